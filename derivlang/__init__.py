@@ -1,0 +1,44 @@
+"""derivlang: derived languages from natural ones.
+
+source corpus -> Batch -> Pipeline (an order and a lexicon) -> derived Batch -> Parquet, manifest
+
+>>> import derivlang
+>>> derivlang.derive("Welcome to ACL .", "inv").text
+'ACL to Welcome .'
+>>> derivlang.Pipeline.parse("trans,inv").map(dataset)          # a Hugging Face dataset
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from derivlang.api import DerivedText, derive
+    from derivlang.core.errors import DerivlangError
+    from derivlang.map import Columns
+    from derivlang.pipeline import Pipeline
+    from derivlang.transforms.base import Transform, param
+    from derivlang.transforms.registry import register
+
+__version__ = "0.1.0"
+__all__ = ["Columns", "DerivedText", "DerivlangError", "Pipeline", "Transform", "derive", "param", "register"]
+
+_WHERE = {
+    "Columns": "derivlang.map",
+    "DerivedText": "derivlang.api",
+    "DerivlangError": "derivlang.core.errors",
+    "Pipeline": "derivlang.pipeline",
+    "Transform": "derivlang.transforms.base",
+    "derive": "derivlang.api",
+    "param": "derivlang.transforms.base",
+    "register": "derivlang.transforms.registry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when they are first used, so that `import derivlang` costs nothing."""
+    if name not in _WHERE:
+        raise AttributeError(f"module 'derivlang' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_WHERE[name]), name)

@@ -1,0 +1,5 @@
+"""`python -m derivlang`."""
+
+from derivlang.cli.main import main
+
+main()

@@ -1,0 +1,51 @@
+"""`derivlang ls`: what there is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+
+@click.command("ls")
+@click.option("--json", "as_json", is_flag=True, help="Print the lists as JSON.")
+def command(as_json: bool) -> None:
+    """List transforms with their parameters, sources, and scripts with a sample.
+
+    \b
+    derivlang ls --json
+    """
+    from derivlang.sources.named import named_sources
+    from derivlang.transforms.registry import find_transform, transform_names
+    from derivlang.transforms.scripts import load_script, script_names
+
+    transforms = [find_transform(name) for name in transform_names()]
+    scripts = [load_script(name) for name in script_names()]
+    found: dict[str, list[dict[str, Any]]] = {
+        "transforms": [{"name": t.name, "summary": t.summary(), "parameters": t.parameters()} for t in transforms],
+        "sources": [
+            {"name": s.name, "summary": s.summary, "splits": list(s.patterns("")), "licence": s.licence}
+            for s in named_sources().values()
+        ],
+        "scripts": [{"name": s.name, "summary": s.description, "sample": s.map_text("Welcome 2023")} for s in scripts],
+    }
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False))
+        return
+    click.echo("Transforms")
+    for transform in found["transforms"]:
+        click.echo(f"  {transform['name']:<12}{transform['summary']}")
+        for p in transform["parameters"]:
+            click.echo(f"    {p['name']}={p['default']}  ({p['type']})  {p['help']}")
+    click.echo("\nSources")
+    for source in found["sources"]:
+        click.echo(f"  {source['name']:<12}{source['summary']}")
+    click.echo(
+        "  PATH        a .txt, .tokens, .conllu, .tsv, .jsonl, .json or .parquet file (also .gz, .zst) or a folder"
+    )
+    click.echo("  hub:NAME/CONFIG, or a derived set")
+    click.echo("\nScripts")
+    for script in found["scripts"]:
+        sample = script["sample"] if script["name"] != "private" else "(private use)"
+        click.echo(f"  {script['name']:<12}{sample:<16}{script['summary']}")

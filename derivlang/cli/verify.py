@@ -1,0 +1,32 @@
+"""`derivlang verify`: is a derived set what its manifest says?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.command("verify", no_args_is_help=True)
+@click.argument("derived", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def command(derived: Path, as_json: bool) -> None:
+    """Derive every row again from its source, compare all columns, and go the way back. Exit 1 if it differs.
+
+    \b
+    derivlang verify OUT --json
+    """
+    from derivlang.store.verify import verify
+
+    result = verify(derived)
+    if as_json:
+        click.echo(json.dumps(result, ensure_ascii=False))
+    else:
+        for problem in result["problems"]:
+            row = f" row {problem['row']}, column {problem['column']}" if problem["row"] is not None else ""
+            click.echo(f"{problem['file']}{row}: {problem['what']}")
+        rows = sum(split["rows"] for split in result["splits"].values())
+        click.echo(f"{derived}: all {rows:,} rows are right" if result["ok"] else f"{derived}: {rows:,} rows checked")
+    sys.exit(0 if result["ok"] else 1)

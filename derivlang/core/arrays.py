@@ -1,0 +1,63 @@
+"""Ragged arrays: offsets, runs and the arithmetic between them.
+
+A ragged array of R rows is a flat array and `offsets` int64[R + 1]; row r is `flat[offsets[r]:offsets[r + 1]]`.
+
+    offsets [0, 2, 2, 5]  ->  lengths [2, 0, 3], owners [0, 0, 2, 2, 2]
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int8: TypeAlias = NDArray[np.int8]
+Int32: TypeAlias = NDArray[np.int32]
+Int64: TypeAlias = NDArray[np.int64]
+UInt8: TypeAlias = NDArray[np.uint8]
+UInt32: TypeAlias = NDArray[np.uint32]
+UInt64: TypeAlias = NDArray[np.uint64]
+Bool: TypeAlias = NDArray[np.bool_]
+Ints: TypeAlias = NDArray[np.integer]
+
+
+def offsets_of(lengths: Ints | Bool) -> Int64:
+    """int64[R + 1] from lengths[R]."""
+    out = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=out[1:])
+    return out
+
+
+def lengths_of(offsets: Ints) -> Int64:
+    """int64[R] from offsets[R + 1]."""
+    return np.diff(offsets).astype(np.int64, copy=False)
+
+
+def owners(offsets: Ints) -> Int32:
+    """int32[N]: the row that each element belongs to."""
+    return np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
+
+
+def places(offsets: Ints) -> Int32:
+    """int32[N]: the place of each element in its row, from 0."""
+    total = int(offsets[-1])
+    return np.arange(total, dtype=np.int32) - np.repeat(offsets[:-1].astype(np.int32), np.diff(offsets))
+
+
+def spread(starts: Ints, lengths: Ints) -> Int64:
+    """int64[sum(lengths)]: the ranges `starts[i] … starts[i] + lengths[i] - 1`, one after the other."""
+    offsets = offsets_of(lengths)
+    shift = np.asarray(starts, np.int64) - offsets[:-1]
+    return np.arange(offsets[-1], dtype=np.int64) + np.repeat(shift, lengths)
+
+
+def segment_any(flags: Bool, offsets: Ints) -> Bool:
+    """bool[R]: does a row hold any True."""
+    sums = offsets_of(flags)
+    return np.asarray(sums[offsets[1:]] > sums[offsets[:-1]])
+
+
+def read_only(array: NDArray[np.generic]) -> None:
+    """Freeze an array that is shared between objects."""
+    array.flags.writeable = False

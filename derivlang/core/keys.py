@@ -1,0 +1,111 @@
+"""Content keys and keyed draws: randomness as a function, not a stream.
+
+    key(sentence) = mix(sum over places p of hash(word_p) * odd(p)  +  length * G)      64 bits
+    draw(stream, key, p) = mix(mix(stream ^ key) + (p + 1) * G)                          64 bits
+
+`mix` is the finaliser of splitmix64 (Steele, Lea, Flood 2014), G the golden ratio in 64 bits. `stream` is a
+hash of everything else a draw depends on: seed, transform, parameters, rule version, occurrence. Equal
+sentences get equal draws wherever they stand; neighbouring seeds share nothing, since the seed is hashed
+with the rest (`mix(key + seed * G)` would make seed s and s + 1 repeat each other). Quality: uniformity
+and independence of the draws are tested by chi-square in `tests/test_keys.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.arrays import Ints, UInt8, UInt64, lengths_of
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
+
+# Masks that keep the first 0 … 8 bytes of a little-endian 8-byte load.
+BYTE_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
+
+
+def mix(x: UInt64) -> UInt64:
+    """uint64 of any shape -> the same shape: the finaliser of splitmix64, a bijection."""
+    z = x ^ (x >> _S30)
+    z *= _M1
+    z ^= z >> _S27
+    z *= _M2
+    z ^= z >> _S31
+    return z
+
+
+def text_key(text: str) -> np.uint64:
+    """uint64 of any text, for the parts of a stream that are no arrays."""
+    return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
+
+
+def load8(data: UInt8) -> UInt64:
+    """Every byte of `data` (but the last seven) as the start of an unaligned little-endian 8-byte load."""
+    return np.ndarray(shape=(max(len(data) - 7, 0),), dtype="<u8", buffer=data, strides=(1,))
+
+
+def hash_bytes(data: UInt8, starts: Ints, lengths: Ints) -> UInt64:
+    """uint64[n]: a hash of each `data[start:start + length]`. `data` needs eight spare bytes at its end."""
+    loads = load8(data)
+    lengths = lengths.astype(np.int64, copy=False)
+    hashes = mix((lengths + 1).astype(np.uint64) * GOLDEN)
+    active = np.flatnonzero(lengths > 0)
+    done = 0
+    while active.size:
+        left = lengths[active] - done
+        chunk = loads[starts[active] + done] & BYTE_MASKS[np.minimum(left, 8)]
+        hashes[active] = mix(hashes[active] ^ chunk)
+        done += 8
+        active = active[left > 8]
+    return hashes
+
+
+def hash_types(types: pa.Array) -> UInt64:
+    """uint64[T]: a hash of each word type (Arrow strings, no nulls): a function of its UTF-8 bytes alone."""
+    data, offsets = string_buffers(types)
+    return hash_bytes(np.concatenate([data, np.zeros(8, np.uint8)]), offsets[:-1], lengths_of(offsets))
+
+
+def sequence_keys(word_hashes: UInt64, offsets: Ints) -> UInt64:
+    """uint64[S]: a key of each word sequence; word_hashes uint64[N], offsets [S + 1]. Empty sequences have one too."""
+    lengths = lengths_of(offsets)
+    longest = int(lengths.max(initial=0))
+    odd = mix(np.arange(1, longest + 1, dtype=np.uint64) * GOLDEN) | np.uint64(1)
+    place = np.arange(int(offsets[-1]), dtype=np.int32)
+    place -= np.repeat(offsets[:-1].astype(np.int32), lengths)
+    running = np.empty(len(place) + 1, np.uint64)
+    running[0] = 0
+    np.cumsum(word_hashes * odd.take(place, mode="clip"), out=running[1:])
+    sums = running[offsets[1:]] - running[offsets[:-1]]
+    return mix(sums + lengths.astype(np.uint64) * GOLDEN)
+
+
+def draw(stream: np.uint64, keys: UInt64, positions: Ints) -> UInt64:
+    """uint64[n]: the draw of each (key, position) in a stream."""
+    return mix(mix(stream ^ keys) + (positions.astype(np.uint64) + np.uint64(1)) * GOLDEN)
+
+
+def string_buffers(strings: pa.Array) -> tuple[UInt8, Ints]:
+    """(bytes uint8[B], offsets int64[T + 1] from 0) of an Arrow string array without nulls."""
+    if isinstance(strings, pa.ChunkedArray):
+        strings = strings.combine_chunks()
+    width = np.int64 if pa.types.is_large_string(strings.type) else np.int32
+    _, offset_buffer, data_buffer = strings.buffers()
+    if len(strings) == 0 or offset_buffer is None:
+        return np.zeros(0, np.uint8), np.zeros(len(strings) + 1, np.int64)
+    offsets = np.frombuffer(offset_buffer, width)[strings.offset : strings.offset + len(strings) + 1]
+    offsets = offsets.astype(np.int64)
+    data = np.frombuffer(data_buffer, np.uint8) if data_buffer else np.zeros(0, np.uint8)
+    return data[offsets[0] : offsets[-1]], offsets - offsets[0]
+
+
+def strings_from(data: UInt8, offsets: Ints) -> pa.Array:
+    """An Arrow string array over bytes uint8[B] and offsets [T + 1]. The bytes are taken as UTF-8, unchecked."""
+    return pa.StringArray.from_buffers(
+        len(offsets) - 1,
+        pa.py_buffer(np.ascontiguousarray(offsets, np.int32)),
+        pa.py_buffer(np.ascontiguousarray(data)),
+    )

@@ -1,0 +1,42 @@
+"""Annotation layers: each kind is one file, follows an order in one method, and knows its own columns.
+
+words     one value a word (tags, lemmas)         spans     entities in BIO / IOB2
+tree      heads, relations, multiword tokens      answers   character spans of SQuAD-style sets
+values    one value a record (labels, ids)        gaps      the source's white space (never moves)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from derivlang.core.arrays import Bool
+
+if TYPE_CHECKING:
+    from derivlang.core.batch import Batch, Move, Policies
+
+
+class Layer(Protocol):
+    """An annotation of a batch."""
+
+    def realign(self, move: Move) -> Layer:
+        """The layer in the derived order; adds to `move.counts` what is lost or changed, by reason."""
+        ...
+
+    def columns(self, batch: Batch) -> dict[str, pa.Array]:
+        """Arrow columns of R rows, by name; `batch` is the batch that the layer annotates."""
+        ...
+
+    def group(self, batch: Batch, policies: Policies, inside: Bool) -> None:
+        """Set `inside[i]` where word i continues a group that counts as one word under these policies."""
+        ...
+
+
+def record_lists(batch: Batch, values: pa.Array, side: int = 0) -> pa.Array:
+    """list<value>[R]: per-word values [N] as one list a record, of one side."""
+    units = pa.ListArray.from_arrays(pa.array(batch.unit_words, pa.int32()), values)
+    rows = batch.records[:, side]
+    if len(rows) == len(units) and (rows[1:] > rows[:-1]).all():
+        return units
+    return units.take(pa.array(rows))

@@ -1,0 +1,214 @@
+"""Tree: heads and relations, enhanced dependencies, multiword tokens, empty nodes (CoNLL-U).
+
+    head'[j] = inverse[head[order[j]]]           the relation moves with its word
+
+DEPS are mapped likewise. A multiword token stays while its words are adjacent and in order, else it is
+dissolved and counted; an empty node n.k stays behind the word that was n. A deleted word's dependents go to
+its head; an inserted word hangs under the word that it marks, as `dep`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.arrays import Bool, Int32, Int64, spread
+from derivlang.core.batch import Batch, Move, Policies
+from derivlang.core.layers import record_lists
+from derivlang.core.layers.words import Words
+
+NODE_FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+NODES = pa.list_(pa.struct([(field, pa.string()) for field in NODE_FIELDS]))
+_REFERENCE = re.compile(r"^(\d+)(?:\.(\d+))?:")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nodes:
+    """Lines beside the words: multiword tokens (`3-4`) or empty nodes (`8.1`).
+
+    unit: int64[n]. first, last: int64[n], the words covered, counted in the batch; for an empty node both are
+    the word that it follows, -1 before the first. fields: the ten columns of each line.
+    """
+
+    unit: Int64
+    first: Int64
+    last: Int64
+    fields: tuple[dict[str, str], ...]
+
+    @classmethod
+    def read(cls, column: pa.Array, unit_words: Int64) -> Nodes:
+        """From list<struct> of U rows."""
+        unit: list[int] = []
+        first: list[int] = []
+        last: list[int] = []
+        fields = []
+        for u, nodes in enumerate(column.to_pylist()):
+            for node in nodes or ():
+                begin, _, end = node["id"].partition("-")
+                number = int(begin.partition(".")[0])
+                at = int(unit_words[u]) + number - 1
+                unit.append(u)
+                first.append(at if number else -1)
+                last.append(int(unit_words[u]) + int(end) - 1 if end else first[-1])
+                fields.append(node)
+        arrays = [np.array(values, np.int64) for values in (unit, first, last)]
+        return cls(arrays[0], arrays[1], arrays[2], tuple(fields))
+
+    def column(self, n_units: int) -> pa.Array:
+        rows: list[list[dict[str, str]]] = [[] for _ in range(n_units)]
+        for unit, node in zip(self.unit, self.fields, strict=True):
+            rows[unit].append(node)
+        return pa.array(rows, NODES)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """head: int32[N], 1-based in the unit, 0 = root. deprel: relations. deps: enhanced, or None. mwt, empty: Nodes."""
+
+    head: Int32
+    deprel: Words
+    deps: tuple[str, ...] | None = None
+    mwt: Nodes | None = None
+    empty: Nodes | None = None
+
+    def realign(self, move: Move) -> Tree:
+        heads = _governors(self.head, move)
+        index = move.order.index
+        kept = index >= 0
+        governor = heads[np.where(kept, index, 0)]
+        if move.order.n_inserted:
+            marks = move.order.marks
+            assert marks is not None
+            governor[~kept] = np.where(move.places[marks] >= 0, marks, heads[marks])
+        unit = move.derived_unit_of
+        head = np.where(governor >= 0, move.places[governor] - move.derived_units[unit] + 1, 0)
+        head = _one_root(head.astype(np.int32), move, unit)
+        empty, numbers = (None, {}) if self.empty is None else _move_empty(self.empty, move)
+        deps = None if self.deps is None else _move_deps(self.deps, move, numbers, unit)
+        mwt = None if self.mwt is None else _move_ranges(self.mwt, move)
+        return Tree(head, self.deprel.realign(move), deps, mwt, empty)
+
+    def columns(self, batch: Batch) -> dict[str, pa.Array]:
+        out = {"head": record_lists(batch, pa.array(self.head)), **self.deprel.columns(batch)}
+        if self.deps is not None:
+            out["deps"] = record_lists(batch, pa.array(self.deps, pa.string()))
+        rows = pa.array(batch.records[:, 0])
+        for name, nodes in (("mwt", self.mwt), ("empty_nodes", self.empty)):
+            if nodes is not None:
+                out[name] = nodes.column(len(batch.units) - 1).take(rows)
+        return out
+
+    def group(self, batch: Batch, policies: Policies, inside: Bool) -> None:
+        if policies.mwt == "atomic" and self.mwt is not None:
+            inside[spread(self.mwt.first + 1, self.mwt.last - self.mwt.first)] = True
+
+
+def _governors(head: Int32, move: Move) -> Int64:
+    """int64[N]: the governor of each source word in the batch, -1 for a root; deleted governors are climbed over."""
+    start = move.source.unit_words[:-1][move.source_unit_of]
+    up = np.where(head > 0, start + head - 1, -1)
+    if move.order.n_deleted:
+        gone = move.places < 0
+        governor = up.copy()
+        while (lost := (governor >= 0) & gone[governor]).any():
+            governor[lost] = up[governor[lost]]
+        return governor
+    return up
+
+
+def _one_root(head: Int32, move: Move, unit: Int32) -> Int32:
+    """Where a deleted root left several, the first stays and the others hang under it."""
+    if not move.order.n_deleted:
+        return head
+    roots = np.flatnonzero(head == 0)
+    first = np.ones(len(roots), bool)
+    first[1:] = unit[roots[1:]] != unit[roots[:-1]]
+    other = roots[~first]
+    keeper = roots[first][np.cumsum(first)[~first] - 1]
+    head[other] = keeper - move.derived_units[unit[other]] + 1
+    return head
+
+
+def _move_ranges(nodes: Nodes, move: Move) -> Nodes:
+    """Multiword tokens whose words are still adjacent and in order; the others are dissolved and counted."""
+    places = move.places
+    first, last = places[nodes.first], places[nodes.last]
+    length = nodes.last - nodes.first
+    stays = np.array(
+        [
+            first[i] >= 0 and bool((np.diff(places[a : b + 1]) == 1).all())
+            for i, (a, b) in enumerate(zip(nodes.first, nodes.last, strict=True))
+        ],
+        bool,
+    )
+    if not stays.all():
+        move.counts["mwt-dissolved"] += int((~stays).sum())
+    which = np.flatnonzero(stays)
+    which = which[np.argsort(first[which], kind="stable")]
+    base = move.derived_units[nodes.unit]
+    fields = tuple(
+        {**nodes.fields[i], "id": f"{first[i] - base[i] + 1}-{first[i] - base[i] + 1 + length[i]}"} for i in which
+    )
+    return Nodes(nodes.unit[which], first[which].astype(np.int64), last[which].astype(np.int64), fields)
+
+
+def _move_empty(nodes: Nodes, move: Move) -> tuple[Nodes, dict[tuple[int, str], str]]:
+    """Empty nodes behind their words, and their new ids by (unit, old id)."""
+    places = move.places
+    at = np.where(nodes.first >= 0, places[nodes.first], -1)
+    gone = (nodes.first >= 0) & (at < 0)
+    if gone.any():
+        move.counts["empty-nodes-dropped"] += int(gone.sum())
+    which = np.flatnonzero(~gone)
+    which = which[np.lexsort((at[which], nodes.unit[which]))]
+    numbers, fields = {}, []
+    for i in which:
+        old = nodes.fields[i]["id"]
+        base = int(move.derived_units[nodes.unit[i]])
+        new = f"{int(at[i]) - base + 1 if nodes.first[i] >= 0 else 0}.{old.partition('.')[2]}"
+        numbers[int(nodes.unit[i]), old] = new
+        fields.append({**nodes.fields[i], "id": new})
+    for i, row in zip(which, range(len(fields)), strict=True):
+        fields[row]["deps"] = _map_deps(fields[row]["deps"], int(nodes.unit[i]), move, numbers)
+    kept = Nodes(nodes.unit[which], at[which].astype(np.int64), at[which].astype(np.int64), tuple(fields))
+    return kept, numbers
+
+
+def _move_deps(deps: tuple[str, ...], move: Move, numbers: dict[tuple[int, str], str], unit: Int32) -> tuple[str, ...]:
+    return tuple(
+        "_" if i < 0 or deps[i] == "_" else _map_deps(deps[i], int(u), move, numbers)
+        for i, u in zip(move.order.index, unit, strict=True)
+    )
+
+
+def _map_deps(deps: str, unit: int, move: Move, numbers: dict[tuple[int, str], str]) -> str:
+    """`4:nsubj|8.1:conj` with the numbers of the derived places, sorted by them as CoNLL-U asks."""
+    source, derived = int(move.source.unit_words[unit]), int(move.derived_units[unit])
+    out: list[tuple[Any, str]] = []
+    for part in deps.split("|"):
+        found = _REFERENCE.match(part)
+        if not found:
+            out.append(((0, 0), part))
+            continue
+        rest = part[found.end() - 1 :]
+        if found[2]:
+            new = numbers.get((unit, f"{found[1]}.{found[2]}"))
+            if new is not None:
+                whole, _, minor = new.partition(".")
+                out.append(((int(whole), int(minor)), new + rest))
+        elif found[1] == "0":
+            out.append(((0, 0), part))
+        else:
+            place = int(move.places[source + int(found[1]) - 1])
+            if place >= 0:
+                out.append(((place - derived + 1, 0), f"{place - derived + 1}{rest}"))
+    return "|".join(part for _, part in sorted(out, key=lambda item: item[0])) or "_"
+
+
+def with_deprel_filler(tree: Tree, filler: str = "dep") -> Tree:
+    """The tree whose relation of an inserted word is `filler`."""
+    return replace(tree, deprel=replace(tree.deprel, filler=filler))

@@ -1,0 +1,122 @@
+"""Where sentences end: one scan over word codes, the only place that knows the rule.
+
+*End marks* are words made only of `. ! ? … 。 ！ ？ । ॥ ؟ ۔`; a word of two or more dots, or `…`, is one only
+as the very last word of its line. *Closers* are `) ] } ” ’ » ''`, and a straight `"` or `'` with an odd
+number of its kind before it in its scope (the line of running text, else the unit). A sentence ends after a
+maximal run of end marks and closers that begins with an end mark, and at the end of its line and unit. That
+run is the sentence's *tail*.
+
+    said " .       tail: .          said . "       tail: . "   (if the quote closes)
+
+Rules: `marks` (the above), `period` (the only end mark is `.`), `unit` (whole units).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.arrays import Bool, Int8, Int32, Int64
+from derivlang.core.keys import string_buffers
+
+Rule = Literal["marks", "period", "unit"]
+RULES: tuple[str, ...] = get_args(Rule)
+RULE_VERSION = 1
+
+END_MARKS = frozenset(".!?…。！？।॥؟۔")
+CLOSERS = frozenset([")", "]", "}", "”", "’", "»", "''"])
+_END, _ELLIPSIS, _CLOSER, _DOUBLE, _SINGLE = 1, 2, 3, 4, 5
+_FIRST_BYTES = np.zeros(256, bool)
+_FIRST_BYTES[sorted({mark.encode()[0] for mark in [*END_MARKS, *CLOSERS, '"', "'"]})] = True
+
+
+def type_classes(types: pa.Array, rule: Rule = "marks") -> Int8:
+    """int8[T]: what each word type is to the scan, 0 for an ordinary word."""
+    classes = np.zeros(len(types), np.int8)
+    data, offsets = string_buffers(types)
+    lengths = np.diff(offsets)
+    full = lengths > 0
+    candidate = np.zeros(len(types), bool)
+    candidate[full] = _FIRST_BYTES[data[offsets[:-1][full]]]
+    for code in np.flatnonzero(candidate):
+        classes[code] = _class(bytes(data[offsets[code] : offsets[code + 1]]).decode(), rule)
+    return classes
+
+
+def _class(word: str, rule: Rule) -> int:
+    if word in CLOSERS:
+        return _CLOSER
+    if word == '"':
+        return _DOUBLE
+    if word == "'":
+        return _SINGLE
+    if rule == "period":
+        return _END if word == "." else 0
+    if not END_MARKS.issuperset(word):
+        return 0
+    return _ELLIPSIS if word != "." and set(word) <= {".", "…"} else _END
+
+
+def scan(
+    words: Int32,
+    classes: Int8,
+    scopes: Int64,
+    lines: Int64,
+    *,
+    rule: Rule = "marks",
+    together: Bool | None = None,
+) -> tuple[Int64, Int32]:
+    """Sentence offsets int64[S + 1] and tails int32[S] of N words.
+
+    words: int32[N]; classes: int8[T] of `type_classes`; scopes, lines: word offsets of the scopes in which
+    quotes are paired and of the lines (every scope's end is a line's end too; empty ones are allowed).
+    together: bool[N], words inside a group that counts as one word: they end nothing.
+    """
+    n = len(words)
+    if rule == "unit":
+        lines = scopes
+    kind = classes.take(words, mode="clip") if len(classes) else np.zeros(0, np.int8)
+    if together is not None:
+        kind = np.where(together, np.int8(0), kind)
+    at = np.flatnonzero(kind)
+    kind = kind[at]
+    line_end = np.zeros(n + 1, bool)
+    line_end[lines[1:]] = True
+    last = line_end[at + 1]
+    ends = (kind == _END) | ((kind == _ELLIPSIS) & last)
+    closes = kind == _CLOSER
+    for quote in (_DOUBLE, _SINGLE):
+        which = np.flatnonzero(kind == quote)
+        if which.size:
+            position = at[which]
+            scope_start = scopes[np.searchsorted(scopes, position, "right") - 1]
+            before = np.arange(which.size) - np.searchsorted(position, scope_start)
+            closes[which] = (before & 1) == 1
+    keep = ends | closes
+    at, ends, last = at[keep], ends[keep], last[keep]
+    tail_start, tail_end = _tails(at, ends, last)
+    if rule == "unit":
+        whole = line_end[tail_end]
+        tail_start, tail_end = tail_start[whole], tail_end[whole]
+    flags = line_end.view(np.int8)
+    flags[tail_end] = 2
+    flags[0] = 0
+    sentence_ends = np.flatnonzero(flags)
+    tails = np.zeros(len(sentence_ends), np.int32)
+    tails[flags[sentence_ends] == 2] = tail_end - tail_start
+    return np.concatenate([np.zeros(1, np.int64), sentence_ends]), tails
+
+
+def _tails(at: Int64, ends: Bool, last: Bool) -> tuple[Int64, Int64]:
+    """Start and end of the run from the first end mark of each block of adjacent marks and closers."""
+    if not at.size:
+        return at, at
+    new = np.ones(len(at), bool)
+    new[1:] = (at[1:] != at[:-1] + 1) | last[:-1]
+    first = np.flatnonzero(new)
+    start = np.minimum.reduceat(np.where(ends, at, np.iinfo(np.int64).max), first)
+    stop = at[np.append(first[1:], len(at)) - 1] + 1
+    tailed = start < stop
+    return start[tailed], stop[tailed]

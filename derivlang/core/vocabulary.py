@@ -1,0 +1,196 @@
+"""Words in a byte buffer to word codes, by whole buffers.
+
+A word of at most eight bytes *is* its key: an unaligned 8-byte load, masked by its length. A longer word's
+key mixes its loads, and its last byte is 0xFF, which no UTF-8 text holds, so that the two kinds never meet;
+every hit on a longer word is compared byte by byte with the type it hit, so that a collision is found, not
+believed. Keys are looked up in an open table with two probes; what neither finds is new (or unlucky) and
+takes a slower exact way. Measured reasons: `docs/architecture.md`, "Where the time goes".
+
+    Vocabulary().encode(b"a cat a ........", starts=[0, 2, 6], lengths=[1, 3, 1]) -> [0, 1, 0]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, UInt64, offsets_of, spread
+from derivlang.core.errors import DataError
+from derivlang.core.keys import BYTE_MASKS, GOLDEN, hash_bytes, load8, mix, strings_from
+
+_LONG = np.uint64(0xFF) << np.uint64(56)
+_NOT_LONG = np.uint64((1 << 56) - 1)
+_EMPTY = np.uint64(0xFE) << np.uint64(56)  # no word's key: 0xFE is in no UTF-8 text either
+_MIN_BITS = 16
+
+
+class Vocabulary:
+    """A growing table of distinct words; codes count from 0 in the order of first occurrence.
+
+    The buffers given to `encode` need eight spare bytes behind their last word.
+    """
+
+    def __init__(self) -> None:
+        self._bits = _MIN_BITS
+        self._slots_key = np.full(1 << self._bits, _EMPTY, np.uint64)
+        self._slots_code = np.zeros(1 << self._bits, np.int32)
+        self._keys = np.zeros(0, np.uint64)  # [T]
+        self._lengths = np.zeros(0, np.int64)  # [T]
+        self._starts = np.zeros(0, np.int64)  # [T] into _pool
+        self._pool = np.zeros(8, np.uint8)  # bytes of all types, eight spare ones last
+        self._hashes = np.zeros(0, np.uint64)  # [T] content hashes, filled on demand
+        self._overflow: dict[int, int] = {}  # keys that lost both of their slots
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def encode(self, buffer: UInt8, starts: Ints, lengths: Ints) -> Int32:
+        """int32[n]: the code of each word `buffer[start:start + length]`; unseen words are added."""
+        keys, long = _keys(buffer, starts, lengths)
+        if not len(keys):
+            return np.zeros(0, np.int32)
+        codes, missed = self._lookup(keys)
+        if missed.size:
+            self._resolve(buffer, starts, lengths, keys, codes, missed)
+        if long.size:
+            self._verify(buffer, starts[long], lengths[long], codes[long])
+        return codes
+
+    def types(self) -> pa.Array:
+        """Arrow strings [T], one for each code. DataError where one is no UTF-8 (see `first_invalid`)."""
+        order = np.append(self._starts, len(self._pool) - 8)
+        types = strings_from(self._pool[:-8], order)
+        types.validate(full=True)
+        return types
+
+    def first_invalid(self, since: int) -> bytes | None:
+        """The first type from code `since` on that is not UTF-8, or None."""
+        begin = int(self._starts[since]) if since < len(self) else len(self._pool) - 8
+        try:
+            bytes(self._pool[begin:-8]).decode()
+        except UnicodeDecodeError:
+            for code in range(since, len(self)):
+                word = bytes(self._pool[self._starts[code] :][: self._lengths[code]])
+                try:
+                    word.decode()
+                except UnicodeDecodeError:
+                    return word
+        return None
+
+    def subset(self, used: Ints) -> pa.Array:
+        """Arrow strings of the types of these codes."""
+        lengths = self._lengths[used]
+        return strings_from(self._pool[spread(self._starts[used], lengths)], offsets_of(lengths))
+
+    def hashes(self, used: Ints) -> UInt64:
+        """uint64: the content hashes (`keys.hash_types`) of the types of these codes."""
+        known = len(self._hashes)
+        if known < len(self):
+            new = hash_bytes(self._pool, self._starts[known:], self._lengths[known:])
+            self._hashes = np.concatenate([self._hashes, new])
+        return self._hashes[used]
+
+    def _lookup(self, keys: UInt64) -> tuple[Int32, Int64]:
+        """Codes of the known keys, and which keys neither probe found."""
+        first, second = self._slots(keys)
+        codes = self._slots_code.take(first, mode="clip")
+        again = np.flatnonzero(self._slots_key.take(first, mode="clip") != keys)
+        if again.size:
+            probe = second(again)
+            codes[again] = self._slots_code.take(probe, mode="clip")
+            again = again[self._slots_key.take(probe, mode="clip") != keys[again]]
+        return codes, again
+
+    def _slots(self, keys: UInt64):  # type: ignore[no-untyped-def]
+        shift = np.uint64(64 - self._bits)
+        spun = keys * GOLDEN
+        spun ^= spun >> np.uint64(29)
+        spun *= GOLDEN
+        first = (spun >> shift).astype(np.int64)
+        mask = np.uint64((1 << self._bits) - 1)
+        return first, lambda which: (spun[which] & mask).astype(np.int64)
+
+    def _resolve(self, buffer: UInt8, starts: Ints, lengths: Ints, keys: UInt64, codes: Int32, missed: Int64) -> None:
+        """Give a code to every word that the table did not find, old or new; codes are set in place."""
+        distinct, first, inverse = np.unique(keys[missed], return_index=True, return_inverse=True)
+        known = np.array([self._overflow.get(int(key), -1) for key in distinct], np.int32)
+        new = np.flatnonzero(known < 0)
+        if new.size:
+            new = new[np.argsort(first[new], kind="stable")]  # codes in the order of first occurrence
+            known[new] = len(self) + np.arange(new.size, dtype=np.int32)
+            at = missed[first[new]]
+            self._add(buffer, np.asarray(starts)[at], np.asarray(lengths)[at], distinct[new])
+        codes[missed] = known[inverse]
+
+    def _add(self, buffer: UInt8, starts: Ints, lengths: Ints, keys: UInt64) -> None:
+        end = len(self._pool) - 8
+        lengths = lengths.astype(np.int64)
+        bytes_ = buffer[spread(starts, lengths)]
+        self._pool = np.concatenate([self._pool[:end], bytes_, np.zeros(8, np.uint8)])
+        self._starts = np.concatenate([self._starts, end + offsets_of(lengths)[:-1]])
+        self._lengths = np.concatenate([self._lengths, lengths])
+        self._keys = np.concatenate([self._keys, keys])
+        if len(self) * 4 > (1 << self._bits):
+            while len(self) * 4 > (1 << self._bits):
+                self._bits += 1
+            self._slots_key = np.full(1 << self._bits, _EMPTY, np.uint64)
+            self._slots_code = np.zeros(1 << self._bits, np.int32)
+            self._overflow = {}
+            self._insert(np.arange(len(self), dtype=np.int32))
+        else:
+            self._insert(np.arange(len(self) - len(keys), len(self), dtype=np.int32))
+
+    def _insert(self, codes: Int32) -> None:
+        """Put codes in free slots: first probe, else second, else the overflow table."""
+        keys = self._keys[codes]
+        first, second = self._slots(keys)
+        left = codes
+        for probe in (first, second(np.arange(len(keys)))):
+            slots = probe[np.isin(codes, left)] if len(left) < len(codes) else probe
+            free = self._slots_key[slots] == _EMPTY
+            at, who = slots[free], left[free]
+            at, one = np.unique(at, return_index=True)  # one winner a slot, the earliest code
+            self._slots_key[at] = self._keys[who[one]]
+            self._slots_code[at] = who[one]
+            left = left[~np.isin(left, who[one])]
+        for code in left:
+            self._overflow[int(self._keys[code])] = int(code)
+
+    def _verify(self, buffer: UInt8, starts: Ints, lengths: Ints, codes: Int32) -> None:
+        """Every word of more than eight bytes equals the type it was given, or DataError: a hash collision."""
+        same: Bool = self._lengths[codes] == lengths
+        ours, theirs = load8(buffer), load8(self._pool)
+        active, done = np.arange(len(codes)), 0
+        while active.size and same.all():
+            left = np.asarray(lengths)[active] - done
+            differ = ours[np.asarray(starts)[active] + done] ^ theirs[self._starts[codes[active]] + done]
+            same[active] = (differ & BYTE_MASKS[np.minimum(left, 8)]) == 0
+            done += 8
+            active = active[left > 8]
+        if not same.all():
+            at = int(np.flatnonzero(~same)[0])
+            word = bytes(buffer[starts[at] : starts[at] + lengths[at]])
+            raise DataError(
+                f"the 56-bit hash of the word {word!r} meets another word's",
+                fix="please report this text: it is the first such pair seen",
+                id="hash-collision",
+            )
+
+
+def _keys(buffer: UInt8, starts: Ints, lengths: Ints) -> tuple[UInt64, Int64]:
+    """uint64[n] keys, and which words are longer than eight bytes."""
+    loads = load8(buffer)
+    keys = loads[starts]
+    keys &= BYTE_MASKS.take(lengths, mode="clip")
+    long = np.flatnonzero(lengths > 8)
+    if long.size:
+        at, rest = starts[long] + 8, lengths[long] - 8
+        hashed = mix(keys[long] ^ (lengths[long].astype(np.uint64) * GOLDEN))
+        active = np.arange(len(long))
+        while active.size:
+            chunk = loads[at[active]] & BYTE_MASKS[np.minimum(rest[active], 8)]
+            hashed[active] = mix(hashed[active] ^ chunk)
+            at, rest = at + 8, rest - 8
+            active = active[rest[active] > 0]
+        keys[long] = (hashed & _NOT_LONG) | _LONG
+    return keys, long

@@ -1,0 +1,297 @@
+"""From a source to a derived folder: find, plan, fit, run, write the manifest and the card."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import derivlang
+from derivlang.core.arrays import Int64
+from derivlang.core.batch import Policies
+from derivlang.core.errors import DataError, StoreError, UsageError
+from derivlang.core.sentences import RULE_VERSION, Rule
+from derivlang.engine.engines import choose
+from derivlang.engine.job import OPTIONAL, Job, Result, Task, Vocabulary, count_vocabulary, shares
+from derivlang.engine.plan import SHARD_TOKENS, check_shard_tokens, make_plan, source_files
+from derivlang.pipeline import Pipeline, read_lexicon
+from derivlang.sources.corpus import Corpus
+from derivlang.sources.find import Request, find
+from derivlang.store.card import card
+from derivlang.store.journal import Journal
+from derivlang.store.manifest import FORMAT, LEXICON, NAME, dump
+
+_DROPS = ("-dropped", "-deleted")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What `make` takes besides the pipeline and the source. limit: documents a split."""
+
+    out: Path
+    splits: tuple[str, ...] = ()
+    seed: int | None = None
+    workers: int = 1
+    engine: str = "local"
+    shard_tokens: int = SHARD_TOKENS
+    limit: int | None = None
+    lexicon: Path | None = None
+    rule: Rule = "marks"
+    policies: Policies = Policies()
+    repair_tags: bool = False
+    columns: tuple[str, ...] = ()
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """What a caller may want to know while it runs: warnings, the number of tasks, each one done."""
+
+    warn: Callable[[str], None] = lambda message: None
+    start: Callable[[int], None] = lambda tasks: None
+    done: Callable[[Result], None] = lambda result: None
+
+
+def make(
+    spec: str,
+    request: Request,
+    options: Options,
+    events: Events = Events(),
+) -> dict[str, Any]:
+    """Make a derived set; the same call goes on where an earlier one stopped.
+
+    Returns {"out", "splits": {name: {"documents", "sentences", "tokens"}}, "changed", "dropped", "seconds",
+    "tokens_per_second"}. Raises DerivlangError; finished shards are kept, nothing is half-written.
+    """
+    began = time.perf_counter()
+    check_shard_tokens(options.shard_tokens)
+    pipeline = Pipeline.parse(spec, seed=options.seed)
+    corpus = find(request)
+    if corpus.spec is not None:
+        pipeline = Pipeline.parse(corpus.spec).then(pipeline)
+    _warn_missing(corpus, options, events)
+    saved = read_lexicon(options.lexicon) if options.lexicon else corpus.lexicon
+    job = Job(
+        str(pipeline),
+        saved,
+        corpus,
+        options.rule,
+        options.policies,
+        request.encoding,
+        options.repair_tags,
+        _dropped_columns(options.columns, pipeline),
+    )
+    plan = make_plan(
+        job, options.out, splits=list(options.splits), shard_tokens=options.shard_tokens, limit=options.limit
+    )
+    files = source_files(job, list(plan))
+    identity = _identity(job, plan, files)
+    journal = Journal(options.out, identity)
+    finished = journal.open(force=options.force)
+    if finished is not None:
+        return _summary(options.out, finished, began)
+    job = _fit(pipeline, job, options, events)
+    results = _run(job, plan, journal, options, events)
+    lexicon = pipeline.fit(saved=job.lexicon or "")
+    vocabulary = shares(*results.vocabulary.result(), lexicon)
+    manifest = _manifest(pipeline, job, plan, files, identity, results, vocabulary)
+    _finish(options.out, manifest, job.lexicon)
+    journal.close()
+    return _summary(options.out, manifest, began)
+
+
+@dataclass(slots=True)
+class _Results:
+    """The results of all tasks, those of an earlier run included."""
+
+    entries: dict[str, dict[str, Any]]
+    vocabulary: Vocabulary
+
+
+def _run(job: Job, plan: dict[str, list[Task]], journal: Journal, options: Options, events: Events) -> _Results:
+    tasks = [task for split in plan.values() for task in split]
+    todo = [task for task in tasks if task.name not in journal.done]
+    events.start(len(todo))
+    if todo:
+        for result in choose(options.engine, options.workers)(job, todo):
+            _save_vocabulary(journal.vocabulary(result.task.name), result.types, result.type_counts)
+            journal.add(
+                result.task.name,
+                {
+                    "shard": result.shard,
+                    "documents": result.documents,
+                    "sentences": result.sentences,
+                    "tokens": result.tokens,
+                    "counts": result.counts,
+                },
+            )
+            events.done(result)
+    vocabulary = Vocabulary()
+    for task in tasks:  # in the order of the plan: the manifest does not depend on who was first
+        vocabulary.add(*_read_vocabulary(journal.vocabulary(task.name)))
+    return _Results({task.name: journal.done[task.name] for task in tasks}, vocabulary)
+
+
+def _fit(pipeline: Pipeline, job: Job, options: Options, events: Events) -> Job:
+    """The job with its lexicon: saved, or fitted on the whole train split (else the first), before any limit."""
+    wanted = sum(t.needs_reference for t in pipeline.transforms)
+    given = (job.lexicon or "").count("# derivlang lexicon: ")
+    if given >= wanted:
+        lexicon = pipeline.fit(saved=job.lexicon or "", where=str(options.lexicon or "--lexicon"))
+    else:
+        split = job.corpus.splits[0]
+        if split != "train" and "train" in job.corpus.expected:
+            events.warn(f"no train split here: the kept types are fitted on {split}")
+        reference = make_plan(job, options.out, splits=[split], shard_tokens=1 << 40, limit=None)
+        types, counts = count_vocabulary(job, reference[split])
+        lexicon = pipeline.fit(types, counts, saved=job.lexicon or "", where=str(options.lexicon or "--lexicon"))
+    return replace(job, lexicon=pipeline.save(lexicon))
+
+
+def _identity(job: Job, plan: dict[str, list[Task]], files: list[dict[str, Any]]) -> str:
+    """A hash of everything that the output depends on; the number of workers is not among it."""
+    pipeline = Pipeline.parse(job.spec)
+    tasks = [
+        (t.name, t.part.name, t.piece.begin, t.piece.end, t.first_document, t.limit)
+        for split in plan.values()
+        for t in split
+    ]
+    corpus = job.corpus
+    parts = (
+        pipeline.fingerprint(job.lexicon),
+        (job.rule, RULE_VERSION, asdict(job.policies), job.encoding, job.repair_tags, job.drop_columns),
+        (corpus.name, corpus.schema.to_json(), str(corpus.splitter()), corpus.language),
+        tasks,
+        files,
+        (FORMAT, derivlang.__version__, pa.__version__),
+    )
+    return sha256(repr(parts).encode()).hexdigest()
+
+
+def _manifest(
+    pipeline: Pipeline,
+    job: Job,
+    plan: dict[str, list[Task]],
+    files: list[dict[str, Any]],
+    identity: str,
+    results: _Results,
+    vocabulary: dict[str, Any],
+) -> dict[str, Any]:
+    corpus = job.corpus
+    counts: Counter[str] = Counter()
+    splits: dict[str, Any] = {}
+    for split, tasks in plan.items():
+        entries = [results.entries[task.name] for task in tasks]
+        for entry in entries:
+            counts.update(entry["counts"])
+        splits[split] = {
+            **{key: sum(entry[key] for entry in entries) for key in ("documents", "sentences", "tokens")},
+            "shards": [entry["shard"] for entry in entries if entry["shard"]["rows"]],
+        }
+        if not splits[split]["shards"]:
+            raise DataError(f"the split {split} of {corpus.name} holds no words", id="empty-file")
+    return {
+        "format": FORMAT,
+        "derivlang": derivlang.__version__,
+        "spec": job.spec,
+        "fingerprint": pipeline.fingerprint(job.lexicon),
+        "source": {
+            "name": corpus.name,
+            "format": corpus.format,
+            "language": corpus.language,
+            "licence": corpus.licence,
+            "citation": corpus.citation,
+            "files": files,
+        },
+        "words": str(corpus.splitter()) if corpus.is_raw else "as given",
+        "sentences": job.rule,
+        "sentence_rule_version": RULE_VERSION,
+        "policies": asdict(job.policies),
+        "encoding": job.encoding,
+        "schema": corpus.schema.to_json(),
+        "splits": splits,
+        "missing": corpus.missing,
+        "changed": {k: v for k, v in sorted(counts.items()) if not k.endswith(_DROPS)},
+        "dropped": {k: v for k, v in sorted(counts.items()) if k.endswith(_DROPS)},
+        "vocabulary": vocabulary,
+        "lexicon": LEXICON if job.lexicon else None,
+        "columns_left_out": list(job.drop_columns),
+        "versions": {"python": platform.python_version(), "numpy": np.__version__, "pyarrow": pa.__version__},
+        "plan": identity,
+    }
+
+
+def _finish(out: Path, manifest: dict[str, Any], lexicon: str | None) -> None:
+    try:
+        if lexicon:
+            _write(out / LEXICON, lexicon)
+        _write(out / "README.md", card(manifest))
+        _write(out / NAME, dump(manifest))
+    except OSError as error:
+        raise StoreError(f"cannot write: {error}", where=str(out), id="cannot-write") from error
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(text, "utf-8")
+    temporary.replace(path)
+
+
+def _summary(out: Path, manifest: dict[str, Any], began: float) -> dict[str, Any]:
+    splits = {
+        name: {key: entry[key] for key in ("documents", "sentences", "tokens")}
+        for name, entry in manifest["splits"].items()
+    }
+    seconds = time.perf_counter() - began
+    tokens = sum(entry["tokens"] for entry in splits.values())
+    return {
+        "out": str(out),
+        "splits": splits,
+        "changed": manifest["changed"],
+        "dropped": manifest["dropped"],
+        "seconds": round(seconds, 3),
+        "tokens_per_second": round(tokens / seconds),
+    }
+
+
+def _warn_missing(corpus: Corpus, options: Options, events: Events) -> None:
+    if corpus.missing and not options.splits:
+        events.warn(f"{corpus.name}: no {' and no '.join(corpus.missing)} split was found; the others are made")
+
+
+def _dropped_columns(columns: tuple[str, ...], pipeline: Pipeline) -> tuple[str, ...]:
+    if not columns:
+        return ()
+    for name in columns:
+        if name not in OPTIONAL:
+            raise UsageError(
+                f"{name!r} is no column that can be left out or kept; there are: {', '.join(OPTIONAL)}",
+                where="--columns",
+                fix="name the optional columns to keep; order and labels are always there",
+                id="columns",
+            )
+    if "source" not in columns and ("tokens" not in columns or not (pipeline.is_permutation and pipeline.injective)):
+        raise UsageError("tokens or source must be kept", where="--columns", fix="e.g. --columns tokens", id="columns")
+    return tuple(name for name in OPTIONAL if name not in columns)
+
+
+def _save_vocabulary(path: Path, types: pa.Array, counts: Int64) -> None:
+    with pa.OSFile(str(path), "wb") as sink:
+        table = pa.table({"type": types, "count": pa.array(counts)})
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+
+
+def _read_vocabulary(path: Path) -> tuple[pa.Array, Int64]:
+    with pa.OSFile(str(path), "rb") as file:
+        table = pa.ipc.open_file(file).read_all().combine_chunks()
+    types = table["type"].chunk(0) if table.num_rows else pa.array([], pa.string())
+    return types, table["count"].to_numpy()

@@ -1,0 +1,173 @@
+"""Questions with answers in a paragraph, in the JSON form of SQuAD 1.1 and 2.0 (XQuAD, MLQA, FQuAD …).
+
+One row a question; `answer_start` counts Unicode code points from 0 in the context, and the text must
+stand there. A question without an answer (SQuAD 2.0) has empty lists.
+
+    context "Il dort à Paris.", answers {text: ["Paris"], answer_start: [10]}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.errors import DataError, LayerError
+from derivlang.formats.opening import empty_file, read_text
+from derivlang.formats.rows import ROWS_PER_TABLE, Rows
+
+ANSWERS = pa.struct([("text", pa.list_(pa.string())), ("answer_start", pa.list_(pa.int32()))])
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("title", pa.string()),
+        ("context", pa.string()),
+        ("question", pa.string()),
+        ("answers", ANSWERS),
+    ]
+)
+Row: TypeAlias = dict[str, Any]
+
+
+def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
+    """One row a question: id, title, context, question, answers; lines are 0. A document is a paragraph.
+
+    limit: at most that many paragraphs.
+    Raises DataError: json, json-surrogate, squad-form (a key or a value is not there), empty-file, and those
+    of `open_lines`; LayerError answer-offset.
+    """
+    path = Path(path)
+    rows: list[Row] = []
+    documents: list[int] = []
+    found = False
+    for document, paragraph_rows in enumerate(_paragraphs(path, encoding)):
+        if document == limit:
+            break
+        found = True
+        rows += paragraph_rows
+        documents += [document] * len(paragraph_rows)
+        if len(rows) >= ROWS_PER_TABLE:
+            yield _rows(path, rows, documents)
+            rows, documents = [], []
+    if rows:
+        yield _rows(path, rows, documents)
+    if not found and limit != 0:
+        raise empty_file(path, "paragraph")
+
+
+def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
+    """SQuAD JSON, an article at a time: rows of the same title that follow each other are an article, those
+    of the same context (and of the same `documents`, where there is such a column) a paragraph.
+
+    The version is v2.0 if a question has no answer; such questions are `is_impossible`.
+    """
+    rows = (row for table in tables for row in table.to_pylist())
+    separator, version = "", "1.1"
+    out.write(b'{"data":[')
+    for title, article_rows in groupby(rows, key=lambda row: row["title"]):
+        paragraphs = []
+        for (context, _), questions in groupby(article_rows, key=lambda r: (r["context"], r.get("documents"))):
+            qas = [_question(row) for row in questions]
+            paragraphs.append({"context": context, "qas": qas})
+            if any("is_impossible" in question for question in qas):
+                version = "v2.0"
+        article = {"title": title, "paragraphs": paragraphs}
+        out.write((separator + json.dumps(article, ensure_ascii=False, separators=(",", ":"))).encode())
+        separator = ","
+    out.write(f'],"version":"{version}"}}\n'.encode())
+
+
+def count(path: Path | str, encoding: str = "utf-8") -> int:
+    """The number of questions."""
+    return sum(len(rows) for rows in _paragraphs(Path(path), encoding))
+
+
+def _paragraphs(path: Path, encoding: str) -> Iterator[list[Row]]:
+    """The rows of each paragraph."""
+    text = read_text(path, encoding)
+    if not text.strip():
+        raise empty_file(path, "question")
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"column {error.colno}: this is no JSON: {error.msg}",
+            where=f"{path}:{error.lineno}",
+            fix="correct the file, or download it again",
+            id="json",
+        ) from None
+    except RecursionError:
+        fix = "give the file the form of SQuAD"
+        raise DataError("the JSON is nested too deeply", where=str(path), fix=fix, id="json") from None
+    for a, article in enumerate(_get(path, "the file", data, "data", list)):
+        at = f"data[{a}]"
+        paragraphs = _get(path, at, article, "paragraphs", list)
+        title = _get(path, at, article, "title", str) if "title" in article else ""
+        for p, paragraph in enumerate(paragraphs):
+            at = f"data[{a}].paragraphs[{p}]"
+            context = _get(path, at, paragraph, "context", str)
+            questions = _get(path, at, paragraph, "qas", list)
+            yield [_row(path, f"{at}.qas[{q}]", title, context, qa) for q, qa in enumerate(questions)]
+
+
+def _row(path: Path, at: str, title: str, context: str, qa: Any) -> Row:
+    id = _get(path, at, qa, "id", str)
+    texts, starts = [], []
+    for i, answer in enumerate(_get(path, at, qa, "answers", list)):
+        text = _get(path, f"{at}.answers[{i}]", answer, "text", str)
+        start = _get(path, f"{at}.answers[{i}]", answer, "answer_start", int)
+        found = context[start : start + len(text)] if start >= 0 else ""
+        if found != text:
+            raise LayerError(
+                f"the answer {text[:50]!r} is not at offset {start} of its context, {found[:50]!r} is",
+                where=f"{path} (question {id})",
+                fix="give answer_start in code points from 0, or leave the question out",
+                id="answer-offset",
+            )
+        texts.append(text)
+        starts.append(start)
+    answers = {"text": texts, "answer_start": starts}
+    question = _get(path, at, qa, "question", str)
+    return {"id": id, "title": title, "context": context, "question": question, "answers": answers}
+
+
+def _get(path: Path, at: str, record: Any, key: str, kind: type) -> Any:
+    """record[key], which must be of a kind; strings without half of a surrogate pair."""
+    value = record.get(key) if isinstance(record, dict) else None
+    if not isinstance(value, kind) or isinstance(value, bool):
+        kinds = {list: "list", str: "string", int: "whole number"}
+        raise DataError(
+            f"{at} has no {kinds[kind]} {key!r}",
+            where=str(path),
+            fix="give the file the form of SQuAD: data, paragraphs, context, qas, id, question, answers",
+            id="squad-form",
+        )
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"{at}.{key} holds half of a surrogate pair, \\u{ord(value[error.start]):04x}",
+                where=str(path),
+                fix="replace it in the file, e.g. by \\ufffd",
+                id="json-surrogate",
+            ) from None
+    return value
+
+
+def _rows(path: Path, rows: list[Row], documents: list[int]) -> Rows:
+    lines = np.zeros(len(rows), np.int64)
+    return Rows(path, pa.Table.from_pylist(rows, SCHEMA), lines, np.array(documents, np.int64))
+
+
+def _question(row: Row) -> Row:
+    answers = row["answers"]
+    pairs = zip(answers["text"], answers["answer_start"], strict=True)
+    listed = [{"text": text, "answer_start": start} for text, start in pairs]
+    question = {"id": row["id"], "question": row["question"], "answers": listed}
+    return question if listed else {**question, "is_impossible": True}

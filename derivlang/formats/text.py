@@ -1,0 +1,346 @@
+"""Plain text, a paragraph a line: tokenised (`.tokens`) or raw (`.txt`); gz, zst and other encodings too.
+
+A document is a non-empty line; what is white around it belongs to it (the blank lines that follow included),
+so that a file cut before any non-empty line is read as if it had not been cut, and `undo` gives it back byte
+for byte. Lines end at "\\n" only. Words of tokenised text are divided by ASCII white space only: U+FEFF and
+U+00A0 are parts of words.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from derivlang.core.arrays import Int32, UInt8, offsets_of
+from derivlang.core.batch import Batch, build, used_types
+from derivlang.core.errors import DataError
+from derivlang.core.layers.gaps import Gaps
+from derivlang.formats.opening import open_bytes
+from derivlang.formats.pieces import Split, Splitting, find
+from derivlang.formats.words import Splitter
+
+PIECE = 1 << 20  # bytes read at once: larger pieces leave the cache (8 MB costs 2.4 times as much in `find`)
+WORDS_PER_BATCH = 1 << 20  # words in a batch and in a Parquet row group
+_BOM = b"\xef\xbb\xbf"
+_NEWLINE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of a plain file: bytes [begin, end), end None for the whole; lines before it."""
+
+    begin: int = 0
+    end: int | None = None
+    line: int = 0
+
+
+def read(
+    path: Path,
+    splitter: Splitter,
+    piece: Piece = Piece(),
+    *,
+    encoding: str = "utf-8",
+    limit: int | None = None,
+    first_document: int = 0,
+    batch_words: int = WORDS_PER_BATCH,
+) -> Iterator[Batch]:
+    """Batches of whole lines, each line a unit still to be split into sentences.
+
+    limit: at most so many documents. first_document: the number of the piece's first document.
+    Raises DataError: unreadable encoding and NUL bytes with line and byte, damaged compression, no words.
+    """
+    reader = _Reader(path, splitter, encoding)
+    pending = _Pending(reader.splitting, first_document)
+    left = limit
+    for split in reader.chunks(piece):
+        if left is not None:
+            split = _first_units(split, left)
+            left -= len(split.lead)
+        pending.add(split)
+        while pending.n_words >= batch_words:
+            yield pending.batch()
+        if left == 0:
+            break
+    if pending.n_words:
+        yield pending.batch()
+
+
+class _Reader:
+    """Chunks of whole lines through one reused buffer."""
+
+    def __init__(self, path: Path, splitter: Splitter, encoding: str):
+        self.path, self.encoding = path, encoding
+        self.splitting = Splitting(splitter)
+
+    def chunks(self, piece: Piece) -> Iterator[Split]:
+        buffer = np.zeros(PIECE + 16, np.uint8)
+        have, done, lines = 0, piece.begin, piece.line
+        with self._open() as stream:
+            if piece.begin:
+                stream.seek(piece.begin)
+            while True:
+                room = len(buffer) - 16 - have
+                if piece.end is not None:
+                    room = min(room, piece.end - done - have)
+                got = _read_into(stream, buffer[have : have + room]) if room > 0 else 0
+                have += got
+                final = not got
+                use = have if final else _whole(buffer, have)
+                if use == 0 and not final:
+                    if have >= len(buffer) - 16:  # a line longer than the buffer
+                        buffer = np.concatenate([buffer, np.zeros(len(buffer), np.uint8)])
+                    continue
+                if use:
+                    yield self._split(buffer, use, lines, done)
+                    lines += int(np.count_nonzero(buffer[:use] == _NEWLINE))
+                    buffer[: have - use] = buffer[use:have]
+                    have -= use
+                    done += use
+                if final:
+                    return
+
+    def _open(self) -> BinaryIO:
+        stream = open_bytes(self.path)
+        if codecs.lookup(self.encoding).name == "utf-8":
+            return stream
+        return io.BufferedReader(_Recoded(stream, self.path, self.encoding), 1 << 16)
+
+    def _split(self, buffer: UInt8, use: int, lines: int, done: int) -> Split:
+        """One chunk of whole lines; a chunk without a final newline is the end of the file."""
+        before = len(self.splitting._pieces)
+        last = buffer[use : use + 9].copy()
+        buffer[use] = _NEWLINE  # `find` wants white space last; one byte beyond the chunk does
+        buffer[use + 1 : use + 9] = 0
+        skip = 3 if done == 0 and bytes(buffer[:3]) == _BOM else 0
+        try:
+            edges = find(buffer, use + 1, unicode_spaces=self.splitting.raw, skip=skip)
+            if (buffer[:use] == 0).any():
+                self._nul(buffer, use, lines)
+            ends = np.flatnonzero(buffer[:use] == _NEWLINE) + 1  # bytes after each newline
+            if not use or buffer[use - 1] != _NEWLINE:
+                ends = np.append(ends, use)
+            cuts = np.searchsorted(edges.starts, ends)
+            full = np.flatnonzero(np.diff(cuts, prepend=0) > 0)
+            cuts = np.concatenate([np.zeros(1, np.int64), cuts[full]])
+            begins = np.concatenate([np.zeros(1, np.int64), ends])[full]
+            if len(full):
+                begins[0] = 0
+            stops = np.append(begins[1:], use)
+            split = self.splitting.units(buffer, edges, cuts, begins, stops)
+            invalid = self.splitting._pieces.first_invalid(before)
+        except UnicodeDecodeError as error:
+            invalid = error.object
+        finally:
+            buffer[use : use + 9] = last
+        if invalid is not None:
+            self._undecodable(buffer, use, lines, done)
+        return split
+
+    def _nul(self, buffer: UInt8, use: int, lines: int) -> None:
+        at = int(np.flatnonzero(buffer[:use] == 0)[0])
+        line = lines + int(np.count_nonzero(buffer[:at] == _NEWLINE)) + 1
+        raise DataError(
+            "a NUL byte; this is no text, or text in UTF-16",
+            where=f"{self.path}:{line}",
+            fix="pass --encoding utf-16 if it is, or remove the byte",
+            id="nul-byte",
+        )
+
+    def _undecodable(self, buffer: UInt8, use: int, lines: int, done: int) -> None:
+        text = bytes(buffer[:use])
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            line = lines + text.count(b"\n", 0, error.start) + 1
+            raise DataError(
+                f"byte {done + error.start} (0x{text[error.start]:02X}) is not UTF-8",
+                where=f"{self.path}:{line}",
+                fix="pass --encoding NAME (latin-1, cp1252 …), or correct the file",
+                id="encoding",
+            ) from None
+
+
+def _read_into(stream: BinaryIO, target: UInt8) -> int:
+    """Bytes read into an array."""
+    return int(stream.readinto(target.data) or 0)  # type: ignore[attr-defined]
+
+
+def _whole(buffer: UInt8, have: int) -> int:
+    """Bytes up to the start of the last non-empty line: that one may still have blank lines to come."""
+    text = buffer[:have]
+    solid = have  # walk back from the end: trailing blank lines, the last non-empty line, its start
+    step = 1 << 12
+    while solid > 0:
+        low = max(0, solid - step)
+        words = np.flatnonzero(text[low:solid] > 32)
+        if words.size:
+            solid = low + int(words[-1])
+            break
+        solid = low
+    if solid == 0:
+        return 0
+    start = bytes(text[max(0, solid - (1 << 16)) : solid]).rfind(b"\n")
+    if start >= 0:
+        return max(0, solid - (1 << 16)) + start + 1
+    found = np.flatnonzero(text[:solid] == _NEWLINE)
+    return int(found[-1]) + 1 if found.size else 0
+
+
+class _Recoded(io.RawIOBase):
+    """A byte stream in another encoding, as UTF-8."""
+
+    def __init__(self, stream: BinaryIO, path: Path, encoding: str):
+        self._stream, self._path, self._encoding = stream, path, encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._left = b""
+        self._lines = self._read = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
+        while not self._left:
+            raw = self._stream.read(1 << 16)
+            try:
+                text = self._decoder.decode(raw, final=not raw)
+            except UnicodeDecodeError as error:
+                good = error.object[: error.start].decode(self._encoding, "replace")
+                line = self._lines + good.count("\n") + 1
+                raise DataError(
+                    f"byte {self._read + error.start} (0x{error.object[error.start]:02X}) is not {self._encoding}",
+                    where=f"{self._path}:{line}",
+                    fix="pass the right --encoding, or correct the file",
+                    id="encoding",
+                ) from None
+            self._lines += text.count("\n")
+            self._read += len(raw)
+            self._left = text.encode()
+            if not raw:
+                break
+        n = min(len(target), len(self._left))
+        target[:n] = self._left[:n]
+        self._left = self._left[n:]
+        return n
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+@dataclass
+class _Pending:
+    """Chunks gathered until they make a batch."""
+
+    splitting: Splitting
+    document: int
+    parts: list[Split] = field(default_factory=list)
+    n_words: int = 0
+
+    def add(self, split: Split) -> None:
+        if len(split.words):
+            self.parts.append(split)
+            self.n_words += len(split.words)
+
+    def batch(self) -> Batch:
+        parts, self.parts, self.n_words = self.parts, [], 0
+        words = np.concatenate([part.words for part in parts])
+        used, recoded = used_types(words, len(self.splitting.words))
+        shifts = offsets_of(np.array([len(part.words) for part in parts]))[:-1]
+        units = np.concatenate(
+            [np.zeros(1, np.int64), *(part.units[1:] + s for part, s in zip(parts, shifts, strict=True))]
+        )
+        gaps = Gaps(
+            self.splitting.gaps.types(),
+            _joined([part.lead for part in parts]),
+            _joined([part.trail for part in parts]),
+            np.concatenate([part.at + s for part, s in zip(parts, shifts, strict=True)]),
+            _joined([part.inner for part in parts]),
+        )
+        n = len(units) - 1
+        documents = np.arange(self.document, self.document + n, dtype=np.int64)
+        self.document += n
+        return build(
+            recoded,
+            self.splitting.words.subset(used),
+            units,
+            np.arange(n, dtype=np.int32)[:, None],
+            documents,
+            hashes=self.splitting.words.hashes(used),
+            gaps=gaps,
+            running=True,
+            keys=np.zeros(0, np.uint64),  # lines: their sentences' keys follow when they are split
+        )
+
+
+def _joined(arrays: list[Int32]) -> Int32:
+    return np.concatenate(arrays)
+
+
+def _first_units(split: Split, count: int) -> Split:
+    """The first units of a split."""
+    if len(split.lead) <= count:
+        return split
+    words = int(split.units[count])
+    inner = split.at < words
+    return Split(
+        split.words[:words],
+        split.units[: count + 1],
+        split.lead[:count],
+        split.trail[:count],
+        split.at[inner],
+        split.inner[inner],
+    )
+
+
+def cut(path: Path, size: int, target: int) -> list[Piece]:
+    """Pieces of some `target` bytes of a plain file of `size` bytes, each beginning at a non-empty line."""
+    begins = [0]
+    with path.open("rb") as stream:
+        at = target
+        while at < size:
+            stream.seek(at)
+            stream.readline()
+            start = stream.tell()
+            while (line := stream.readline()) and not line.strip():
+                start = stream.tell()
+            if not line:
+                break
+            begins.append(start)
+            at = max(start, at) + target
+    ends = [*begins[1:], size]
+    return [Piece(begin, end) for begin, end in zip(begins, ends, strict=True)]
+
+
+def count_documents(path: Path, piece: Piece = Piece()) -> tuple[int, int]:
+    """(non-empty lines, lines) of a piece of a UTF-8 file, without splitting it into words."""
+    documents = lines = 0
+    filled = False  # has the current line a character that is not white space
+    left = None if piece.end is None else piece.end - piece.begin
+    with open_bytes(path) as stream:
+        if piece.begin:
+            stream.seek(piece.begin)
+        while raw := stream.read(PIECE if left is None else min(PIECE, left)):
+            if left is not None:
+                left -= len(raw)
+            data = np.frombuffer(raw, np.uint8)
+            ends = np.flatnonzero(data == _NEWLINE)
+            lines += len(ends)
+            full = np.add.reduceat(data > 32, np.concatenate([[0], ends])) > 0 if len(ends) else None
+            if full is None:
+                filled |= bool((data > 32).any())
+                continue
+            full[0] |= filled
+            documents += int(full[:-1].sum())
+            filled = bool(full[-1])
+            if left == 0:
+                break
+    return documents + filled, lines
+
+
+__all__ = ["Piece", "count_documents", "cut", "read"]

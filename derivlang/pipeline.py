@@ -1,0 +1,306 @@
+"""Pipeline: transforms applied left to right, their spec string, and what it does to a batch.
+
+    Pipeline.parse("trans,inv")        spec: name[:value][:key=value]... , ...   values in "..." where needed
+
+`--t a,b` is a first, then b; the papers' T_b . T_a. All orders fold into one gather, all lexicons into one
+chain of type maps; the two never see each other, so trans commutes with every order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core import batch as batches
+from derivlang.core.arrays import Int64
+from derivlang.core.batch import Batch, Policies, realign
+from derivlang.core.errors import DataError, LayerError, UsageError
+from derivlang.core.keys import hash_types
+from derivlang.core.lexicon import Lexicon
+from derivlang.core.order import Order
+from derivlang.core.sentences import Rule
+from derivlang.transforms.base import Draws, Transform
+from derivlang.transforms.registry import find_transform
+
+if TYPE_CHECKING:
+    from derivlang.map import Columns
+
+
+_SECTION = "# derivlang lexicon: "
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Derived:
+    """A source batch, its derived form, and the order between them."""
+
+    source: Batch
+    derived: Batch
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A chain of transforms."""
+
+    transforms: tuple[Transform, ...]
+
+    @classmethod
+    def parse(cls, spec: str, *, seed: int | None = None) -> Pipeline:
+        """From a spec string; UsageError says what is wrong with it. seed: for transforms that state none."""
+        transforms = []
+        for parts in _split(spec):
+            (name, *rest), values, keyed = parts, [], {}
+            for key, value in rest:
+                if key is None:
+                    values.append(value)
+                elif key in keyed:
+                    raise UsageError(f"{name[1]}: {key} is given twice", where="--t", id="bad-spec")
+                else:
+                    keyed[key] = value
+            found = find_transform(name[1])
+            if seed is not None and any(f.name == "seed" for f in fields(found)):
+                keyed.setdefault("seed", str(seed))
+            transforms.append(found.from_values(values, keyed))
+        return cls(tuple(transforms))
+
+    def __str__(self) -> str:
+        return ",".join(str(transform) for transform in self.transforms)
+
+    def then(self, after: Pipeline) -> Pipeline:
+        return Pipeline(self.transforms + after.transforms)
+
+    @property
+    def needs_reference(self) -> bool:
+        """Must a reference vocabulary be counted before this pipeline can run?"""
+        return any(transform.needs_reference for transform in self.transforms)
+
+    @property
+    def has_order(self) -> bool:
+        return any(transform.has_order for transform in self.transforms)
+
+    @property
+    def is_permutation(self) -> bool:
+        return all(transform.is_permutation for transform in self.transforms)
+
+    @property
+    def injective(self) -> bool:
+        return all(transform.injective for transform in self.transforms)
+
+    def fingerprint(self, lexicon: str | None = None) -> str:
+        """16 hex digits: the spec, the rule versions, the fitted lexicon's text; not the package version."""
+        rules = [(str(t), t.name, t.rule_version) for t in self.transforms]
+        text = repr((rules, hashlib.sha256(lexicon.encode()).hexdigest() if lexicon else None))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def fit(
+        self,
+        types: pa.Array | None = None,
+        counts: Int64 | None = None,
+        *,
+        saved: str = "",
+        where: str = "--lexicon",
+    ) -> Lexicon:
+        """The lexicon: fitted parts from `saved` (the text of a lexicon.tsv, named `where` in errors) as far as it
+        goes, the rest fitted on a reference vocabulary, Arrow strings [T] and int64[T] counts.
+
+        UsageError where a part needs a reference and there is none, or `saved` is of another pipeline.
+        """
+        sections = saved.split(_SECTION)[1:]
+        titles = [section.partition("\n")[0] for section in sections]
+        wanted = [str(t) for t in self.transforms if t.needs_reference]
+        if titles != wanted[: len(titles)] or (types is None and len(titles) < len(wanted)) or (saved and not titles):
+            raise self._unfitted(titles, wanted, saved, where)
+        reference = types if types is not None else pa.array([], pa.string())
+        numbers = counts if counts is not None else np.zeros(len(reference), np.int64)
+        steps, states = [], iter(sections)
+        for transform, draws in self._streams():
+            if not transform.has_lexicon:
+                continue
+            state = next(states, None) if transform.needs_reference else None
+            if state is None:
+                step = transform.fit(reference, numbers, draws)
+            else:
+                try:
+                    step = transform.load(state.partition("\n")[2], draws)
+                except (ValueError, IndexError, DataError) as error:
+                    raise DataError(f"not a lexicon: {error}", where=where, id="lexicon") from error
+            if step is not None:
+                steps.append(step)
+                reference = step.apply(reference)
+        return Lexicon(tuple(steps))
+
+    def _unfitted(self, titles: list[str], wanted: list[str], saved: str, where: str) -> UsageError:
+        if saved:
+            return UsageError(
+                f"the lexicon was fitted for {', '.join(titles) or 'nothing'}, "
+                f"but the pipeline has {', '.join(wanted) or 'no transform that needs one'}",
+                where=where,
+                fix="pass the lexicon.tsv of a set made with the same --t",
+                id="other-lexicon",
+            )
+        return UsageError(
+            f"{self} keeps some types and must be fitted on a reference vocabulary",
+            fix="pass a saved one: --lexicon FILE, or lexicon=Path(...) in Python; `make` saves lexicon.tsv",
+            id="needs-lexicon",
+        )
+
+    def save(self, lexicon: Lexicon) -> str | None:
+        """`lexicon.tsv`: a section for each fitted transform; None where nothing was fitted."""
+        sections = []
+        steps = iter(lexicon.steps)
+        for transform, _ in self._streams():
+            if transform.has_lexicon:
+                state = next(steps).state()
+                if state is not None:
+                    sections.append(f"{_SECTION}{transform}\n{state}")
+        return "".join(sections) or None
+
+    def order(self, batch: Batch, policies: Policies | None = None) -> Order:
+        """The order of a batch whose sentences are split; groups under `atomic` count as one word."""
+        policies = policies or Policies()
+        group = batches.groups(batch, policies)
+        order = self._fold(batch if group is None else _contract(batch, group))
+        return order if group is None else order.expand(group, batch.sentences, batch.tails)
+
+    def derive(
+        self,
+        batch: Batch,
+        lexicon: Lexicon,
+        *,
+        policies: Policies | None = None,
+        rule: Rule = "marks",
+        counts: Counter[str] | None = None,
+        split: bool = True,
+    ) -> Derived:
+        """A batch and its derived form. split=False: its sentences are known already (derived output)."""
+        policies = policies or Policies()
+        if split:
+            group = batches.groups(batch, policies)
+            together = None if group is None else batches.together(group, batch.n_words)
+            batch = batches.split_sentences(batch, rule, together)
+        order = self.order(batch, policies)
+        types = None if lexicon.is_identity else lexicon.apply(batch.types)
+        return Derived(batch, realign(batch, order, types, policies=policies, counts=counts), order)
+
+    def map(self, dataset: Any, columns: Columns | None = None, **options: Any) -> Any:
+        """A Hugging Face Dataset, DatasetDict or IterableDataset, derived: the rows that `make` gives.
+
+        columns: which columns hold words, text and labels (default: by name and type). Options are those of
+        `derivlang.map.map_dataset`: lexicon, words, language, policies, sentences, repair_tags.
+        """
+        from derivlang.map import map_dataset
+
+        return map_dataset(self, dataset, columns, **options)
+
+    def _streams(self) -> list[tuple[Transform, Draws]]:
+        seen: Counter[str] = Counter()
+        out = []
+        for transform in self.transforms:
+            out.append((transform, transform.stream(seen[transform.name])))
+            seen[transform.name] += 1
+        return out
+
+    def _fold(self, batch: Batch) -> Order:
+        order: Order | None = None
+        for transform, draws in self._streams():
+            if not transform.has_order:
+                continue
+            missing = [name for name in transform.needs if name not in batch.layers]
+            if missing:
+                raise LayerError(f"{transform.name} needs {', '.join(missing)}, which this set lacks", id="needs-layer")
+            view = batch if order is None else _reordered(batch, order, transform.needs)
+            step = transform.order(view, draws)
+            order = step if order is None else order.then(step)
+        return Order.identity(batch.sentences, batch.tails) if order is None else order
+
+
+def _reordered(batch: Batch, order: Order, needs: tuple[str, ...]) -> Batch:
+    """The words in the order so far, as the next transform sees them."""
+    layers = {name: batch.layers[name] for name in needs}
+    return realign(replace(batch, layers=layers), order)
+
+
+def _contract(batch: Batch, group: Int64) -> Batch:
+    """The batch with each group as one word; sentence keys stay those of the words."""
+    size = np.diff(group)
+    first = batch.words[group[:-1]]
+    many = np.flatnonzero(size > 1)
+    spelled = batch.types.take(pa.array(batch.words)).to_pylist() if len(many) else []
+    joined = pa.array([" ".join(spelled[group[i] : group[i + 1]]) for i in many], pa.string())
+    table = pa.concat_arrays([batch.types, joined]).dictionary_encode()
+    recode = table.indices.to_numpy(zero_copy_only=False)
+    words = recode[first].astype(np.int32)
+    words[many] = recode[len(batch.types) :]
+    return replace(
+        batch,
+        words=words,
+        types=table.dictionary,
+        hashes=hash_types(table.dictionary),
+        sentences=np.searchsorted(group, batch.sentences),
+        layers={},
+        gaps=None,
+    )
+
+
+def _split(spec: str) -> list[list[tuple[str | None, str]]]:
+    """A spec as lists of (key or None, value), the transform's name first."""
+    out: list[list[tuple[str | None, str]]] = [[]]
+    i, n = 0, len(spec)
+
+    def fail(what: str) -> UsageError:
+        return UsageError(
+            f"{what} in {spec!r}",
+            where="--t",
+            fix='a spec is name[:value][:key=value]..., transforms separated by commas, e.g. "trans,inv"',
+            id="bad-spec",
+        )
+
+    while True:
+        key: str | None = None
+        text = ""
+        quoted = False
+        while i < n and spec[i] not in ",:":
+            if spec[i] == '"':
+                if text or quoted:
+                    raise fail("a quote inside a value")
+                quoted = True
+                while True:
+                    end = spec.find('"', i + 1)
+                    if end < 0:
+                        raise fail("an open quote")
+                    text += spec[i + 1 : end]
+                    i = end + 1
+                    if i < n and spec[i] == '"':
+                        text += '"'
+                        continue
+                    break
+            elif spec[i] == "=" and key is None and not quoted and out[-1]:
+                key, text, i = text.strip(), "", i + 1
+            else:
+                if quoted:
+                    raise fail("text after a quoted value")
+                text += spec[i]
+                i += 1
+        value = text if quoted else text.strip()
+        if not value and not quoted:
+            raise fail("an empty part")
+        out[-1].append((key, value))
+        if i >= n:
+            return out
+        if spec[i] == ",":
+            out.append([])
+        i += 1
+
+
+def read_lexicon(path: Path) -> str:
+    """The text of a saved lexicon.tsv; DataError if it cannot be read."""
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read the lexicon: {error}", where=str(path), id="lexicon") from error

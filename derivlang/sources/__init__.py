@@ -1,0 +1,1 @@
+"""Sources: where a corpus lies, in which format, with which labels; named ones, paths, the hub, derived sets."""

@@ -1,0 +1,315 @@
+"""The named sources: where their files lie, what their columns mean, and where the hub has them.
+
+A package adds one by entry point (group `derivlang.sources`): a `Named`, or a function that gives one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import UsageError, unknown
+from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
+from derivlang.formats.words import Mode
+from derivlang.sources.corpus import SPLITS, Corpus, Format, Part, first_existing, not_found
+from derivlang.sources.infer import UPOS
+
+GROUP = "derivlang.sources"
+WIKIANN = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
+
+CONLLU_FIELDS = (
+    Field("idx", "value"),
+    Field("comments", "value"),
+    Field("lemmas", "tags"),
+    Field("upos", "tags", UPOS),
+    Field("xpos", "tags"),
+    Field("feats", "tags"),
+    Field("head", "tree"),
+    Field("misc", "misc"),
+)
+CONLLU = Schema((Side("", words="tokens", text="text"),), CONLLU_FIELDS)
+TAGGED = Schema((Side("", words="tokens"),), (Field("ner_tags", "entities", WIKIANN),))
+XNLI = Schema((Side("premise", text="premise"), Side("hypothesis", text="hypothesis")), (Field("label", "value", NLI),))
+PAWSX = Schema(
+    (Side("sentence1", text="sentence1"), Side("sentence2", text="sentence2")),
+    (Field("label", "value", ("0", "1")),),
+)
+SQUAD = Schema(
+    (Side("context", text="context"), Side("question", text="question")),
+    (Field("id", "value"), Field("title", "value"), Field("answers", "answers")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A named source. files: patterns of each split (or a function of `arg` that gives them), `{arg}` being
+    what follows the colon, else `default`.
+
+    hub: (dataset, config) with `{arg}`, or None. variants: other readers' options for files of other shapes.
+    """
+
+    name: str
+    summary: str
+    format: Format
+    schema: Schema
+    files: dict[str, tuple[str, ...]] | Callable[[str], dict[str, tuple[str, ...]]]
+    default: str = ""
+    hub: tuple[str, str] | None = None
+    words: Mode = "spacy"
+    options: dict[str, Any] | None = None
+    language: Callable[[str], str] = lambda arg: "en"
+    licence: str = "unknown"
+    citation: str = ""
+
+    def find(self, argument: str, folders: Sequence[Path]) -> Corpus | None:
+        """The corpus in these folders, or None where not one of its files is there."""
+        arg = argument or self.default
+        parts = []
+        for split, patterns in self.patterns(argument).items():
+            found = first_existing(folders, [pattern.format(arg=arg) for pattern in patterns])
+            if found is not None:
+                parts.append(Part(split, found, found.name))
+        return self.corpus(argument, tuple(parts)) if parts else None
+
+    def corpus(self, argument: str, parts: tuple[Part, ...], **changes: Any) -> Corpus:
+        name = f"{self.name}:{argument}" if argument else self.name
+        fields: dict[str, Any] = {
+            "name": name,
+            "format": self.format,
+            "schema": self.schema,
+            "parts": parts,
+            "words": self.words,
+            "language": self.language(argument or self.default),
+            "options": self.options or {},
+            "expected": tuple(self.patterns(argument)),
+            "licence": self.licence,
+            "citation": self.citation,
+        }
+        return Corpus(**{**fields, **changes})
+
+    def layout(self, argument: str) -> list[str]:
+        """What to put where, for an error message: the first pattern of each split."""
+        arg = argument or self.default
+        return [patterns[0].format(arg=arg) for patterns in self.patterns(argument).values()]
+
+    def patterns(self, argument: str) -> dict[str, tuple[str, ...]]:
+        return self.files(argument or self.default) if callable(self.files) else self.files
+
+
+def _splits(*patterns: str, names: Sequence[str] = ("train", "dev", "test")) -> dict[str, tuple[str, ...]]:
+    return {
+        split: tuple(pattern.replace("{split}", name) for pattern in patterns)
+        for split, name in zip(SPLITS, names, strict=True)
+    }
+
+
+def _wikitext(size: str) -> dict[str, tuple[str, ...]]:
+    folder = f"wikitext-{size}"
+    patterns = (
+        f"text/{folder}/wiki.{{split}}.tokens",
+        f"{folder}/wiki.{{split}}.tokens",
+        f"{folder}-v1/wiki.{{split}}.tokens",
+    )
+    return _splits(*patterns, names=("train", "valid", "test"))
+
+
+def _xnli_files(language: str) -> dict[str, tuple[str, ...]]:
+    """Training pairs are English (MultiNLI, SNLI), unless the machine-translated ones are there."""
+    english = ("nli/multinli_pairs.tsv", "nli/en_pairs.tsv") if language == "en" else ()
+    return {
+        "train": ("xnli/multinli.train.{arg}.tsv", "multinli.train.{arg}.tsv", *english),
+        "validation": ("xnli/dev.{arg}.tsv", "dev.{arg}.tsv", "xnli/xnli.dev.tsv", "xnli.dev.tsv"),
+        "test": ("xnli/test.{arg}.tsv", "test.{arg}.tsv", "xnli/xnli.test.tsv", "xnli.test.tsv"),
+    }
+
+
+# ISO codes of the languages whose treebanks are named by their English names.
+_UD_CODES = dict(
+    pair.split(":")
+    for pair in (
+        "Arabic:ar Basque:eu Chinese:zh English:en French:fr German:de Hebrew:he Hindi:hi Indonesian:id Irish:ga "
+        "Italian:it Japanese:ja Korean:ko Latin:la Persian:fa Russian:ru Scottish_Gaelic:gd Spanish:es Tamil:ta "
+        "Turkish:tr Vietnamese:vi Welsh:cy Portuguese:pt Dutch:nl Polish:pl Czech:cs Finnish:fi Swedish:sv"
+    ).split()
+)
+
+
+def _ud_language(treebank: str) -> str:
+    return _UD_CODES.get(treebank.partition("-")[0], "xx")
+
+
+_WIKITEXT = "Merity, Xiong, Bradbury, Socher (2017): Pointer Sentinel Mixture Models. ICLR 2017."
+_NAMED = (
+    Named(
+        "wikitext103",
+        "WikiText-103, tokenised English Wikipedia articles",
+        "text",
+        TEXT,
+        _wikitext("103"),
+        hub=("Salesforce/wikitext", "wikitext-103-v1"),
+        words="space",
+        licence="cc-by-sa-3.0",
+        citation=_WIKITEXT,
+    ),
+    Named(
+        "wikitext2",
+        "WikiText-2, the small one",
+        "text",
+        TEXT,
+        _wikitext("2"),
+        hub=("Salesforce/wikitext", "wikitext-2-v1"),
+        words="space",
+        licence="cc-by-sa-3.0",
+        citation=_WIKITEXT,
+    ),
+    Named(
+        "pos",
+        "Universal Dependencies; pos:French-GSD is another treebank",
+        "conllu",
+        CONLLU,
+        _splits("ud/UD_{arg}/*-ud-{split}.conllu", "UD_{arg}/*-ud-{split}.conllu", "*/UD_{arg}/*-ud-{split}.conllu"),
+        default="English-EWT",
+        hub=("universal-dependencies/universal_dependencies", "{ud}"),
+        language=_ud_language,
+        licence="see the treebank's own licence",
+        citation="Nivre et al. (2020): Universal Dependencies v2. LREC 2020. https://universaldependencies.org",
+    ),
+    Named(
+        "ner",
+        "WikiAnn (PAN-X), entities; ner:fr is another language",
+        "tagged",
+        TAGGED,
+        _splits("ner/wikiann/{arg}/{split}.tsv", "wikiann/{arg}/{split}.tsv", "panx/{arg}/{split}.tsv"),
+        default="en",
+        hub=("unimelb-nlp/wikiann", "{arg}"),
+        language=lambda arg: arg,
+        citation="Pan et al. (2017): Cross-lingual Name Tagging and Linking for 282 Languages. ACL 2017; "
+        "Rahimi, Li, Cohn (2019): Massively Multilingual Transfer for NER. ACL 2019.",
+    ),
+    Named(
+        "xnli",
+        "XNLI, inference pairs, training pairs from MultiNLI; xnli:fr is another language",
+        "delimited",
+        XNLI,
+        _xnli_files,
+        default="en",
+        hub=("facebook/xnli", "{arg}"),
+        options={"columns": ("premise", "hypothesis", "label")},
+        language=lambda arg: arg,
+        licence="cc-by-nc-4.0",
+        citation="Conneau et al. (2018): XNLI: Evaluating Cross-lingual Sentence Representations. EMNLP 2018.",
+    ),
+    Named(
+        "pawsx",
+        "PAWS-X, paraphrase pairs; pawsx:de is another language",
+        "delimited",
+        PAWSX,
+        _splits("pawsx/{split}.{arg}.tsv", "pawsx/{split}-{arg}.tsv", "paws-x/{arg}/{split}_2k.tsv"),
+        default="en",
+        hub=("google-research-datasets/paws-x", "{arg}"),
+        options={"columns": ("sentence1", "sentence2", "label"), "quoting": True},
+        language=lambda arg: arg,
+        citation="Yang et al. (2019): PAWS-X: A Cross-lingual Adversarial Dataset. EMNLP 2019.",
+    ),
+    Named(
+        "squad",
+        "SQuAD-form questions: XQuAD, MLQA; squad:de is another language",
+        "squad",
+        SQUAD,
+        {
+            "validation": (
+                "qa/mlqa/dev-context-{arg}-question-{arg}.json",
+                "mlqa/dev-context-{arg}-question-{arg}.json",
+            ),
+            "test": ("qa/xquad/xquad.{arg}.json", "xquad/xquad.{arg}.json", "xquad.{arg}.json"),
+        },
+        default="en",
+        hub=("google/xquad", "xquad.{arg}"),
+        language=lambda arg: arg,
+        licence="cc-by-sa-4.0",
+        citation="Artetxe, Ruder, Yogatama (2020): On the Cross-lingual Transferability. ACL 2020; "
+        "Lewis et al. (2020): MLQA. ACL 2020.",
+    ),
+)
+
+
+def _demo() -> Named:
+    return Named(
+        "demo",
+        "the built-in set: tags, trees and entities; demo:nli has pairs, demo:qa questions",
+        "conllu",
+        Schema(CONLLU.sides, (*CONLLU_FIELDS, Field("ner_tags", "entities", WIKIANN))),
+        _splits("demo-ud-{split}.conllu"),
+        words="spacy",
+        options={"entities": True},
+        licence="apache-2.0",
+        citation="derivlang: the demo sentences, written for the project.",
+    )
+
+
+def _find_demo(argument: str) -> Corpus:
+    """The demo lies in the package."""
+    folder = Path(str(resources.files("derivlang.sources") / "demo"))
+    named = _demo()
+    if argument == "nli":
+        parts = tuple(Part(s, folder / f"demo-nli-{n}.tsv", f"demo-nli-{n}.tsv") for s, n in _shipped())
+        options = {"columns": ("premise", "hypothesis", "label"), "header": False}
+        return named.corpus(argument, parts, format="delimited", schema=XNLI, options=options)
+    if argument == "qa":
+        file = "demo-qa-test.json"
+        part = Part("test", folder / file, file)
+        return named.corpus(argument, (part,), format="squad", schema=SQUAD, options={}, expected=("test",))
+    if argument:
+        raise UsageError(f"the demo has no set {argument!r}; there are: nli, qa", id="unknown-source")
+    found = named.find("", [folder])
+    assert found is not None
+    return found
+
+
+def _shipped() -> list[tuple[str, str]]:
+    return list(zip(SPLITS, ("train", "dev", "test"), strict=True))
+
+
+@cache
+def _plug_ins() -> dict[str, Any]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def named_sources() -> dict[str, Named]:
+    """All named sources, those of plug-ins too."""
+    found = {named.name: named for named in (*_NAMED, _demo())}
+    for name, point in _plug_ins().items():
+        loaded = point.load()
+        found[name] = loaded() if callable(loaded) and not isinstance(loaded, Named) else loaded
+    return found
+
+
+def find_named(name: str, argument: str, folders: Sequence[Path]) -> tuple[Corpus | None, Named]:
+    """The corpus of a named source in these folders (None where it is not there), and the source."""
+    if name == "demo":
+        return _find_demo(argument), _demo()
+    sources = named_sources()
+    if name not in sources:
+        raise unknown("source", name, sources, fix="a path to a file or folder works too; `derivlang ls` lists all")
+    return sources[name].find(argument, folders), sources[name]
+
+
+def hub_name(named: Named, argument: str) -> tuple[str, str] | None:
+    """Dataset and configuration on the hub."""
+    if named.hub is None:
+        return None
+    arg = argument or named.default
+    language, _, treebank = arg.partition("-")
+    ud = f"{_UD_CODES.get(language, language.lower())}_{treebank.lower()}"
+    return named.hub[0], named.hub[1].format(arg=arg, ud=ud)
+
+
+def missing(named: Named, argument: str, folders: Sequence[Path]) -> Exception:
+    hub = hub_name(named, argument)
+    name = f"{named.name}:{argument}" if argument else named.name
+    return not_found(name, folders, named.layout(argument), "/".join(hub) if hub else None)

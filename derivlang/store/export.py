@@ -1,0 +1,251 @@
+"""Derived sets in other tools' formats, and undone to the source's own.
+
+text        a row a line (a document a line on request); a pair or question gives a line a side
+jsonl       all columns, `key` as 16 hex digits            conllu   trees and tags, `# text` rebuilt
+pharaoh     word links i-j, source first, zero-based, sorted          tsv      token TAB tag, or the pair's columns
+squad       question sets as JSON
+
+A space inside a word (CoNLL-U allows it) is U+00A0 in text, pharaoh's companion; such words are counted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from derivlang.core.batch import Batch
+from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.schema import Schema
+from derivlang.formats import conllu, delimited, jsonl, squad, tagged
+from derivlang.store.load import Loaded, load
+from derivlang.store.manifest import Derived
+
+Format = Literal["text", "jsonl", "conllu", "pharaoh", "tsv", "squad"]
+FORMATS: tuple[str, ...] = get_args(Format)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """split: None for the only one. source: write the source's side. documents: a document a line (text)."""
+
+    split: str | None
+    format: Format
+    source: bool = False
+    documents: bool = False
+
+
+def export(folder: Path, request: Request, out: Path) -> dict[str, Any]:
+    """Write a split in another format; {"out", "rows", "spaces"}: spaces = words that hold a space."""
+    derived = Derived(folder)
+    split = derived.split_or_only(request.split)
+    _refuse_unfit(derived.schema, request)
+    spaces = rows = 0
+
+    def groups() -> Iterator[Loaded]:
+        nonlocal spaces, rows
+        for group in load(derived, split):
+            side = group.source if request.source else group.derived
+            inside = pc.match_substring(side.types, " ").to_numpy(zero_copy_only=False)
+            spaces += int(inside[side.words].sum())
+            rows += group.table.num_rows
+            yield group
+
+    with writing(out) as stream:
+        _WRITERS[request.format](groups(), derived.schema, request, stream)
+    return {"out": str(out), "rows": rows, "spaces": spaces}
+
+
+def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
+    """Write the source of a split as it was: plain text byte for byte, labelled sets in their own format."""
+    derived = Derived(folder)
+    name = derived.split_or_only(split)
+    kind = derived.manifest["source"]["format"]
+    rows = 0
+
+    def tables() -> Iterator[pa.Table]:
+        nonlocal rows
+        for group in load(derived, name):
+            rows += group.table.num_rows
+            yield labelled(group.source, derived.schema)
+
+    with writing(out) as stream:
+        if derived.schema.running:
+            for group in load(derived, name):
+                rows += group.table.num_rows
+                stream.write("".join(group.source.texts().to_pylist()).encode())
+        elif kind == "conllu":
+            conllu.write((table.drop_columns(["text"]) for table in tables()), stream)
+        elif kind == "tagged":
+            tagged.write(tables(), stream)
+        elif kind == "squad":
+            squad.write(tables(), stream)
+        elif kind == "delimited":
+            columns = [side.text for side in derived.schema.sides] + [f.column for f in derived.schema.fields]
+            delimited.write(tables(), stream, columns=[c for c in columns if c is not None])
+        else:
+            jsonl.write((table.drop_columns(["document"]) for table in tables()), stream)
+    return {"out": str(out), "rows": rows, "format": "text" if derived.schema.running else kind}
+
+
+def labelled(batch: Batch, schema: Schema) -> pa.Table:
+    """The columns of a labelled set as its readers give them: words or text, labels by name."""
+    rows = pa.array(batch.records[:, 0])
+    columns: dict[str, pa.Array] = {"document": pa.array(batch.documents)}
+    texts = batch.texts()
+    lists = batch.unit_lists()
+    for number, side in enumerate(schema.sides):
+        rows = pa.array(batch.records[:, number])
+        if side.words is not None:
+            columns[side.words] = lists.take(rows)
+        if side.text is not None:
+            columns[side.text] = texts.take(rows)
+    for layer in batch.layers.values():
+        columns |= layer.columns(batch)
+    for field in schema.fields:
+        if field.classes is not None and field.column in columns:
+            columns[field.column] = _named(columns[field.column], field.classes)
+    return pa.table(columns)
+
+
+@contextmanager
+def writing(out: Path) -> Iterator[BinaryIO]:
+    """A file that is there only when it is whole; `-` is standard output. StoreError if it cannot be written."""
+    if str(out) == "-":
+        with os.fdopen(os.dup(1), "wb") as stream:
+            yield stream
+        return
+    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as stream:
+            yield stream
+        temporary.replace(out)
+    except OSError as error:
+        raise StoreError(f"cannot write: {error.strerror}", where=str(out), id="cannot-write") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _text(groups: Iterator[Loaded], schema: Schema, request: Request, out: BinaryIO) -> None:
+    for group in groups:
+        batch = group.source if request.source else group.derived
+        lines = _lines(batch)
+        if request.documents:
+            documents = np.repeat(batch.documents, len(schema.sides))
+            starts = np.flatnonzero(np.diff(documents, prepend=documents[:1] - 1))
+            ends = np.append(starts[1:], len(lines))
+            lines = [" ".join(lines[a:b]) for a, b in zip(starts, ends, strict=True)]
+        out.write("".join(f"{line}\n" for line in lines).encode())
+
+
+def _lines(batch: Batch) -> list[str]:
+    """The text of each row's sides in turn, words joined by one space."""
+    types = pc.replace_substring(batch.types, " ", "\u00a0")
+    words = pa.ListArray.from_arrays(pa.array(batch.unit_words, pa.int32()), types.take(pa.array(batch.words)))
+    lines: list[str] = pc.binary_join(words.take(pa.array(batch.records.ravel())), " ").to_pylist()
+    return lines
+
+
+def _pharaoh(groups: Iterator[Loaded], schema: Schema, request: Request, out: BinaryIO) -> None:
+    for group in groups:
+        order, derived, source = group.order, group.derived, group.source
+        lines = []
+        for unit in derived.records.ravel():
+            begin, end = derived.unit_words[unit], derived.unit_words[unit + 1]
+            index = order.index[begin:end].astype(np.int64)
+            places = np.flatnonzero(index >= 0)
+            sources = index[places] - source.unit_words[unit]
+            by = np.argsort(sources)
+            lines.append(" ".join(f"{i}-{j}" for i, j in zip(sources[by], places[by], strict=True)))
+        out.write("".join(f"{line}\n" for line in lines).encode())
+
+
+def _jsonl(groups: Iterator[Loaded], schema: Schema, request: Request, out: BinaryIO) -> None:
+    jsonl.write((group.table for group in groups), out)
+
+
+def _conllu(groups: Iterator[Loaded], schema: Schema, request: Request, out: BinaryIO) -> None:
+    def tables() -> Iterator[pa.Table]:
+        for group in groups:
+            batch = group.source if request.source else group.derived
+            table = labelled(batch, schema)
+            side = schema.sides[0]
+            if side.words is None:
+                table = table.append_column("tokens", batch.unit_lists().take(pa.array(batch.records[:, 0])))
+            elif side.words != "tokens":
+                table = table.rename_columns(["tokens" if n == side.words else n for n in table.column_names])
+            if request.source and "comments" in table.column_names:
+                table = table.drop_columns([n for n in ("text",) if n in table.column_names])
+            yield table
+
+    conllu.write(tables(), out)
+
+
+def _tsv(groups: Iterator[Loaded], schema: Schema, request: Request, out: BinaryIO) -> None:
+    tables = (labelled(group.source if request.source else group.derived, schema) for group in groups)
+    tags = _tag_column(schema)
+    if tags is not None:
+        words = schema.sides[0].words
+        renamed = (t.rename_columns(["tokens" if n == words else n for n in t.column_names]) for t in tables)
+        tagged.write(renamed, out, tag_column=tags)
+        return
+    columns = [side.text for side in schema.sides if side.text] + [f.column for f in schema.fields if f.kind == "value"]
+    delimited.write(tables, out, columns=columns)
+
+
+def _squad(groups: Iterator[Loaded], schema: Schema, request: Request, out: BinaryIO) -> None:
+    squad.write((labelled(g.source if request.source else g.derived, schema) for g in groups), out)
+
+
+_WRITERS: dict[str, Callable[[Iterator[Loaded], Schema, Request, BinaryIO], None]] = {
+    "text": _text,
+    "jsonl": _jsonl,
+    "conllu": _conllu,
+    "pharaoh": _pharaoh,
+    "tsv": _tsv,
+    "squad": _squad,
+}
+
+
+def _tag_column(schema: Schema) -> str | None:
+    """The column that a token-TAB-tag file shows: entities, else UPOS, else the first tags."""
+    if schema.sides[0].words is None:
+        return None
+    kinds = [f for f in schema.fields if f.kind in ("entities", "tags")]
+    kinds.sort(key=lambda f: (f.kind != "entities", f.column != "upos"))
+    return kinds[0].column if kinds else None
+
+
+def _refuse_unfit(schema: Schema, request: Request) -> None:
+    fits = {
+        "conllu": len(schema.sides) == 1,
+        "squad": any(f.kind == "answers" for f in schema.fields),
+        "tsv": not schema.running,
+    }
+    if not fits.get(request.format, True):
+        raise UsageError(
+            f"this set does not fit the format {request.format}",
+            where="--format",
+            fix="jsonl, text and pharaoh fit every set",
+            id="unfit-format",
+        )
+
+
+def _named(column: pa.Array, classes: tuple[str, ...]) -> pa.Array:
+    """Class numbers as names; -1 is `-`."""
+    names = pa.array([*classes, "-"], pa.string())
+
+    def name(codes: pa.Array) -> pa.Array:
+        numbers = codes.fill_null(-1).to_numpy(zero_copy_only=False)
+        return names.take(pa.array(np.where(numbers < 0, len(classes), numbers)))
+
+    if pa.types.is_list(column.type):
+        return pa.ListArray.from_arrays(column.offsets, name(column.values))
+    return name(column)

@@ -1,0 +1,56 @@
+"""Feature types of the output columns: the Arrow schema, and Hugging Face's description of it.
+
+`datasets` reads class labels from a note in the Parquet schema; it is written here as `datasets` would, so that
+`load_dataset(folder)` gives `ClassLabel` features without `datasets` being imported.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from derivlang.core.schema import Schema
+
+
+def arrow_schema(columns: dict[str, pa.Array], schema: Schema) -> pa.Schema:
+    """The schema of the shards: non-null lists and elements where there can be no null, and the note."""
+    fields = []
+    for name, column in columns.items():
+        source_label = name.startswith("source_") and schema.field(name.removeprefix("source_")) is not None
+        nullable = source_label or _may_be_null(name, schema)
+        fields.append(pa.field(name, _tight(column.type) if not nullable else column.type, nullable))
+    note = {"info": {"features": {f.name: _feature(f.name, f.type, schema) for f in fields}}}
+    return pa.schema(fields, metadata={"huggingface": json.dumps(note)})
+
+
+def _may_be_null(name: str, schema: Schema) -> bool:
+    field = schema.field(name)
+    return name.startswith("source_") or (field is not None and field.kind in ("value", "answers"))
+
+
+def _tight(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type):
+        return pa.list_(pa.field("element", kind.value_type, nullable=False))
+    return kind
+
+
+def _feature(name: str, kind: pa.DataType, schema: Schema) -> dict[str, Any]:
+    field = schema.field(name.removeprefix("source_")) if name != "source" else None
+    classes = field.classes if field is not None else None
+    return _describe(kind, classes)
+
+
+def _describe(kind: pa.DataType, classes: tuple[str, ...] | None = None) -> dict[str, Any]:
+    if pa.types.is_list(kind):
+        return {"feature": _describe(kind.value_type, classes), "_type": "List"}
+    if pa.types.is_struct(kind):
+        return {kind.field(i).name: _describe(kind.field(i).type) for i in range(kind.num_fields)}
+    if classes is not None and pa.types.is_integer(kind):
+        return {"names": list(classes), "_type": "ClassLabel"}
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    names = {pa.string(): "string", pa.large_string(): "large_string", pa.bool_(): "bool"}
+    dtype = names.get(kind) or {"float": "float32", "double": "float64"}.get(str(kind), str(kind))
+    return {"dtype": dtype, "_type": "Value"}

@@ -1,0 +1,67 @@
+"""perm: a uniform random permutation of the words before the tail.
+
+    perm            the whole sentence                 perm:window=3     within blocks of three words
+
+A keyed order, not a stream: word at position p gets the draw of (sentence key, p); a sentence (or block) is
+sorted by its draws' top 32 bits, ties by position. Equal sentences are permuted alike, in every file.
+Source: MultilingualAnalysis (Deshpande et al. 2022), `modify_inputs_permute_sentence`; methods, section 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from derivlang.core.arrays import Int32, Int64, UInt64, lengths_of, spread
+from derivlang.core.batch import Batch
+from derivlang.core.order import Order
+from derivlang.transforms.base import Draws, Transform, param
+
+_BLOCK = 1 << 16  # words sorted at once: group and position fit 16 bits each, and the array stays in cache
+
+
+@dataclass(frozen=True, kw_only=True)
+class Perm(Transform):
+    """Permutation: the words of each sentence in a random order, the final marks kept last."""
+
+    name = "perm"
+    window: int = param(0, "permute within consecutive blocks of this many words; 0: the whole sentence", low=0)
+    seed: int = param(1, "another seed, another language", low=0)
+
+    def order(self, batch: Batch, draws: Draws) -> Order:
+        lengths = lengths_of(batch.sentences)
+        place = np.arange(batch.n_words) - np.repeat(batch.sentences[:-1], lengths)
+        random = draws.draw(np.repeat(batch.keys, lengths), place)
+        index = _sort_within(random, batch.sentences, batch.tails, self.window)
+        return Order(index, batch.sentences, batch.tails, batch.n_words)
+
+
+def _sort_within(random: UInt64, sentences: Int64, tails: Int32, window: int) -> Int32:
+    """int32[N]: words sorted by the top 32 bits of their draws within each block; tails stay."""
+    index = np.arange(len(random), dtype=np.int32)
+    start, body = sentences[:-1], lengths_of(sentences) - tails
+    if window:
+        per_sentence = -(-body // window)
+        first = spread(np.zeros_like(per_sentence), per_sentence) * window
+        owner = np.repeat(np.arange(len(body)), per_sentence)
+        start = start[owner] + first
+        body = np.minimum(body[owner] - first, window)
+    start, body = start[body > 1], body[body > 1]
+    begin = 0
+    while begin < len(start):
+        # As many groups as fit a block of words; one longer than that is sorted alone.
+        stop = int(np.searchsorted(start, start[begin] + _BLOCK, "left"))
+        while stop > begin + 1 and start[stop - 1] + body[stop - 1] > start[begin] + _BLOCK:
+            stop -= 1
+        where = spread(start[begin:stop], body[begin:stop])
+        top = random[where] >> np.uint64(32)
+        if len(where) > _BLOCK:
+            index[where] = where[np.argsort(top, kind="stable")]
+        else:
+            group = np.repeat(np.arange(stop - begin, dtype=np.uint64), body[begin:stop])
+            packed = (group << np.uint64(48)) | (top << np.uint64(16)) | np.arange(len(where), dtype=np.uint64)
+            packed.sort()
+            index[where] = where[(packed & np.uint64(0xFFFF)).astype(np.int64)]
+        begin = stop
+    return index
