@@ -186,7 +186,8 @@ class Pipeline:
             batch = batches.split_sentences(batch, rule, together)
         order = self.order(batch, policies)
         types = None if lexicon.is_identity else lexicon.apply(batch.types)
-        return Derived(batch, realign(batch, order, types, policies=policies, counts=counts), order)
+        derived = realign(batch, order, types, distinct=lexicon.injective, policies=policies, counts=counts)
+        return Derived(batch, derived, order)
 
     def map(self, dataset: Any, columns: Columns | None = None, **options: Any) -> Any:
         """A Hugging Face Dataset, DatasetDict or IterableDataset, derived: the rows that `make` gives.

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -188,8 +189,19 @@ def split_sentences(batch: Batch, rule: Rule = "marks", together: Bool | None = 
     scopes = batch.unit_words
     lines = batch.gaps.line_offsets(batch) if batch.gaps is not None and not batch.running else scopes
     classes: Int8 = type_classes(batch.types, rule)
-    offsets, tails = scan(batch.words, classes, scopes, lines, rule=rule, together=together)
-    keys = sequence_keys(batch.type_hashes[batch.words], offsets)
+    parts = []
+    for first, last in _stretches(scopes):  # each small enough for the cache: twice as fast as all at once
+        begin, end = scopes[first], scopes[last]
+        inside = lines[np.searchsorted(lines, begin) : np.searchsorted(lines, end, "right")]
+        words = batch.words[begin:end]
+        group = None if together is None else together[begin:end]
+        local = scopes[first : last + 1] - begin
+        offsets, tails = scan(words, classes, local, inside - begin, rule=rule, together=group)
+        parts.append((offsets[1:] + begin, tails, sequence_keys(batch.type_hashes[words], offsets)))
+    zero = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint64)
+    offsets = np.concatenate([zero[0], *(part[0] for part in parts)])
+    tails = np.concatenate([zero[1], *(part[1] for part in parts)])
+    keys = np.concatenate([zero[2], *(part[2] for part in parts)])
     units = np.searchsorted(offsets, scopes)
     split = replace(batch, sentences=offsets, tails=tails, keys=keys, units=units)
     if not batch.running:
@@ -203,6 +215,13 @@ def split_sentences(batch: Batch, rule: Rule = "marks", together: Bool | None = 
         documents=np.repeat(batch.documents, np.diff(units)),
         gaps=None if batch.gaps is None else batch.gaps.recut(units, offsets),
     )
+
+
+def _stretches(units: Int64, words: int = 1 << 16) -> list[tuple[int, int]]:
+    """Ranges of units of some `words` words each."""
+    ends = np.searchsorted(units, np.arange(words, int(units[-1]) + words, words), "left")
+    cuts = np.unique(np.concatenate([[0], np.minimum(ends, len(units) - 1), [len(units) - 1]]))
+    return [(int(a), int(b)) for a, b in pairwise(cuts)]
 
 
 @dataclass(frozen=True)
@@ -242,13 +261,15 @@ def realign(
     order: Order,
     types: pa.Array | None = None,
     *,
+    distinct: bool = False,
     policies: Policies | None = None,
     counts: Counter[str] | None = None,
 ) -> Batch:
     """The batch in another order, every annotation with its word.
 
-    types: Arrow strings [T], what each type looks like now (a lexicon's image); default: as it was. Inserted
-    words keep their own form: they are outside a lexicon's domain. White space is left behind.
+    types: Arrow strings [T], what each type looks like now (a lexicon's image); default: as it was. distinct:
+    they are known to differ from each other. Inserted words keep their own form: they are outside a lexicon's
+    domain. White space is left behind.
     """
     image = batch.types if types is None else types
     words = batch.words.take(order.index, mode="clip")
@@ -257,7 +278,7 @@ def realign(
         marks = order.inserted.dictionary_encode()
         words[order.index < 0] = len(image) + marks.indices.to_numpy(zero_copy_only=False)
         image = pa.concat_arrays([image, marks.dictionary])
-    if (types is not None or order.n_inserted) and pc.count_distinct(image).as_py() < len(image):
+    if (order.n_inserted or not (distinct or types is None)) and pc.count_distinct(image).as_py() < len(image):
         merged = image.dictionary_encode()
         words, image = merged.indices.to_numpy(zero_copy_only=False)[words], merged.dictionary
     move = Move(batch, order, policies or Policies(), counts if counts is not None else Counter())

@@ -32,9 +32,9 @@ class Vocabulary:
 
     def __init__(self) -> None:
         self._bits = _MIN_BITS
-        self._slots_key = np.full(1 << self._bits, _EMPTY, np.uint64)
-        self._slots_code = np.zeros(1 << self._bits, np.int32)
-        self._keys = np.zeros(0, np.uint64)  # [T]
+        # Slots hold codes only, and the keys are compared by code: the table stays small, hence in the cache.
+        self._slots_code = np.full(1 << self._bits, -1, np.int32)  # -1: free; its key is the last one, _EMPTY
+        self._keys = np.full(1, _EMPTY, np.uint64)  # [T + 1]
         self._lengths = np.zeros(0, np.int64)  # [T]
         self._starts = np.zeros(0, np.int64)  # [T] into _pool
         self._pool = np.zeros(8, np.uint8)  # bytes of all types, eight spare ones last
@@ -42,7 +42,7 @@ class Vocabulary:
         self._overflow: dict[int, int] = {}  # keys that lost both of their slots
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._lengths)
 
     def encode(self, buffer: UInt8, starts: Ints, lengths: Ints) -> Int32:
         """int32[n]: the code of each word `buffer[start:start + length]`; unseen words are added."""
@@ -94,11 +94,11 @@ class Vocabulary:
         """Codes of the known keys, and which keys neither probe found."""
         first, second = self._slots(keys)
         codes = self._slots_code.take(first, mode="clip")
-        again = np.flatnonzero(self._slots_key.take(first, mode="clip") != keys)
+        again = np.flatnonzero(self._keys.take(codes, mode="wrap") != keys)
         if again.size:
-            probe = second(again)
-            codes[again] = self._slots_code.take(probe, mode="clip")
-            again = again[self._slots_key.take(probe, mode="clip") != keys[again]]
+            found = self._slots_code.take(second(again), mode="clip")
+            codes[again] = found
+            again = again[self._keys.take(found, mode="wrap") != keys[again]]
         return codes, again
 
     def _slots(self, keys: UInt64):  # type: ignore[no-untyped-def]
@@ -129,12 +129,11 @@ class Vocabulary:
         self._pool = np.concatenate([self._pool[:end], bytes_, np.zeros(8, np.uint8)])
         self._starts = np.concatenate([self._starts, end + offsets_of(lengths)[:-1]])
         self._lengths = np.concatenate([self._lengths, lengths])
-        self._keys = np.concatenate([self._keys, keys])
+        self._keys = np.concatenate([self._keys[:-1], keys, self._keys[-1:]])
         if len(self) * 4 > (1 << self._bits):
             while len(self) * 4 > (1 << self._bits):
                 self._bits += 1
-            self._slots_key = np.full(1 << self._bits, _EMPTY, np.uint64)
-            self._slots_code = np.zeros(1 << self._bits, np.int32)
+            self._slots_code = np.full(1 << self._bits, -1, np.int32)
             self._overflow = {}
             self._insert(np.arange(len(self), dtype=np.int32))
         else:
@@ -147,10 +146,9 @@ class Vocabulary:
         left = codes
         for probe in (first, second(np.arange(len(keys)))):
             slots = probe[np.isin(codes, left)] if len(left) < len(codes) else probe
-            free = self._slots_key[slots] == _EMPTY
+            free = self._slots_code[slots] < 0
             at, who = slots[free], left[free]
             at, one = np.unique(at, return_index=True)  # one winner a slot, the earliest code
-            self._slots_key[at] = self._keys[who[one]]
             self._slots_code[at] = who[one]
             left = left[~np.isin(left, who[one])]
         for code in left:

@@ -5,9 +5,7 @@ Each is `run(job, tasks) -> iterator of results` in the order of completion; the
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 
 from derivlang.core.errors import UsageError
 from derivlang.engine.job import Job, Result, Task, run_task
@@ -25,6 +23,9 @@ def pool(workers: int) -> Engine:
     """A pool of processes, forked from a server that has imported everything once."""
 
     def run(job: Job, tasks: list[Task]) -> Iterator[Result]:
+        import multiprocessing
+        from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+
         methods = multiprocessing.get_all_start_methods()
         context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         if context.get_start_method() == "forkserver":
@@ -34,7 +35,7 @@ def pool(workers: int) -> Engine:
             try:
                 while waiting:
                     done, waiting = wait(waiting, return_when=FIRST_EXCEPTION, timeout=0.2)
-                    yield from _results(done)
+                    yield from (future.result() for future in done)
             except BaseException:
                 for future in waiting:
                     future.cancel()
@@ -73,7 +74,3 @@ def choose(engine: str, workers: int) -> Engine:
             f"there is no engine {engine!r}; there are: local, dask:ADDRESS", where="--engine", id="engine"
         )
     return local if workers <= 1 else pool(workers)
-
-
-def _results(done: set[Future[Result]]) -> list[Result]:
-    return [future.result() for future in done]

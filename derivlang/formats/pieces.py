@@ -25,10 +25,10 @@ _SPARE = np.zeros(8, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """starts, ends: int32[W], byte range of each piece. plain: every gap of one byte is a space or newline."""
+    """starts, ends: int64[W], byte range of each piece. plain: every gap of one byte is a space or newline."""
 
-    starts: Int32
-    ends: Int32
+    starts: Int64
+    ends: Int64
     plain: bool
 
 
@@ -47,13 +47,13 @@ def find(buffer: UInt8, size: int, *, unicode_spaces: bool, skip: int = 0) -> Ed
         odd |= _mark_unicode_spaces(bytes_, space)
     if skip:
         space[:skip] = True
-    flips = np.flatnonzero(space[1:] != space[:-1]).astype(np.int32)
+    flips = np.flatnonzero(space[1:] != space[:-1])
     flips += 1
     if size and not space[0]:
-        flips = np.concatenate([np.zeros(1, np.int32), flips])
+        flips = np.concatenate([np.zeros(1, np.int64), flips])
     n_plain = int(np.count_nonzero(bytes_ == _SPACE)) + int(np.count_nonzero(bytes_ == _NEWLINE))
     plain = not odd and not skip and n_plain == int(np.count_nonzero(space))
-    return Edges(flips[0::2], flips[1::2], plain)
+    return Edges(np.ascontiguousarray(flips[0::2]), np.ascontiguousarray(flips[1::2]), plain)
 
 
 def _mark_unicode_spaces(bytes_: UInt8, space: Bool) -> bool:
@@ -187,7 +187,7 @@ class Splitting:
         size = int(lengths.sum()) + len(texts)
         buffer = np.frombuffer(b"\0".join(encoded) + b"\0" + bytes(8), np.uint8)
         if not texts:
-            edges = Edges(np.zeros(0, np.int32), np.zeros(0, np.int32), True)
+            edges = Edges(np.zeros(0, np.int64), np.zeros(0, np.int64), True)
         else:
             edges = find(buffer, size, unicode_spaces=self.raw)
         cuts = np.append(np.searchsorted(edges.starts, begins), len(edges.starts)).astype(np.int64)

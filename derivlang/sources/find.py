@@ -21,7 +21,7 @@ from derivlang.formats.opening import open_lines
 from derivlang.formats.words import Mode
 from derivlang.sources.corpus import PACKED, SUFFIXES, Corpus, Format, Part, split_of, suffix_of
 from derivlang.sources.infer import infer
-from derivlang.sources.named import CONLLU, CONLLU_FIELDS, SQUAD, find_named, hub_name, missing, named_sources
+from derivlang.sources.named import CONLLU, CONLLU_FIELDS, SQUAD, find_named, hub_name, is_named, missing, named_sources
 
 MANIFEST = "derivlang.json"
 
@@ -56,7 +56,7 @@ def _locate(request: Request) -> Corpus:
 
         return find_hub(source.removeprefix("hub:"), request.words, request.texts)
     name, _, argument = source.partition(":")
-    if name in named_sources():
+    if is_named(name):
         folders = _folders(request)
         corpus, named = find_named(name, argument, folders)
         if corpus is not None:

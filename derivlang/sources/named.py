@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import UsageError, unknown
+from derivlang.core.errors import UsageError
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
 from derivlang.formats.words import Mode
 from derivlang.sources.corpus import SPLITS, Corpus, Format, Part, first_existing, not_found
@@ -275,6 +275,11 @@ def _shipped() -> list[tuple[str, str]]:
     return list(zip(SPLITS, ("train", "dev", "test"), strict=True))
 
 
+def is_named(name: str) -> bool:
+    """Is there a source of this name; plug-ins are looked for only where no built-in one has it."""
+    return name == "demo" or any(named.name == name for named in _NAMED) or name in _plug_ins()
+
+
 @cache
 def _plug_ins() -> dict[str, Any]:
     return {point.name: point for point in entry_points(group=GROUP)}
@@ -290,13 +295,12 @@ def named_sources() -> dict[str, Named]:
 
 
 def find_named(name: str, argument: str, folders: Sequence[Path]) -> tuple[Corpus | None, Named]:
-    """The corpus of a named source in these folders (None where it is not there), and the source."""
+    """The corpus of a named source (see `is_named`) in these folders, None where it is not there; the source."""
     if name == "demo":
         return _find_demo(argument), _demo()
-    sources = named_sources()
-    if name not in sources:
-        raise unknown("source", name, sources, fix="a path to a file or folder works too; `derivlang ls` lists all")
-    return sources[name].find(argument, folders), sources[name]
+    built_in = {named.name: named for named in _NAMED}
+    named = built_in.get(name) or named_sources()[name]
+    return named.find(argument, folders), named
 
 
 def hub_name(named: Named, argument: str) -> tuple[str, str] | None:
