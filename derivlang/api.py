@@ -45,7 +45,7 @@ def derive(
     'ACL to Welcome .'
     """
     pipeline = Pipeline.parse(spec)
-    fitted = pipeline.fit(saved=read_lexicon(lexicon) if lexicon else "", where=str(lexicon))
+    fitted = pipeline.fit(saved=read_lexicon(lexicon) if lexicon else None, where=str(lexicon))
     splitting = Splitting(Splitter(words, language))
     split = splitting.texts([text])
     types = splitting.words.types() if len(splitting.words) else pa.array([], pa.string())

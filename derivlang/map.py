@@ -43,7 +43,7 @@ class _Recipe:
     """What a batch of rows needs; plain data, so that `datasets` can hash and pickle it."""
 
     spec: str
-    lexicon: str
+    lexicon: str | None
     schema: Schema
     words: Mode
     language: str
@@ -85,7 +85,7 @@ def map_dataset(
     features = dataset.features if not streaming else (dataset.features or dataset._resolve_features().features)
     schema = infer(features.arrow_schema, where="Pipeline.map", words=columns.words, texts=columns.texts)
     schema = _with_tags(schema, dataset, columns, streaming)
-    saved = read_lexicon(lexicon) if lexicon else ""
+    saved = read_lexicon(lexicon) if lexicon else None
     pipeline.fit(saved=saved, where=str(lexicon))  # a missing lexicon is an error now, not in the first batch
     recipe = _Recipe(str(pipeline), saved, schema, words, language, policies or Policies(), sentences, repair_tags)
     mapped: dict[str, Any] = {

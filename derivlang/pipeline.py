@@ -103,7 +103,7 @@ class Pipeline:
         types: pa.Array | None = None,
         counts: Int64 | None = None,
         *,
-        saved: str = "",
+        saved: str | None = None,
         where: str = "--lexicon",
     ) -> Lexicon:
         """The lexicon: fitted parts from `saved` (the text of a lexicon.tsv, named `where` in errors) as far as it
@@ -111,10 +111,14 @@ class Pipeline:
 
         UsageError where a part needs a reference and there is none, or `saved` is of another pipeline.
         """
-        sections = saved.split(_SECTION)[1:]
+        sections = (saved or "").split(_SECTION)[1:]
         titles = [section.partition("\n")[0] for section in sections]
         wanted = [str(t) for t in self.transforms if t.needs_reference]
-        if titles != wanted[: len(titles)] or (types is None and len(titles) < len(wanted)) or (saved and not titles):
+        if (
+            titles != wanted[: len(titles)]
+            or (types is None and len(titles) < len(wanted))
+            or (saved is not None and not titles)
+        ):
             raise self._unfitted(titles, wanted, saved, where)
         reference = types if types is not None else pa.array([], pa.string())
         numbers = counts if counts is not None else np.zeros(len(reference), np.int64)
@@ -135,8 +139,8 @@ class Pipeline:
                 reference = step.apply(reference)
         return Lexicon(tuple(steps))
 
-    def _unfitted(self, titles: list[str], wanted: list[str], saved: str, where: str) -> UsageError:
-        if saved:
+    def _unfitted(self, titles: list[str], wanted: list[str], saved: str | None, where: str) -> UsageError:
+        if saved is not None:
             return UsageError(
                 f"the lexicon was fitted for {', '.join(titles) or 'nothing'}, "
                 f"but the pipeline has {', '.join(wanted) or 'no transform that needs one'}",
@@ -297,6 +301,11 @@ def _split(spec: str) -> list[list[tuple[str | None, str]]]:
         if spec[i] == ",":
             out.append([])
         i += 1
+
+
+def fitted_parts(saved: str | None) -> int:
+    """How many fitted transforms a saved lexicon holds."""
+    return (saved or "").count(_SECTION)
 
 
 def read_lexicon(path: Path) -> str:

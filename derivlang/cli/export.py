@@ -32,5 +32,7 @@ def command(
     from derivlang.store.export import Request, export
 
     result = export(derived, Request(split, kind, source, documents), out)
-    spaces = f"; a space inside {result['spaces']:,} words" if result["spaces"] else ""
-    click.echo(json.dumps(result) if as_json else f"{result['rows']:,} rows: {out}{spaces}", err=not as_json)
+    words = "word" if result["spaces"] == 1 else "words"
+    spaces = f"; a space inside {result['spaces']:,} {words}" if result["spaces"] else ""
+    told = json.dumps(result) if as_json else f"{result['rows']:,} rows: {out}{spaces}"
+    click.echo(told, err=not as_json or str(out) == "-")

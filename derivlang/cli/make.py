@@ -36,7 +36,7 @@ import click
 @click.option("--encoding", default="utf-8", show_default=True, help="Of text files.")
 @click.option("--text-column", multiple=True, help="A column of raw text, where names do not tell.")
 @click.option("--word-column", multiple=True, help="A column of word lists, where names do not tell.")
-@click.option("--columns", help="Keep only these of document, key, source, tokens, text.")
+@click.option("--columns", help="Keep only these of key, source, tokens, text; the rest follows.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes.")
 @click.option("--engine", default="local", show_default=True, help="local, or dask:ADDRESS.")
 @click.option("--shard-tokens", type=int, default=20_000_000, show_default=True, help="About so many words a shard.")

@@ -45,7 +45,7 @@ def _of_set(folder: Path, split: str | None, first: int, count: int) -> list[dic
     from derivlang.store.manifest import Derived
 
     derived = Derived(folder)
-    name = split or derived.splits[0]
+    name = derived.choose_split(split, first=True)
     out: list[dict[str, Any]] = []
     for group in load(derived, name):
         if group.first_row + group.table.num_rows <= first:

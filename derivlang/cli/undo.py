@@ -22,6 +22,5 @@ def command(derived: Path, split: str | None, out: Path, as_json: bool) -> None:
     from derivlang.store.export import undo
 
     result = undo(derived, split, out)
-    click.echo(
-        json.dumps(result) if as_json else f"{result['rows']:,} rows as {result['format']}: {out}", err=not as_json
-    )
+    told = json.dumps(result) if as_json else f"{result['rows']:,} rows as {result['format']}: {out}"
+    click.echo(told, err=not as_json or str(out) == "-")

@@ -181,7 +181,11 @@ def from_table(
         found = [columns[side.column(part)] for side in sides]
         return found[0] if len(found) == 1 else pa.concat_arrays(found)
 
-    tokens, order_lists, stored = stack("tokens"), stack("order"), stack("sentences")
+    order_lists, stored = stack("order"), stack("sentences")
+    if sides[0].column("tokens") in columns:
+        tokens = stack("tokens")
+    else:  # left out, as it follows from the source where the order is a permutation
+        tokens = _tokens_of(stack("source"), order_lists, lexicon)
     units = offsets_of(pc.list_value_length(tokens).to_numpy(zero_copy_only=False))
     if not np.array_equal(offsets_of(pc.list_value_length(order_lists).to_numpy(zero_copy_only=False)), units):
         raise LayerError("the columns tokens and order differ in length", id="row-lengths")
@@ -219,6 +223,18 @@ def from_table(
     if side_gaps := [side.column("gaps") for side in sides if side.column("gaps") in columns]:
         source = replace(source, gaps=Gaps.read(pa.concat_arrays([columns[name] for name in side_gaps]), source))
     return replace(source, layers=_restore(columns, schema, source, back)), derived, order
+
+
+def _tokens_of(source: pa.Array, order_lists: pa.Array, lexicon: Lexicon) -> pa.Array:
+    """list<string>: the derived words of rows whose source words are all in the order."""
+    words = source.flatten().dictionary_encode()
+    image = lexicon.apply(words.dictionary)
+    units = offsets_of(pc.list_value_length(order_lists).to_numpy(zero_copy_only=False))
+    index = order_lists.flatten().to_numpy(zero_copy_only=False) + units[:-1][owners(units)]
+    if len(index) != len(words) or (index < 0).any() or (index >= len(words)).any():
+        raise LayerError("an order points outside its row", id="row-order")
+    codes = words.indices.to_numpy(zero_copy_only=False)[index]
+    return pa.ListArray.from_arrays(pa.array(units, pa.int32()), image.take(pa.array(codes)))
 
 
 def _undo(

@@ -80,7 +80,7 @@ def scan(
     kind = classes.take(words, mode="clip") if len(classes) else np.zeros(0, np.int8)
     if together is not None:
         kind = np.where(together, np.int8(0), kind)
-    at = np.flatnonzero(kind)
+    at = np.flatnonzero(kind != 0)  # of a bool array: five times as fast
     kind = kind[at]
     line_end = np.zeros(n + 1, bool)
     line_end[lines[1:]] = True
@@ -103,7 +103,7 @@ def scan(
     flags = line_end.view(np.int8)
     flags[tail_end] = 2
     flags[0] = 0
-    sentence_ends = np.flatnonzero(flags)
+    sentence_ends = np.flatnonzero(flags != 0)
     tails = np.zeros(len(sentence_ends), np.int32)
     tails[flags[sentence_ends] == 2] = tail_end - tail_start
     return np.concatenate([np.zeros(1, np.int64), sentence_ends]), tails

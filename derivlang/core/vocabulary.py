@@ -130,8 +130,8 @@ class Vocabulary:
         self._starts = np.concatenate([self._starts, end + offsets_of(lengths)[:-1]])
         self._lengths = np.concatenate([self._lengths, lengths])
         self._keys = np.concatenate([self._keys[:-1], keys, self._keys[-1:]])
-        if len(self) * 4 > (1 << self._bits):
-            while len(self) * 4 > (1 << self._bits):
+        if len(self) * 2 > (1 << self._bits):
+            while len(self) * 2 > (1 << self._bits):
                 self._bits += 1
             self._slots_code = np.full(1 << self._bits, -1, np.int32)
             self._overflow = {}

@@ -23,7 +23,7 @@ from derivlang.sources.read import Reading, batches
 from derivlang.store.shards import ShardWriter
 
 # Columns that follow from the others, so that `--columns` may leave them out.
-OPTIONAL = ("document", "key", "source", "tokens", "text")
+OPTIONAL = ("key", "source", "tokens", "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,11 @@ class Vocabulary:
 def run_task(job: Job, task: Task) -> Result:
     """Read, derive and write one shard; nothing is left behind where it fails."""
     pipeline = Pipeline.parse(job.spec)
-    lexicon = pipeline.fit(saved=job.lexicon or "")
+    lexicon = pipeline.fit(saved=job.lexicon)
     reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags)
     vocabulary, counts = Vocabulary(), reading.counts
     writer = ShardWriter(task.file, job.corpus.schema)
+    left_out = _left_out(job)
     documents = sentences = tokens = 0
     last = -1
     try:
@@ -122,10 +123,7 @@ def run_task(job: Job, task: Task) -> Result:
                 has_order=pipeline.has_order,
                 policies=job.policies,
             )
-            for name in job.drop_columns:
-                for column in [c for c in columns if c == name or c.endswith(f"_{name}")]:
-                    del columns[column]
-            writer.write(columns)
+            writer.write({name: column for name, column in columns.items() if name not in left_out})
             numbers = derived.source.documents
             documents += int((np.diff(numbers, prepend=last) != 0).sum()) if len(numbers) else 0
             last = int(numbers[-1]) if len(numbers) else last
@@ -146,6 +144,16 @@ def run_task(job: Job, task: Task) -> Result:
     return Result(task, shard, documents, sentences, tokens, dict(counts), types, type_counts)
 
 
+def _left_out(job: Job) -> set[str]:
+    """The output columns that `--columns` leaves out, of every side."""
+    out = {"key"} & set(job.drop_columns)
+    for side in job.corpus.schema.sides:
+        out |= {side.column(part) for part in ("source", "tokens") if part in job.drop_columns}
+        if "text" in job.drop_columns and side.text is not None:
+            out.add(side.text)
+    return out
+
+
 def _in_rows(batch: Batch, per_unit: Int64) -> int:
     """The sum over rows; a unit that several rows share counts in each."""
     return int(per_unit[batch.records].sum())
@@ -156,7 +164,7 @@ def read_part(job: Job, task: Task, reading: Reading) -> Iterator[Batch]:
     corpus = job.corpus
     prior = Lexicon()
     if corpus.format == "derived" and corpus.spec is not None:
-        prior = Pipeline.parse(corpus.spec).fit(saved=corpus.lexicon or "")
+        prior = Pipeline.parse(corpus.spec).fit(saved=corpus.lexicon)
     return batches(
         corpus,
         task.part,

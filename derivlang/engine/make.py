@@ -17,16 +17,17 @@ import pyarrow as pa
 import derivlang
 from derivlang.core.arrays import Int64
 from derivlang.core.batch import Policies
-from derivlang.core.errors import DataError, StoreError, UsageError
+from derivlang.core.errors import DataError, UsageError
 from derivlang.core.sentences import RULE_VERSION, Rule
-from derivlang.engine.engines import choose
+from derivlang.engine.engines import Engine, choose
 from derivlang.engine.job import OPTIONAL, Job, Result, Task, Vocabulary, count_vocabulary, shares
 from derivlang.engine.plan import SHARD_TOKENS, check_shard_tokens, make_plan, source_files
-from derivlang.pipeline import Pipeline, read_lexicon
+from derivlang.pipeline import Pipeline, fitted_parts, read_lexicon
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import Request, find
 from derivlang.store.card import card
-from derivlang.store.journal import Journal
+from derivlang.store.disk import disk
+from derivlang.store.journal import STAGE, Journal
 from derivlang.store.manifest import FORMAT, LEXICON, NAME, dump
 
 _DROPS = ("-dropped", "-deleted")
@@ -73,8 +74,11 @@ def make(
     """
     began = time.perf_counter()
     check_shard_tokens(options.shard_tokens)
+    engine = choose(options.engine, options.workers)
     pipeline = Pipeline.parse(spec, seed=options.seed)
     corpus = find(request)
+    if request.source and corpus.format == "derived" and Path(request.source).resolve() == options.out.resolve():
+        raise UsageError("a set cannot be made over its own source", where="-o", fix="another folder", id="output")
     if corpus.spec is not None:
         pipeline = Pipeline.parse(corpus.spec).then(pipeline)
     _warn_missing(corpus, options, events)
@@ -90,7 +94,7 @@ def make(
         _dropped_columns(options.columns, pipeline),
     )
     plan = make_plan(
-        job, options.out, splits=list(options.splits), shard_tokens=options.shard_tokens, limit=options.limit
+        job, options.out / STAGE, splits=list(options.splits), shard_tokens=options.shard_tokens, limit=options.limit
     )
     files = source_files(job, list(plan))
     identity = _identity(job, plan, files)
@@ -98,13 +102,17 @@ def make(
     finished = journal.open(force=options.force)
     if finished is not None:
         return _summary(options.out, finished, began)
-    job = _fit(pipeline, job, options, events)
-    results = _run(job, plan, journal, options, events)
-    lexicon = pipeline.fit(saved=job.lexicon or "")
-    vocabulary = shares(*results.vocabulary.result(), lexicon)
-    manifest = _manifest(pipeline, job, plan, files, identity, results, vocabulary)
-    _finish(options.out, manifest, job.lexicon)
-    journal.close()
+    try:
+        job = _fit(pipeline, job, options, events)
+        results = _run(job, plan, journal, engine, events)
+        lexicon = pipeline.fit(saved=job.lexicon)
+        vocabulary = shares(*results.vocabulary.result(), lexicon)
+        manifest = _manifest(pipeline, job, plan, files, identity, results, vocabulary)
+        texts = {"README.md": card(manifest), NAME: dump(manifest)}
+        journal.close(texts if job.lexicon is None else {LEXICON: job.lexicon, **texts})
+    except BaseException:
+        journal.give_up()
+        raise
     return _summary(options.out, manifest, began)
 
 
@@ -116,12 +124,12 @@ class _Results:
     vocabulary: Vocabulary
 
 
-def _run(job: Job, plan: dict[str, list[Task]], journal: Journal, options: Options, events: Events) -> _Results:
+def _run(job: Job, plan: dict[str, list[Task]], journal: Journal, engine: Engine, events: Events) -> _Results:
     tasks = [task for split in plan.values() for task in split]
     todo = [task for task in tasks if task.name not in journal.done]
     events.start(len(todo))
     if todo:
-        for result in choose(options.engine, options.workers)(job, todo):
+        for result in engine(job, todo):
             _save_vocabulary(journal.vocabulary(result.task.name), result.types, result.type_counts)
             journal.add(
                 result.task.name,
@@ -143,16 +151,16 @@ def _run(job: Job, plan: dict[str, list[Task]], journal: Journal, options: Optio
 def _fit(pipeline: Pipeline, job: Job, options: Options, events: Events) -> Job:
     """The job with its lexicon: saved, or fitted on the whole train split (else the first), before any limit."""
     wanted = sum(t.needs_reference for t in pipeline.transforms)
-    given = (job.lexicon or "").count("# derivlang lexicon: ")
-    if given >= wanted:
-        lexicon = pipeline.fit(saved=job.lexicon or "", where=str(options.lexicon or "--lexicon"))
+    where = str(options.lexicon or "--lexicon")
+    if options.lexicon or fitted_parts(job.lexicon) >= wanted:
+        lexicon = pipeline.fit(saved=job.lexicon, where=where)
     else:
         split = job.corpus.splits[0]
         if split != "train" and "train" in job.corpus.expected:
             events.warn(f"no train split here: the kept types are fitted on {split}")
         reference = make_plan(job, options.out, splits=[split], shard_tokens=1 << 40, limit=None)
         types, counts = count_vocabulary(job, reference[split])
-        lexicon = pipeline.fit(types, counts, saved=job.lexicon or "", where=str(options.lexicon or "--lexicon"))
+        lexicon = pipeline.fit(types, counts, saved=job.lexicon, where=where)
     return replace(job, lexicon=pipeline.save(lexicon))
 
 
@@ -229,22 +237,6 @@ def _manifest(
     }
 
 
-def _finish(out: Path, manifest: dict[str, Any], lexicon: str | None) -> None:
-    try:
-        if lexicon:
-            _write(out / LEXICON, lexicon)
-        _write(out / "README.md", card(manifest))
-        _write(out / NAME, dump(manifest))
-    except OSError as error:
-        raise StoreError(f"cannot write: {error}", where=str(out), id="cannot-write") from error
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(text, "utf-8")
-    temporary.replace(path)
-
-
 def _summary(out: Path, manifest: dict[str, Any], began: float) -> dict[str, Any]:
     splits = {
         name: {key: entry[key] for key in ("documents", "sentences", "tokens")}
@@ -278,13 +270,15 @@ def _dropped_columns(columns: tuple[str, ...], pipeline: Pipeline) -> tuple[str,
                 fix="name the optional columns to keep; order and labels are always there",
                 id="columns",
             )
-    if "source" not in columns and ("tokens" not in columns or not (pipeline.is_permutation and pipeline.injective)):
-        raise UsageError("tokens or source must be kept", where="--columns", fix="e.g. --columns tokens", id="columns")
+    exact = pipeline.is_permutation and pipeline.injective
+    if not {"source", "tokens"} & set(columns) or not (exact or {"source", "tokens"} <= set(columns)):
+        what = "tokens or source" if exact else f"tokens and source (neither follows from the other under {pipeline})"
+        raise UsageError(f"{what} must be kept", where="--columns", fix="e.g. --columns source,tokens", id="columns")
     return tuple(name for name in OPTIONAL if name not in columns)
 
 
 def _save_vocabulary(path: Path, types: pa.Array, counts: Int64) -> None:
-    with pa.OSFile(str(path), "wb") as sink:
+    with disk(path), pa.OSFile(str(path), "wb") as sink:
         table = pa.table({"type": types, "count": pa.array(counts)})
         with pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)

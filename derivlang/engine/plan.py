@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.splits import split_name
 from derivlang.engine.job import Job, Task
 from derivlang.formats.text import Piece, count_documents, cut
 from derivlang.sources import read
-from derivlang.sources.corpus import PACKED, Part, split_name
+from derivlang.sources.corpus import PACKED, Part
 
 SHARD_TOKENS = 20_000_000
 # Bytes of tokenised English text a word, to plan shards of some number of words by bytes.

@@ -92,6 +92,8 @@ class _Reader:
                 have += got
                 final = not got
                 use = have if final else _whole(buffer, have)
+                if use and done == piece.begin and not (buffer[:use] > 32).any():
+                    use = 0  # blank lines at the head of a file belong to its first line
                 if use == 0 and not final:
                     if have >= len(buffer) - 16:  # a line longer than the buffer
                         buffer = np.concatenate([buffer, np.zeros(len(buffer), np.uint8)])
@@ -106,9 +108,9 @@ class _Reader:
                     return
 
     def _open(self) -> BinaryIO:
-        stream = open_bytes(self.path)
         if codecs.lookup(self.encoding).name == "utf-8":
-            return stream
+            return open_bytes(self.path)
+        stream = open_bytes(self.path)
         return io.BufferedReader(_Recoded(stream, self.path, self.encoding), 1 << 16)
 
     def _split(self, buffer: UInt8, use: int, lines: int, done: int) -> Split:
@@ -120,7 +122,7 @@ class _Reader:
         skip = 3 if done == 0 and bytes(buffer[:3]) == _BOM else 0
         try:
             edges = find(buffer, use + 1, unicode_spaces=self.splitting.raw, skip=skip)
-            if (buffer[:use] == 0).any():
+            if not edges.plain and (buffer[:use] == 0).any():
                 self._nul(buffer, use, lines)
             ends = np.flatnonzero(buffer[:use] == _NEWLINE) + 1  # bytes after each newline
             if not use or buffer[use - 1] != _NEWLINE:

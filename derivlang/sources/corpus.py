@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,14 +9,11 @@ from typing import Any, Literal
 
 from derivlang.core.errors import DataError
 from derivlang.core.schema import Schema
+from derivlang.core.splits import SPLITS
 from derivlang.formats.words import Mode, Splitter
 
 Format = Literal["text", "conllu", "tagged", "delimited", "squad", "jsonl", "parquet", "hub", "derived"]
 
-SPLITS = ("train", "validation", "test")
-_SPLIT_NAMES = {"train": "train", "dev": "validation", "valid": "validation", "val": "validation"}
-_SPLIT_NAMES |= {"validation": "validation", "test": "test"}
-_SPLIT = re.compile(r"(?:^|[._-])(train|validation|valid|val|dev|test)(?=[._-]|\d|$)", re.IGNORECASE)
 # The suffixes of files that hold a corpus, and the format of each.
 SUFFIXES: dict[str, Format] = {
     ".txt": "text",
@@ -84,17 +80,6 @@ class Corpus:
         return [split for split in self.expected if split not in self.splits]
 
 
-def split_name(name: str) -> str:
-    """`dev`, `valid`, `val` are `validation`; other names stay."""
-    return _SPLIT_NAMES.get(name.lower(), name)
-
-
-def split_of(file: str) -> str | None:
-    """The split that a file name tells: `fr_gsd-ud-dev.conllu.gz` -> validation; None if it tells none."""
-    found = _SPLIT.findall(file.removesuffix(".gz").removesuffix(".zst"))
-    return split_name(found[-1]) if found else None
-
-
 def suffix_of(path: Path) -> str:
     """The suffix that tells the format, compression left out."""
     name = path.name
@@ -116,11 +101,11 @@ def first_existing(folders: Sequence[Path], patterns: Sequence[str]) -> Path | N
 
 def not_found(name: str, folders: Sequence[Path], layout: Sequence[str], hub: str | None) -> DataError:
     """The error for a source that is nowhere: which files to put where."""
-    looked = ", ".join(str(folder) for folder in folders) or "no folder (--data-dir and $DERIVLANG_DATA are not set)"
+    looked = " in " + ", ".join(str(folder) for folder in folders) if folders else ", and no --data-dir was given"
     tried = f"; the hub ({hub}) could not be reached or lacks it" if hub else ""
     files = "\n    ".join(layout)
     return DataError(
-        f"the source {name} was not found in {looked}{tried}",
+        f"the source {name} was not found{looked}{tried}",
         fix=f"put these files into a folder and pass it as --data-dir:\n    {files}",
         id="source-missing",
     )

@@ -5,7 +5,6 @@ wikitext103     ner:fr     my.conllu.gz     folder/     hub:Salesforce/wikitext/
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,12 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from derivlang.core.errors import DataError, StoreError, UsageError, unknown
+from derivlang.core.errors import DataError, UsageError, unknown
 from derivlang.core.layers.spans import complete_classes
 from derivlang.core.schema import TEXT, Field, Schema, Side
-from derivlang.formats.opening import open_lines
+from derivlang.core.splits import split_of
+from derivlang.formats.opening import empty_file, open_lines
 from derivlang.formats.words import Mode
-from derivlang.sources.corpus import PACKED, SUFFIXES, Corpus, Format, Part, split_of, suffix_of
+from derivlang.sources.corpus import PACKED, SUFFIXES, Corpus, Format, Part, suffix_of
 from derivlang.sources.infer import infer
 from derivlang.sources.named import CONLLU, CONLLU_FIELDS, SQUAD, find_named, hub_name, is_named, missing, named_sources
 
@@ -142,7 +142,9 @@ def _delimited(name: str, parts: tuple[Part, ...], request: Request) -> Corpus:
         return Corpus(name, "tagged", schema, parts)
     from derivlang.formats.delimited import read
 
-    first = next(line for _, line in open_lines(parts[0].path, request.encoding))
+    first = next((line for _, line in open_lines(parts[0].path, request.encoding)), None)
+    if first is None:
+        raise empty_file(parts[0].path, "row")
     usual = {1: ("text",), 2: ("premise", "hypothesis"), 3: ("premise", "hypothesis", "label")}
     columns = usual.get(first.count("\t") + 1)
     table = next(read(parts[0].path, columns=columns, encoding=request.encoding, limit=1)).table
@@ -176,30 +178,24 @@ def _table(name: str, parts: tuple[Part, ...], request: Request) -> Corpus:
 
 def _derived(path: Path) -> Corpus:
     """derivlang's own output as a source: its pipeline goes first, its sentences are not split again."""
-    try:
-        manifest: dict[str, Any] = json.loads((path / MANIFEST).read_text("utf-8"))
-        schema = Schema.from_json(manifest["schema"])
-        lexicon = path / manifest["lexicon"] if manifest["lexicon"] else None
-        parts = tuple(
-            Part(split, path / shard["file"], shard["file"])
-            for split, entry in manifest["splits"].items()
-            for shard in entry["shards"]
-        )
-        return Corpus(
-            manifest["source"]["name"],
-            "derived",
-            schema,
-            parts,
-            language=manifest["source"]["language"],
-            licence=manifest["source"]["licence"],
-            citation=manifest["source"]["citation"],
-            spec=manifest["spec"],
-            lexicon=lexicon.read_text("utf-8") if lexicon else None,
-        )
-    except (OSError, KeyError, ValueError, TypeError) as error:
-        raise StoreError(
-            f"the manifest cannot be used: {error!r}", where=str(path / MANIFEST), id="manifest"
-        ) from error
+    from derivlang.store.manifest import Derived
+
+    derived = Derived(path)
+    source = derived.manifest["source"]
+    parts = tuple(
+        Part(split, path / shard["file"], shard["file"]) for split in derived.splits for shard in derived.shards(split)
+    )
+    return Corpus(
+        source["name"],
+        "derived",
+        derived.schema,
+        parts,
+        language=source["language"],
+        licence=source["licence"],
+        citation=source["citation"],
+        spec=derived.manifest["spec"],
+        lexicon=derived.lexicon_text(),
+    )
 
 
 def _with_classes(corpus: Corpus, encoding: str) -> Corpus:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
 
 from derivlang.core.errors import DataError
 from derivlang.core.schema import TEXT
+from derivlang.core.splits import split_name
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
-from derivlang.sources.corpus import Corpus, Part, split_name
+from derivlang.sources.corpus import Corpus, Part
 from derivlang.sources.infer import infer
 from derivlang.sources.named import Named
 
@@ -71,10 +74,25 @@ def read_hub(corpus: Corpus, part: Part, limit: int | None) -> Iterator[Rows]:
 
 
 def _load(dataset: str, config: str) -> dict[str, Any]:
+    _offline_if_unreachable()
     import datasets
 
     loaded = datasets.load_dataset(dataset, config or None)
     return dict(loaded)
+
+
+def _offline_if_unreachable() -> None:
+    """Where the hub cannot be reached, only its cache is asked: the client would retry for half a minute.
+
+    Set before `datasets` is imported, which reads it once. Behind a proxy the client itself finds out.
+    """
+    if any(name.lower() in ("http_proxy", "https_proxy", "all_proxy", "hf_hub_offline") for name in os.environ):
+        return
+    host = urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co")).hostname or "huggingface.co"
+    try:
+        socket.create_connection((host, 443), timeout=5).close()
+    except OSError:
+        os.environ["HF_HUB_OFFLINE"] = "1"
 
 
 def _faults() -> tuple[type[Exception], ...]:

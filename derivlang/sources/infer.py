@@ -37,6 +37,10 @@ def infer(
             raise UsageError(
                 f"there is no column {name!r}; there are: {', '.join(types)}", where=where, id="unknown-column"
             )
+        kind = types[name]
+        if not (_is_string(kind) if name in texts else _is_list(kind) and _is_string(kind.value_type)):
+            wanted = "text" if name in texts else "lists of words"
+            raise UsageError(f"the column {name!r} holds {kind}, not {wanted}", where=where, id="column-type")
     sides = _sides(types, words, texts)
     if not sides:
         raise UsageError(

@@ -15,8 +15,9 @@ from typing import Any
 
 from derivlang.core.errors import UsageError
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
+from derivlang.core.splits import SPLITS
 from derivlang.formats.words import Mode
-from derivlang.sources.corpus import SPLITS, Corpus, Format, Part, first_existing, not_found
+from derivlang.sources.corpus import Corpus, Format, Part, first_existing, not_found
 from derivlang.sources.infer import UPOS
 
 GROUP = "derivlang.sources"

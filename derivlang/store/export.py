@@ -10,9 +10,10 @@ A space inside a word (CoNLL-U allows it) is U+00A0 in text, pharaoh's companion
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args
@@ -22,9 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.batch import Batch
-from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.errors import UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats import conllu, delimited, jsonl, squad, tagged
+from derivlang.store.disk import disk
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
 
@@ -45,7 +47,7 @@ class Request:
 def export(folder: Path, request: Request, out: Path) -> dict[str, Any]:
     """Write a split in another format; {"out", "rows", "spaces"}: spaces = words that hold a space."""
     derived = Derived(folder)
-    split = derived.split_or_only(request.split)
+    split = derived.choose_split(request.split)
     _refuse_unfit(derived.schema, request)
     spaces = rows = 0
 
@@ -66,7 +68,7 @@ def export(folder: Path, request: Request, out: Path) -> dict[str, Any]:
 def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
     """Write the source of a split as it was: plain text byte for byte, labelled sets in their own format."""
     derived = Derived(folder)
-    name = derived.split_or_only(split)
+    name = derived.choose_split(split)
     kind = derived.manifest["source"]["format"]
     rows = 0
 
@@ -123,14 +125,16 @@ def writing(out: Path) -> Iterator[BinaryIO]:
             yield stream
         return
     temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as stream:
-            yield stream
-        temporary.replace(out)
-    except OSError as error:
-        raise StoreError(f"cannot write: {error.strerror}", where=str(out), id="cannot-write") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with disk(out):
+        if out.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        try:
+            with temporary.open("wb") as stream:
+                yield stream
+            temporary.replace(out)
+        finally:
+            with suppress(NotADirectoryError):
+                temporary.unlink(missing_ok=True)
 
 
 def _text(groups: Iterator[Loaded], schema: Schema, request: Request, out: BinaryIO) -> None:
@@ -181,8 +185,10 @@ def _conllu(groups: Iterator[Loaded], schema: Schema, request: Request, out: Bin
                 table = table.append_column("tokens", batch.unit_lists().take(pa.array(batch.records[:, 0])))
             elif side.words != "tokens":
                 table = table.rename_columns(["tokens" if n == side.words else n for n in table.column_names])
+            if "text" not in table.column_names:
+                table = table.append_column("text", batch.texts().take(pa.array(batch.records[:, 0])))
             if request.source and "comments" in table.column_names:
-                table = table.drop_columns([n for n in ("text",) if n in table.column_names])
+                table = table.drop_columns(["text"])  # the source's own `# text` comment is among its comments
             yield table
 
     conllu.write(tables(), out)

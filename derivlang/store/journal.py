@@ -1,20 +1,25 @@
 """The journal of a folder that is being made: the plan's hash, and each finished shard with its counts.
 
-It lies in `.derivlang/` until the manifest is written. The same plan goes on from it; another plan is refused.
+All that a run writes lies in `.derivlang/` until it is whole; then it replaces what was in the folder. So a run
+that fails leaves an older set as it was, and the same plan goes on from what is finished. A folder that holds
+anything else than a derived set is never touched.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError
-from derivlang.store.manifest import LEXICON, NAME
+from derivlang.store.disk import disk
+from derivlang.store.manifest import LEXICON, NAME, read_manifest
 
-_FOLDER = ".derivlang"
-_OURS = {NAME, LEXICON, "README.md", "data", _FOLDER}
+STAGE = ".derivlang"
+_FILES = {NAME, LEXICON, "README.md"}
+_SHARD = re.compile(r".+-\d{5}-of-\d{5}\.parquet")
 
 
 class Journal:
@@ -22,89 +27,122 @@ class Journal:
 
     def __init__(self, folder: Path, plan: str):
         self.folder, self.plan = folder, plan
-        self._path = folder / _FOLDER / "journal.jsonl"
+        self.stage = folder / STAGE
         self.done: dict[str, dict[str, Any]] = {}
+        self._path = self.stage / "journal.jsonl"
+        self._made = False
 
     def open(self, *, force: bool = False) -> dict[str, Any] | None:
-        """Make the folder ready. Gives the manifest if this plan is already done there.
+        """Look at the folder, and make it ready. Gives the manifest if this plan is already done there.
 
         StoreError where the folder holds something else, or (without `force`) another plan's set.
         """
-        folder = self.folder
-        if folder.exists() and not folder.is_dir():
-            raise StoreError("this is a file, not a folder", where=str(folder), id="output")
-        present = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
-        alien = sorted(present - _OURS)
-        if alien or (present and not (present & {NAME, _FOLDER})):
-            raise StoreError(
-                f"the folder holds something else: {', '.join(alien or sorted(present))[:80]}",
-                where=str(folder),
-                fix="choose another folder with -o; nothing was written",
-                id="output",
-            )
-        if force:
-            self.clear()
-        elif NAME in present:
-            manifest: dict[str, Any] = json.loads((folder / NAME).read_text("utf-8"))
-            if manifest["plan"] != self.plan:
-                raise self._other(str(manifest["spec"]))
+        self._refuse_others()
+        if (self.folder / NAME).exists() and not force:
+            manifest = read_manifest(self.folder)
+            if manifest.get("plan") != self.plan:
+                raise self._other(str(manifest.get("spec")))
             if self._whole(manifest):
                 return manifest
-            self.clear()  # damaged or missing shards: counts are not kept by shard, so all is made again
-        elif self._path.exists():
-            self._read()
-        (folder / "data").mkdir(parents=True, exist_ok=True)
-        self._path.parent.mkdir(exist_ok=True)
-        for leftover in (folder / "data").glob(".*.tmp"):
-            leftover.unlink()
-        if not self.done:
-            self._path.write_text(json.dumps({"plan": self.plan}) + "\n", "utf-8")
+        if self._path.exists():
+            self._read(force)
+        with disk(self.folder):
+            self._made = not self.folder.exists()
+            (self.stage / "data").mkdir(parents=True, exist_ok=True)
+            for leftover in (self.stage / "data").glob(".*.tmp"):
+                leftover.unlink()
+            if not self.done:
+                self._path.write_text(json.dumps({"plan": self.plan}) + "\n", "utf-8")
         return None
 
     def add(self, name: str, entry: dict[str, Any]) -> None:
         """Record a finished shard."""
-        self.done[name] = entry
-        with self._path.open("a", encoding="utf-8") as out:
+        with disk(self._path), self._path.open("a", encoding="utf-8") as out:
             out.write(json.dumps({"task": name, **entry}, ensure_ascii=False) + "\n")
+        self.done[name] = entry
 
     def vocabulary(self, name: str) -> Path:
         """Where the type counts of a task wait until the manifest is written."""
-        return self.folder / _FOLDER / f"{name}.vocabulary"
+        return self.stage / f"{name}.vocabulary"
 
-    def close(self) -> None:
-        shutil.rmtree(self.folder / _FOLDER)
+    def close(self, files: dict[str, str]) -> None:
+        """Put the finished set in its place: shards, then these texts by file name, the manifest last."""
+        with disk(self.folder):
+            for name, text in files.items():
+                (self.stage / name).write_text(text, "utf-8")
+            self._remove_set()
+            (self.stage / "data").replace(self.folder / "data")
+            for name in sorted(files, key=lambda name: name == NAME):
+                (self.stage / name).replace(self.folder / name)
+            shutil.rmtree(self.stage)
 
-    def clear(self) -> None:
-        """Remove what a run of derivlang wrote here, and nothing else."""
-        for name in _OURS:
-            path = self.folder / name
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+    def give_up(self) -> None:
+        """After a failure: nothing is left of a run that finished no shard."""
+        if self.done:
+            return
+        shutil.rmtree(self.stage, ignore_errors=True)
+        if self._made and self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
 
-    def _read(self) -> None:
-        lines = self._path.read_text("utf-8").splitlines()
+    def _refuse_others(self) -> None:
+        """StoreError unless the folder is absent, empty, or holds a derived set, finished or not, and only that."""
+        folder = self.folder
+        with disk(folder):
+            if not folder.exists():
+                above = next(parent for parent in folder.absolute().parents if parent.exists())
+                if not above.is_dir():
+                    raise StoreError(f"{above} is a file, not a folder", where=str(folder), id="output")
+                return
+        if not folder.is_dir():
+            raise StoreError("this is a file, not a folder", where=str(folder), id="output")
+        entries = list(folder.iterdir())
+        alien = [e.name for e in entries if not self._ours(e)]
+        if (folder / "data").is_dir():
+            alien += [f"data/{e.name}" for e in (folder / "data").iterdir() if not _SHARD.fullmatch(e.name)]
+        known = (folder / NAME).is_file() or self.stage.is_dir()
+        if alien or (entries and not known):
+            raise StoreError(
+                f"the folder holds something else: {', '.join(alien or [e.name for e in entries])[:80]}",
+                where=str(folder),
+                fix="choose another folder with -o; nothing was written",
+                id="output",
+            )
+
+    @staticmethod
+    def _ours(entry: Path) -> bool:
+        return entry.is_file() if entry.name in _FILES else entry.name in ("data", STAGE) and entry.is_dir()
+
+    def _read(self, force: bool) -> None:
+        """The finished shards of an earlier run of this plan; another plan's are refused, or replaced."""
+        entries: list[dict[str, Any]] = []
         try:
+            lines = self._path.read_text("utf-8").split("\n")
             entries = [json.loads(line) for line in lines if line.endswith("}")]
             plan = entries[0]["plan"]
-        except (ValueError, IndexError, KeyError) as error:
-            raise StoreError(
-                "the journal is damaged", where=str(self._path), fix="pass --force to begin anew", id="journal"
-            ) from error
+        except (OSError, ValueError, IndexError, KeyError, TypeError):
+            plan = None  # damaged: as good as none
         if plan != self.plan:
-            raise self._other("another plan")
+            if plan is not None and len(entries) > 1 and not force:
+                raise self._other("another plan, unfinished")
+            with disk(self.stage):
+                shutil.rmtree(self.stage)
+            return
         for entry in entries[1:]:
-            shard = entry["shard"]
-            file = self.folder / shard["file"]
-            vocabulary = self.vocabulary(entry["task"])
-            if file.exists() and file.stat().st_size == shard["bytes"] and vocabulary.exists():
-                self.done[entry.pop("task")] = entry
+            name, shard = entry.pop("task"), entry["shard"]
+            file = self.stage / shard["file"]
+            if self.vocabulary(name).exists() and _size(file) == shard["bytes"]:
+                self.done[name] = entry
 
     def _whole(self, manifest: dict[str, Any]) -> bool:
         shards = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
-        files = [(self.folder / shard["file"], shard["bytes"]) for shard in shards]
-        return all(file.exists() and file.stat().st_size == size for file, size in files)
+        return all(_size(self.folder / shard["file"]) == shard["bytes"] for shard in shards)
+
+    def _remove_set(self) -> None:
+        (self.folder / NAME).unlink(missing_ok=True)  # first, so that half a set is never taken for a whole one
+        for name in sorted(_FILES):
+            (self.folder / name).unlink(missing_ok=True)
+        if (self.folder / "data").exists():
+            shutil.rmtree(self.folder / "data")
 
     def _other(self, spec: str) -> StoreError:
         return StoreError(
@@ -113,3 +151,8 @@ class Journal:
             fix="choose another folder with -o, or pass --force to replace it",
             id="other-plan",
         )
+
+
+def _size(file: Path) -> int:
+    """Bytes of a file; 0 where there is none, as for a shard without rows."""
+    return file.stat().st_size if file.exists() else 0

@@ -6,10 +6,10 @@ A row group holds one batch, its dictionary only the types used there. Measured 
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from derivlang.core.errors import StoreError
 from derivlang.core.schema import Schema
+from derivlang.store.disk import disk
 from derivlang.store.features import arrow_schema
 
 _DICTIONARY = ("source", "tokens", "gaps", "deprel", "lemmas", "xpos", "feats", "deps", "misc")
@@ -33,19 +34,17 @@ class ShardWriter:
 
     def write(self, columns: dict[str, pa.Array]) -> None:
         """One batch, as one row group."""
-        try:
+        with disk(self.path):
             if self._writer is None:
                 self._open(columns)
             assert self._writer is not None
             table = pa.Table.from_arrays([_fit(columns[f.name], f.type) for f in self._arrow], schema=self._arrow)
             self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
             self.rows += table.num_rows
-        except OSError as error:
-            raise self._full(error) from None
 
     def close(self) -> str:
         """Flush, rename, and give the file's SHA-256; an empty shard writes nothing and gives ""."""
-        try:
+        with disk(self.path):
             if self._writer is None:
                 return ""
             self._writer.close()
@@ -54,11 +53,12 @@ class ShardWriter:
                 os.fsync(file.fileno())
             self._temporary.replace(self.path)
             return digest
-        except OSError as error:
-            raise self._full(error) from None
 
     def discard(self) -> None:
         """Leave nothing behind."""
+        if self._writer is not None and self._writer.is_open:
+            with suppress(OSError, pa.ArrowException):  # the file is thrown away
+                self._writer.close()
         self._temporary.unlink(missing_ok=True)
 
     def _open(self, columns: dict[str, pa.Array]) -> None:
@@ -73,15 +73,6 @@ class ShardWriter:
             write_statistics=False,
             write_batch_size=1 << 16,
             store_schema=False,
-        )
-
-    def _full(self, error: OSError) -> StoreError:
-        full = error.errno == errno.ENOSPC or "No space left" in str(error)
-        return StoreError(
-            "no space left on the disk" if full else f"cannot write: {error}",
-            where=str(self.path),
-            fix="free some space and run the same command again: finished shards are kept" if full else None,
-            id="disk-full" if full else "cannot-write",
         )
 
 

@@ -26,7 +26,7 @@ class Perm(Transform):
     """Permutation: the words of each sentence in a random order, the final marks kept last."""
 
     name = "perm"
-    window: int = param(0, "permute within consecutive blocks of this many words; 0: the whole sentence", low=0, high=2**31 - 1)
+    window: int = param(0, "permute within blocks of so many words; 0: the whole sentence", low=0, high=2**31 - 1)
     seed: int = param(1, "another seed, another language", low=0)
 
     def order(self, batch: Batch, draws: Draws) -> Order:

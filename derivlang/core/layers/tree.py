@@ -179,10 +179,17 @@ def _move_empty(nodes: Nodes, move: Move) -> tuple[Nodes, dict[tuple[int, str], 
 
 
 def _move_deps(deps: tuple[str, ...], move: Move, numbers: dict[tuple[int, str], str], unit: Int32) -> tuple[str, ...]:
-    return tuple(
-        "_" if i < 0 or deps[i] == "_" else _map_deps(deps[i], int(u), move, numbers)
-        for i, u in zip(move.order.index, unit, strict=True)
-    )
+    out = []
+    places, sources, bases = move.places.tolist(), move.source.unit_words.tolist(), move.derived_units.tolist()
+    for i, u in zip(move.order.index.tolist(), unit.tolist(), strict=True):
+        dep = deps[i] if i >= 0 else "_"
+        number, _, relation = dep.partition(":")
+        if dep != "_" and number.isdecimal() and number != "0" and "|" not in relation:  # one governor: nearly all
+            place = places[sources[u] + int(number) - 1]
+            out.append(f"{place - bases[u] + 1}:{relation}" if place >= 0 else "_")
+        else:
+            out.append(dep if dep in ("_", "0:root") else _map_deps(dep, u, move, numbers))
+    return tuple(out)
 
 
 def _map_deps(deps: str, unit: int, move: Move, numbers: dict[tuple[int, str], str]) -> str:

@@ -1,0 +1,23 @@
+"""Names of splits: train, validation, test, and what else they are called.
+
+    fr_gsd-ud-dev.conllu.gz  ->  validation
+"""
+
+from __future__ import annotations
+
+import re
+
+SPLITS = ("train", "validation", "test")
+_NAMES = {"dev": "validation", "valid": "validation", "val": "validation"}
+_IN_FILE = re.compile(r"(?:^|[._-])(train|validation|valid|val|dev|test)(?=[._-]|\d|$)", re.IGNORECASE)
+
+
+def split_name(name: str) -> str:
+    """`dev`, `valid`, `val` are `validation`; other names stay."""
+    return _NAMES.get(name.lower(), name)
+
+
+def split_of(file: str) -> str | None:
+    """The split that a file name tells; None if it tells none."""
+    found = _IN_FILE.findall(file.removesuffix(".gz").removesuffix(".zst"))
+    return split_name(found[-1].lower()) if found else None
