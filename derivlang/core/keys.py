@@ -23,6 +23,8 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
+# Words of more bytes than this are hashed one by one: a line without a space is one word of a megabyte.
+LONGEST = 64
 # Masks that keep the first 0 … 8 bytes of a little-endian 8-byte load.
 BYTE_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
 
@@ -39,7 +41,12 @@ def mix(x: UInt64) -> UInt64:
 
 def text_key(text: str) -> np.uint64:
     """uint64 of any text, for the parts of a stream that are no arrays."""
-    return np.uint64(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little"))
+    return bytes_key(np.frombuffer(text.encode(), np.uint8))
+
+
+def bytes_key(data: UInt8) -> np.uint64:
+    """uint64 of some bytes, by BLAKE2b."""
+    return np.uint64(int.from_bytes(hashlib.blake2b(data.tobytes(), digest_size=8).digest(), "little"))
 
 
 def load8(data: UInt8) -> UInt64:
@@ -52,7 +59,9 @@ def hash_bytes(data: UInt8, starts: Ints, lengths: Ints) -> UInt64:
     loads = load8(data)
     lengths = lengths.astype(np.int64, copy=False)
     hashes = mix((lengths + 1).astype(np.uint64) * GOLDEN)
-    active = np.flatnonzero(lengths > 0)
+    for at in np.flatnonzero(lengths > LONGEST):
+        hashes[at] = bytes_key(data[starts[at] : starts[at] + lengths[at]])
+    active = np.flatnonzero((lengths > 0) & (lengths <= LONGEST))
     done = 0
     while active.size:
         left = lengths[active] - done

@@ -168,10 +168,13 @@ def to_table(
 
 
 def from_table(
-    table: pa.Table, schema: Schema, lexicon: Lexicon, *, has_order: bool = True
+    table: pa.Table, schema: Schema, lexicon: Lexicon, *, stored_source: bool = False
 ) -> tuple[Batch, Batch, Order]:
-    """(source, derived, order) of R output rows: the source by the inverse order and lexicon alone, where every
-    source word is in the order, else from the `source` column. Raises LayerError where columns do not fit."""
+    """(source, derived, order) of R output rows.
+
+    The source comes by the inverse order and lexicon alone, where every source word is in the order, else (or with
+    stored_source, where it is there) from the `source` column. Raises LayerError where columns do not fit.
+    """
     table = table.combine_chunks()
     n = table.num_rows
     columns = {name: _whole(table[name]) for name in table.column_names}
@@ -219,7 +222,8 @@ def from_table(
     sentences = _read_sentences(stored, source_units)
     layers = _read_layers(columns, schema, derived)
     derived = replace(derived, layers=layers)
-    source, back = _undo(schema, derived, order, source_units, sentences, lexicon, stack)
+    given = stack("source") if (order.n_deleted or stored_source) and sides[0].column("source") in columns else None
+    source, back = _undo(derived, order, source_units, sentences, lexicon, given)
     if side_gaps := [side.column("gaps") for side in sides if side.column("gaps") in columns]:
         source = replace(source, gaps=Gaps.read(pa.concat_arrays([columns[name] for name in side_gaps]), source))
     return replace(source, layers=_restore(columns, schema, source, back)), derived, order
@@ -238,43 +242,37 @@ def _tokens_of(source: pa.Array, order_lists: pa.Array, lexicon: Lexicon) -> pa.
 
 
 def _undo(
-    schema: Schema,
     derived: Batch,
     order: Order,
     source_units: Int64,
     sentences: tuple[Int64, Int32],
     lexicon: Lexicon,
-    stack: Callable[[str], pa.Array],
+    given: pa.Array | None,
 ) -> tuple[Batch, dict[str, Layer]]:
-    """The source without its layers and gaps, and the layers that the way back gives."""
+    """The source without its layers and gaps, and the layers that the way back gives. given: its words, stored."""
     n = len(source_units) - 1
-    flat = replace(derived, sentences=order.sentences, units=np.arange(n + 1), tails=np.zeros(n, np.int32))
-    if order.n_deleted:
-        words = stack("source").flatten().dictionary_encode()
-        source = build(
-            words.indices.to_numpy(zero_copy_only=False).astype(np.int32),
-            words.dictionary,
-            source_units,
-            derived.records,
-            derived.documents,
-            sides=derived.sides,
-            running=derived.running,
-        )
-        back: dict[str, Layer] = {}
-    else:
+    back: dict[str, Layer] = {}
+    if not order.n_deleted:
+        flat = replace(derived, sentences=order.sentences, units=np.arange(n + 1), tails=np.zeros(n, np.int32))
         inverse = order.invert(source_units, np.zeros(n, np.int32))
-        source = realign(flat, inverse, None if lexicon.is_identity else lexicon.invert().apply(derived.types))
-        back = dict(source.layers)
-    offsets, tails = sentences
+        undone = realign(flat, inverse, None if lexicon.is_identity else lexicon.invert().apply(derived.types))
+        words, types, back = undone.words, undone.types, dict(undone.layers)
+    if given is not None:
+        encoded = given.flatten().dictionary_encode()
+        words, types = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32), encoded.dictionary
+        if not np.array_equal(offsets_of(pc.list_value_length(given).to_numpy(zero_copy_only=False)), source_units):
+            raise LayerError("the source words and the order differ in length", id="row-order")
+    elif order.n_deleted:
+        raise LayerError("words were deleted, and the source is not stored", id="row-order")
     source = build(
-        source.words,
-        source.types,
+        words,
+        types,
         source_units,
         derived.records,
         derived.documents,
         sides=derived.sides,
         running=derived.running,
-        sentences=(offsets, tails),
+        sentences=sentences,
     )
     return source, back
 

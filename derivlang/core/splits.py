@@ -1,6 +1,6 @@
 """Names of splits: train, validation, test, and what else they are called.
 
-    fr_gsd-ud-dev.conllu.gz  ->  validation
+fr_gsd-ud-dev.conllu.gz  ->  validation
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ _IN_FILE = re.compile(r"(?:^|[._-])(train|validation|valid|val|dev|test)(?=[._-]
 
 def split_name(name: str) -> str:
     """`dev`, `valid`, `val` are `validation`; other names stay."""
-    return _NAMES.get(name.lower(), name)
+    low = name.lower()
+    return _NAMES.get(low, low if low in SPLITS else name)
 
 
 def split_of(file: str) -> str | None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, UInt64, offsets_of, spread
 from derivlang.core.errors import DataError
-from derivlang.core.keys import BYTE_MASKS, GOLDEN, hash_bytes, load8, mix, strings_from
+from derivlang.core.keys import BYTE_MASKS, GOLDEN, LONGEST, bytes_key, hash_bytes, load8, mix, strings_from
 
 _LONG = np.uint64(0xFF) << np.uint64(56)
 _NOT_LONG = np.uint64((1 << 56) - 1)
@@ -157,8 +157,12 @@ class Vocabulary:
     def _verify(self, buffer: UInt8, starts: Ints, lengths: Ints, codes: Int32) -> None:
         """Every word of more than eight bytes equals the type it was given, or DataError: a hash collision."""
         same: Bool = self._lengths[codes] == lengths
+        done = 0
+        for at in np.flatnonzero(same & (lengths > LONGEST)):
+            word, start = buffer[starts[at] : starts[at] + lengths[at]], self._starts[codes[at]]
+            same[at] = np.array_equal(word, self._pool[start : start + lengths[at]])
         ours, theirs = load8(buffer), load8(self._pool)
-        active, done = np.arange(len(codes)), 0
+        active = np.flatnonzero(same & (lengths <= LONGEST))
         while active.size and same.all():
             left = np.asarray(lengths)[active] - done
             differ = ours[np.asarray(starts)[active] + done] ^ theirs[self._starts[codes[active]] + done]
@@ -166,10 +170,10 @@ class Vocabulary:
             done += 8
             active = active[left > 8]
         if not same.all():
-            at = int(np.flatnonzero(~same)[0])
-            word = bytes(buffer[starts[at] : starts[at] + lengths[at]])
+            bad = int(np.flatnonzero(~same)[0])
+            text = bytes(buffer[starts[bad] : starts[bad] + lengths[bad]])
             raise DataError(
-                f"the 56-bit hash of the word {word!r} meets another word's",
+                f"the 56-bit hash of the word {text!r} meets another word's",
                 fix="please report this text: it is the first such pair seen",
                 id="hash-collision",
             )
@@ -184,7 +188,9 @@ def _keys(buffer: UInt8, starts: Ints, lengths: Ints) -> tuple[UInt64, Int64]:
     if long.size:
         at, rest = starts[long] + 8, lengths[long] - 8
         hashed = mix(keys[long] ^ (lengths[long].astype(np.uint64) * GOLDEN))
-        active = np.arange(len(long))
+        for i in np.flatnonzero(lengths[long] > LONGEST):
+            hashed[i] = bytes_key(buffer[starts[long[i]] : starts[long[i]] + lengths[long[i]]])
+        active = np.flatnonzero(lengths[long] <= LONGEST)
         while active.size:
             chunk = loads[at[active]] & BYTE_MASKS[np.minimum(rest[active], 8)]
             hashed[active] = mix(hashed[active] ^ chunk)

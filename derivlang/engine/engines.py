@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import DataError, UsageError
 from derivlang.engine.job import Job, Result, Task, run_task
 
 Engine = Callable[[Job, list[Task]], Iterator[Result]]
@@ -24,22 +24,35 @@ def pool(workers: int) -> Engine:
 
     def run(job: Job, tasks: list[Task]) -> Iterator[Result]:
         import multiprocessing
+        import signal
         from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+        from concurrent.futures.process import BrokenProcessPool
 
         methods = multiprocessing.get_all_start_methods()
         context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         if context.get_start_method() == "forkserver":
             context.set_forkserver_preload(["derivlang.engine.job"])
-        with ProcessPoolExecutor(min(workers, len(tasks)), mp_context=context) as executor:
+        with ProcessPoolExecutor(
+            min(workers, len(tasks)),
+            mp_context=context,
+            initializer=signal.signal,  # Ctrl-C is this process's to answer
+            initargs=(signal.SIGINT, signal.SIG_IGN),
+        ) as executor:
             waiting = {executor.submit(run_task, job, task) for task in tasks}
             try:
                 while waiting:
                     done, waiting = wait(waiting, return_when=FIRST_EXCEPTION, timeout=0.2)
                     yield from (future.result() for future in done)
-            except BaseException:
+            except BrokenProcessPool:
+                raise DataError(
+                    "a worker process died, probably for lack of memory",
+                    where="--workers",
+                    fix="take fewer --workers; the same command goes on from the finished shards",
+                    id="worker-died",
+                ) from None
+            finally:
                 for future in waiting:
                     future.cancel()
-                raise
 
     return run
 

@@ -22,6 +22,7 @@ from derivlang.core.sentences import RULE_VERSION, Rule
 from derivlang.engine.engines import Engine, choose
 from derivlang.engine.job import OPTIONAL, Job, Result, Task, Vocabulary, count_vocabulary, shares
 from derivlang.engine.plan import SHARD_TOKENS, check_shard_tokens, make_plan, source_files
+from derivlang.formats.opening import check_encoding
 from derivlang.pipeline import Pipeline, fitted_parts, read_lexicon
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import Request, find
@@ -74,6 +75,7 @@ def make(
     """
     began = time.perf_counter()
     check_shard_tokens(options.shard_tokens)
+    check_encoding(request.encoding)
     engine = choose(options.engine, options.workers)
     pipeline = Pipeline.parse(spec, seed=options.seed)
     corpus = find(request)
@@ -204,8 +206,9 @@ def _manifest(
             **{key: sum(entry[key] for entry in entries) for key in ("documents", "sentences", "tokens")},
             "shards": [entry["shard"] for entry in entries if entry["shard"]["rows"]],
         }
-        if not splits[split]["shards"]:
-            raise DataError(f"the split {split} of {corpus.name} holds no words", id="empty-file")
+        if not splits[split]["tokens"]:
+            files_of = ", ".join(str(part.path) for part in corpus.parts if part.split == split)
+            raise DataError(f"the split {split} of {corpus.name} holds no words", where=files_of, id="empty-file")
     return {
         "format": FORMAT,
         "derivlang": derivlang.__version__,

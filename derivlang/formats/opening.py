@@ -36,6 +36,19 @@ def open_lines(path: Path | str, encoding: str = "utf-8") -> Iterator[tuple[int,
         number += len(lines)
 
 
+def check_encoding(name: str) -> None:
+    """UsageError if Python knows no such encoding."""
+    try:
+        io.TextIOWrapper(io.BytesIO(), name)  # refuses byte-to-byte codecs such as "hex" as well
+    except LookupError:
+        raise UsageError(
+            f"there is no encoding {name!r}",
+            where="--encoding",
+            fix="for instance utf-8, utf-16, latin-1, cp1252",
+            id="unknown-encoding",
+        ) from None
+
+
 def open_bytes(path: Path | str) -> BinaryIO:
     """The bytes of a file, decompressed; faults of the file are DataErrors when opening and when reading.
 
@@ -135,16 +148,8 @@ def _blocks(path: Path, encoding: str) -> Iterator[list[str]]:
 
 def _decoded(path: Path, encoding: str) -> Iterator[str]:
     """The text of a file, some `BLOCK` bytes at a time, without a byte-order mark."""
-    try:
-        io.TextIOWrapper(io.BytesIO(), encoding)  # refuses byte-to-byte codecs such as "hex" as well
-        decoder = codecs.getincrementaldecoder(encoding)()
-    except LookupError:
-        raise UsageError(
-            f"there is no text encoding {encoding!r}",
-            where="encoding",
-            fix="use a name that Python knows, such as utf-8, latin-1 or utf-16",
-            id="unknown-encoding",
-        ) from None
+    check_encoding(encoding)
+    decoder = codecs.getincrementaldecoder(encoding)()
     n_bytes, line, at_start = 0, 1, True
     with open_bytes(path) as stream:
         while True:

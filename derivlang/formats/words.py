@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from importlib.metadata import version
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.lexicon import SPECIALS
@@ -52,10 +53,8 @@ class Splitter:
 
     def _spacy(self) -> Callable[[str], list[str]]:
         try:
-            import spacy
-
             self.version = version("spacy")
-            tokenizer = spacy.blank(self.language).tokenizer
+            tokenizer = _tokenizer(self.language)
         except ImportError as error:
             named = f": {error.name}" if error.name and error.name != "spacy" else f": {error}"
             first = str(named).splitlines()[0]
@@ -66,3 +65,12 @@ class Splitter:
                 id="language",
             ) from None
         return lambda text: [token.text for token in tokenizer(text)]
+
+
+@cache
+def _tokenizer(language: str) -> Callable[[str], Any]:
+    """spaCy's rule tokenizer of a language; some tenths of a second, so it is built once a process."""
+    import spacy
+
+    tokenizer: Callable[[str], Any] = spacy.blank(language).tokenizer
+    return tokenizer

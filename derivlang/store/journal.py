@@ -7,6 +7,7 @@ anything else than a derived set is never touched.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -46,14 +47,27 @@ class Journal:
                 return manifest
         if self._path.exists():
             self._read(force)
+        try:
+            self._begin()
+        except StoreError:
+            self.give_up()
+            raise
+        return None
+
+    def _begin(self) -> None:
+        """The staging folder, and a journal of what is finished."""
         with disk(self.folder):
             self._made = not self.folder.exists()
             (self.stage / "data").mkdir(parents=True, exist_ok=True)
             for leftover in (self.stage / "data").glob(".*.tmp"):
                 leftover.unlink()
-            if not self.done:
-                self._path.write_text(json.dumps({"plan": self.plan}) + "\n", "utf-8")
-        return None
+            lines = [{"plan": self.plan}, *({"task": name, **entry} for name, entry in self.done.items())]
+            fresh = self._path.with_suffix(".tmp")  # a torn last line is not written on
+            try:
+                fresh.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
+                fresh.replace(self._path)
+            finally:
+                fresh.unlink(missing_ok=True)
 
     def add(self, name: str, entry: dict[str, Any]) -> None:
         """Record a finished shard."""
@@ -77,8 +91,8 @@ class Journal:
             shutil.rmtree(self.stage)
 
     def give_up(self) -> None:
-        """After a failure: nothing is left of a run that finished no shard."""
-        if self.done:
+        """After a failure: nothing is left of a run that finished no shard with rows."""
+        if any(entry["shard"]["rows"] for entry in self.done.values()):
             return
         shutil.rmtree(self.stage, ignore_errors=True)
         if self._made and self.folder.is_dir() and not any(self.folder.iterdir()):
@@ -114,28 +128,28 @@ class Journal:
 
     def _read(self, force: bool) -> None:
         """The finished shards of an earlier run of this plan; another plan's are refused, or replaced."""
-        entries: list[dict[str, Any]] = []
+        done: dict[str, dict[str, Any]] = {}
         try:
-            lines = self._path.read_text("utf-8").split("\n")
-            entries = [json.loads(line) for line in lines if line.endswith("}")]
-            plan = entries[0]["plan"]
+            first, *lines = self._path.read_bytes().split(b"\n")[:-1]  # what follows the last line end was cut
+            plan = json.loads(first)["plan"]
+            for line in lines:
+                entry = json.loads(line)
+                name, shard = entry.pop("task"), entry["shard"]
+                if shard["rows"] and self.vocabulary(name).exists() and _same(self.stage, shard):
+                    done[name] = entry
         except (OSError, ValueError, IndexError, KeyError, TypeError):
             plan = None  # damaged: as good as none
-        if plan != self.plan:
-            if plan is not None and len(entries) > 1 and not force:
-                raise self._other("another plan, unfinished")
-            with disk(self.stage):
-                shutil.rmtree(self.stage)
+        if plan == self.plan and not force:
+            self.done = done
             return
-        for entry in entries[1:]:
-            name, shard = entry.pop("task"), entry["shard"]
-            file = self.stage / shard["file"]
-            if self.vocabulary(name).exists() and _size(file) == shard["bytes"]:
-                self.done[name] = entry
+        if plan is not None and done and not force:
+            raise self._other("another plan, unfinished")
+        with disk(self.stage):
+            shutil.rmtree(self.stage)
 
     def _whole(self, manifest: dict[str, Any]) -> bool:
         shards = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
-        return all(_size(self.folder / shard["file"]) == shard["bytes"] for shard in shards)
+        return all(_same(self.folder, shard) for shard in shards)
 
     def _remove_set(self) -> None:
         (self.folder / NAME).unlink(missing_ok=True)  # first, so that half a set is never taken for a whole one
@@ -153,6 +167,10 @@ class Journal:
         )
 
 
-def _size(file: Path) -> int:
-    """Bytes of a file; 0 where there is none, as for a shard without rows."""
-    return file.stat().st_size if file.exists() else 0
+def _same(folder: Path, shard: dict[str, Any]) -> bool:
+    """Is the shard there, byte for byte?"""
+    path = folder / shard["file"]
+    if not path.exists() or path.stat().st_size != shard["bytes"]:
+        return False
+    with path.open("rb") as file:
+        return bool(hashlib.file_digest(file, "sha256").hexdigest() == shard["sha256"])

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from derivlang.core.batch import Policies
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.schema import Schema
@@ -31,6 +32,7 @@ class Derived:
         with _usable(folder / NAME):
             self.schema = Schema.from_json(self.manifest["schema"])
             self.pipeline = Pipeline.parse(self.manifest["spec"])
+            self.policies = Policies(**self.manifest["policies"])
             for entry in self.manifest["splits"].values():
                 if not all({"file", "sha256", "bytes"} <= set(shard) for shard in entry["shards"]):
                     raise ValueError("a shard without file, sha256 and bytes")

@@ -1,0 +1,221 @@
+"""The command line as the tests use it, and small sources written in a test's own folder.
+
+    run("make", "--t", "inv", wiki(tmp_path), "-o", out)             in this process: quick, stdout and stderr apart
+    spawn("make", "--t", "inv", wiki(tmp_path), "-o", out)           in its own: exit codes, tracebacks, signals
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from click.testing import CliRunner
+
+from derivlang.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[1]
+
+WIKI = """ \n = Valkyria Chronicles III = \n \n Senjō no Valkyria 3 : <unk> Chronicles ( Japanese ) is a game . \
+It is the third . \n \n Is it " new " ? It was , then . \n The end \n"""
+ENTITIES = "Ada B-PER\nLovelace I-PER\nlives O\nin O\nLondon B-LOC\n. O\n\nHello O\nParis B-LOC\n! O\n"
+PAIRS = [
+    ("The cat sleeps.", "A cat is asleep.", "entailment"),
+    ("He didn't go.", "He went home.", "contradiction"),
+    ("It rains. She stays.", "She reads.", "neutral"),
+]
+TREES = """\
+# sent_id = a-1
+# text = Je vais  au parc (demain).
+1\tJe\tje\tPRON\t_\t_\t2\tnsubj\t_\t_
+2\tvais\taller\tVERB\t_\tMood=Ind\t0\troot\t_\tSpacesAfter=\\s\\s
+3-4\tau\t_\t_\t_\t_\t_\t_\t_\t_
+3\tà\tà\tADP\t_\t_\t5\tcase\t_\t_
+4\tle\tle\tDET\t_\t_\t5\tdet\t_\t_
+5\tparc\tparc\tNOUN\t_\t_\t2\tobl\t_\t_
+6\t(\t(\tPUNCT\t_\t_\t7\tpunct\t_\tSpaceAfter=No
+7\tdemain\tdemain\tADV\t_\t_\t2\tadvmod\t_\tSpaceAfter=No|Gloss=tomorrow
+8\t)\t)\tPUNCT\t_\t_\t7\tpunct\t_\tSpaceAfter=No
+9\t.\t.\tPUNCT\t_\t_\t2\tpunct\t_\tSpaceAfter=No
+
+# sent_id = a-2
+# text = 20 000 euros !
+1\t20 000\t20000\tNUM\t_\t_\t2\tnummod\t_\t_
+2\teuros\teuro\tNOUN\t_\t_\t0\troot\t_\t_
+3\t!\t!\tPUNCT\t_\t_\t2\tpunct\t_\t_
+
+"""
+QUESTIONS: dict[str, Any] = {
+    "version": "1",
+    "data": [
+        {
+            "title": "Ada",
+            "paragraphs": [
+                {
+                    "context": "Ada lives in London. She writes programs.",
+                    "qas": [
+                        {"id": "q1", "question": "Where?", "answers": [{"text": "London", "answer_start": 13}]},
+                        {"id": "q2", "question": "What?", "answers": [{"text": "programs", "answer_start": 32}]},
+                    ],
+                }
+            ],
+        }
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a command printed, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def run(*arguments: object, code: int | None = 0) -> Ran:
+    """A command in this process; an exception that is none of ours is raised, as is another exit code."""
+    result = CliRunner().invoke(main, [str(a) for a in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    ran = Ran(result.exit_code, result.stdout, result.stderr)
+    assert code is None or ran.code == code, (ran.code, ran.out, ran.err)
+    return ran
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """The environment of `spawn`: this checkout, no hub, no data folder."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("DERIVLANG", "HF_", "COV"))}
+    return {**kept, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "PYTHONIOENCODING": "utf-8", **changes}
+
+
+def command_line(*arguments: object, warnings: str = "error") -> list[str]:
+    return [sys.executable, "-W", warnings, "-m", "derivlang", *map(str, arguments)]
+
+
+def spawn(*arguments: object, code: int | None = 0, input: str | None = None, **options: Any) -> Ran:
+    """A command in its own process."""
+    done = subprocess.run(
+        command_line(*arguments),
+        capture_output=True,
+        env=options.pop("env", environment()),
+        input=input.encode() if input is not None else None,
+        timeout=60,
+        check=False,
+        **options,
+    )
+    ran = Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+    assert code is None or ran.code == code, (ran.code, ran.out, ran.err)
+    return ran
+
+
+def make(spec: str, source: object, out: Path, *options: object) -> Any:
+    """The printed result of `make --json`."""
+    return run("make", "--t", spec, source, "-o", out, "--json", *options).json
+
+
+# Sources
+
+
+def wiki(folder: Path, text: str = WIKI, name: str = "wiki.test.tokens") -> Path:
+    return written(folder / name, text)
+
+
+def wikitext103(folder: Path) -> Path:
+    """A data folder with the three files of WikiText-103, the test split as above."""
+    where = folder / "data-dir" / "wikitext-103"
+    for split, text in (("train", " a b c . \n" * 5), ("valid", " d e . \n"), ("test", WIKI)):
+        written(where / f"wiki.{split}.tokens", text)
+    return folder / "data-dir"
+
+
+def entities(folder: Path, text: str = ENTITIES, name: str = "ner.train.tsv") -> Path:
+    return written(folder / name, text.replace(" ", "\t"))
+
+
+def trees(folder: Path, text: str = TREES, name: str = "fr-ud-test.conllu") -> Path:
+    return written(folder / name, text)
+
+
+def pairs(folder: Path, name: str = "pairs.test.tsv") -> Path:
+    rows = [("premise", "hypothesis", "label"), *PAIRS]
+    return written(folder / name, "".join("\t".join(row) + "\n" for row in rows))
+
+
+def questions(folder: Path, name: str = "qa.test.json") -> Path:
+    return written(folder / name, json.dumps(QUESTIONS, ensure_ascii=False))
+
+
+def written(path: Path, text: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+# Folders
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """All files of a folder, hidden ones too, by their names."""
+    return {str(f.relative_to(folder)): f.read_bytes() for f in sorted(folder.rglob("*")) if f.is_file()}
+
+
+def leftovers(folder: Path) -> list[str]:
+    """Temporary files, and shards in the set's own place that no journal or manifest knows."""
+    if not folder.is_dir():
+        return []
+    files = [str(f.relative_to(folder)) for f in sorted(folder.rglob("*")) if f.is_file()]
+    known = ""
+    for record in (folder / "derivlang.json", folder / ".derivlang" / "journal.jsonl"):
+        known += record.read_text("utf-8") if record.exists() else ""
+    return [f for f in files if f.endswith(".tmp") or (f.startswith("data/") and Path(f).name not in known)]
+
+
+def shards(folder: Path) -> list[Path]:
+    """The shards of a set; of an unfinished one those that are there so far."""
+    return sorted(folder.glob("data/*.parquet")) or sorted(folder.glob(".derivlang/data/*.parquet"))
+
+
+def rows(folder: Path, split: str) -> list[dict[str, Any]]:
+    """The rows of a split, as its shards hold them."""
+    found = sorted((folder / "data").glob(f"{split}-*.parquet"))
+    return [row for file in found for row in pq.read_table(file).to_pylist()]
+
+
+def change(file: Path, column: str, row: int, value: Any) -> None:
+    """Another value in one cell of a shard, all else as it was (the hash of the file is another)."""
+    with pq.ParquetFile(file) as parquet:
+        groups = [parquet.read_row_group(i) for i in range(parquet.num_row_groups)]
+    schema = groups[0].schema
+    first = 0
+    with pq.ParquetWriter(file, schema, compression="zstd", store_schema=False) as writer:
+        for group in groups:
+            if first <= row < first + group.num_rows:
+                values = group[column].to_pylist()
+                values[row - first] = value
+                at = schema.get_field_index(column)
+                group = group.set_column(at, schema.field(at), pa.array(values, schema.field(at).type))
+            writer.write_table(group, row_group_size=max(group.num_rows, 1))
+            first += group.num_rows
+
+
+def edit_manifest(folder: Path, path: Sequence[str | int], value: Any) -> None:
+    """Another value at one place of `derivlang.json`."""
+    file = folder / "derivlang.json"
+    manifest = json.loads(file.read_text("utf-8"))
+    inner = manifest
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    file.write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", "utf-8")

@@ -1,0 +1,148 @@
+"""What several tests share: making a set, reading it back, the first documents of a file, the command line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from derivlang.engine.make import Events, Options
+from derivlang.engine.make import make as run_make
+from derivlang.sources.find import Request
+from derivlang.store.export import undo as run_undo
+from derivlang.store.verify import verify
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def make(
+    spec: str,
+    source: Path | str,
+    out: Path,
+    *,
+    data_dir: Path | None = None,
+    words: Any = None,
+    language: str | None = None,
+    text_columns: tuple[str, ...] = (),
+    word_columns: tuple[str, ...] = (),
+    warnings: list[str] | None = None,
+    **options: Any,
+) -> Path:
+    """`derivlang make`, in this process; gives `out`."""
+    request = Request(str(source), data_dir, mode=words, language=language, words=word_columns, texts=text_columns)
+    warn = (lambda message: None) if warnings is None else warnings.append
+    run_make(spec, request, Options(out, **options), Events(warn=warn))
+    return out
+
+
+def manifest(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "derivlang.json").read_text("utf-8"))
+    return found
+
+
+def rows(folder: Path, split: str | None = None) -> pa.Table:
+    """All rows of a split, dictionaries decoded."""
+    splits = manifest(folder)["splits"]
+    shards = splits[split or next(iter(splits))]["shards"]
+    assert split or len(splits) == 1
+    table = pa.concat_tables(pq.read_table(folder / shard["file"]) for shard in shards)
+    return plain(table)
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """Without dictionaries and without the notes in the schema, so that equal rows are equal tables."""
+    columns = {name: pa.chunked_array(_decoded(table[name])) for name in table.column_names}
+    return pa.table(columns).combine_chunks()
+
+
+def _decoded(column: pa.ChunkedArray) -> list[pa.Array]:
+    return [pa.array(column.to_pylist(), _bare(column.type))]
+
+
+def _bare(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    if pa.types.is_list(kind):
+        return pa.list_(_bare(kind.value_type))
+    return kind
+
+
+def same_rows(ours: pa.Table, theirs: pa.Table) -> None:
+    """Assert that two tables have the same columns and values, naming the first row that differs."""
+    assert sorted(ours.column_names) == sorted(theirs.column_names)
+    assert ours.num_rows == theirs.num_rows
+    for name in ours.column_names:
+        left, right = ours[name].to_pylist(), theirs[name].to_pylist()
+        wrong = [i for i, (a, b) in enumerate(zip(left, right, strict=True)) if a != b]
+        assert not wrong, f"row {wrong[0]}, {name}: {left[wrong[0]]} is not {right[wrong[0]]}"
+
+
+def undone(folder: Path, split: str | None = None) -> bytes:
+    """What `derivlang undo` writes."""
+    out = folder.parent / f"{folder.name}-{split}.undone"
+    run_undo(folder, split, out)
+    return out.read_bytes()
+
+
+def right(folder: Path) -> None:
+    """Assert that `derivlang verify` finds nothing."""
+    result = verify(folder)
+    assert result["ok"], result["problems"]
+
+
+def file_bytes(path: Path) -> bytes:
+    data = path.read_bytes()
+    return gzip.decompress(data) if path.suffix == ".gz" else data
+
+
+def first_lines(data: bytes, limit: int) -> bytes:
+    """The first `limit` non-empty lines of a text, and the blank ones around them."""
+    out, filled = [], 0
+    for line in data.splitlines(keepends=True) if b"\r" not in data else data.split(b"\n"):
+        full = bool(line.strip())
+        if full and filled == limit:
+            break
+        filled += full
+        out.append(line)
+    return b"".join(out)
+
+
+def first_blocks(data: bytes, limit: int) -> bytes:
+    """The first `limit` sentences of a file that divides them by an empty line."""
+    blocks = data.split(b"\n\n")
+    return b"\n\n".join(blocks[:limit]) + (b"\n\n" if limit < len(blocks) else b"")
+
+
+def cli(*arguments: object, path: Sequence[Path] = (), **environment: str) -> subprocess.CompletedProcess[str]:
+    """`derivlang …` in a process of its own."""
+    return python("-m", "derivlang", *arguments, path=path, **environment)
+
+
+def python(*arguments: object, path: Sequence[Path] = (), **environment: str) -> subprocess.CompletedProcess[str]:
+    """The interpreter in a process of its own; path: folders before the rest on sys.path."""
+    found = os.pathsep.join(str(p) for p in [*path, ROOT])
+    return subprocess.run(
+        [sys.executable, *(str(a) for a in arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": found, **environment},
+    )
+
+
+def conllu(sentences: Iterable[tuple[str, Sequence[str]]]) -> str:
+    """CoNLL-U of (id, lines of ten columns, separated by spaces)."""
+    out = []
+    for name, lines in sentences:
+        out.append(f"# sent_id = {name}")
+        out += ["\t".join(line.split()) for line in lines]
+        out.append("")
+    return "\n".join(out) + "\n"

@@ -1,0 +1,1 @@
+"""A package that adds two transforms and a source to derivlang by entry points."""

@@ -1,0 +1,418 @@
+"""Each fault of a file is one clear message: the right id, the right line, and what to do."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from derivlang.core.errors import DataError, DerivlangError, LayerError, UsageError
+from derivlang.formats import conllu, delimited, jsonl, opening, parquet, squad, tagged
+from derivlang.formats.opening import open_bytes, open_lines
+from derivlang.formats.rows import ROWS_PER_TABLE
+
+
+def fault(path: Path, content: str | bytes, read: Callable[..., Any], **options: Any) -> DerivlangError:
+    """The error of reading such a file; its message is whole."""
+    path.write_bytes(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
+    with pytest.raises(DerivlangError) as caught:
+        list(read(path, **options))
+    error = caught.value
+    assert error.where is not None
+    assert error.where.startswith(str(path))
+    assert error.fix
+    assert not error.what.endswith(".")
+    return error
+
+
+def line_of(error: DerivlangError) -> int:
+    """The line in `file:line` or `file:line (sent_id …)`."""
+    assert error.where is not None
+    return int(error.where.partition(" (")[0].rpartition(":")[2])
+
+
+# opening
+
+
+@pytest.mark.parametrize("block", [1, 5, 1 << 20])
+def test_encoding_names_line_offset_and_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(opening, "BLOCK", block)
+    error = fault(tmp_path / "x.txt", "né\nça\nx".encode() + b"\xe9t\xe9\n", open_lines)
+    assert (error.id, line_of(error)) == ("encoding", 3)
+    assert "0xe9 at offset 9 " in error.what
+    assert "--encoding" in str(error.fix)
+
+
+@pytest.mark.parametrize("block", [1, 1 << 20])
+def test_a_character_cut_at_the_end_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(opening, "BLOCK", block)
+    error = fault(tmp_path / "x.txt", "a\né".encode()[:-1], open_lines)
+    assert (error.id, line_of(error)) == ("encoding", 2)
+    assert "0xc3 at offset 2 " in error.what
+
+
+@pytest.mark.parametrize(("encoding", "content"), [("gb18030", b"a\n\xff\n"), ("shift_jis", b"a\nb\x81\xff\n")])
+def test_encodings_of_several_bytes(tmp_path: Path, encoding: str, content: bytes) -> None:
+    error = fault(tmp_path / "x.txt", content, open_lines, encoding=encoding)
+    assert (error.id, line_of(error)) == ("encoding", 2)
+
+
+def test_utf16_is_recognised(tmp_path: Path) -> None:
+    error = fault(tmp_path / "x.txt", "abc\n".encode("utf-16"), open_lines)
+    assert (error.id, line_of(error)) == ("encoding", 1)
+    assert "utf-16" in str(error.fix)
+    error = fault(tmp_path / "x.txt", "abc\n".encode("utf-16-be"), open_lines, encoding="utf-16")
+    assert error.id == "encoding"
+    error = fault(tmp_path / "x.txt", "a\nb\n".encode("utf-16-le"), open_lines)
+    assert (error.id, line_of(error)) == ("nul-byte", 1)
+
+
+@pytest.mark.parametrize("encoding", ["utf9", "hex"])
+def test_unknown_encoding(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "x.txt").write_text("a")
+    with pytest.raises(UsageError, match=encoding) as caught:
+        list(open_lines(tmp_path / "x.txt", encoding))
+    assert caught.value.id == "unknown-encoding"
+
+
+@pytest.mark.parametrize("content", [b"a\nb\0\n", b"a\n\0", b"a\r\n\0\r\nb"])
+def test_nul_bytes(tmp_path: Path, content: bytes) -> None:
+    error = fault(tmp_path / "x.txt", content, open_lines)
+    assert (error.id, line_of(error)) == ("nul-byte", 2)
+
+
+CONTENT = os.urandom(200_000).hex().encode() + b"\n"
+GZIPPED, ZSTANDARD = gzip.compress(CONTENT), zstandard.ZstdCompressor(write_checksum=True).compress(CONTENT)
+
+
+@pytest.mark.parametrize("name", ["x.gz", "x.zst"])
+@pytest.mark.parametrize("damage", ["cut late", "cut early", "cut by one", "changed", "another format"])
+def test_damaged_compressed_files(tmp_path: Path, name: str, damage: str) -> None:
+    whole = GZIPPED if name == "x.gz" else ZSTANDARD
+    content = {
+        "cut late": whole[:150_000],
+        "cut early": whole[:5],
+        "cut by one": whole[:-1],
+        "changed": whole[:90_000] + bytes(20) + whole[90_020:],
+        "another format": b"not compressed at all\n",
+    }[damage]
+    assert fault(tmp_path / name, content, open_lines).id == "truncated"
+
+
+def test_paths_that_are_no_files(tmp_path: Path) -> None:
+    (tmp_path / "fr.conllu").touch()
+    for path, id, hint in [
+        (tmp_path / "ft.conllu", "missing-file", "did you mean fr.conllu?"),
+        (tmp_path / "no" / "x", "missing-file", "there is no folder"),
+        (tmp_path, "directory", "name a file"),
+    ]:
+        for opened in (open_bytes, lambda p: list(open_lines(p)), parquet.count):
+            with pytest.raises(DataError) as caught:
+                opened(path)
+            assert (caught.value.id, caught.value.where) == (id, str(path))
+            assert hint in str(caught.value.fix)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_unreadable_file(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.touch(0o000)
+    with pytest.raises(DataError) as caught:
+        open_bytes(path)
+    assert caught.value.id == "unreadable-file"
+
+
+@pytest.mark.parametrize("content", ["", "\n", "\n\n\n"])
+@pytest.mark.parametrize("module", [conllu, tagged, squad, jsonl], ids=lambda m: m.__name__.rpartition(".")[2])
+def test_empty_files(tmp_path: Path, module: Any, content: str) -> None:
+    assert fault(tmp_path / "x", content, module.read).id == "empty-file"
+
+
+def test_files_without_rows(tmp_path: Path) -> None:
+    assert fault(tmp_path / "x", "", delimited.read, columns=["a"]).id == "empty-file"
+    assert fault(tmp_path / "x", "text\tlabel\n", delimited.read).id == "empty-file"
+    assert fault(tmp_path / "x", "# a comment\n", conllu.read).id == "empty-file"
+    assert fault(tmp_path / "x", '{"data":[]}', squad.read).id == "empty-file"
+    assert fault(tmp_path / "x", "-DOCSTART- -X- O O\n\n", tagged.read).id == "empty-file"
+    assert fault(tmp_path / "x", b"", parquet.read).id == "empty-file"
+    out = io.BytesIO()
+    pq.write_table(pa.table({"a": pa.array([], pa.int8())}), out)
+    assert fault(tmp_path / "x", out.getvalue(), parquet.read).id == "empty-file"
+
+
+# CoNLL-U
+
+
+def words(*rows: str) -> str:
+    """A sentence from `id head` pairs, after a good one of four lines: its first word is on line 7."""
+    good = "# sent_id = a\n1\tx\t_\t_\t_\t_\t0\troot\t_\t_\n2\ty\t_\t_\t_\t_\t1\tdep\t_\t_\n\n"
+    lines = ["{}\tf\t_\t_\t_\t_\t{}\tdep\t_\t_".format(*row.split()) for row in rows]
+    return good + "# sent_id = b\n# text = f\n" + "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "id", "line", "what"),
+    [
+        (words("1 0", "2 1").replace("\tdep\t_\t_\n\n", "\tdep\t_\n\n"), "conllu-columns", 3, "9 columns"),
+        (words("1 0", "2 1") + "3 f\n", "conllu-columns", 9, "1 columns"),
+        (words("1 0") + "2" + "\tf" * 10 + "\n", "conllu-columns", 8, "11 columns"),
+        (words("1 0") + " \n", "conllu-columns", 8, "1 columns"),
+        (words("1 0") + "2\t\t_\t_\t_\t_\t1\t_\t_\t_\n", "conllu-columns", 8, "empty FORM"),
+        (words("1 0") + "# late\n", "conllu-comment", 8, "between the words"),
+        (words("1 0", "3 1"), "conllu-ids", 8, "id 3, expected 2"),
+        (words("2 0"), "conllu-ids", 7, "id 2, expected 1"),
+        (words("1 0", "1 1"), "conllu-ids", 8, "id 1, expected 2"),
+        (words("1 0", "02 1"), "conllu-ids", 8, "id 02, expected 2"),
+        (words("1 0", "two 1"), "conllu-ids", 8, "two is no id"),
+        (words("1 0", "-2 1"), "conllu-ids", 8, "-2 is no id"),
+        (words("1 0", "2-3 _", "2 1"), "conllu-ids", 8, "2-3 is no range within the 2 words"),
+        (words("2-1 _", "1 0", "2 1"), "conllu-ids", 7, "2-1 is no range"),
+        (words("0-1 _", "1 0"), "conllu-ids", 7, "0-1 is no range"),
+        (words("1-2 _", "1 0", "2-3 _", "2 1", "3 1"), "conllu-ids", 9, "2-3 overlaps"),
+        (words("1-2 _", "1-2 _", "1 0", "2 1"), "conllu-ids", 8, "1-2 overlaps"),
+        (words("1 0", "1-2 _", "2 1"), "conllu-ids", 8, "1-2 is out of its place"),
+        (words("1 0", "1.2 _"), "conllu-ids", 8, "expected 1.1 right after word 1"),
+        (words("1 0", "2 1", "1.1 _"), "conllu-ids", 9, "expected 2.1"),
+        (words("1-1 _", "0.1 _", "1 0"), "conllu-ids", 8, "0.1 is out of its place"),
+        (words("0.1 _"), "conllu-ids", 7, "without words"),
+        (words("1 0", "2 3"), "head-range", 8, "word 2 has head 3, but the sentence has 2 words"),
+        (words("1 0", "2 -1"), "head-range", 8, "head -1"),
+        (words("1 0", "2 _"), "head-range", 8, "head '_'"),
+        (words("1 0", "2 {n}"), "head-range", 8, "head '{n}'"),
+        (words("1 0", "2 01"), "head-range", 8, "head '01'"),
+        (words("1 0", "2 99999999999"), "head-range", 8, "head '99999999999'"),
+        (words("1 0", "2 2"), "head-cycle", 8, "word 2 has itself as head"),
+        (words("1 0", "2 3", "3 4", "4 2"), "head-cycle", 8, "word 2 has head 3"),
+        (words("1 2", "2 1"), "head-root", 7, "no word of its sentence has head 0"),
+        (words("1 0", "2 1", "3 0"), "head-root", 9, "word 3 has head 0, but a word before it is the root"),
+    ],
+)
+def test_conllu(tmp_path: Path, content: str, id: str, line: int, what: str) -> None:
+    error = fault(tmp_path / "x.conllu", content, conllu.read)
+    assert (error.id, line_of(error)) == (id, line)
+    assert what in error.what
+    assert isinstance(error, LayerError) == id.startswith("head")
+    if id.startswith("head"):
+        assert str(error.where).endswith("(sent_id b)")
+
+
+def test_conllu_faults_behind_the_limit_are_not_met(tmp_path: Path) -> None:
+    (tmp_path / "x.conllu").write_text(words("1 5"))
+    assert len(list(conllu.read(tmp_path / "x.conllu", limit=1))) == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "id"),
+    [
+        ({"tokens": [["a\tb"]]}, "conllu-value"),
+        ({"tokens": [["a\nb"]]}, "conllu-value"),
+        ({"tokens": [["a", ""]]}, "conllu-value"),
+        ({"tokens": [["a"]], "misc": [["_\r"]]}, "conllu-value"),
+        ({"tokens": [["a"]], "text": ["a\nb"]}, "conllu-value"),
+        ({"tokens": [["a", "b"]], "head": [[0]]}, "layer-length"),
+    ],
+)
+def test_conllu_write(columns: dict[str, list[Any]], id: str) -> None:
+    with pytest.raises(DataError) as caught:
+        conllu.write([pa.table(columns)], io.BytesIO())
+    assert caught.value.id == id
+
+
+def test_conllu_write_refuses_nodes_outside_the_sentence() -> None:
+    node = dict.fromkeys(conllu.NODE_FIELDS, "_") | {"id": "3-4"}
+    table = pa.table({"tokens": [["a"]], "mwt": pa.array([[node]], pa.list_(conllu.NODE))})
+    with pytest.raises(LayerError) as caught:
+        conllu.write([table], io.BytesIO())
+    assert caught.value.id == "conllu-ids"
+
+
+# tagged
+
+
+@pytest.mark.parametrize(
+    ("content", "id", "line", "what"),
+    [
+        ("a\tO\nb\n", "tsv-columns", 2, "1 column, expected 2"),
+        ("\na\nb\n", "tsv-columns", 2, "1 column, expected 2"),
+        ("a\tO\n \n", "tsv-columns", 2, "1 column, expected 2"),
+        ("a\tO\nb\tX\tO\n", "tsv-columns", 2, "3 columns, expected 2"),
+        ("a X O\n\nb O\n", "tsv-columns", 3, "2 columns, expected 3"),
+        ("a\tO\n\tO\n", "empty-token", 2, "token"),
+        ("en:a\tO\nen:\tO\n", "empty-token", 2, "token"),
+        ("a\tO\nb\t\n", "empty-tag", 2, "tag"),
+    ],
+)
+def test_tagged(tmp_path: Path, content: str, id: str, line: int, what: str) -> None:
+    error = fault(tmp_path / "x.tsv", content, tagged.read)
+    assert (error.id, line_of(error)) == (id, line)
+    assert what in error.what
+
+
+@pytest.mark.parametrize(
+    ("tokens", "tags", "id"),
+    [
+        (["a\tb"], ["O"], "tsv-value"),
+        (["a"], ["O\n"], "tsv-value"),
+        (["a"], ["O\r"], "tsv-value"),
+        (["a", ""], ["O", "O"], "empty-token"),
+        (["a", "b"], ["O"], "layer-length"),
+    ],
+)
+def test_tagged_write(tokens: list[str], tags: list[str], id: str) -> None:
+    with pytest.raises(DataError) as caught:
+        tagged.write([pa.table({"tokens": [tokens], "ner_tags": [tags]})], io.BytesIO())
+    assert caught.value.id == id
+
+
+# tab-separated values
+
+
+@pytest.mark.parametrize(
+    ("content", "id", "line", "what"),
+    [
+        ("text\tlabel\na\tb\nc\n", "tsv-columns", 3, "1 column, expected 2 (text, label)"),
+        ("text\tlabel\na\tb\tc\n", "tsv-columns", 2, "3 columns, expected 2"),
+        ("text\tlabel\na\tb\n\n", "tsv-columns", 3, "1 column, expected 2"),
+        ("text\tlabel\ttext\na\tb\tc\n", "tsv-header", 1, "twice"),
+        ("text\tlabel\t\na\tb\tc\n", "tsv-header", 1, "empty name"),
+    ],
+)
+def test_delimited(tmp_path: Path, content: str, id: str, line: int, what: str) -> None:
+    error = fault(tmp_path / "x.tsv", content, delimited.read)
+    assert (error.id, line_of(error)) == (id, line)
+    assert what in error.what
+
+
+def test_delimited_needs_names(tmp_path: Path) -> None:
+    error = fault(tmp_path / "x.tsv", "a\tb\n", delimited.read)
+    assert (error.id, type(error)) == ("no-columns", UsageError)
+
+
+@pytest.mark.parametrize("value", ["a\tb", "a\nb", "a\r"])
+def test_delimited_write(value: str) -> None:
+    with pytest.raises(DataError, match="column y") as caught:
+        delimited.write([pa.table({"x": ["a"], "y": [value]})], io.BytesIO(), columns=["x", "y"])
+    assert caught.value.id == "tsv-value"
+
+
+# SQuAD
+
+
+def question(context: str = "le chat", text: Any = "chat", start: Any = 3) -> dict[str, Any]:
+    qa = {"id": "q1", "question": "qui ?", "answers": [{"text": text, "answer_start": start}]}
+    return {"data": [{"title": "t", "paragraphs": [{"context": context, "qas": [qa]}]}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "id", "where", "what"),
+    [
+        (question(start=2), "answer-offset", " (question q1)", "'chat' is not at offset 2"),
+        (question(start=-4), "answer-offset", " (question q1)", "offset -4"),
+        (question(start=300), "answer-offset", " (question q1)", "offset 300"),
+        (question(context="🐈🐈 chat", start=5), "answer-offset", " (question q1)", "offset 5"),
+        (
+            question(start="3"),
+            "squad-form",
+            "",
+            "data[0].paragraphs[0].qas[0].answers[0] has no whole number",
+        ),
+        (question(start=True), "squad-form", "", "whole number 'answer_start'"),
+        (question(text=None), "squad-form", "", "string 'text'"),
+        ([], "squad-form", "", "the file has no list 'data'"),
+        ({"data": [1]}, "squad-form", "", "data[0] has no list 'paragraphs'"),
+        ({"data": [{"title": 3, "paragraphs": []}]}, "squad-form", "", "data[0] has no string 'title'"),
+        (question(context="chat \ud800", start=0), "json-surrogate", "", "\\ud800"),
+    ],
+)
+def test_squad(tmp_path: Path, content: Any, id: str, where: str, what: str) -> None:
+    path = tmp_path / "x.json"
+    error = fault(path, json.dumps(content), squad.read)
+    assert (error.id, error.where) == (id, f"{path}{where}")
+    assert what in error.what
+    assert isinstance(error, LayerError) == (id == "answer-offset")
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "column"), [('{"data": [\n  {,\n', 2, 4), ('{"data": []', 1, 12), ("x", 1, 1)]
+)
+def test_squad_json(tmp_path: Path, content: str, line: int, column: int) -> None:
+    error = fault(tmp_path / "x.json", content, squad.read)
+    assert (error.id, line_of(error)) == ("json", line)
+    assert f"column {column}:" in error.what
+
+
+# JSON Lines
+
+
+@pytest.mark.parametrize(
+    ("lines", "id", "line", "what"),
+    [
+        (['{"a":1}', "", '{"a":'], "json", 3, "column 6"),
+        (["[1]"], "json-object", 1, "[1]"),
+        (["{}"], "json-object", 1, "{}"),
+        (['{"a":1,"b":2}', '{"a":1}'], "jsonl-keys", 2, "lacks the key 'b'"),
+        (['{"a":1}', '{"a":1,"b":2}'], "jsonl-keys", 2, "has the new key 'b'"),
+        (['{"a":1}', '{"A":1}'], "jsonl-keys", 2, "lacks the key 'a' and has the new key 'A'"),
+        (
+            ['{"a":1,"b":1}', '{"a":1,"b":2}', '{"a":1,"b":"x"}', '{"a":1,"b":2}'],
+            "jsonl-type",
+            3,
+            '"x" does not',
+        ),
+        (['{"a":99999999999999999999}'], "jsonl-type", 1, "99999999999999999999"),
+        (['{"a":"x"}', '{"a":"\\ud800"}'], "json-surrogate", 2, "'a'"),
+        (["[" * 100_000], "json", 1, "nested"),
+    ],
+)
+def test_jsonl(tmp_path: Path, lines: list[str], id: str, line: int, what: str) -> None:
+    error = fault(tmp_path / "x.jsonl", "\n".join(lines), jsonl.read)
+    assert (error.id, line_of(error)) == (id, line)
+    assert what in error.what
+
+
+@pytest.mark.parametrize("late", ['1.5,"b":["x"]', '1,"b":"xy"', 'true,"b":[]', '1,"b":[1]', '1,"b":{"c":1}'])
+def test_jsonl_later_rows_fit_the_first_table(tmp_path: Path, late: str) -> None:
+    first = ['{"a":1,"b":["x"]}'] * (ROWS_PER_TABLE + 5)
+    content = "\n".join([*first, f'{{"a":{late}}}', *first])
+    error = fault(tmp_path / "x.jsonl", content, jsonl.read)
+    assert (error.id, line_of(error)) == ("jsonl-type", ROWS_PER_TABLE + 6)
+
+
+def test_jsonl_unknown_keys_within_objects(tmp_path: Path) -> None:
+    content = '{"a":{"b":1}}\n' * ROWS_PER_TABLE + '{"a":{"b":1,"c":1}}\n'
+    error = fault(tmp_path / "x.jsonl", content, jsonl.read)
+    assert (error.id, line_of(error)) == ("jsonl-type", ROWS_PER_TABLE + 1)
+
+
+def test_jsonl_write() -> None:
+    with pytest.raises(DataError) as caught:
+        jsonl.write([pa.table({"a": [b"x"]})], io.BytesIO())
+    assert caught.value.id == "json-value"
+
+
+# Parquet
+
+
+def test_parquet(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    pq.write_table(pa.table({"a": [f"{i} {i * i}" for i in range(20_000)]}), out)
+    whole = out.getvalue()
+    for content in (
+        whole[:-1],
+        whole[:1000],
+        b"PAR1",
+        b"hello",
+        whole[:50_000] + bytes(3000) + whole[53_000:],
+    ):
+        assert fault(tmp_path / "x.parquet", content, parquet.read).id == "parquet"
+    for function in (parquet.count, parquet.schema):
+        assert fault(tmp_path / "x.parquet", whole[:-1], function).id == "parquet"

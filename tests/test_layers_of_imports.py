@@ -1,0 +1,193 @@
+"""Who imports whom: one way only, read from the source; and what a command may load, seen in a fresh process.
+
+    core -> transforms -> pipeline -> formats -> sources -> store -> engine -> map, api -> cli
+
+A module imports from its own row and from rows before it (docs/architecture.md). `cli` is imported by none.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import ROOT, conllu, python
+
+PACKAGE = ROOT / "derivlang"
+ROWS = ("core", "transforms", "pipeline", "formats", "sources", "store", "engine", "map", "api", "cli")
+# Beyond the rows: formats read files and know no transform; sources know no pipeline, a store no source.
+BARRED = {
+    "formats": {"transforms", "pipeline"},
+    "sources": {"transforms", "pipeline"},
+    "store": {"sources"},
+}
+# The package's front door, and a method of Pipeline that needs a later row when it is called.
+ALLOWED_UP = {("pipeline", "map")}
+HEAVY = ("torch", "transformers", "stanza", "spacy", "datasets", "distributed", "tqdm")
+MODULES = sorted(path.relative_to(ROOT) for path in PACKAGE.rglob("*.py"))
+
+
+def row_of(module: str) -> str:
+    """`derivlang.core.layers.tree` -> core; the package itself -> ''."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def imports(path: Path, *, deep: bool = True) -> Iterator[str]:
+    """Modules that a file imports: all, or (deep=False) only those that importing it imports."""
+    tree = ast.parse((ROOT / path).read_text("utf-8"))
+    todo: list[ast.AST] = list(tree.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: a relative import"
+            assert node.module is not None
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names if is_module(node.module, alias.name))
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and not deep:
+            todo += node.orelse
+            continue
+        if deep or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            todo += ast.iter_child_nodes(node)
+
+
+def is_module(package: str, name: str) -> bool:
+    folder = ROOT.joinpath(*package.split("."))
+    return (folder / f"{name}.py").exists() or (folder / name / "__init__.py").exists()
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_a_module_imports_from_rows_before_its_own(path: Path) -> None:
+    row = row_of(module_name(path))
+    if row in ("", "__main__"):
+        return
+    assert row in ROWS, f"{path} is in no row: place it in docs/architecture.md and here"
+    for imported in imports(path):
+        if not imported.startswith("derivlang"):
+            continue
+        other = row_of(imported)
+        if other in ("", "__version__") or (row, other) in ALLOWED_UP:
+            continue
+        assert ROWS.index(other) <= ROWS.index(row), f"{path} imports {imported}, which stands above it"
+        assert other not in BARRED.get(row, set()), f"{path} imports {imported}: {row} may not know {other}"
+
+
+def test_no_module_imports_in_a_circle() -> None:
+    """Among what is imported at import time."""
+    names = {module_name(path) for path in MODULES}
+    graph = {module_name(path): names.intersection(imports(path, deep=False)) - {module_name(path)} for path in MODULES}
+    done: set[str] = set()
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        assert name not in above, f"a circle: {' -> '.join([*above[above.index(name) :], name])}"
+        if name not in done:
+            for other in sorted(graph[name]):
+                visit(other, (*above, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if row_of(module_name(p)) == "core"], ids=str)
+def test_core_does_no_input_or_output(path: Path) -> None:
+    tree = ast.parse((ROOT / path).read_text("utf-8"))
+    found = {name.partition(".")[0] for name in imports(path)}
+    rim = {"pathlib", "os", "io", "sys", "shutil", "tempfile", "subprocess", "time", "socket", "logging"}
+    assert found.isdisjoint(rim)
+    calls = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    assert calls.isdisjoint({"open", "print", "input"})
+    outside = found - {"derivlang", "numpy", "pyarrow"}
+    assert outside <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_heavy_packages_are_imported_where_they_are_used(path: Path) -> None:
+    assert {name.partition(".")[0] for name in imports(path, deep=False)}.isdisjoint(HEAVY)
+
+
+def test_only_the_command_line_knows_click_and_each_command_is_a_file() -> None:
+    from derivlang.cli.main import COMMANDS
+
+    users = {path for path in MODULES if "click" in {name.partition(".")[0] for name in imports(path)}}
+    assert {row_of(module_name(path)) for path in users} == {"cli"}
+    assert set(COMMANDS) == {path.stem for path in users} - {"main"}
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.parts[1] == "cli"], ids=str)
+def test_commands_load_the_package_when_they_are_called(path: Path) -> None:
+    found = {name for name in imports(path, deep=False) if name.startswith("derivlang.")}
+    assert found <= {"derivlang.core.errors", "derivlang.core", "derivlang.cli.main"}
+
+
+# in a fresh process
+
+CALL = """
+import json, sys
+from derivlang.cli.main import main
+try:
+    main({arguments!r})
+except SystemExit as end:
+    assert not end.code, end.code
+print("LOADED " + json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
+"""
+
+
+def loaded(*arguments: object) -> set[str]:
+    """The packages that a command has loaded."""
+    return packages(CALL.format(arguments=[str(a) for a in arguments]))
+
+
+def packages(code: str) -> set[str]:
+    done = python("-c", code)
+    assert done.returncode == 0, done.stderr
+    line = next(line for line in done.stdout.splitlines() if line.startswith("LOADED "))
+    return set(json.loads(line.removeprefix("LOADED ")))
+
+
+def test_help_loads_nothing() -> None:
+    light = {"torch", "datasets", "spacy", "pyarrow", "numpy", "pandas", "tqdm", "distributed"}
+    assert loaded("--help").isdisjoint(light)
+    assert loaded("--version").isdisjoint(light)
+    assert loaded("make", "--help").isdisjoint(light)
+
+
+def test_importing_derivlang_loads_nothing() -> None:
+    code = "import json, sys, derivlang; print('LOADED ' + json.dumps([m.partition('.')[0] for m in sys.modules]))"
+    assert packages(code).isdisjoint({"numpy", "pyarrow", "spacy", "datasets", "torch", "click"})
+
+
+@pytest.mark.parametrize("name", ["a.tokens", "a.conllu", "a.tsv"])
+def test_making_from_given_words_loads_no_tokenizer(name: str, tmp_path: Path) -> None:
+    content = {
+        "a.tokens": "The cat sat .\n",
+        "a.conllu": conllu([("s", ["1 a a X _ _ 0 root _ _", "2 . . PUNCT _ _ 1 punct _ _"])]),
+        "a.tsv": "Ann\tB-PER\nsang\tO\n\nBo\tB-PER\n",
+    }[name]
+    (tmp_path / name).write_text(content, "utf-8")
+    out = tmp_path / "out"
+    found = loaded("make", "--t", "trans,perm", tmp_path / name, "-o", out)
+    found |= loaded("verify", out) | loaded("undo", out, "-o", tmp_path / "back")
+    found |= loaded("export", out, "--format", "pharaoh", "-o", tmp_path / "links")
+    assert found.isdisjoint({"spacy", "datasets", "torch", "transformers", "distributed"})
+
+
+def test_making_from_raw_text_loads_spacy_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Didn't it? Yes.\n", "utf-8")
+    found = loaded("make", "--t", "trans,inv", tmp_path / "a.txt", "-o", tmp_path / "out")
+    assert "spacy" in found
+    assert found.isdisjoint({"datasets", "torch", "transformers", "distributed"})
+
+
+def test_listing_loads_no_tokenizer() -> None:
+    assert loaded("ls").isdisjoint({"spacy", "datasets", "torch"})

@@ -1,0 +1,420 @@
+"""Pipeline: a spec parses to what it says, its canonical form parses back, and errors say what is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from derivlang.core.batch import Batch, Policies, realign
+from derivlang.core.errors import LayerError, UsageError
+from derivlang.core.order import Order
+from derivlang.pipeline import Pipeline
+from derivlang.transforms import registry
+from derivlang.transforms.base import Draws, Transform, param, quote
+from derivlang.transforms.inv import Inv
+from derivlang.transforms.perm import Perm
+from derivlang.transforms.scripts import script_names
+from derivlang.transforms.trans import Trans
+from tests.strategies import (
+    DropPunct,
+    Mark,
+    any_word,
+    batch_of,
+    chain,
+    derive,
+    few_words,
+    gathered,
+    laws,
+    sentence_lists,
+    some_order,
+    unit_lists,
+    units_of,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toy(Transform):
+    """One parameter of each type, for the tests of specs."""
+
+    name = "toy"
+    file: str = param("", "a value that may need quotes", positional=True)
+    model: str = param("plain", "another", positional=True)
+    rate: float = param(0.5, "a number", low=0)
+    size: int = param(1, "a whole number", low=0)
+    loud: bool = param(False, "a switch")
+    by: Literal["one", "two"] = param("one", "a choice", draws=False)
+    seed: int = param(1, "the seed", low=0)
+
+
+@pytest.fixture(autouse=True)
+def _toy_is_registered() -> Iterator[None]:
+    registry.register(Toy)
+    yield
+    del registry._ADDED["toy"]
+
+
+seeds = st.integers(0, 10**12)
+transforms = st.one_of(
+    st.builds(Inv, final=st.sampled_from(["keep", "move"])),
+    st.builds(Perm, window=st.integers(0, 20), seed=seeds),
+    st.builds(
+        Trans,
+        script=st.sampled_from(script_names()),
+        overlap=st.integers(0, 100),
+        by=st.sampled_from(["type", "frequency", "mass"]),
+        seed=seeds,
+    ),
+    st.builds(
+        Toy,
+        file=st.one_of(st.text(max_size=8), st.text(' ,:="a', max_size=6)),
+        model=st.text(max_size=8),
+        rate=st.floats(0, 1e6, allow_nan=False),
+        size=st.integers(0, 10**20),
+        loud=st.booleans(),
+        by=st.sampled_from(["one", "two"]),
+    ),
+)
+pipelines = st.lists(transforms, min_size=1, max_size=4).map(lambda parts: Pipeline(tuple(parts)))
+
+
+def error_of(spec: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        Pipeline.parse(spec)
+    return str(caught.value)
+
+
+# round trip
+
+
+@laws
+@given(pipelines)
+@example(Pipeline((Toy(rate=0.1 + 0.2),)))
+@example(Pipeline((Toy(rate=1234567.0),)))
+def test_a_canonical_spec_parses_back(pipeline: Pipeline) -> None:
+    assert Pipeline.parse(str(pipeline)) == pipeline
+    assert str(Pipeline.parse(str(pipeline))) == str(pipeline)
+
+
+@laws
+@given(pipelines, st.data())
+def test_other_spellings_have_the_same_canonical_form(pipeline: Pipeline, data: st.DataObject) -> None:
+    """Every parameter named, in any order, with spaces around the marks, defaults written out."""
+    parts = []
+    for transform in pipeline.transforms:
+        space = data.draw(st.sampled_from(["", " "]))
+        named = [
+            f"{space}{field.name}{space}={quote(_spelled(getattr(transform, field.name)))}"
+            for field in fields(transform)
+        ]
+        parts.append(":".join([f"{space}{transform.name}{space}", *data.draw(st.permutations(named))]))
+    again = Pipeline.parse(",".join(parts))
+    assert again == pipeline
+    assert str(again) == str(pipeline)
+    assert again.fingerprint() == pipeline.fingerprint()
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "canonical"),
+    [
+        ("inv", "inv"),
+        ("trans,inv", "trans,inv"),
+        (" trans , inv ", "trans,inv"),
+        ("trans:georgian", "trans"),
+        ("trans:script=georgian:overlap=0", "trans"),
+        ("trans:greek", "trans:greek"),
+        ("trans:script=greek", "trans:greek"),
+        ("trans:overlap=25:script=greek", "trans:greek:overlap=25"),
+        ("trans:by=frequency:overlap=25", "trans:overlap=25:by=frequency"),
+        ("perm:window=3", "perm:window=3"),
+        ("perm:window=03", "perm:window=3"),
+        ("perm:seed=1", "perm"),
+        ("perm:seed=2", "perm:seed=2"),
+        ("inv:final=keep,inv:final=move", "inv,inv:final=move"),
+        ('"inv"', "inv"),
+        ('trans:"greek"', "trans:greek"),
+        ('trans:script="greek"', "trans:greek"),
+        ("identity", "identity"),
+        ('toy:"my grammar.tsv"', "toy:my grammar.tsv"),
+        ("toy:my grammar.tsv", "toy:my grammar.tsv"),
+        ('toy:"a,b:c=d"', 'toy:"a,b:c=d"'),
+        ('toy:"say ""hi"""', 'toy:"say ""hi"""'),
+        ('toy:""', "toy"),
+        ('toy:a:""', 'toy:a:""'),
+        ("toy:file=a=b", 'toy:"a=b"'),
+        ("toy:rate=0.50", "toy"),
+        ("toy:loud=yes", "toy:loud=yes"),
+        ("toy:a:size=2", "toy:a:size=2"),
+    ],
+)
+def test_canonical_forms(spec: str, canonical: str) -> None:
+    assert str(Pipeline.parse(spec)) == canonical
+    assert str(Pipeline.parse(canonical)) == canonical
+
+
+def test_a_second_positional_value_does_not_slip_into_the_first_place() -> None:
+    """The first is the default and unwritten, so the second must be written with its name."""
+    toy = Toy(model="large")
+    assert Pipeline.parse(str(toy)).transforms == (toy,)
+
+
+# errors
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("", ["empty"]),
+        ("inv,", ["empty", "'inv,'"]),
+        (",inv", ["empty"]),
+        ("inv::final=move", ["empty"]),
+        ("inv:", ["empty"]),
+        ("perm:seed=", ["empty"]),
+        ('toy:"open', ["open quote"]),
+        ('toy:a"b"', ["quote"]),
+        ('toy:"a"b', ["quoted"]),
+        ("inverse", ["inverse", "did you mean"]),
+        ("zzz", ["zzz", "inv", "perm", "trans"]),
+        ("inv:move", ["'move'", "takes none", "final"]),
+        ("trans:greek:latin", ["'latin'"]),
+        ("trans:greek:script=greek", ["script", "twice"]),
+        ("perm:seed=1:seed=1", ["seed", "twice"]),
+        ("perm:windows=3", ["windows", "window"]),
+        ("perm:window=three", ["window", "'three'", "whole number"]),
+        ("perm:window=1.5", ["window", "whole number"]),
+        ("perm:window=-1", ["window=-1", "must be", "0"]),
+        ("perm:seed=-1", ["seed=-1"]),
+        ("trans:overlap=101", ["overlap=101", "from 0 to 100"]),
+        ("trans:by=chance", ["chance", "type, frequency, mass"]),
+        ("trans:gorgian", ["gorgian", "georgian"]),
+        ("inv:final=maybe", ["maybe", "keep, move"]),
+        ("toy:loud=true", ["loud", "yes or no"]),
+        ("toy:rate=much", ["rate", "a number"]),
+        ("toy:rate=-0.1", ["rate=-0.1"]),
+        ("a=b", ["a=b"]),
+    ],
+)
+def test_bad_specs_say_what_is_wrong(spec: str, words: list[str]) -> None:
+    message = error_of(spec)
+    for word in words:
+        assert word in message
+    assert re.search(r"\[[a-z-]+\]", message)
+
+
+@laws
+@given(st.text(',:="a inv', max_size=12))
+def test_any_text_is_a_spec_or_a_usage_error(spec: str) -> None:
+    try:
+        pipeline = Pipeline.parse(spec)
+    except UsageError:
+        return
+    assert Pipeline.parse(str(pipeline)) == pipeline
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "1e999"])
+def test_a_number_that_is_none_is_refused(value: str) -> None:
+    """nan passes `value < low`, equals not even itself, and would be a language that nobody can make again."""
+    error_of(f"toy:rate={value}")
+
+
+# seeds
+
+
+def test_a_seed_is_for_transforms_that_state_none() -> None:
+    assert str(Pipeline.parse("perm,perm:seed=2,inv,trans", seed=7)) == "perm:seed=7,perm:seed=2,inv,trans:seed=7"
+    assert Pipeline.parse("perm", seed=1) == Pipeline.parse("perm") == Pipeline.parse("perm:seed=1", seed=5)
+
+
+# fingerprints
+
+
+@laws
+@given(pipelines, pipelines)
+@example(Pipeline((Toy(rate=0.1 + 0.2),)), Pipeline((Toy(rate=0.3),)))
+@example(Pipeline((Toy(file="a,b"),)), Pipeline((Toy(file="a"), Toy(file="b"))))
+def test_fingerprints_tell_pipelines_apart(one: Pipeline, two: Pipeline) -> None:
+    assert re.fullmatch("[0-9a-f]{16}", one.fingerprint())
+    assert (one.fingerprint() == two.fingerprint()) == (one == two)
+
+
+def test_fingerprints_change_with_the_rule_version_and_the_lexicon(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = Pipeline.parse("inv,trans:overlap=25")
+    before = pipeline.fingerprint("a lexicon")
+    assert pipeline.fingerprint("another") != before != pipeline.fingerprint()
+    assert pipeline.fingerprint("a lexicon") == before
+    monkeypatch.setattr(Inv, "rule_version", 2)
+    assert pipeline.fingerprint("a lexicon") != before
+
+
+def test_the_fingerprint_is_pinned() -> None:
+    """It is in every manifest: it changes with the spec and the rules alone, not with the package."""
+    assert Pipeline.parse("trans,inv").fingerprint() == Pipeline.parse("trans:script=georgian,inv").fingerprint()
+    assert Pipeline.parse("trans,inv").fingerprint() == PINNED
+
+
+PINNED = "8eae78dc77428893"
+
+
+# streams
+
+
+def test_streams_depend_on_what_draws_depend_on() -> None:
+    names = [draws.name for _, draws in Pipeline.parse("perm,inv,perm,trans:greek:overlap=5,perm:seed=2")._streams()]
+    assert names == [
+        "perm|window=0,seed=1|rule=1|occurrence=0",
+        "inv||rule=1|occurrence=0",
+        "perm|window=0,seed=1|rule=1|occurrence=1",
+        "trans|seed=1|rule=1|occurrence=0",
+        "perm|window=0,seed=2|rule=1|occurrence=2",
+    ]
+    assert Toy(by="two").stream(0) == Toy().stream(0)
+    assert Toy(rate=0.1 + 0.2).stream(0) != Toy(rate=0.3).stream(0)
+    assert Toy(file="a,model=b", model="c").stream(0) != Toy(file="a", model="b,model=c").stream(0)
+
+
+# what a pipeline does
+
+
+@laws
+@given(
+    units_of(st.one_of(few_words, any_word)),
+    st.sampled_from(["inv", "mark:2", "drop", "drop:2"]),
+    st.sampled_from(["inv", "perm", "perm:window=2", "mark", "drop:4", "inv:final=move"]),
+)
+def test_a_pipeline_is_its_transforms_in_turn(rows: list[list[str]], first: str, second: str) -> None:
+    """Keys are of the source words throughout. (perm after perm is left out: the second draws as the second.)"""
+    batch = batch_of(rows)
+    both, one = derive(f"{first},{second}", batch), derive(first, batch)
+    two = derive(second, one.derived)
+    assert sentence_lists(both.derived) == sentence_lists(two.derived)
+    assert both.derived.tails.tolist() == two.derived.tails.tolist()
+    assert both.order.index.tolist() == one.order.then(two.order).index.tolist()
+    assert both.derived.keys.tolist() == batch.keys.tolist()
+    assert chain(first).then(chain(second)) == chain(f"{first},{second}")
+
+
+@laws
+@given(units_of(few_words))
+def test_derive_splits_sentences_unless_they_are_known(rows: list[list[str]]) -> None:
+    whole = batch_of(rows, split=False)
+    pipeline = Pipeline.parse("inv")
+    cut = pipeline.derive(whole, pipeline.fit())
+    assert sentence_lists(cut.source) == sentence_lists(batch_of(rows))
+    again = pipeline.derive(cut.derived, pipeline.fit(), split=False)
+    assert unit_lists(again.derived) == unit_lists(whole)
+    unit = pipeline.derive(whole, pipeline.fit(), rule="unit")
+    assert sentence_lists(unit.source) == sentence_lists(batch_of(rows, rule="unit"))
+
+
+def test_what_a_pipeline_declares() -> None:
+    assert Pipeline.parse("trans,inv").has_order
+    assert not Pipeline.parse("trans,identity").has_order
+    assert Pipeline.parse("trans,inv").is_permutation
+    assert not chain("inv,mark").is_permutation
+    assert not chain("drop").is_permutation
+    assert Pipeline.parse("trans").injective
+    assert Pipeline.parse("inv,trans:overlap=1").needs_reference
+    assert not Pipeline.parse("trans:overlap=100,trans").needs_reference
+
+
+def test_a_missing_layer_is_named() -> None:
+    batch = batch_of([["a", "."]])
+    with pytest.raises(LayerError, match="drop-punct needs upos"):
+        Pipeline((DropPunct(),)).order(batch)
+
+
+def test_transforms_see_source_words_in_the_order_so_far() -> None:
+    seen: list[list[list[str]]] = []
+
+    @dataclass(frozen=True, kw_only=True)
+    class Look(Transform):
+        """Looks."""
+
+        name = "look"
+
+        def order(self, batch: Batch, draws: Draws) -> Order:
+            seen.append(sentence_lists(batch))
+            return Order.identity(batch.sentences, batch.tails)
+
+    pipeline = Pipeline((Trans(), Inv(), Look(), Mark(), Look()))
+    pipeline.derive(batch_of([["a", "b", "."]]), pipeline.fit())
+    assert seen == [[["b", "a", "."]], [["🅁", "b", "a", "."]]]
+
+
+@laws
+@given(units_of(few_words, min_size=1), st.integers(0, 1000))
+def test_inserted_words_are_outside_the_lexicon(rows: list[list[str]], seed: int) -> None:
+    batch = batch_of(rows)
+    order = some_order(batch.sentences, seed, insert=0.5, delete=0.3, marker="a")
+    lexicon = Pipeline.parse("trans").fit()
+    out = realign(batch, order, lexicon.apply(batch.types))
+    image = dict(zip(batch.types.to_pylist(), lexicon.apply(batch.types).to_pylist(), strict=True))
+    expected = gathered([image[word] for row in sentence_lists(batch) for word in row], order)
+    assert out.strings().to_pylist() == expected
+    assert len(set(out.types.to_pylist())) == len(out.types)
+
+
+def test_a_marker_that_is_a_word_of_the_text_too() -> None:
+    """Types stay distinct: a duplicate in the dictionary makes Parquet fall back to plain."""
+    batch = batch_of([["a", "b", "."], ["c", "."]])
+    out = Pipeline((Mark(marker="b"),)).derive(batch, Pipeline.parse("identity").fit(), split=False).derived
+    assert sentence_lists(out) == [["b", "a", "b", "."], ["b", "c", "."]]
+    assert sorted(out.types.to_pylist()) == [".", "a", "b", "c"]
+
+
+def test_empty_batches() -> None:
+    for spec in ("inv", "perm", "perm:window=2", "trans,inv", "mark", "drop", "mark,drop,inv", "identity"):
+        for n in range(3):
+            rows: list[list[str]] = [[] for _ in range(n)]
+            out = derive(spec, batch_of(rows))
+            assert sentence_lists(out.derived) == []
+            assert unit_lists(out.derived) == rows
+            assert out.order.check().n_derived == 0
+
+
+def test_policies_without_groups_change_nothing() -> None:
+    batch = batch_of([["a", "b", "c", "."]])
+    policies = Policies(entities="atomic", answers="atomic", mwt="atomic")
+    pipeline = Pipeline.parse("perm")
+    assert pipeline.order(batch, policies).index.tolist() == pipeline.order(batch).index.tolist()
+
+
+def test_parameters_are_described() -> None:
+    rows = Trans.parameters()
+    assert [row["name"] for row in rows] == ["script", "overlap", "by", "seed"]
+    assert rows[2]["type"] == "type|frequency|mass"
+    assert all(row["help"] for row in rows)
+    assert Trans.summary() == "Transliteration: every word type in another script, one to one."
+
+
+def test_plug_ins_are_transforms(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Point:
+        name, value = "odd", "somewhere:thing"
+
+        def load(self) -> object:
+            return np.zeros
+
+    monkeypatch.setattr(registry, "_points", lambda: (Point(),))
+    with pytest.raises(UsageError, match="plug-in"):
+        Pipeline.parse("odd")
+    assert "odd" in registry.transform_names()
+
+
+def test_counts_of_a_reference_may_be_any_integers() -> None:
+    types = pa.array(["a", "b", "c", "d"])
+    one = Pipeline.parse("trans:overlap=50:by=frequency").fit(types, np.array([4, 3, 2, 1], np.int32))
+    two = Pipeline.parse("trans:overlap=50:by=frequency").fit(types, np.array([4, 3, 2, 1], np.uint64))
+    assert one.apply(types).to_pylist() == two.apply(types).to_pylist() == ["a", "b", "ც", "დ"]

@@ -1,0 +1,242 @@
+"""A user's own transforms and sources, by entry point: used by name everywhere, without any change here.
+
+`tests/plugin` is such a package. It is not installed: a `*.dist-info` folder beside it is what pip would write.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers import ROOT, cli, rows
+
+PLUGIN = ROOT / "tests" / "plugin"
+TREES = PLUGIN / "derivlang_sample" / "sample-test.conllu"
+NER = "Ann\tB-PER\nLee\tI-PER\nmet\tO\nBo\tB-PER\n.\tO\n\nIn\tO\nNew\tB-LOC\nYork\tI-LOC\n"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that looks as after `pip install tests/plugin`."""
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(PLUGIN / "derivlang_sample", folder / "derivlang_sample")
+    project = tomllib.loads((PLUGIN / "pyproject.toml").read_text("utf-8"))["project"]
+    info = folder / "derivlang_sample-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: derivlang-sample\nVersion: 0.1\n")
+    lines = []
+    for group, points in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def run(site: Path, *arguments: object, code: int = 0) -> str:
+    done = cli(*arguments, path=[site])
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+@pytest.fixture(scope="module")
+def trees(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package's source under its transforms, with ours between."""
+    out = tmp_path_factory.mktemp("trees") / "out"
+    run(site, "make", "--t", "swap,trans,mark", "sample", "-o", out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def entities(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("entities")
+    (folder / "test.tsv").write_text(NER)
+    run(site, "make", "--t", "swap:1,mark:<m>", folder / "test.tsv", "-o", folder / "out")
+    return folder / "out"
+
+
+def test_they_are_listed(site: Path) -> None:
+    found = json.loads(run(site, "ls", "--json"))
+    names = {entry["name"] for entry in found["transforms"]}
+    assert {"swap", "mark", "inv", "trans"} <= names
+    swap = next(entry for entry in found["transforms"] if entry["name"] == "swap")
+    assert swap["summary"] == "Neighbouring words change places; the final marks stay last."
+    assert swap["parameters"][0]["name"] == "skip"
+    assert "sample" in {entry["name"] for entry in found["sources"]}
+    assert "swap" in run(site, "ls")
+
+
+def test_without_the_package_they_are_unknown(site: Path, tmp_path: Path) -> None:
+    done = cli("make", "--t", "swap", "demo", "-o", tmp_path / "out")
+    assert done.returncode == 2
+    assert "there is no transform 'swap'" in done.stderr
+    assert "did you mean mark" in run(site, "make", "--t", "marc", "demo", "-o", tmp_path / "out", code=2)
+
+
+def test_show_knows_them(site: Path) -> None:
+    shown = json.loads(run(site, "show", "--t", "swap", "Welcome to ACL .", "--json"))
+    assert shown["tokens"] == "to Welcome ACL .".split()
+    shown = json.loads(run(site, "show", "--t", "mark,inv", "Welcome to ACL .", "--json"))
+    assert shown["tokens"] == "ACL to Welcome MARK .".split()
+    assert shown["order"] == [2, 1, 0, -1, 3]
+
+
+def test_verify_knows_them(site: Path, trees: Path, entities: Path) -> None:
+    for folder in (trees, entities):
+        assert json.loads(run(site, "verify", folder, "--json"))["ok"]
+
+
+def test_a_set_made_with_a_package_that_is_missing_says_so(trees: Path) -> None:
+    again = ("make", "--t", "inv", trees, "-o", trees.parent / "x")
+    for command in (("verify", trees), ("undo", trees, "-o", "-"), again):
+        done = cli(*command)
+        assert done.returncode in (1, 2)
+        assert "there is no transform 'swap'" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_undo_gives_the_source_back(site: Path, trees: Path, entities: Path, tmp_path: Path) -> None:
+    run(site, "undo", trees, "-o", tmp_path / "trees")
+    assert (tmp_path / "trees").read_bytes() == TREES.read_bytes()
+    run(site, "undo", entities, "-o", tmp_path / "tags")
+    assert (tmp_path / "tags").read_text() == NER
+
+
+def test_labels_of_trees(trees: Path) -> None:
+    first, second = rows(trees, "test").to_pylist()
+    assert first["order"] == [-1, 1, 0, 3, 2, 4, 5]
+    assert first["tokens"][0] == "MARK"
+    assert first["tokens"][1] == "ტო"
+    upos = "NOUN PUNCT ADP NUM SYM SCONJ ADJ PART DET CCONJ PROPN PRON X _ ADV INTJ VERB AUX".split()
+    assert [upos[tag] for tag in first["upos"]] == ["X", "ADP", "INTJ", "PUNCT", "PROPN", "PROPN", "PUNCT"]
+    assert first["deprel"] == ["dep", "case", "root", "punct", "obl", "vocative", "punct"]
+    assert first["head"] == [2, 5, 0, 6, 3, 3, 3]
+    assert first["deps"] == ["_", "5:case", "0:root", "6:punct", "3:obl:to", "3:vocative", "3:punct"]
+    assert first["lemmas"][0] == "_"
+    assert first["feats"] == ["_", "_", "_", "_", "Number=Sing", "Number=Sing", "_"]
+    assert second["order"] == [-1, 1, 0, 3, 2]
+    assert second["mwt"] == []
+    assert second["head"] == [2, 4, 4, 0, 4]
+    assert first["text"] == " ".join(first["tokens"])
+
+
+def test_labels_of_entities(entities: Path) -> None:
+    first, second = rows(entities, "test").to_pylist()
+    classes = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+    assert first["tokens"] == "<m> Ann met Lee Bo .".split()
+    assert [classes[tag] for tag in first["ner_tags"]] == ["O", "B-PER", "O", "B-PER", "B-PER", "O"]
+    assert second["tokens"] == "<m> In York New".split()
+    assert [classes[tag] for tag in second["ner_tags"]] == ["O", "O", "B-LOC", "I-LOC"]
+
+
+EXPORTS: dict[str, list[str]] = {
+    "text": ["MARK ტო Წელცომე ， ᲐᲪᲚ Ანნ ．", "MARK ცა Ი სტაყ ნ＇ტ"],
+    "pharaoh": ["0-2 1-1 2-4 3-3 4-5 5-6", "0-2 1-1 2-4 3-3"],
+}
+
+
+@pytest.mark.parametrize("kind", ["text", "pharaoh"])
+def test_export_of_lines(kind: str, site: Path, trees: Path) -> None:
+    assert run(site, "export", trees, "--format", kind, "-o", "-").splitlines() == EXPORTS[kind]
+
+
+def test_export_of_the_source(site: Path, trees: Path) -> None:
+    text = run(site, "export", trees, "--format", "text", "--source", "-o", "-")
+    assert text.splitlines() == ["Welcome to ACL , Ann .", "I ca n't stay"]
+
+
+def test_export_of_trees(site: Path, trees: Path) -> None:
+    blocks = run(site, "export", trees, "--format", "conllu", "-o", "-").split("\n\n")
+    lines = blocks[0].splitlines()
+    assert "# text = MARK ტო Წელცომე ， ᲐᲪᲚ Ანნ ．" in lines
+    assert lines[-7].split("\t") == ["1", "MARK", "_", "X", "X", "_", "2", "dep", "_", "_"]
+    assert [line.split("\t")[6] for line in lines[-7:]] == ["2", "5", "0", "6", "3", "3", "3"]
+    assert all("SpaceAfter" not in block for block in blocks)
+
+
+def test_what_conllu_export_writes_can_be_read(site: Path, trees: Path, tmp_path: Path) -> None:
+    run(site, "export", trees, "--format", "conllu", "-o", tmp_path / "a.conllu")
+    run(site, "make", "--t", "identity", tmp_path / "a.conllu", "-o", tmp_path / "out")
+    assert rows(tmp_path / "out")["tokens"].to_pylist() == rows(trees, "test")["tokens"].to_pylist()
+
+
+def test_export_of_rows(site: Path, trees: Path) -> None:
+    lines = [json.loads(line) for line in run(site, "export", trees, "--format", "jsonl", "-o", "-").splitlines()]
+    assert [line["order"] for line in lines] == rows(trees, "test")["order"].to_pylist()
+    assert all(len(line["key"]) == 16 for line in lines)
+
+
+def test_export_of_tags(site: Path, trees: Path, entities: Path) -> None:
+    text = run(site, "export", entities, "--format", "tsv", "-o", "-")
+    assert text == "<m>\tO\nAnn\tB-PER\nmet\tO\nLee\tB-PER\nBo\tB-PER\n.\tO\n\n<m>\tO\nIn\tO\nYork\tB-LOC\nNew\tI-LOC\n"
+    assert run(site, "export", trees, "--format", "tsv", "-o", "-").splitlines()[:2] == ["MARK\tX", "ტო\tADP"]
+
+
+def test_export_refuses_what_does_not_fit(site: Path, entities: Path, tmp_path: Path) -> None:
+    message = run(site, "export", entities, "--format", "squad", "-o", tmp_path / "x.json", code=2)
+    assert "does not fit the format squad" in message
+
+
+def test_their_output_is_a_source(site: Path, trees: Path, tmp_path: Path) -> None:
+    run(site, "make", "--t", "inv", trees, "-o", tmp_path / "after")
+    run(site, "make", "--t", "swap,trans,mark,inv", "sample", "-o", tmp_path / "both")
+    ours, theirs = (rows(tmp_path / name, "test") for name in ("after", "both"))
+    assert ours.to_pylist() == theirs.to_pylist()
+    assert json.loads(run(site, "verify", tmp_path / "after", "--json"))["ok"]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("derivlang_sample.source:FOLDER", "is no derivlang Transform"),
+        ("derivlang_nowhere:Swap", "derivlang_nowhere"),
+        ("derivlang_sample.transforms:Nope", "Nope"),
+    ],
+)
+def test_a_plug_in_that_is_broken_is_named(value: str, message: str, site: Path, tmp_path: Path) -> None:
+    info = tmp_path / "broken-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text(f"[derivlang.transforms]\nbroken = {value}\n")
+    done = cli("show", "--t", "broken", "a b .", path=[tmp_path, site])
+    assert done.returncode in (1, 2)
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    fine = cli("show", "--t", "inv", "a b .", path=[tmp_path, site])
+    assert fine.returncode == 0
+
+
+def test_a_source_that_is_broken_spoils_no_other(site: Path, tmp_path: Path) -> None:
+    info = tmp_path / "broken-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text("[derivlang.sources]\nbroken = derivlang_nowhere:source\n")
+    done = cli("make", "--t", "inv", "sample", "-o", tmp_path / "out", path=[tmp_path, site])
+    assert done.returncode == 0, done.stderr
+    asked = cli("make", "--t", "inv", "broken", "-o", tmp_path / "no", path=[tmp_path, site])
+    assert asked.returncode in (1, 2)
+    assert "Traceback" not in asked.stderr
+
+
+def test_register_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import dataclass
+
+    import derivlang
+    from derivlang.transforms import registry
+
+    monkeypatch.setattr(registry, "_ADDED", {})
+
+    @derivlang.register
+    @dataclass(frozen=True, kw_only=True)
+    class Nothing(derivlang.Transform):
+        """Does nothing at all."""
+
+        name = "nothing"
+        level: Any = derivlang.param(3, "how much of it")
+
+    assert str(derivlang.Pipeline.parse("nothing,inv")) == "nothing,inv"
+    assert derivlang.derive("a b .", "nothing,inv").text == "b a ."
+    assert "nothing" in registry.transform_names()

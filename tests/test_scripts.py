@@ -1,0 +1,290 @@
+"""Scripts: each is held to its rule over all 1,114,112 code points, and its table is pinned."""
+
+import hashlib
+import string
+import time
+import unicodedata
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from derivlang.transforms.scripts import Script, load_script, parse_script, script_names
+
+NAMES = ["armenian", "copy", "cyrillic", "georgian", "greek", "private"]
+VISIBLE = [
+    "armenian",
+    "copy",
+    "cyrillic",
+    "georgian",
+    "greek",
+]  # letters and digits have visible counterparts
+PUNCTUATED = ["armenian", "cyrillic", "georgian", "greek"]  # and punctuation marks, too
+
+ALL = np.arange(0x110000, dtype=np.uint32)
+ALL.setflags(write=False)
+LETTERS_DIGITS = string.ascii_letters + string.digits
+
+# Written out again from the methods page, not imported: the test must not share a slip with the package.
+STAY = """0000-0020 007F-00A0 1680-1680 2000-200A 2028-2029 202F-202F 205F-205F 3000-3000 D800-DFFF FDD0-FDEF
+20000-EFFFF"""
+
+any_script = pytest.mark.parametrize("name", NAMES)
+visible_script = pytest.mark.parametrize("name", VISIBLE)
+
+
+def fixed_by_the_rule(pairs: list[int]) -> npt.NDArray[np.bool_]:
+    """bool[0x110000]: what a script stays off, if its table has these code points."""
+    stays = (ALL & 0xFFFF) >= 0xFFFE  # the last two code points of every plane
+    for item in STAY.split():
+        first, last = (int(end, 16) for end in item.split("-"))
+        stays[first : last + 1] = True
+    # Private use without a partner: the one that would come to p is fixed, or has its partner in the table.
+    stays[0xF0000:0x100000] |= stays[0x0000:0x10000]
+    stays[0x100000:0x110000] |= stays[0x10000:0x20000]
+    for codepoint in pairs:
+        assert not stays[codepoint]
+        stays[0xF0000 + codepoint] = True
+    return stays
+
+
+def listed(script: Script) -> list[int]:
+    """The code points in a script's own file, by what the table does with planes 0 and 1."""
+    low = script.table[:0x20000]
+    return [int(c) for c in np.flatnonzero((low != ALL[:0x20000]) & (low < 0x20000))]
+
+
+def test_names_are_the_table_files_and_private() -> None:
+    assert script_names() == NAMES
+
+
+@any_script
+def test_involution_over_all_code_points(name: str) -> None:
+    script = load_script(name)
+    assert script.name == name
+    assert script.table.dtype == np.uint32
+    image = script.map_codepoints(ALL)
+    assert np.array_equal(script.map_codepoints(image), ALL)
+    assert np.bincount(image, minlength=0x110000).max() == 1  # no image twice
+
+
+@any_script
+def test_fixed_points_are_those_listed_and_no_others(name: str) -> None:
+    script = load_script(name)
+    assert np.array_equal(script.table == ALL, fixed_by_the_rule(listed(script)))
+
+
+@any_script
+def test_what_is_in_no_table_swaps_with_private_use(name: str) -> None:
+    script = load_script(name)
+    table = script.table
+    in_table = np.zeros(0x110000, dtype=np.bool_)
+    in_table[listed(script)] = True
+    moved = (table != ALL) & ~in_table
+    bmp, plane_1 = ALL[:0x10000][moved[:0x10000]], ALL[0x10000:0x20000][moved[0x10000:0x20000]]
+    assert np.array_equal(table[bmp], 0xF0000 + bmp)
+    assert np.array_equal(table[plane_1], 0x100000 + (plane_1 - 0x10000))
+    assert {0x00AD, 0x0301, 0x200B, 0x200D, 0xE000, 0xF8FF, 0xFEFF, 0xFFFD} <= set(bmp.tolist())
+    assert {0x1F600, 0x1FBFA} <= set(plane_1.tolist())
+
+
+def test_private_moves_the_whole_bmp_to_plane_15() -> None:
+    script = load_script("private")
+    assert script.swapped == 0
+    moves = ~fixed_by_the_rule([])[:0x10000]
+    assert np.array_equal(script.table[:0x10000][moves], 0xF0000 + ALL[:0x10000][moves])
+
+
+@visible_script
+def test_letters_and_digits_are_62_distinct_visible_characters(name: str) -> None:
+    image = load_script(name).map_text(LETTERS_DIGITS)
+    assert len(set(image)) == 62
+    assert not image.isascii()
+    assert all(ord(c) > 0x7F and c.isprintable() and not 0xE000 <= ord(c) <= 0xFAFF for c in image)
+    assert load_script(name).map_text(string.digits).isdecimal()
+    assert load_script(name).swapped == (94 if name in PUNCTUATED else 62)
+
+
+@visible_script
+def test_table_survives_accent_stripping_and_canonical_normalisers(name: str) -> None:
+    image = load_script(name).map_text(string.ascii_letters + string.digits + string.punctuation)
+    assert unicodedata.normalize("NFD", image) == unicodedata.normalize("NFC", image) == image
+
+
+@pytest.mark.parametrize("name", PUNCTUATED)
+def test_capitals_are_the_capitals_of_the_small_letters(name: str) -> None:
+    script = load_script(name)
+    for letter in string.ascii_lowercase:
+        assert script.map_text(letter).upper() == script.map_text(letter.upper())
+        assert script.map_text(letter.upper()).lower() == script.map_text(letter)
+
+
+@pytest.mark.parametrize("name", PUNCTUATED)
+def test_punctuation_goes_to_fullwidth(name: str) -> None:
+    fullwidth = "".join(chr(ord(c) - 0x21 + 0xFF01) for c in string.punctuation)
+    assert load_script(name).map_text(string.punctuation) == fullwidth
+    assert load_script(name).map_text("., #") == "．， ＃"
+
+
+@any_script
+def test_images_of_characters_are_characters(name: str) -> None:
+    script = load_script(name)
+    text = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
+    image = script.map_text(text)
+    image.encode("utf-8")  # raises for a surrogate
+    assert script.map_text(image) == text
+
+
+@any_script
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Welcome to ACL .",
+        "naïve café №7, “don’t”!",
+        "Добро გამარჯობა ἀρχή Բարեւ",
+        "👩‍👧 مرحبا हिन्दी",
+        "\U000f0041\ue000",
+    ],
+)
+def test_map_text_twice_is_the_text(name: str, text: str) -> None:
+    script = load_script(name)
+    image = script.map_text(text)
+    assert len(image) == len(text)
+    assert script.map_text(image) == text
+
+
+@any_script
+@given(st.text(st.characters()))  # lone surrogates too
+def test_map_text_is_an_involution(name: str, text: str) -> None:
+    script = load_script(name)
+    assert script.map_text(script.map_text(text)) == text
+
+
+@any_script
+def test_white_space_stays_and_nothing_becomes_white_space(name: str) -> None:
+    script = load_script(name)
+    assert script.map_text(string.whitespace) == string.whitespace
+    spaces = "".join(chr(c) for c in range(0x110000) if chr(c).isspace())
+    assert script.map_text(spaces) == spaces  # so no script makes or unmakes a word boundary
+
+
+@any_script
+def test_input_is_untouched_and_shape_kept(name: str) -> None:
+    codepoints = np.array([[0x41, 0x20], [0x10D0, 0x1F600]], dtype=np.uint32)
+    before = codepoints.copy()
+    codepoints.setflags(write=False)
+    image = load_script(name).map_codepoints(codepoints)
+    assert image.dtype == np.uint32
+    assert image.shape == (2, 2)
+    assert np.array_equal(codepoints, before)
+    image[0, 0] = 0  # the caller's own: the table must not change under it
+    assert np.array_equal(load_script(name).map_codepoints(load_script(name).map_codepoints(before)), before)
+
+
+@any_script
+def test_table_is_read_only(name: str) -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        load_script(name).table[0x41] = 0
+
+
+# Checked letter by letter against their Unicode names, and digit by digit.
+@pytest.mark.parametrize(
+    ("name", "text", "image"),
+    [
+        ("georgian", "Welcome to ACL .", "Წელცომე ტო ᲐᲪᲚ ．"),
+        ("georgian", "2024", "၂၀၂၄"),
+        ("cyrillic", "Welcome to ACL .", "Шелцоме то АЦЛ ．"),
+        ("cyrillic", "2024", "२०२४"),
+        ("greek", "Welcome to ACL .", "Ωελξομε το ΑΞΛ ．"),
+        ("greek", "2024", "២០២៤"),
+        ("armenian", "Welcome to ACL .", "Ւելցօմե տօ ԱՑԼ ．"),
+        ("armenian", "2024", "໒໐໒໔"),
+        ("copy", "Welcome to ACL .", "𝕎𝕖𝕝𝕔𝕠𝕞𝕖 𝕥𝕠 𝔸ℂ𝕃 \U000f002e"),
+        ("copy", "CHNPQRZ 2024", "ℂℍℕℙℚℝℤ 𝟚𝟘𝟚𝟜"),
+        ("private", "We .", "\U000f0057\U000f0065 \U000f002e"),
+        # A pair swaps; what is in none goes to private use.
+        ("georgian", "ა é 😀", "a \U000f00e9 \U0010f600"),
+    ],
+)
+def test_golden_words(name: str, text: str, image: str) -> None:
+    assert load_script(name).map_text(text) == image
+
+
+# A changed table changes every derived language: raise trans's rule_version with it, then pin the new hash.
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        ("armenian", "36a18d677593"),
+        ("copy", "34919dfde44c"),
+        ("cyrillic", "d1c013987a41"),
+        ("georgian", "22ea06f707d8"),
+        ("greek", "5985be48f45d"),
+        ("private", "33f5008fc8ff"),
+    ],
+)
+def test_tables_are_pinned(name: str, digest: str) -> None:
+    assert hashlib.sha256(load_script(name).table.astype("<u4").tobytes()).hexdigest()[:12] == digest
+
+
+def test_unknown_script_is_a_key_error() -> None:
+    for name in ("klingon", "", "../scripts/greek", "greek.tsv"):
+        with pytest.raises(KeyError) as caught:
+            load_script(name)
+        assert caught.value.args == (name,)
+
+
+def test_loading_is_cached_and_quick() -> None:
+    assert load_script("greek") is load_script("greek")
+    times = []
+    for _ in range(5):
+        load_script.cache_clear()
+        start = time.process_time()  # not the wall: other tests may run beside this one
+        load_script("greek")
+        times.append(time.process_time() - start)
+    assert min(times) < 0.015
+
+
+def test_parse_script_reads_comments_escapes_and_empty_lines() -> None:
+    script = parse_script("# two pairs\n\n# more\nU+0023\t♯\na\tU+1D552\n", name="mine", file="mine.tsv")
+    assert (script.name, script.description, script.swapped) == ("mine", "two pairs", 2)
+    assert script.map_text("a# b") == "𝕒♯ \U000f0062"
+    assert np.array_equal(script.table[script.table], ALL)
+    assert np.array_equal(script.table == ALL, fixed_by_the_rule([0x23, 0x266F, 0x61, 0x1D552]))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a\tz", r"U\+0061 is already in line 2"),  # repeats a source
+        ("c\tb", r"U\+0062 is already in line 2"),  # repeats a target
+        ("b\tc", r"U\+0062 is already in line 2"),  # a target as a source: a chain, no swap
+        ("c\tc", r"U\+0063 is already in line 3"),
+        ("c\tU+0020", r"U\+0020 is a code point that no table may move"),
+        ("\u00a0\tc", r"U\+00A0 is a code point that no table may move"),
+        ("c\tU+D800", r"U\+D800 is a code point that no table may move"),
+        ("c\tU+FFFE", r"U\+FFFE is a code point that no table may move"),
+        ("c\tU+20000", r"U\+20000 is a code point that no table may move"),
+        (
+            "c\tU+F0063",
+            r"U\+F0063 is a code point that no table may move",
+        ),  # would leave c's partner in two pairs
+        ("c\tU+110000", r"U\+110000 is a code point that no table may move"),
+        ("#\tc", "written U\\+0023"),  # else it would pass for a comment
+        ("c\t#", "written U\\+0023"),
+        ("c\tde", "'de' is not one character"),
+        ("c\t", "'' is not one character"),
+        ("c d", r"found 1 column\(s\)"),
+        ("c\td\te", r"found 3 column\(s\)"),
+    ],
+)
+def test_broken_table_is_refused_with_file_and_line(line: str, message: str) -> None:
+    with pytest.raises(ValueError, match=rf"^broken\.tsv:3: .*{message}"):
+        parse_script(f"# broken\na\tb\n{line}\n", name="broken", file="broken.tsv")
+
+
+def test_table_without_description_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^broken\.tsv:1: no description"):
+        parse_script("a\tb\n", name="broken", file="broken.tsv")
