@@ -13,7 +13,9 @@ import pyarrow as pa
 from derivlang.core.batch import Policies
 from derivlang.core.errors import UsageError
 from derivlang.core.layers.spans import complete_classes
-from derivlang.core.schema import Schema, to_batch, to_table
+from derivlang.core.reading import to_batch
+from derivlang.core.rows import to_table
+from derivlang.core.schema import Schema
 from derivlang.core.sentences import Rule
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Mode, Splitter
@@ -83,7 +85,8 @@ def map_dataset(
     columns = columns or Columns()
     streaming = isinstance(dataset, datasets.IterableDataset)
     features = dataset.features if not streaming else (dataset.features or dataset._resolve_features().features)
-    schema = infer(features.arrow_schema, where="Pipeline.map", words=columns.words, texts=columns.texts)
+    sample = dataset.with_format("arrow")[: min(100, len(dataset))] if not streaming and len(dataset) else None
+    schema = infer(features.arrow_schema, sample, where="Pipeline.map", words=columns.words, texts=columns.texts)
     schema = _with_tags(schema, dataset, columns, streaming)
     saved = read_lexicon(lexicon) if lexicon else None
     pipeline.fit(saved=saved, where=str(lexicon))  # a missing lexicon is an error now, not in the first batch
@@ -92,10 +95,13 @@ def map_dataset(
         "with_indices": True,
         "batched": True,
         "batch_size": _BATCH,
-        "remove_columns": list(features),
         "features": _features(recipe, features),
         "fn_kwargs": {"recipe": recipe},
     }
+    if not streaming and len(dataset) == 0:
+        empty = _derive_rows(features.arrow_schema.empty_table(), [], recipe)
+        return datasets.Dataset(empty).cast(mapped["features"])
+    # An Arrow table from the function replaces the batch; remove_columns would take its columns away in a stream.
     return dataset.with_format("arrow").map(_derive_rows, **mapped).with_format(None)
 
 

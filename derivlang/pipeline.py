@@ -9,6 +9,7 @@ chain of type maps; the two never see each other, so trans commutes with every o
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _SECTION = "# derivlang lexicon: "
+_SECTIONS = re.compile(r"^(?=# derivlang lexicon: [^\t\n]*$)", re.MULTILINE)  # a word of a row is followed by a tab
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,9 +113,11 @@ class Pipeline:
 
         UsageError where a part needs a reference and there is none, or `saved` is of another pipeline.
         """
-        sections = (saved or "").split(_SECTION)[1:]
+        sections = [section[len(_SECTION) :] for section in _SECTIONS.split(saved or "")[1:]]
         titles = [section.partition("\n")[0] for section in sections]
-        wanted = [str(t) for t in self.transforms if t.needs_reference]
+        wanted = [title for t, title in zip(self.transforms, self._titles(), strict=True) if t.needs_reference]
+        if types is not None and counts is None and len(titles) < len(wanted):
+            raise UsageError("a reference vocabulary needs the counts of its types", id="counts")
         if (
             titles != wanted[: len(titles)]
             or (types is None and len(titles) < len(wanted))
@@ -139,6 +143,11 @@ class Pipeline:
                 reference = step.apply(reference)
         return Lexicon(tuple(steps))
 
+    def _titles(self) -> list[str]:
+        """What each transform's lexicon was fitted on: itself and the lexicons before it, as a spec."""
+        lexical = [str(t) if t.has_lexicon else None for t in self.transforms]
+        return [",".join(t for t in lexical[: i + 1] if t is not None) for i in range(len(lexical))]
+
     def _unfitted(self, titles: list[str], wanted: list[str], saved: str | None, where: str) -> UsageError:
         if saved is not None:
             return UsageError(
@@ -158,11 +167,11 @@ class Pipeline:
         """`lexicon.tsv`: a section for each fitted transform; None where nothing was fitted."""
         sections = []
         steps = iter(lexicon.steps)
-        for transform, _ in self._streams():
+        for transform, title in zip(self.transforms, self._titles(), strict=True):
             if transform.has_lexicon:
                 state = next(steps).state()
                 if state is not None:
-                    sections.append(f"{_SECTION}{transform}\n{state}")
+                    sections.append(f"{_SECTION}{title}\n{state}")
         return "".join(sections) or None
 
     def order(self, batch: Batch, policies: Policies | None = None) -> Order:
@@ -186,8 +195,7 @@ class Pipeline:
         policies = policies or Policies()
         if split:
             group = batches.groups(batch, policies)
-            together = None if group is None else batches.together(group, batch.n_words)
-            batch = batches.split_sentences(batch, rule, together)
+            batch = batches.split_sentences(batch, rule, group)
         order = self.order(batch, policies)
         types = None if lexicon.is_identity else lexicon.apply(batch.types)
         derived = realign(batch, order, types, distinct=lexicon.injective, policies=policies, counts=counts)
@@ -233,6 +241,8 @@ def _reordered(batch: Batch, order: Order, needs: tuple[str, ...]) -> Batch:
 
 def _contract(batch: Batch, group: Int64) -> Batch:
     """The batch with each group as one word; sentence keys stay those of the words."""
+    if not np.isin(batch.sentences, group).all():
+        raise LayerError("a sentence ends inside a group that counts as one word", id="group")
     size = np.diff(group)
     first = batch.words[group[:-1]]
     many = np.flatnonzero(size > 1)
@@ -305,7 +315,7 @@ def _split(spec: str) -> list[list[tuple[str | None, str]]]:
 
 def fitted_parts(saved: str | None) -> int:
     """How many fitted transforms a saved lexicon holds."""
-    return (saved or "").count(_SECTION)
+    return len(_SECTIONS.findall(saved or ""))
 
 
 def read_lexicon(path: Path) -> str:

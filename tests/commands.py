@@ -1,7 +1,7 @@
 """The command line as the tests use it, and small sources written in a test's own folder.
 
-    run("make", "--t", "inv", wiki(tmp_path), "-o", out)             in this process: quick, stdout and stderr apart
-    spawn("make", "--t", "inv", wiki(tmp_path), "-o", out)           in its own: exit codes, tracebacks, signals
+run("make", "--t", "inv", wiki(tmp_path), "-o", out)             in this process: quick, stdout and stderr apart
+spawn("make", "--t", "inv", wiki(tmp_path), "-o", out)           in its own: exit codes, tracebacks, signals
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from derivlang.core.layers.gaps import Gaps
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
-from derivlang.core.schema import Splits
+from derivlang.core.reading import Splits
 from derivlang.core.sentences import Rule
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Splitter

@@ -21,7 +21,9 @@ from derivlang.core.batch import Batch, split_sentences
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import SPECIALS, Lexicon
-from derivlang.core.schema import NLI, Field, Schema, Side, to_batch, to_table
+from derivlang.core.reading import to_batch
+from derivlang.core.rows import to_table
+from derivlang.core.schema import NLI, Field, Schema, Side
 from derivlang.formats import text
 from derivlang.formats.words import Splitter
 from derivlang.pipeline import Derived, Pipeline

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from derivlang.core.arrays import offsets_of
+from derivlang.core.trees import in_cycle
 from derivlang.formats import conllu, delimited, jsonl, opening, parquet, squad, tagged
-from derivlang.formats.conllu_checks import in_cycle
 from derivlang.formats.opening import open_bytes, open_lines
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 from tests.real import SHARED, needs_data

@@ -27,7 +27,8 @@ from derivlang.core.layers.values import Values
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
-from derivlang.core.schema import Field, Schema, Side, to_batch
+from derivlang.core.reading import to_batch
+from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats import text
 from derivlang.formats.words import Splitter
 from derivlang.pipeline import Pipeline

@@ -26,7 +26,9 @@ from derivlang.core.layers.spans import complete_classes
 from derivlang.core.layers.tree import NODES
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
-from derivlang.core.schema import NLI, TEXT, Field, Schema, Side, from_table, to_batch, to_table
+from derivlang.core.reading import to_batch
+from derivlang.core.rows import from_table, to_table
+from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
 from derivlang.formats import conllu, squad, tagged, text
 from derivlang.formats.rows import Rows
 from derivlang.formats.words import Splitter

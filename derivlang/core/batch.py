@@ -181,22 +181,25 @@ def build(
     )
 
 
-def split_sentences(batch: Batch, rule: Rule = "marks", together: Bool | None = None) -> Batch:
+def split_sentences(batch: Batch, rule: Rule = "marks", group: Int64 | None = None) -> Batch:
     """The batch with the sentences that the rule finds in its units; running text gets a record for each.
 
-    together: bool[N], words inside a group that is one word to the order (see `groups`).
+    group: int64[G + 1] of `groups`, whose words are one word to the order: no sentence ends inside one.
     """
     scopes = batch.unit_words
     lines = batch.gaps.line_offsets(batch) if batch.gaps is not None and not batch.running else scopes
     classes: Int8 = type_classes(batch.types, rule)
+    grouped = None if group is None else together(group, batch.n_words)
+    if group is not None:
+        lines = np.intersect1d(lines, group)
     parts = []
     for first, last in _stretches(scopes):  # each small enough for the cache: twice as fast as all at once
         begin, end = scopes[first], scopes[last]
         inside = lines[np.searchsorted(lines, begin) : np.searchsorted(lines, end, "right")]
         words = batch.words[begin:end]
-        group = None if together is None else together[begin:end]
+        inner = None if grouped is None else grouped[begin:end]
         local = scopes[first : last + 1] - begin
-        offsets, tails = scan(words, classes, local, inside - begin, rule=rule, together=group)
+        offsets, tails = scan(words, classes, local, inside - begin, rule=rule, together=inner)
         parts.append((offsets[1:] + begin, tails, sequence_keys(batch.type_hashes[words], offsets)))
     zero = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint64)
     offsets = np.concatenate([zero[0], *(part[0] for part in parts)])

@@ -60,15 +60,22 @@ class Vocabulary:
         """Arrow strings [T], one for each code. DataError where one is no UTF-8 (see `first_invalid`)."""
         order = np.append(self._starts, len(self._pool) - 8)
         types = strings_from(self._pool[:-8], order)
-        types.validate(full=True)
+        if (bad := self.first_invalid(0)) is not None:
+            raise DataError(f"the word {bad!r} is not UTF-8", id="encoding")
         return types
 
     def first_invalid(self, since: int) -> bytes | None:
         """The first type from code `since` on that is not UTF-8, or None."""
-        begin = int(self._starts[since]) if since < len(self) else len(self._pool) - 8
+        if since >= len(self):
+            return None
+        joined = bytes(self._pool[int(self._starts[since]) : -8])
+        starts = self._pool[:-8][self._starts[since:][self._lengths[since:] > 0]]
         try:
-            bytes(self._pool[begin:-8]).decode()
+            joined.decode()
+            broken = bool(((starts & 0xC0) == 0x80).any())  # valid together, but cut inside a character
         except UnicodeDecodeError:
+            broken = True
+        if broken:
             for code in range(since, len(self)):
                 word = bytes(self._pool[self._starts[code] :][: self._lengths[code]])
                 try:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Int64
 from derivlang.core.batch import Batch, Policies
 from derivlang.core.lexicon import Lexicon
-from derivlang.core.schema import to_table
+from derivlang.core.rows import to_table
 from derivlang.core.sentences import Rule
 from derivlang.formats.text import Piece
 from derivlang.pipeline import Pipeline
@@ -129,7 +129,7 @@ def run_task(job: Job, task: Task) -> Result:
             last = int(numbers[-1]) if len(numbers) else last
             sentences += _in_rows(derived.source, np.diff(derived.source.units))
             tokens += _in_rows(derived.source, np.diff(derived.derived.unit_words))
-            vocabulary.add(batch.types, np.bincount(batch.words, minlength=len(batch.types)))
+            vocabulary.add(batch.types, _type_counts(batch))
         digest = writer.close()
     finally:
         writer.discard()
@@ -142,6 +142,15 @@ def run_task(job: Job, task: Task) -> Result:
         "words": tokens,
     }
     return Result(task, shard, documents, sentences, tokens, dict(counts), types, type_counts)
+
+
+def _type_counts(batch: Batch) -> Int64:
+    """int64[T]: how often each type stands in the rows; a unit that several rows share counts in each."""
+    weights = None
+    if not batch.running:
+        rows = np.bincount(batch.records.ravel(), minlength=len(batch.units) - 1)
+        weights = np.repeat(rows, np.diff(batch.unit_words))
+    return np.bincount(batch.words, weights, minlength=len(batch.types)).astype(np.int64)
 
 
 def _left_out(job: Job) -> set[str]:
@@ -182,7 +191,7 @@ def count_vocabulary(job: Job, tasks: list[Task]) -> tuple[pa.Array, Int64]:
     for task in tasks:
         reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags)
         for batch in read_part(job, task, reading):
-            vocabulary.add(batch.types, np.bincount(batch.words, minlength=len(batch.types)))
+            vocabulary.add(batch.types, _type_counts(batch))
     return vocabulary.result()
 
 

@@ -216,7 +216,7 @@ def _manifest(
         "fingerprint": pipeline.fingerprint(job.lexicon),
         "source": {
             "name": corpus.name,
-            "format": corpus.format,
+            "format": corpus.origin or corpus.format,
             "language": corpus.language,
             "licence": corpus.licence,
             "citation": corpus.citation,

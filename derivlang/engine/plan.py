@@ -62,7 +62,7 @@ def _pieces(job: Job, part: Part, shard_tokens: int, limit: int | None) -> list[
     try:
         size = part.path.stat().st_size
         target = max(1, int(shard_tokens * _BYTES_A_WORD))
-        cuts = cut(part.path, size, target) if size > target else [Piece(0, size)]
+        cuts = cut(part.path, job.corpus.splitter(), size, target) if size > target else [Piece(0, size)]
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", where=str(part.path), id="missing-file") from error
     if len(cuts) == 1:
@@ -71,13 +71,13 @@ def _pieces(job: Job, part: Part, shard_tokens: int, limit: int | None) -> list[
     out = []
     for piece in cuts:
         out.append(Piece(piece.begin, piece.end, lines))
-        lines += count_documents(part.path, piece)[1]
+        lines += count_documents(part.path, job.corpus.splitter(), piece)[1]
     return out
 
 
 def _documents(job: Job, part: Part, piece: Piece) -> int:
     if job.corpus.format == "text":
-        return count_documents(part.path, piece)[0]
+        return count_documents(part.path, job.corpus.splitter(), piece, job.encoding)[0]
     return read.count_documents(job.corpus, part, job.encoding)
 
 

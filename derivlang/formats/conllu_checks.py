@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, owners, places
+from derivlang.core.arrays import Bool, Int32, Int64, owners, places
 from derivlang.core.errors import DataError, LayerError
+from derivlang.core.trees import first_fault
 
 NODE_ID = re.compile(r"(0|[1-9][0-9]*)([-.])([1-9][0-9]*)")
 
@@ -68,41 +69,10 @@ def checked_heads(at: Places, texts: pa.Array) -> pa.Array:
     Raises LayerError: head-range (no number, or no word of the sentence), head-cycle, head-root.
     """
     heads = _numbers(at, texts)
-    row_of = owners(at.offsets)
-    n_words = lengths_of(at.offsets)
-    outside = (heads < 0) | (heads > n_words[row_of])
-    if outside.any():
-        word = _first(outside)
-        n = at.of_word(word)[2]
-        raise _fault(at, word, f"head {heads[word]}, but the sentence has {n} word{'s' * (n > 1)}", "head-range")
-    own = heads == places(at.offsets) + 1
-    if own.any():
-        raise _fault(at, _first(own), "itself as head", "head-cycle")
-    is_root = heads == 0
-    n_roots = np.bincount(row_of[is_root], minlength=len(n_words))
-    if (n_roots == 0).any():
-        word = int(at.offsets[_first(n_roots == 0)])
-        raise _fault(at, word, f"head {heads[word]}, and no word of its sentence has head 0", "head-root")
-    if (n_roots > 1).any():
-        word = int(np.flatnonzero(is_root)[_first(np.diff(row_of[is_root], prepend=-1) == 0)])
-        raise _fault(at, word, "head 0, but a word before it is the root", "head-root")
-    circular = in_cycle(heads, at.offsets)
-    if circular.any():
-        word = _first(circular)
-        raise _fault(at, word, f"head {heads[word]} and does not hang from the root: a cycle", "head-cycle")
+    fault = first_fault(heads, at.offsets)
+    if fault is not None:
+        raise _fault(at, *fault)
     return pa.array(heads)
-
-
-def in_cycle(heads: Int32, offsets: Int64) -> Bool:
-    """bool[N]: the words from which no root can be reached. heads: within their sentences, 0 = root.
-
-    Each round every word looks twice as far up, so the longest sentence's log2 rounds are enough.
-    """
-    here = np.arange(len(heads))
-    above = np.where(heads == 0, here, heads + np.repeat(offsets[:-1], np.diff(offsets)) - 1)
-    for _ in range(int(lengths_of(offsets).max(initial=1)).bit_length()):
-        above = above[above]
-    return np.asarray(heads[above] != 0)
 
 
 def _misplaced_node(ids: list[str]) -> tuple[int, str] | None:

@@ -17,12 +17,12 @@ from typing import BinaryIO
 
 import numpy as np
 
-from derivlang.core.arrays import Int32, UInt8, offsets_of
+from derivlang.core.arrays import Int32, Int64, UInt8, offsets_of
 from derivlang.core.batch import Batch, build, used_types
 from derivlang.core.errors import DataError
 from derivlang.core.layers.gaps import Gaps
 from derivlang.formats.opening import open_bytes
-from derivlang.formats.pieces import Split, Splitting, find
+from derivlang.formats.pieces import Edges, Split, Splitting, find
 from derivlang.formats.words import Splitter
 
 PIECE = 1 << 20  # bytes read at once: larger pieces leave the cache (8 MB costs 2.4 times as much in `find`)
@@ -58,7 +58,7 @@ def read(
     reader = _Reader(path, splitter, encoding)
     pending = _Pending(reader.splitting, first_document)
     left = limit
-    for split in reader.chunks(piece):
+    for split in reader.splits(piece):
         if left is not None:
             split = _first_units(split, left)
             left -= len(split.lead)
@@ -71,6 +71,23 @@ def read(
         yield pending.batch()
 
 
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Whole lines at the head of a buffer: bytes [0, size), from `offset` on in the file, after `lines` lines.
+
+    edges: of its pieces. cuts: int64[U + 1], piece offsets of the non-empty lines. begins: int64[U], their first
+    bytes; what is white between them belongs to the line before.
+    """
+
+    buffer: UInt8
+    size: int
+    offset: int
+    lines: int
+    edges: Edges
+    cuts: Int64
+    begins: Int64
+
+
 class _Reader:
     """Chunks of whole lines through one reused buffer."""
 
@@ -78,7 +95,12 @@ class _Reader:
         self.path, self.encoding = path, encoding
         self.splitting = Splitting(splitter)
 
-    def chunks(self, piece: Piece) -> Iterator[Split]:
+    def splits(self, piece: Piece) -> Iterator[Split]:
+        for chunk in self.chunks(piece):
+            yield self._split(chunk)
+
+    def chunks(self, piece: Piece) -> Iterator[_Chunk]:
+        """All lines of a piece. A chunk ends before its last non-empty line, whose blank lines may still come."""
         buffer = np.zeros(PIECE + 16, np.uint8)
         have, done, lines = 0, piece.begin, piece.line
         with self._open() as stream:
@@ -90,22 +112,46 @@ class _Reader:
                     room = min(room, piece.end - done - have)
                 got = _read_into(stream, buffer[have : have + room]) if room > 0 else 0
                 have += got
-                final = not got
-                use = have if final else _whole(buffer, have)
-                if use and done == piece.begin and not (buffer[:use] > 32).any():
-                    use = 0  # blank lines at the head of a file belong to its first line
-                if use == 0 and not final:
-                    if have >= len(buffer) - 16:  # a line longer than the buffer
-                        buffer = np.concatenate([buffer, np.zeros(len(buffer), np.uint8)])
-                    continue
-                if use:
-                    yield self._split(buffer, use, lines, done)
+                chunk = self._chunk(buffer, have, done, lines, final=not got)
+                if chunk is not None:
+                    yield chunk
+                    use = chunk.size
                     lines += int(np.count_nonzero(buffer[:use] == _NEWLINE))
                     buffer[: have - use] = buffer[use:have]
                     have -= use
                     done += use
-                if final:
+                elif have >= len(buffer) - 16:  # a line longer than the buffer
+                    buffer = np.concatenate([buffer, np.zeros(len(buffer), np.uint8)])
+                if not got:
                     return
+
+    def _chunk(self, buffer: UInt8, have: int, done: int, lines: int, *, final: bool) -> _Chunk | None:
+        """What is complete of the buffer's first `have` bytes; None if nothing is."""
+        size = have if final else have - _after_last_newline(buffer[:have])
+        if not size:
+            return None
+        last = buffer[size : size + 9].copy()
+        buffer[size] = _NEWLINE  # `find` wants white space last, and eight spare bytes
+        buffer[size + 1 : size + 9] = 0
+        skip = 3 if done == 0 and bytes(buffer[:3]) == _BOM else 0
+        edges = find(buffer, size + 1, unicode_spaces=self.splitting.raw, skip=skip)
+        buffer[size : size + 9] = last
+        if not edges.plain and (buffer[:size] == 0).any():
+            self._nul(buffer, size, lines)
+        ends = np.flatnonzero(buffer[:size] == _NEWLINE) + 1  # bytes after each newline
+        if buffer[size - 1] != _NEWLINE:
+            ends = np.append(ends, size)
+        cuts = np.searchsorted(edges.starts, ends)
+        full = np.flatnonzero(np.diff(cuts, prepend=0) > 0)
+        begins = np.concatenate([np.zeros(1, np.int64), ends])[full]
+        cuts = np.concatenate([np.zeros(1, np.int64), cuts[full]])
+        if not final:
+            if len(full) < 2:
+                return None
+            size, begins, cuts = int(begins[-1]), begins[:-1], cuts[:-1]
+            edges = Edges(edges.starts[: cuts[-1]], edges.ends[: cuts[-1]], edges.plain)
+        begins[:1] = 0  # blank lines at the head of a file belong to its first line
+        return _Chunk(buffer, size, done, lines, edges, cuts, begins)
 
     def _open(self) -> BinaryIO:
         if codecs.lookup(self.encoding).name == "utf-8":
@@ -113,35 +159,21 @@ class _Reader:
         stream = open_bytes(self.path)
         return io.BufferedReader(_Recoded(stream, self.path, self.encoding), 1 << 16)
 
-    def _split(self, buffer: UInt8, use: int, lines: int, done: int) -> Split:
-        """One chunk of whole lines; a chunk without a final newline is the end of the file."""
+    def _split(self, chunk: _Chunk) -> Split:
+        buffer, size = chunk.buffer, chunk.size
         before = len(self.splitting._pieces)
-        last = buffer[use : use + 9].copy()
-        buffer[use] = _NEWLINE  # `find` wants white space last; one byte beyond the chunk does
-        buffer[use + 1 : use + 9] = 0
-        skip = 3 if done == 0 and bytes(buffer[:3]) == _BOM else 0
+        last = buffer[size : size + 9].copy()
+        buffer[size : size + 9] = 0
         try:
-            edges = find(buffer, use + 1, unicode_spaces=self.splitting.raw, skip=skip)
-            if not edges.plain and (buffer[:use] == 0).any():
-                self._nul(buffer, use, lines)
-            ends = np.flatnonzero(buffer[:use] == _NEWLINE) + 1  # bytes after each newline
-            if not use or buffer[use - 1] != _NEWLINE:
-                ends = np.append(ends, use)
-            cuts = np.searchsorted(edges.starts, ends)
-            full = np.flatnonzero(np.diff(cuts, prepend=0) > 0)
-            cuts = np.concatenate([np.zeros(1, np.int64), cuts[full]])
-            begins = np.concatenate([np.zeros(1, np.int64), ends])[full]
-            if len(full):
-                begins[0] = 0
-            stops = np.append(begins[1:], use)
-            split = self.splitting.units(buffer, edges, cuts, begins, stops)
+            stops = np.append(chunk.begins[1:], size)
+            split = self.splitting.units(buffer, chunk.edges, chunk.cuts, chunk.begins, stops)
             invalid = self.splitting._pieces.first_invalid(before)
         except UnicodeDecodeError as error:
             invalid = error.object
         finally:
-            buffer[use : use + 9] = last
+            buffer[size : size + 9] = last
         if invalid is not None:
-            self._undecodable(buffer, use, lines, done)
+            self._undecodable(buffer, size, chunk.lines, chunk.offset)
         return split
 
     def _nul(self, buffer: UInt8, use: int, lines: int) -> None:
@@ -173,25 +205,14 @@ def _read_into(stream: BinaryIO, target: UInt8) -> int:
     return int(stream.readinto(target.data) or 0)  # type: ignore[attr-defined]
 
 
-def _whole(buffer: UInt8, have: int) -> int:
-    """Bytes up to the start of the last non-empty line: that one may still have blank lines to come."""
-    text = buffer[:have]
-    solid = have  # walk back from the end: trailing blank lines, the last non-empty line, its start
+def _after_last_newline(text: UInt8) -> int:
+    """How many bytes follow the last newline; all, where there is none."""
     step = 1 << 12
-    while solid > 0:
-        low = max(0, solid - step)
-        words = np.flatnonzero(text[low:solid] > 32)
-        if words.size:
-            solid = low + int(words[-1])
-            break
-        solid = low
-    if solid == 0:
-        return 0
-    start = bytes(text[max(0, solid - (1 << 16)) : solid]).rfind(b"\n")
-    if start >= 0:
-        return max(0, solid - (1 << 16)) + start + 1
-    found = np.flatnonzero(text[:solid] == _NEWLINE)
-    return int(found[-1]) + 1 if found.size else 0
+    for high in range(len(text), 0, -step):
+        found = np.flatnonzero(text[max(0, high - step) : high] == _NEWLINE)
+        if found.size:
+            return len(text) - (max(0, high - step) + int(found[-1]) + 1)
+    return len(text)
 
 
 class _Recoded(io.RawIOBase):
@@ -300,16 +321,17 @@ def _first_units(split: Split, count: int) -> Split:
     )
 
 
-def cut(path: Path, size: int, target: int) -> list[Piece]:
-    """Pieces of some `target` bytes of a plain file of `size` bytes, each beginning at a non-empty line."""
+def cut(path: Path, splitter: Splitter, size: int, target: int) -> list[Piece]:
+    """Pieces of some `target` bytes of a plain UTF-8 file of `size` bytes, each beginning at a non-empty line."""
     begins = [0]
+    raw = splitter.mode != "space"
     with path.open("rb") as stream:
         at = target
         while at < size:
             stream.seek(at)
             stream.readline()
             start = stream.tell()
-            while (line := stream.readline()) and not line.strip():
+            while (line := stream.readline()) and not _has_words(line, raw):
                 start = stream.tell()
             if not line:
                 break
@@ -319,30 +341,15 @@ def cut(path: Path, size: int, target: int) -> list[Piece]:
     return [Piece(begin, end) for begin, end in zip(begins, ends, strict=True)]
 
 
-def count_documents(path: Path, piece: Piece = Piece()) -> tuple[int, int]:
-    """(non-empty lines, lines) of a piece of a UTF-8 file, without splitting it into words."""
+def _has_words(line: bytes, raw: bool) -> bool:
+    buffer = np.frombuffer(line + b"\n" + bytes(8), np.uint8)
+    return bool(len(find(buffer, len(line) + 1, unicode_spaces=raw).starts))
+
+
+def count_documents(path: Path, splitter: Splitter, piece: Piece = Piece(), encoding: str = "utf-8") -> tuple[int, int]:
+    """(non-empty lines, lines) of a piece of a file, without splitting it into words."""
     documents = lines = 0
-    filled = False  # has the current line a character that is not white space
-    left = None if piece.end is None else piece.end - piece.begin
-    with open_bytes(path) as stream:
-        if piece.begin:
-            stream.seek(piece.begin)
-        while raw := stream.read(PIECE if left is None else min(PIECE, left)):
-            if left is not None:
-                left -= len(raw)
-            data = np.frombuffer(raw, np.uint8)
-            ends = np.flatnonzero(data == _NEWLINE)
-            lines += len(ends)
-            full = np.add.reduceat(data > 32, np.concatenate([[0], ends])) > 0 if len(ends) else None
-            if full is None:
-                filled |= bool((data > 32).any())
-                continue
-            full[0] |= filled
-            documents += int(full[:-1].sum())
-            filled = bool(full[-1])
-            if left == 0:
-                break
-    return documents + filled, lines
-
-
-__all__ = ["Piece", "count_documents", "cut", "read"]
+    for chunk in _Reader(path, splitter, encoding).chunks(piece):
+        documents += len(chunk.begins)
+        lines += int(np.count_nonzero(chunk.buffer[: chunk.size] == _NEWLINE))
+    return documents, lines

@@ -41,8 +41,8 @@ class Corpus:
     """A source that was found.
 
     words: how raw sides are split (`space` for tokenised text). options: for the reader of its format.
-    expected: splits that the source has by nature. spec, lexicon, sentences: of a derived set that is read as
-    a source (its pipeline goes first, its sentences are not split again).
+    expected: splits that the source has by nature. spec, lexicon, origin: of a derived set that is read as
+    a source (its pipeline goes first, its sentences are not split again; origin: the format of its own source).
     """
 
     name: str
@@ -57,6 +57,7 @@ class Corpus:
     citation: str = ""
     spec: str | None = None
     lexicon: str | None = None
+    origin: str | None = None
 
     @property
     def splits(self) -> list[str]:

@@ -21,7 +21,17 @@ from derivlang.formats.opening import empty_file, open_lines
 from derivlang.formats.words import Mode
 from derivlang.sources.corpus import PACKED, SUFFIXES, Corpus, Format, Part, suffix_of
 from derivlang.sources.infer import infer
-from derivlang.sources.named import CONLLU, CONLLU_FIELDS, SQUAD, find_named, hub_name, is_named, missing, named_sources
+from derivlang.sources.named import (
+    CONLLU,
+    CONLLU_FIELDS,
+    SQUAD,
+    find_named,
+    hub_name,
+    is_named,
+    missing,
+    named_sources,
+    source_names,
+)
 
 MANIFEST = "derivlang.json"
 
@@ -74,7 +84,7 @@ def _locate(request: Request) -> Corpus:
         return _from_path(path, request)
     if any(mark in source for mark in ("/", "\\", ".")):
         raise DataError("there is no such file or folder", where=source, fix="check the path", id="missing-file")
-    raise unknown("source", source, named_sources(), fix="a path to a file or folder works too")
+    raise unknown("source", source, source_names(), fix="a path to a file or folder works too")
 
 
 def _folders(request: Request) -> list[Path]:
@@ -164,15 +174,17 @@ def _is_tagged(path: Path, encoding: str) -> bool:
 
 def _table(name: str, parts: tuple[Part, ...], request: Request) -> Corpus:
     kind = SUFFIXES[suffix_of(parts[0].path)]
+    path = parts[0].path
     if kind == "parquet":
-        from derivlang.formats.parquet import schema as parquet_schema
+        from derivlang.formats import parquet
 
-        arrow = parquet_schema(parts[0].path)
+        arrow, sample = parquet.schema(path), next((rows.table for rows in parquet.read(path, limit=100)), None)
     else:
-        from derivlang.formats.jsonl import read
+        from derivlang.formats import jsonl
 
-        arrow = next(read(parts[0].path, encoding=request.encoding, limit=1000)).table.schema
-    schema = infer(arrow, where=str(parts[0].path), words=request.words, texts=request.texts)
+        sample = next(jsonl.read(path, encoding=request.encoding, limit=1000)).table
+        arrow = sample.schema
+    schema = infer(arrow, sample, where=str(path), words=request.words, texts=request.texts)
     return Corpus(name, kind, schema, parts)
 
 
@@ -195,6 +207,7 @@ def _derived(path: Path) -> Corpus:
         citation=source["citation"],
         spec=derived.manifest["spec"],
         lexicon=derived.lexicon_text(),
+        origin=source["format"],
     )
 
 

@@ -25,9 +25,9 @@ from derivlang.sources.named import Named
 def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) -> Corpus:
     """`owner/name/config`, `owner/name` or `name/config`; DataError if the hub does not give it."""
     parts = name.split("/")
-    tries = {1: [(name, "")], 2: [(name, ""), (parts[0], parts[1])]}.get(
-        len(parts), [("/".join(parts[:2]), "/".join(parts[2:]))]
-    )
+    tries = [(name, "")] if len(parts) <= 2 else [("/".join(parts[:2]), "/".join(parts[2:]))]
+    if len(parts) == 2:
+        tries.append((parts[0], parts[1]))
     fault: Exception | None = None
     for dataset, config in tries:
         try:
@@ -35,8 +35,7 @@ def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) ->
         except _faults() as error:
             fault = error
             continue
-        arrow = next(iter(splits.values())).features.arrow_schema
-        schema = infer(arrow, where=f"hub:{name}", words=words, texts=texts)
+        schema = infer(*_look(splits), where=f"hub:{name}", words=words, texts=texts)
         found = tuple(Part(split_name(split), Path(f"{dataset}|{config}|{split}"), split) for split in splits)
         return Corpus(f"hub:{name}", "hub", schema, found)
     raise DataError(
@@ -57,9 +56,9 @@ def find_hub_copy(named: Named, argument: str, hub: tuple[str, str]) -> Corpus |
         folder = _cache() / "-".join(hub).replace("/", "-")
         parts = tuple(_as_file(split, rows, folder) for split, rows in splits.items())
         return named.corpus(argument, parts)
-    arrow = next(iter(splits.values())).features.arrow_schema
     parts = tuple(Part(split_name(s), Path(f"{hub[0]}|{hub[1]}|{s}"), s) for s in splits)
-    return named.corpus(argument, parts, format="hub", schema=infer(arrow, where=f"hub:{'/'.join(hub)}"))
+    schema = infer(*_look(splits), where=f"hub:{'/'.join(hub)}")
+    return named.corpus(argument, parts, format="hub", schema=schema)
 
 
 def read_hub(corpus: Corpus, part: Part, limit: int | None) -> Iterator[Rows]:
@@ -71,6 +70,12 @@ def read_hub(corpus: Corpus, part: Part, limit: int | None) -> Iterator[Rows]:
         stop = min(start + ROWS_PER_TABLE, total)
         table: pa.Table = rows[start:stop]
         yield Rows(part.path, table, np.zeros(stop - start, np.int64), np.arange(start, stop))
+
+
+def _look(splits: dict[str, Any]) -> tuple[pa.Schema, pa.Table]:
+    """The Arrow schema of a set, and its first rows."""
+    first = next(iter(splits.values()))
+    return first.features.arrow_schema, first.with_format("arrow")[: min(100, len(first))]
 
 
 def _load(dataset: str, config: str) -> dict[str, Any]:

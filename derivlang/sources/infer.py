@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from derivlang.core.errors import UsageError
-from derivlang.core.schema import NLI, Field, Kind, Schema, Side
+from derivlang.core.schema import NLI, PARTS, Field, Kind, Schema, Side
 
 WORDS = ("tokens", "words", "forms")
 ENTITIES = ("ner_tags", "ner", "entities", "chunk_tags", "slots")
@@ -20,12 +22,16 @@ UPOS = tuple("NOUN PUNCT ADP NUM SYM SCONJ ADJ PART DET CCONJ PROPN PRON X _ ADV
 
 def infer(
     schema: pa.Schema,
+    sample: pa.Table | None = None,
     *,
     where: str,
     words: Sequence[str] = (),
     texts: Sequence[str] = (),
 ) -> Schema:
     """The schema of a table. words, texts: columns named by the user; else known names are looked for.
+
+    sample: some rows; a list column of an unknown name that mostly has other lengths than the words is no tags.
+    A label whose name is one of the derived set's own columns is kept as `<name>_given`.
 
     Class labels of entity columns are taken from the table's note for `datasets` where it has one, else left
     for the caller to collect. UsageError where no column is words or text, lists what there is.
@@ -50,13 +56,44 @@ def infer(
             id="no-words",
         )
     used = {side.words for side in sides} | {side.text for side in sides}
+    own = {"document", "key"} | {side.column(part) for side in sides for part in PARTS}
+    for side in sides:
+        if side.text in own:
+            raise UsageError(
+                f"a derived set has a column {side.text!r} of its own",
+                where=where,
+                fix="rename the text's",
+                id="reserved",
+            )
     fields = []
     tree = len(sides) == 1 and {"head", "deprel"} <= set(types)
     for name, kind in types.items():
         if name in used or (tree and name in ("deprel", "deps", "mwt", "empty_nodes")):
             continue
-        fields.append(_field(name, kind, tree, len(sides) == 1 and sides[0].words is not None, classes.get(name)))
+        per_word = len(sides) == 1 and sides[0].words is not None and _fits_words(name, sides[0].words, sample)
+        field = _field(name, kind, tree, per_word, classes.get(name))
+        reserved = name in own or (name.startswith("source_") and name.removeprefix("source_") in types)
+        fields.append(replace(field, column=f"{name}_given", given=name) if reserved else field)
     return Schema(tuple(sides), tuple(fields))
+
+
+def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:
+    """Has a list column of an unknown name a value for each word, in most of the sampled rows?"""
+    known = name in ENTITIES or name in (
+        "upos",
+        "xpos",
+        "lemmas",
+        "feats",
+        "head",
+        "deprel",
+        "deps",
+        "misc",
+        "pos_tags",
+    )
+    if sample is None or known or not sample.num_rows or not _is_list(sample.schema.field(name).type):
+        return True
+    ours, theirs = (pc.list_value_length(sample[column]) for column in (name, words))
+    return bool(2 * (pc.sum(pc.equal(ours, theirs)).as_py() or 0) > sample.num_rows)
 
 
 def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[str]) -> list[Side]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from derivlang.core.splits import SPLITS
 from derivlang.formats.words import Mode
 from derivlang.sources.corpus import Corpus, Format, Part, first_existing, not_found
 from derivlang.sources.infer import UPOS
+from derivlang.transforms.registry import load_plug_in
 
 GROUP = "derivlang.sources"
 WIKIANN = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
@@ -282,17 +283,24 @@ def is_named(name: str) -> bool:
 
 
 @cache
-def _plug_ins() -> dict[str, Any]:
+def _plug_ins() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def _plug_in(name: str) -> Named:
+    """A source of another package; UsageError if it cannot be loaded."""
+    loaded = load_plug_in(_plug_ins()[name], "source")
+    return loaded if isinstance(loaded, Named) else loaded()
+
+
+def source_names() -> list[str]:
+    return [*(named.name for named in _NAMED), "demo", *_plug_ins()]
 
 
 def named_sources() -> dict[str, Named]:
     """All named sources, those of plug-ins too."""
     found = {named.name: named for named in (*_NAMED, _demo())}
-    for name, point in _plug_ins().items():
-        loaded = point.load()
-        found[name] = loaded() if callable(loaded) and not isinstance(loaded, Named) else loaded
-    return found
+    return {**found, **{name: _plug_in(name) for name in _plug_ins()}}
 
 
 def find_named(name: str, argument: str, folders: Sequence[Path]) -> tuple[Corpus | None, Named]:
@@ -300,7 +308,7 @@ def find_named(name: str, argument: str, folders: Sequence[Path]) -> tuple[Corpu
     if name == "demo":
         return _find_demo(argument), _demo()
     built_in = {named.name: named for named in _NAMED}
-    named = built_in.get(name) or named_sources()[name]
+    named = built_in.get(name) or _plug_in(name)
     return named.find(argument, folders), named
 
 

@@ -15,7 +15,8 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.layers.gaps import Gaps
 from derivlang.core.lexicon import Lexicon
-from derivlang.core.schema import Splits, from_table, to_batch
+from derivlang.core.reading import Splits, to_batch
+from derivlang.core.rows import from_table
 from derivlang.formats import text
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.rows import Rows
@@ -115,7 +116,7 @@ def tables(corpus: Corpus, part: Part, *, encoding: str = "utf-8", limit: int | 
 def count_documents(corpus: Corpus, part: Part, encoding: str) -> int:
     """Documents of a file: non-empty lines of text, elsewhere rows (SQuAD forms: paragraphs)."""
     if corpus.format == "text":
-        return text.count_documents(part.path)[0]
+        return text.count_documents(part.path, corpus.splitter(), encoding=encoding)[0]
     if corpus.format == "derived":
         return 0  # a derived set brings its own document numbers
     last = 0

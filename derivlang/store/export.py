@@ -93,7 +93,9 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
             columns = [side.text for side in derived.schema.sides] + [f.column for f in derived.schema.fields]
             delimited.write(tables(), stream, columns=[c for c in columns if c is not None])
         else:
-            jsonl.write((table.drop_columns(["document"]) for table in tables()), stream)
+            given = {f.column: f.input for f in derived.schema.fields}
+            named = (t.rename_columns([given.get(n, n) for n in t.column_names]) for t in tables())
+            jsonl.write((table.drop_columns(["document"]) for table in named), stream)
     return {"out": str(out), "rows": rows, "format": "text" if derived.schema.running else kind}
 
 

@@ -27,7 +27,10 @@ def arrow_schema(columns: dict[str, pa.Array], schema: Schema) -> pa.Schema:
 
 def _may_be_null(name: str, schema: Schema) -> bool:
     field = schema.field(name)
-    return name.startswith("source_") or (field is not None and field.kind in ("value", "answers"))
+    if field is None:
+        return name.startswith("source_")
+    # `datasets` takes a class label from the note only where the column's type is nullable throughout.
+    return field.kind in ("value", "answers") or field.classes is not None
 
 
 def _tight(kind: pa.DataType) -> pa.DataType:

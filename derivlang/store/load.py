@@ -10,7 +10,7 @@ import pyarrow as pa
 from derivlang.core.batch import Batch
 from derivlang.core.errors import LayerError, StoreError
 from derivlang.core.order import Order
-from derivlang.core.schema import from_table
+from derivlang.core.rows import from_table
 from derivlang.store.manifest import Derived
 from derivlang.store.shards import read_shard
 

@@ -47,6 +47,7 @@ class ShardWriter:
         with disk(self.path):
             if self._writer is None:
                 return ""
+            self._writer.add_key_value_metadata(self._arrow.metadata)  # store_schema=False leaves it out
             self._writer.close()
             with self._temporary.open("rb+") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()

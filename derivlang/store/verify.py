@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DerivlangError, LayerError
 from derivlang.core.order import Order
-from derivlang.core.schema import differs, from_table, to_table
+from derivlang.core.rows import differs, from_table, to_table
 from derivlang.store.manifest import LEXICON, NAME, Derived
 from derivlang.store.shards import read_shard
 

@@ -14,6 +14,7 @@ both; the rest is the identity. What it declares decides which laws the contract
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_origin, get_type_hints
 
@@ -103,18 +104,20 @@ class Transform:
                 raise UsageError(f"{self.name}: {field.name}={value} must be {span}", id="bad-value")
 
     def __str__(self) -> str:
-        parts = [self.name]
+        parts, in_place = [self.name], True
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if value != field.default:
                 text = quote(_text(value))
-                parts.append(text if field.metadata["positional"] else f"{field.name}={text}")
+                parts.append(text if field.metadata["positional"] and in_place else f"{field.name}={text}")
+            elif field.metadata["positional"]:
+                in_place = False  # a later value without a name would slip into this place
         return ":".join(parts)
 
     def stream(self, occurrence: int) -> Draws:
         """The draws of this transform, as the occurrence-th (from 0) of its name in a pipeline."""
         relevant = ",".join(
-            f"{field.name}={_text(getattr(self, field.name))}"
+            f"{field.name}={quote(_text(getattr(self, field.name)))}"
             for field in dataclasses.fields(self)
             if field.metadata["draws"]
         )
@@ -136,6 +139,8 @@ class Transform:
                 "default": field.default,
                 "help": field.metadata["help"],
                 "positional": field.metadata["positional"],
+                "low": field.metadata["low"],
+                "high": field.metadata["high"],
             }
             for field in dataclasses.fields(cls)
         ]
@@ -173,7 +178,7 @@ def quote(value: str) -> str:
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return repr(value) if isinstance(value, float) else str(value)
 
 
 def _type_name(hint: Any) -> str:
@@ -193,7 +198,10 @@ def _value(name: str, key: str, hint: Any, text: str) -> Any:
             raise UsageError(f"{name}: {key}={text!r} must be yes or no", id="bad-value")
         return text == "yes"
     try:
-        return hint(text)
+        value = hint(text)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError
+        return value
     except ValueError:
         kind = {int: "a whole number", float: "a number"}.get(hint, hint.__name__)
         raise UsageError(f"{name}: {key}={text!r} must be {kind}", id="bad-value") from None

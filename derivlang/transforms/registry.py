@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.transforms.base import Transform
@@ -44,11 +45,23 @@ def find_transform(name: str) -> type[Transform]:
         return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
     for point in _points():
         if point.name == name:
-            found = point.load()
+            found = load_plug_in(point, "transform")
             if not (isinstance(found, type) and issubclass(found, Transform)):
                 raise UsageError(f"the plug-in {name!r} ({point.value}) is no derivlang Transform", id="plug-in")
             return found
     raise unknown("transform", name, transform_names(), fix="`derivlang ls` lists the transforms")
+
+
+def load_plug_in(point: EntryPoint, kind: str) -> Any:
+    """What an entry point names; UsageError if its package cannot be imported."""
+    try:
+        return point.load()
+    except Exception as error:
+        raise UsageError(
+            f"the {kind} plug-in {point.name!r} ({point.value}) cannot be loaded: {type(error).__name__}: {error}",
+            fix="repair or uninstall the package that brings it",
+            id="plug-in",
+        ) from error
 
 
 @cache

@@ -60,7 +60,7 @@ class Trans(Transform):
 
     def load(self, state: str, draws: Draws) -> TypeMap:
         fitted = Transliteration(load_script(self.script), self.overlap, self.by, draws)
-        rows = [line.split("\t") for line in state.splitlines()[1:]]
+        rows = [line.split("\t") for line in state.split("\n")[1:-1]]
         if any(len(row) != 4 or row[3] not in ("kept", "changed") for row in rows):
             raise DataError("a lexicon's rows are type, image, count, kept|changed", id="lexicon")
         types = pa.array([_unescape(row[0]) for row in rows], pa.string())
@@ -106,7 +106,7 @@ class Transliteration:
 
     def apply(self, types: pa.Array) -> pa.Array:
         image = map_script(types, self.script)
-        stays = special_types(types)
+        stays = special_types(types) | special_types(image)  # both, or two words would become one
         if self.overlap:
             stays |= self.kept(types, image)
         return pc.if_else(pa.array(stays), types, image) if stays.any() else image
@@ -162,7 +162,7 @@ def map_script(types: pa.Array, script: Script) -> pa.Array:
 
 def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Reference:
     """Which types of the reference are kept. A pair at the cut that no longer fits whole is passed over."""
-    plain = ~special_types(types)
+    plain = ~(special_types(types) | special_types(map_script(types, fitted.script)))
     types, counts = types.filter(pa.array(plain)), counts[plain]
     ours, theirs = hash_types(types), hash_types(map_script(types, fitted.script))
     by_hash = np.argsort(ours)
@@ -180,7 +180,7 @@ def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Referenc
     if fitted.by == "mass":
         mass = np.cumsum(np.where(partner == me, counts, counts + counts[partner])[rank])
         target = fitted.overlap * int(counts.sum())
-        chosen = rank[: int(np.searchsorted(mass * 100, target, "left")) + 1]
+        chosen = rank[: int(np.searchsorted(np.append(0, mass * 100), target, "left"))]
     else:
         room = (2 * fitted.overlap * len(ours) + 100) // 200  # floor(PT/100 + 1/2)
         filled = np.cumsum(size[rank])
@@ -190,7 +190,8 @@ def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Referenc
         chosen = np.concatenate([chosen, singles[:left]])
     kept[chosen] = True
     kept[partner[chosen]] = True
-    return Reference.of(types, counts, kept)
+    by = np.lexsort((ours, -counts))  # the same lines in lexicon.tsv, in whatever order the types were met
+    return Reference.of(types.take(pa.array(by)), counts[by], kept[by])
 
 
 def _escape(word: str) -> str:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int64, owners, spread
 from derivlang.core.batch import Batch, Move, Policies
+from derivlang.core.errors import LayerError
 from derivlang.core.order import contiguous_runs
 
 ANSWERS = pa.struct([("text", pa.list_(pa.string())), ("answer_start", pa.list_(pa.int32()))])
@@ -57,6 +58,10 @@ class Answers:
         first = np.searchsorted(scale + word_end, (unit.astype(np.int64) << 32) + begin, "right")
         last = np.searchsorted(scale + word_start, (unit.astype(np.int64) << 32) + stop, "left")
         last = np.maximum(last, first + (first < batch.unit_words[unit + 1]))
+        empty = first >= batch.unit_words[unit + 1]
+        if empty.any():
+            row = int(np.searchsorted(offsets, np.flatnonzero(empty)[0], "right")) - 1
+            raise LayerError(f"an answer of row {row} covers no word", id="answer-words")
         covered = (word_start[first] == begin) & (word_end[last - 1] == stop)
         if not covered.all():
             counts[f"{name}-widened"] += int((~covered).sum())
@@ -73,7 +78,8 @@ class Answers:
             move.counts[f"{self.name}-{how}"] += broken
         if move.policies.answers == "drop":
             answer, start, end = answer[whole], start[whole], end[whole]
-        by = np.lexsort((start, start - end, answer))  # the longest run of each answer, the first of equals
+        kept_before = np.append(0, np.cumsum(move.order.index >= 0))  # inserted words make no run longer
+        by = np.lexsort((start, kept_before[start] - kept_before[end], answer))  # longest run, the first of equals
         answer, start, end = answer[by], start[by], end[by]
         best = np.ones(len(answer), bool)
         best[1:] = answer[1:] != answer[:-1]

@@ -58,6 +58,8 @@ class Spans:
         (`where` names the place of a word), unless `repair`: then such an I- begins an entity, an unknown
         prefix is O, and both are added to `counts`.
         """
+        if "O" not in classes:
+            raise LayerError(f"the classes of {name} lack O", id="tag-classes")
         types, prefixes, kinds = _parse(classes)
         prefix, kind = prefixes[tags], kinds[tags]
         bad = np.flatnonzero(prefix < 0)
@@ -136,8 +138,9 @@ def _parse(classes: tuple[str, ...]) -> tuple[tuple[str, ...], Int32, Int32]:
 
 
 def _tag_numbers(classes: tuple[str, ...], types: tuple[str, ...]) -> tuple[Int32, Int32]:
-    begin = np.array([classes.index(f"B-{kind}") for kind in types], np.int32)
-    inside = np.array([classes.index(f"I-{kind}") for kind in types], np.int32)
+    number = {name: i for i, name in enumerate(classes)}
+    begin = np.array([number.get(f"B-{kind}", -1) for kind in types], np.int32)
+    inside = np.array([number.get(f"I-{kind}", -1) for kind in types], np.int32)
     return begin, inside
 
 

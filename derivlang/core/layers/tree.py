@@ -18,11 +18,13 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Bool, Int32, Int64, spread
 from derivlang.core.batch import Batch, Move, Policies
+from derivlang.core.errors import LayerError
 from derivlang.core.layers import record_lists
 from derivlang.core.layers.words import Words
 
 NODE_FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 NODES = pa.list_(pa.struct([(field, pa.string()) for field in NODE_FIELDS]))
+_NODE_ID = re.compile(r"\d+-\d+|\d+\.\d+")
 _REFERENCE = re.compile(r"^(\d+)(?:\.(\d+))?:")
 
 
@@ -47,9 +49,12 @@ class Nodes:
         last: list[int] = []
         fields = []
         for u, nodes in enumerate(column.to_pylist()):
+            n_words = int(unit_words[u + 1] - unit_words[u])
             for node in nodes or ():
                 begin, _, end = node["id"].partition("-")
-                number = int(begin.partition(".")[0])
+                number = int(begin.partition(".")[0]) if _NODE_ID.fullmatch(node["id"]) else -1
+                if number < 0 or number > n_words or (end and not 0 < number <= int(end) <= n_words):
+                    raise LayerError(f"{node['id']!r} is no range or node of {n_words} words", id="node-id")
                 at = int(unit_words[u]) + number - 1
                 unit.append(u)
                 first.append(at if number else -1)
@@ -87,10 +92,11 @@ class Tree:
         unit = move.derived_unit_of
         head = np.where(governor >= 0, move.places[governor] - move.derived_units[unit] + 1, 0)
         head = _one_root(head.astype(np.int32), move, unit)
+        deprel = _root_relations(self.deprel.realign(move), head) if move.order.n_deleted else self.deprel.realign(move)
         empty, numbers = (None, {}) if self.empty is None else _move_empty(self.empty, move)
         deps = None if self.deps is None else _move_deps(self.deps, move, numbers, unit)
         mwt = None if self.mwt is None else _move_ranges(self.mwt, move)
-        return Tree(head, self.deprel.realign(move), deps, mwt, empty)
+        return Tree(head, deprel, deps, mwt, empty)
 
     def columns(self, batch: Batch) -> dict[str, pa.Array]:
         out = {"head": record_lists(batch, pa.array(self.head)), **self.deprel.columns(batch)}
@@ -133,6 +139,15 @@ def _one_root(head: Int32, move: Move, unit: Int32) -> Int32:
     return head
 
 
+def _root_relations(deprel: Words, head: Int32) -> Words:
+    """A word that became the root is called so."""
+    values = deprel.values.to_pylist()
+    if "root" not in values:
+        values.append("root")
+    codes = np.where(head == 0, np.int32(values.index("root")), deprel.codes)
+    return replace(deprel, codes=codes, values=pa.array(values, pa.string()))
+
+
 def _move_ranges(nodes: Nodes, move: Move) -> Nodes:
     """Multiword tokens whose words are still adjacent and in order; the others are dissolved and counted."""
     places = move.places
@@ -159,7 +174,7 @@ def _move_ranges(nodes: Nodes, move: Move) -> Nodes:
 def _move_empty(nodes: Nodes, move: Move) -> tuple[Nodes, dict[tuple[int, str], str]]:
     """Empty nodes behind their words, and their new ids by (unit, old id)."""
     places = move.places
-    at = np.where(nodes.first >= 0, places[nodes.first], -1)
+    at = np.where(nodes.first >= 0, np.append(places, -1)[nodes.first], -1)
     gone = (nodes.first >= 0) & (at < 0)
     if gone.any():
         move.counts["empty-nodes-dropped"] += int(gone.sum())

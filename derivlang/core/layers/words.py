@@ -38,7 +38,7 @@ class Words:
         """From one value a word, Arrow [N]."""
         if isinstance(flat, pa.ChunkedArray):
             flat = flat.combine_chunks()
-        encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()
+        encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode(null_encoding="encode")
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
         return cls(name, codes, encoded.dictionary, **options)  # type: ignore[arg-type]
 
@@ -58,7 +58,7 @@ class Words:
 
     def columns(self, batch: Batch) -> dict[str, pa.Array]:
         values = self.values
-        if self.classes is not None:
+        if self.classes is not None:  # a value that is no class (an inserted word's filler) is -1
             numbers = {name: i for i, name in enumerate(self.classes)}
             values = pa.array([numbers.get(v, -1) for v in values.to_pylist()], pa.int64())
         return {self.name: record_lists(batch, values.take(pa.array(self.codes)), self.side)}
@@ -68,7 +68,9 @@ class Words:
 
 
 def _without_spaces(values: pa.Array) -> pa.Array:
-    def bare(misc: str) -> str:
+    def bare(misc: str | None) -> str | None:
+        if misc is None:
+            return None
         kept = [part for part in misc.split("|") if not part.startswith(_SPACE_KEYS)]
         return "|".join(kept) or "_"
 

@@ -1,0 +1,55 @@
+"""What a dependency tree must be: heads in range, one root, no cycle. One rule for every format."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, owners, places
+
+
+def first_fault(heads: Int32, offsets: Int64) -> tuple[int, str, str] | None:
+    """(word, what, id) of the first fault of some trees, or None.
+
+    heads: int32[N], 1-based in the sentence, 0 = root; offsets: int64[S + 1]. `what` goes on "word 3 has …".
+    ids: head-range, head-cycle, head-root.
+    """
+    row_of = owners(offsets)
+    n_words = lengths_of(offsets)
+    outside = (heads < 0) | (heads > n_words[row_of])
+    if outside.any():
+        word = _first(outside)
+        n = int(n_words[row_of[word]])
+        return word, f"head {heads[word]}, but the sentence has {n} word{'s' * (n > 1)}", "head-range"
+    own = heads == places(offsets) + 1
+    if own.any():
+        return _first(own), "itself as head", "head-cycle"
+    is_root = heads == 0
+    n_roots = np.bincount(row_of[is_root], minlength=len(n_words))
+    rootless = (n_roots == 0) & (n_words > 0)
+    if rootless.any():
+        word = int(offsets[_first(rootless)])
+        return word, f"head {heads[word]}, and no word of its sentence has head 0", "head-root"
+    if (n_roots > 1).any():
+        word = int(np.flatnonzero(is_root)[_first(np.diff(row_of[is_root], prepend=-1) == 0)])
+        return word, "head 0, but a word before it is the root", "head-root"
+    circular = in_cycle(heads, offsets)
+    if circular.any():
+        word = _first(circular)
+        return word, f"head {heads[word]} and does not hang from the root: a cycle", "head-cycle"
+    return None
+
+
+def in_cycle(heads: Int32, offsets: Int64) -> Bool:
+    """bool[N]: the words from which no root can be reached. heads: within their sentences, 0 = root.
+
+    Each round every word looks twice as far up, so the longest sentence's log2 rounds are enough.
+    """
+    here = np.arange(len(heads))
+    above = np.where(heads == 0, here, heads + np.repeat(offsets[:-1], np.diff(offsets)) - 1)
+    for _ in range(int(lengths_of(offsets).max(initial=1)).bit_length()):
+        above = above[above]
+    return np.asarray(heads[above] != 0)
+
+
+def _first(flags: Bool) -> int:
+    return int(np.flatnonzero(flags)[0])
