@@ -25,8 +25,10 @@ def mix(z: int) -> int:
 
 
 def word_hash(word: str) -> int:
-    """64 bits of a word's UTF-8 bytes: its length, then eight bytes at a time."""
+    """64 bits of a word's UTF-8 bytes: its length, then eight bytes at a time; BLAKE2b beyond 64 bytes."""
     data = word.encode()
+    if len(data) > 64:
+        return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
     found = mix(((len(data) + 1) * _GOLDEN) & _64)
     for start in range(0, len(data), 8):
         found = mix(found ^ int.from_bytes(data[start : start + 8], "little"))

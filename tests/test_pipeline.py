@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from derivlang.core.batch import Batch, Policies, realign
+from derivlang.core import plugins
 from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.order import Order
 from derivlang.pipeline import Pipeline
@@ -407,7 +408,8 @@ def test_plug_ins_are_transforms(monkeypatch: pytest.MonkeyPatch) -> None:
         def load(self) -> object:
             return np.zeros
 
-    monkeypatch.setattr(registry, "_points", lambda: (Point(),))
+    monkeypatch.setattr(registry, "plug_ins", lambda group: {"odd": Point()})
+    monkeypatch.setattr(plugins, "plug_ins", lambda group: {"odd": Point()})
     with pytest.raises(UsageError, match="plug-in"):
         Pipeline.parse("odd")
     assert "odd" in registry.transform_names()

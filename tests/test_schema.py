@@ -114,7 +114,7 @@ def trip(spec: str, batch: Batch, schema: Schema, *, split: bool = True, **polic
         found.source, found.derived, found.order, schema, has_order=pipeline.has_order, policies=Policies(**policies)
     )
     table = pa.table(columns)
-    return Trip(found, table, *from_table(table, schema, lexicon, has_order=pipeline.has_order))
+    return Trip(found, table, *from_table(table, schema, lexicon))
 
 
 def described(batch: Batch) -> dict[str, Any]:
@@ -692,9 +692,9 @@ def test_a_column_called_source_something() -> None:
 @pytest.mark.parametrize("name", ["source", "order", "key", "document", "sentences", "tokens", "source_case"])
 def test_a_column_of_the_set_that_has_the_name_of_one_of_ours(name: str) -> None:
     """Either it is refused, or renamed; it must not take the place of ours, nor ours its."""
-    schema = Schema((Side("", words="words"),), (Field("case", "tags"), Field(name, "value")))
     table = pa.table({"words": [["a", "b", "."]], "case": [["x", "y", "z"]], name: ["wikipedia"]})
     try:
+        schema = Schema((Side("", words="words"),), (Field("case", "tags"), Field(name, "value")))
         done = trip("inv", read(table, schema), schema)
     except LayerError:
         return
@@ -707,8 +707,8 @@ def test_a_column_of_the_set_that_has_the_name_of_one_of_ours(name: str) -> None
 
 def test_a_text_column_that_is_called_source() -> None:
     """As in the files of translation sets."""
-    schema = Schema((Side("", text="source"),))
     try:
+        schema = Schema((Side("", text="source"),))
         done = trip("inv", read(pa.table({"source": ["a  b ."]}), schema), schema)
     except LayerError:
         return

@@ -221,7 +221,7 @@ def _kept_labels(
     lost = _lost_words(source, order)[source.records].any(axis=1) if order.n_deleted else False
     out = {}
     for name, column in own.items():
-        unlike = differs(column, undone[name]) if name in undone else np.ones(len(column), bool)
+        unlike = differs(column, undone[name]) if name in undone else np.zeros(len(column), bool)
         out[f"source_{name}"] = pc.if_else(pa.array(unlike | lost), column, pa.nulls(len(column), column.type))
     return out
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from derivlang.core.errors import LayerError
+
 Kind = Literal["tags", "misc", "entities", "tree", "answers", "value"]
 NLI = ("entailment", "neutral", "contradiction")
 # Columns that are the derived set's own, with a side's name before them or not.
@@ -46,6 +48,12 @@ class Field:
         return self.given or self.column
 
 
+def own_columns(sides: tuple[Side, ...], fields: tuple[Field, ...]) -> set[str]:
+    """The names that a derived set needs for itself."""
+    kept = {f"source_{field.column}" for field in fields if field.kind != "value"}
+    return {"document", "key", *kept, *(side.column(part) for side in sides for part in PARTS)}
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """sides of a record, its labels, and whether records are the sentences of running text."""
@@ -53,6 +61,14 @@ class Schema:
     sides: tuple[Side, ...]
     fields: tuple[Field, ...] = ()
     running: bool = False
+
+    def __post_init__(self) -> None:
+        taken = own_columns(self.sides, self.fields)
+        for name in (*(f.column for f in self.fields), *(side.text for side in self.sides)):
+            if name in taken:
+                raise LayerError(
+                    f"a derived set has a column {name!r} of its own", fix="rename the set's column", id="reserved"
+                )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

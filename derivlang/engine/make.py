@@ -196,7 +196,9 @@ def _manifest(
     vocabulary: dict[str, Any],
 ) -> dict[str, Any]:
     corpus = job.corpus
-    counts: Counter[str] = Counter()
+    # What was widened or repaired when a derived source was read first still is.
+    whole = set(plan) == set(corpus.splits) and all(t.limit is None for tasks in plan.values() for t in tasks)
+    counts = Counter(corpus.options.get("read", {}) if whole else {})
     splits: dict[str, Any] = {}
     for split, tasks in plan.items():
         entries = [results.entries[task.name] for task in tasks]

@@ -326,7 +326,11 @@ def cut(path: Path, splitter: Splitter, size: int, target: int) -> list[Piece]:
     begins = [0]
     raw = splitter.mode != "space"
     with path.open("rb") as stream:
-        at = target
+        head = stream.readline()
+        text = head.removeprefix(_BOM)
+        while head and not _has_words(text, raw):
+            head = text = stream.readline()
+        at = max(target, stream.tell() - 1)  # blank lines at the head of a file belong to its first line
         while at < size:
             stream.seek(at)
             stream.readline()

@@ -208,6 +208,9 @@ def _derived(path: Path) -> Corpus:
         spec=derived.manifest["spec"],
         lexicon=derived.lexicon_text(),
         origin=source["format"],
+        options={
+            "read": {k: v for k, v in derived.manifest["changed"].items() if k.endswith(("-widened", "-repaired"))}
+        },
     )
 
 

@@ -10,12 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.errors import UsageError
-from derivlang.core.schema import NLI, PARTS, Field, Kind, Schema, Side
+from derivlang.core.schema import NLI, Field, Kind, Schema, Side, own_columns
 
 WORDS = ("tokens", "words", "forms")
 ENTITIES = ("ner_tags", "ner", "entities", "chunk_tags", "slots")
 PAIRS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("context", "question"), ("question", "context"))
 TEXTS = ("text", "sentence")
+# List columns that must have a value for each word; of others, the sampled rows tell.
+PER_WORD = (*ENTITIES, "upos", "xpos", "lemmas", "feats", "head", "deprel", "deps", "misc", "pos_tags")
 # The order in which Hugging Face's UD lists the tags; users' scripts read them by number.
 UPOS = tuple("NOUN PUNCT ADP NUM SYM SCONJ ADJ PART DET CCONJ PROPN PRON X _ ADV INTJ VERB AUX".split())
 
@@ -56,41 +58,22 @@ def infer(
             id="no-words",
         )
     used = {side.words for side in sides} | {side.text for side in sides}
-    own = {"document", "key"} | {side.column(part) for side in sides for part in PARTS}
-    for side in sides:
-        if side.text in own:
-            raise UsageError(
-                f"a derived set has a column {side.text!r} of its own",
-                where=where,
-                fix="rename the text's",
-                id="reserved",
-            )
-    fields = []
+    fields: list[Field] = []
     tree = len(sides) == 1 and {"head", "deprel"} <= set(types)
     for name, kind in types.items():
         if name in used or (tree and name in ("deprel", "deps", "mwt", "empty_nodes")):
             continue
         per_word = len(sides) == 1 and sides[0].words is not None and _fits_words(name, sides[0].words, sample)
         field = _field(name, kind, tree, per_word, classes.get(name))
-        reserved = name in own or (name.startswith("source_") and name.removeprefix("source_") in types)
-        fields.append(replace(field, column=f"{name}_given", given=name) if reserved else field)
-    return Schema(tuple(sides), tuple(fields))
+        fields.append(field)
+    taken = own_columns(tuple(sides), tuple(fields))
+    free = [replace(f, column=f"{f.column}_given", given=f.column) if f.column in taken else f for f in fields]
+    return Schema(tuple(sides), tuple(free))
 
 
 def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:
     """Has a list column of an unknown name a value for each word, in most of the sampled rows?"""
-    known = name in ENTITIES or name in (
-        "upos",
-        "xpos",
-        "lemmas",
-        "feats",
-        "head",
-        "deprel",
-        "deps",
-        "misc",
-        "pos_tags",
-    )
-    if sample is None or known or not sample.num_rows or not _is_list(sample.schema.field(name).type):
+    if sample is None or name in PER_WORD or not sample.num_rows or not _is_list(sample.schema.field(name).type):
         return True
     ours, theirs = (pc.list_value_length(sample[column]) for column in (name, words))
     return bool(2 * (pc.sum(pc.equal(ours, theirs)).as_py() or 0) > sample.num_rows)

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import resources
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import UsageError
+from derivlang.core.plugins import load_plug_in, plug_ins
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
 from derivlang.core.splits import SPLITS
 from derivlang.formats.words import Mode
 from derivlang.sources.corpus import Corpus, Format, Part, first_existing, not_found
 from derivlang.sources.infer import UPOS
-from derivlang.transforms.registry import load_plug_in
 
 GROUP = "derivlang.sources"
 WIKIANN = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
@@ -279,28 +277,23 @@ def _shipped() -> list[tuple[str, str]]:
 
 def is_named(name: str) -> bool:
     """Is there a source of this name; plug-ins are looked for only where no built-in one has it."""
-    return name == "demo" or any(named.name == name for named in _NAMED) or name in _plug_ins()
-
-
-@cache
-def _plug_ins() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
+    return name == "demo" or any(named.name == name for named in _NAMED) or name in plug_ins(GROUP)
 
 
 def _plug_in(name: str) -> Named:
     """A source of another package; UsageError if it cannot be loaded."""
-    loaded = load_plug_in(_plug_ins()[name], "source")
+    loaded = load_plug_in(GROUP, name)
     return loaded if isinstance(loaded, Named) else loaded()
 
 
 def source_names() -> list[str]:
-    return [*(named.name for named in _NAMED), "demo", *_plug_ins()]
+    return [*(named.name for named in _NAMED), "demo", *plug_ins(GROUP)]
 
 
 def named_sources() -> dict[str, Named]:
     """All named sources, those of plug-ins too."""
     found = {named.name: named for named in (*_NAMED, _demo())}
-    return {**found, **{name: _plug_in(name) for name in _plug_ins()}}
+    return {**found, **{name: _plug_in(name) for name in plug_ins(GROUP)}}
 
 
 def find_named(name: str, argument: str, folders: Sequence[Path]) -> tuple[Corpus | None, Named]:

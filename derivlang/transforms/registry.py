@@ -8,12 +8,10 @@ A package adds a transform under its own `pyproject.toml`:
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
+from derivlang.core.plugins import load_plug_in, plug_ins
 from derivlang.transforms.base import Transform
 
 GROUP = "derivlang.transforms"
@@ -33,7 +31,7 @@ def register(transform: type[Transform]) -> type[Transform]:
 
 
 def transform_names() -> list[str]:
-    return sorted({*_BUILT_IN, *_ADDED, *(point.name for point in _points())})
+    return sorted({*_BUILT_IN, *_ADDED, *plug_ins(GROUP)})
 
 
 def find_transform(name: str) -> type[Transform]:
@@ -43,27 +41,9 @@ def find_transform(name: str) -> type[Transform]:
     if name in _BUILT_IN:
         module, _, attribute = _BUILT_IN[name].partition(":")
         return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
-    for point in _points():
-        if point.name == name:
-            found = load_plug_in(point, "transform")
-            if not (isinstance(found, type) and issubclass(found, Transform)):
-                raise UsageError(f"the plug-in {name!r} ({point.value}) is no derivlang Transform", id="plug-in")
-            return found
+    if name in plug_ins(GROUP):
+        found = load_plug_in(GROUP, name)
+        if not (isinstance(found, type) and issubclass(found, Transform)):
+            raise UsageError(f"the plug-in {name!r} is no derivlang Transform", id="plug-in")
+        return found
     raise unknown("transform", name, transform_names(), fix="`derivlang ls` lists the transforms")
-
-
-def load_plug_in(point: EntryPoint, kind: str) -> Any:
-    """What an entry point names; UsageError if its package cannot be imported."""
-    try:
-        return point.load()
-    except Exception as error:
-        raise UsageError(
-            f"the {kind} plug-in {point.name!r} ({point.value}) cannot be loaded: {type(error).__name__}: {error}",
-            fix="repair or uninstall the package that brings it",
-            id="plug-in",
-        ) from error
-
-
-@cache
-def _points():  # type: ignore[no-untyped-def]
-    return tuple(entry_points(group=GROUP))

@@ -60,7 +60,10 @@ class Trans(Transform):
 
     def load(self, state: str, draws: Draws) -> TypeMap:
         fitted = Transliteration(load_script(self.script), self.overlap, self.by, draws)
-        rows = [line.split("\t") for line in state.split("\n")[1:-1]]
+        *lines, last = state.split("\n")
+        if last:
+            raise DataError("its last row is cut off", id="lexicon")
+        rows = [line.split("\t") for line in lines[1:]]
         if any(len(row) != 4 or row[3] not in ("kept", "changed") for row in rows):
             raise DataError("a lexicon's rows are type, image, count, kept|changed", id="lexicon")
         types = pa.array([_unescape(row[0]) for row in rows], pa.string())

@@ -92,7 +92,10 @@ class Tree:
         unit = move.derived_unit_of
         head = np.where(governor >= 0, move.places[governor] - move.derived_units[unit] + 1, 0)
         head = _one_root(head.astype(np.int32), move, unit)
-        deprel = _root_relations(self.deprel.realign(move), head) if move.order.n_deleted else self.deprel.realign(move)
+        deprel = self.deprel.realign(move)
+        if move.order.n_deleted:
+            became = (head == 0) & (~kept | (self.head[np.where(kept, index, 0)] != 0))
+            deprel = _root_relations(deprel, became)
         empty, numbers = (None, {}) if self.empty is None else _move_empty(self.empty, move)
         deps = None if self.deps is None else _move_deps(self.deps, move, numbers, unit)
         mwt = None if self.mwt is None else _move_ranges(self.mwt, move)
@@ -139,12 +142,12 @@ def _one_root(head: Int32, move: Move, unit: Int32) -> Int32:
     return head
 
 
-def _root_relations(deprel: Words, head: Int32) -> Words:
-    """A word that became the root is called so."""
+def _root_relations(deprel: Words, became: Bool) -> Words:
+    """Words that became roots (bool[M]) are called so."""
     values = deprel.values.to_pylist()
     if "root" not in values:
         values.append("root")
-    codes = np.where(head == 0, np.int32(values.index("root")), deprel.codes)
+    codes = np.where(became, np.int32(values.index("root")), deprel.codes)
     return replace(deprel, codes=codes, values=pa.array(values, pa.string()))
 
 
