@@ -321,7 +321,7 @@ def test_export_text_source_and_links_have_the_same_lines(text: Path, tmp_path: 
     derived, source = (exported(text, "text", tmp_path, *side).splitlines() for side in ((), ("--source",)))
     links = exported(text, "pharaoh", tmp_path).splitlines()
     assert len(derived) == len(source) == len(links) == 6
-    assert source[0] == "= Valkyria Chronicles III ="
+    assert source[0] == "= Harbour Chronicles III ="
     assert derived[0] == "＝ ᲘᲘᲘ Ცჰრონიცლეს Ვალკყრია ＝"
     for row, ours, theirs, pairs in zip(rows(text, "test"), derived, source, links, strict=True):
         assert ours.split(" ") == row["tokens"]

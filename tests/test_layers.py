@@ -440,7 +440,9 @@ def test_trees_are_the_reference_s_and_stay_trees(
     ):
         assert head == reference.heads(sentence["head"], index, marks)
         assert is_tree(head)
-        assert rel == [sentence["deprel"][i] if i >= 0 else "dep" for i in index]
+        kept = [sentence["deprel"][i] if i >= 0 else "dep" for i in index]
+        became = [h == 0 and (i < 0 or sentence["head"][i] != 0) for h, i in zip(head, index, strict=True)]
+        assert rel == ["root" if new else old for new, old in zip(became, kept, strict=True)]
 
 
 @laws

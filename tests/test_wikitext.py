@@ -77,8 +77,6 @@ def test_undo_is_exact(case: str, spec: str, tmp_path: Path) -> None:
 @each
 @pytest.mark.parametrize("words", ["spacy", "unicode", "space"])
 def test_undo_is_exact_for_raw_text(case: str, words: str, tmp_path: Path) -> None:
-    if words == "spacy" and case not in ("style", "spaces of Unicode", "control characters", "separators"):
-        pytest.skip("spaCy's rules are slow to load, and these cases are about what is around words")
     out = make("trans,inv", written(case, tmp_path, "txt"), tmp_path / "out", words=words)
     right(out)
     assert undone(out) == CASES[case].encode()
