@@ -23,7 +23,7 @@ from derivlang.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
 
-WIKI = """ \n = Harbour Chronicles III = \n \n Umiō no Harbour 3 : <unk> Chronicles ( Japanese ) is a game . \
+WIKI = """ \n = Harbour Chronicles III = \n \n Umiō no Harbour 3 : <unk> Chronicles ( old ) is a game . \
 It is the third . \n \n Is it " new " ? It was , then . \n The end \n"""
 ENTITIES = "Ada B-PER\nLovelace I-PER\nlives O\nin O\nLondon B-LOC\n. O\n\nHello O\nParis B-LOC\n! O\n"
 PAIRS = [
