@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from derivlang.core.batch import Batch, Policies, realign
 from derivlang.core import plugins
+from derivlang.core.batch import Batch, Policies, realign
 from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.order import Order
 from derivlang.pipeline import Pipeline
