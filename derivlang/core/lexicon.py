@@ -8,7 +8,7 @@ applied. Declared special tokens are outside its domain, and so are inserted wor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -58,6 +58,8 @@ class Lexicon:
     """Type maps, applied in turn."""
 
     steps: tuple[TypeMap, ...] = ()
+    # The last type table and its image: batches of one text share their table.
+    _last: list[pa.Array] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def injective(self) -> bool:
@@ -69,9 +71,13 @@ class Lexicon:
 
     def apply(self, types: pa.Array) -> pa.Array:
         """Arrow strings [T], the image of each type."""
+        if self._last and self._last[0] is types:
+            return self._last[1]
+        image = types
         for step in self.steps:
-            types = step.apply(types)
-        return types
+            image = step.apply(image)
+        self._last[:] = [types, image]
+        return image
 
     def then(self, after: Lexicon) -> Lexicon:
         return Lexicon(self.steps + after.steps)

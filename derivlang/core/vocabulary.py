@@ -11,6 +11,8 @@ takes a slower exact way. Measured reasons: `docs/architecture.md`, "Where the t
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 
@@ -39,7 +41,11 @@ class Vocabulary:
         self._starts = np.zeros(0, np.int64)  # [T] into _pool
         self._pool = np.zeros(8, np.uint8)  # bytes of all types, eight spare ones last
         self._hashes = np.zeros(0, np.uint64)  # [T] content hashes, filled on demand
-        self._overflow: dict[int, int] = {}  # keys that lost both of their slots
+        self._first = np.zeros(0, np.uint64)  # [T], the first eight bytes; _second: the next eight
+        self._second = np.zeros(0, np.uint64)
+        # Keys that lost both of their slots, sorted, and their codes.
+        self._overflow, self._overflow_codes = np.zeros(0, np.uint64), np.zeros(0, np.int32)
+        self._types: pa.Array | None = None  # `types()` as long as nothing is added
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -52,17 +58,17 @@ class Vocabulary:
         codes, missed = self._lookup(keys)
         if missed.size:
             self._resolve(buffer, starts, lengths, keys, codes, missed)
-        if long.size:
-            self._verify(buffer, starts[long], lengths[long], codes[long])
+        if long.at.size:
+            self._verify(buffer, long, codes[long.at])
         return codes
 
     def types(self) -> pa.Array:
         """Arrow strings [T], one for each code. DataError where one is no UTF-8 (see `first_invalid`)."""
-        order = np.append(self._starts, len(self._pool) - 8)
-        types = strings_from(self._pool[:-8], order)
-        if (bad := self.first_invalid(0)) is not None:
-            raise DataError(f"the word {bad!r} is not UTF-8", id="encoding")
-        return types
+        if self._types is None:
+            if (bad := self.first_invalid(0)) is not None:
+                raise DataError(f"the word {bad!r} is not UTF-8", id="encoding")
+            self._types = strings_from(self._pool[:-8], np.append(self._starts, len(self._pool) - 8))
+        return self._types
 
     def first_invalid(self, since: int) -> bytes | None:
         """The first type from code `since` on that is not UTF-8, or None."""
@@ -89,13 +95,13 @@ class Vocabulary:
         lengths = self._lengths[used]
         return strings_from(self._pool[spread(self._starts[used], lengths)], offsets_of(lengths))
 
-    def hashes(self, used: Ints) -> UInt64:
-        """uint64: the content hashes (`keys.hash_types`) of the types of these codes."""
+    def hashes(self, used: Ints | None = None) -> UInt64:
+        """uint64: the content hashes (`keys.hash_types`) of the types of these codes, or of all."""
         known = len(self._hashes)
         if known < len(self):
             new = hash_bytes(self._pool, self._starts[known:], self._lengths[known:])
             self._hashes = np.concatenate([self._hashes, new])
-        return self._hashes[used]
+        return self._hashes if used is None else self._hashes[used]
 
     def _lookup(self, keys: UInt64) -> tuple[Int32, Int64]:
         """Codes of the known keys, and which keys neither probe found."""
@@ -119,15 +125,21 @@ class Vocabulary:
 
     def _resolve(self, buffer: UInt8, starts: Ints, lengths: Ints, keys: UInt64, codes: Int32, missed: Int64) -> None:
         """Give a code to every word that the table did not find, old or new; codes are set in place."""
+        if len(self._overflow):
+            wanted = keys[missed]
+            at = np.minimum(np.searchsorted(self._overflow, wanted), len(self._overflow) - 1)
+            old = self._overflow[at] == wanted
+            codes[missed[old]] = self._overflow_codes[at[old]]
+            missed = missed[~old]
+        if not missed.size:
+            return
         distinct, first, inverse = np.unique(keys[missed], return_index=True, return_inverse=True)
-        known = np.array([self._overflow.get(int(key), -1) for key in distinct], np.int32)
-        new = np.flatnonzero(known < 0)
-        if new.size:
-            new = new[np.argsort(first[new], kind="stable")]  # codes in the order of first occurrence
-            known[new] = len(self) + np.arange(new.size, dtype=np.int32)
-            at = missed[first[new]]
-            self._add(buffer, np.asarray(starts)[at], np.asarray(lengths)[at], distinct[new])
-        codes[missed] = known[inverse]
+        order = np.argsort(first, kind="stable")  # codes in the order of first occurrence
+        new = np.empty(len(distinct), np.int32)
+        new[order] = len(self) + np.arange(len(distinct), dtype=np.int32)
+        codes[missed] = new[inverse]
+        where = missed[first[order]]
+        self._add(buffer, np.asarray(starts)[where], np.asarray(lengths)[where], distinct[order])
 
     def _add(self, buffer: UInt8, starts: Ints, lengths: Ints, keys: UInt64) -> None:
         end = len(self._pool) - 8
@@ -137,11 +149,16 @@ class Vocabulary:
         self._starts = np.concatenate([self._starts, end + offsets_of(lengths)[:-1]])
         self._lengths = np.concatenate([self._lengths, lengths])
         self._keys = np.concatenate([self._keys[:-1], keys, self._keys[-1:]])
+        loads, second = load8(buffer), np.minimum(lengths - 8, 8)
+        self._first = np.concatenate([self._first, loads[starts] & BYTE_MASKS[np.minimum(lengths, 8)]])
+        rest = np.where(second > 0, loads[starts + np.where(second > 0, 8, 0)], 0)
+        self._second = np.concatenate([self._second, rest & BYTE_MASKS[np.maximum(second, 0)]])
+        self._types = None
         if len(self) * 2 > (1 << self._bits):
             while len(self) * 2 > (1 << self._bits):
                 self._bits += 1
             self._slots_code = np.full(1 << self._bits, -1, np.int32)
-            self._overflow = {}
+            self._overflow, self._overflow_codes = np.zeros(0, np.uint64), np.zeros(0, np.int32)
             self._insert(np.arange(len(self), dtype=np.int32))
         else:
             self._insert(np.arange(len(self) - len(keys), len(self), dtype=np.int32))
@@ -158,21 +175,25 @@ class Vocabulary:
             at, one = np.unique(at, return_index=True)  # one winner a slot, the earliest code
             self._slots_code[at] = who[one]
             left = left[~np.isin(left, who[one])]
-        for code in left:
-            self._overflow[int(self._keys[code])] = int(code)
+        if len(left):
+            both = np.concatenate([self._overflow, self._keys[left]])
+            by = np.argsort(both)
+            self._overflow = both[by]
+            self._overflow_codes = np.concatenate([self._overflow_codes, left])[by]
 
-    def _verify(self, buffer: UInt8, starts: Ints, lengths: Ints, codes: Int32) -> None:
+    def _verify(self, buffer: UInt8, long: _Long, codes: Int32) -> None:
         """Every word of more than eight bytes equals the type it was given, or DataError: a hash collision."""
-        same: Bool = self._lengths[codes] == lengths
-        done = 0
+        starts, lengths = long.starts, long.lengths
+        same: Bool = (self._lengths[codes] == lengths) & (self._first[codes] == long.first)
+        same &= self._second[codes] == long.second
         for at in np.flatnonzero(same & (lengths > LONGEST)):
             word, start = buffer[starts[at] : starts[at] + lengths[at]], self._starts[codes[at]]
             same[at] = np.array_equal(word, self._pool[start : start + lengths[at]])
         ours, theirs = load8(buffer), load8(self._pool)
-        active = np.flatnonzero(same & (lengths <= LONGEST))
+        active, done = np.flatnonzero(same & (lengths > 16) & (lengths <= LONGEST)), 16
         while active.size and same.all():
-            left = np.asarray(lengths)[active] - done
-            differ = ours[np.asarray(starts)[active] + done] ^ theirs[self._starts[codes[active]] + done]
+            left = lengths[active] - done
+            differ = ours[starts[active] + done] ^ theirs[self._starts[codes[active]] + done]
             same[active] = (differ & BYTE_MASKS[np.minimum(left, 8)]) == 0
             done += 8
             active = active[left > 8]
@@ -186,22 +207,36 @@ class Vocabulary:
             )
 
 
-def _keys(buffer: UInt8, starts: Ints, lengths: Ints) -> tuple[UInt64, Int64]:
-    """uint64[n] keys, and which words are longer than eight bytes."""
+@dataclass(frozen=True, slots=True)
+class _Long:
+    """The words of more than eight bytes: at int64[L], where they stand; first, second: their first 16 bytes."""
+
+    at: Int64
+    starts: Int64
+    lengths: Int64
+    first: UInt64
+    second: UInt64
+
+
+def _keys(buffer: UInt8, starts: Ints, lengths: Ints) -> tuple[UInt64, _Long]:
+    """uint64[n] keys, and the words that are longer than eight bytes."""
     loads = load8(buffer)
     keys = loads[starts]
     keys &= BYTE_MASKS.take(lengths, mode="clip")
-    long = np.flatnonzero(lengths > 8)
-    if long.size:
-        at, rest = starts[long] + 8, lengths[long] - 8
-        hashed = mix(keys[long] ^ (lengths[long].astype(np.uint64) * GOLDEN))
-        for i in np.flatnonzero(lengths[long] > LONGEST):
-            hashed[i] = bytes_key(buffer[starts[long[i]] : starts[long[i]] + lengths[long[i]]])
-        active = np.flatnonzero(lengths[long] <= LONGEST)
+    at = np.flatnonzero(lengths > 8)
+    begin, size, first = starts[at].astype(np.int64), lengths[at].astype(np.int64), keys[at]
+    second = loads[begin + 8] & BYTE_MASKS.take(size - 8, mode="clip")
+    long = _Long(at, begin, size, first, second)
+    if at.size:
+        hashed = mix(mix(first ^ (size.astype(np.uint64) * GOLDEN)) ^ second)
+        for i in np.flatnonzero(size > LONGEST):
+            hashed[i] = bytes_key(buffer[begin[i] : begin[i] + size[i]])
+        active, done = np.flatnonzero((size > 16) & (size <= LONGEST)), 16
         while active.size:
-            chunk = loads[at[active]] & BYTE_MASKS[np.minimum(rest[active], 8)]
+            left = size[active] - done
+            chunk = loads[begin[active] + done] & BYTE_MASKS[np.minimum(left, 8)]
             hashed[active] = mix(hashed[active] ^ chunk)
-            at, rest = at + 8, rest - 8
-            active = active[rest[active] > 0]
-        keys[long] = (hashed & _NOT_LONG) | _LONG
+            done += 8
+            active = active[left > 8]
+        keys[at] = (hashed & _NOT_LONG) | _LONG
     return keys, long

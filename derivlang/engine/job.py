@@ -75,6 +75,9 @@ class Vocabulary:
         self._counts: list[Int64] = []
 
     def add(self, types: pa.Array, counts: Int64) -> None:
+        if self._types and self._types[-1] is types:
+            self._counts[-1] = self._counts[-1] + counts
+            return
         self._types.append(types)
         self._counts.append(counts)
         if len(self._types) >= 16:
@@ -83,7 +86,8 @@ class Vocabulary:
     def result(self) -> tuple[pa.Array, Int64]:
         """(Arrow strings [T] in the order of first occurrence, int64[T])."""
         self._merge()
-        return self._types[0], self._counts[0]
+        seen = self._counts[0] > 0  # a batch's type table may hold types that it does not use
+        return self._types[0].filter(pa.array(seen)), self._counts[0][seen]
 
     def _merge(self) -> None:
         if len(self._types) == 1:

@@ -39,7 +39,8 @@ def find(buffer: UInt8, size: int, *, unicode_spaces: bool, skip: int = 0) -> Ed
     """
     bytes_ = buffer[:size]
     space = bytes_ <= _SPACE
-    odd = bool(((bytes_ - np.uint8(14)) < 18).any()) or bool((bytes_ < 9).any())
+    # Are there control characters besides newlines? Hardly ever; then all of this is skipped.
+    odd = int(np.count_nonzero(bytes_ < _SPACE)) != int(np.count_nonzero(bytes_ == _NEWLINE))
     if odd:
         space = _ASCII_SPACES[bytes_]
         space |= bytes_ == 0  # the unit mark of `Splitting.texts`; text files are checked for NUL on reading
@@ -51,8 +52,7 @@ def find(buffer: UInt8, size: int, *, unicode_spaces: bool, skip: int = 0) -> Ed
     flips += 1
     if size and not space[0]:
         flips = np.concatenate([np.zeros(1, np.int64), flips])
-    n_plain = int(np.count_nonzero(bytes_ == _SPACE)) + int(np.count_nonzero(bytes_ == _NEWLINE))
-    plain = not odd and not skip and n_plain == int(np.count_nonzero(space))
+    plain = not odd and not skip
     return Edges(np.ascontiguousarray(flips[0::2]), np.ascontiguousarray(flips[1::2]), plain)
 
 

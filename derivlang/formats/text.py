@@ -27,6 +27,7 @@ from derivlang.formats.words import Splitter
 
 PIECE = 1 << 20  # bytes read at once: larger pieces leave the cache (8 MB costs 2.4 times as much in `find`)
 WORDS_PER_BATCH = 1 << 20  # words in a batch and in a Parquet row group
+_WORDS_A_TYPE = 16  # from so many words a type on, a batch takes the whole type table, and nothing is recoded
 _BOM = b"\xef\xbb\xbf"
 _NEWLINE = 10
 
@@ -273,7 +274,12 @@ class _Pending:
     def batch(self) -> Batch:
         parts, self.parts, self.n_words = self.parts, [], 0
         words = np.concatenate([part.words for part in parts])
-        used, recoded = used_types(words, len(self.splitting.words))
+        vocabulary = self.splitting.words
+        if len(words) >= _WORDS_A_TYPE * len(vocabulary):  # nearly all types occur: the table serves as it is
+            types, hashes = vocabulary.types(), vocabulary.hashes()
+        else:
+            used, words = used_types(words, len(vocabulary))
+            types, hashes = vocabulary.subset(used), vocabulary.hashes(used)
         shifts = offsets_of(np.array([len(part.words) for part in parts]))[:-1]
         units = np.concatenate(
             [np.zeros(1, np.int64), *(part.units[1:] + s for part, s in zip(parts, shifts, strict=True))]
@@ -289,12 +295,12 @@ class _Pending:
         documents = np.arange(self.document, self.document + n, dtype=np.int64)
         self.document += n
         return build(
-            recoded,
-            self.splitting.words.subset(used),
+            words,
+            types,
             units,
             np.arange(n, dtype=np.int32)[:, None],
             documents,
-            hashes=self.splitting.words.hashes(used),
+            hashes=hashes,
             gaps=gaps,
             running=True,
             keys=np.zeros(0, np.uint64),  # lines: their sentences' keys follow when they are split
