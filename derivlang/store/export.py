@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from derivlang.core.arrays import owners
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.schema import Schema
@@ -162,14 +163,15 @@ def _lines(batch: Batch) -> list[str]:
 def _pharaoh(groups: Iterator[Loaded], schema: Schema, request: Request, out: BinaryIO) -> None:
     for group in groups:
         order, derived, source = group.order, group.derived, group.source
-        lines = []
-        for unit in derived.records.ravel():
-            begin, end = derived.unit_words[unit], derived.unit_words[unit + 1]
-            index = order.index[begin:end].astype(np.int64)
-            places = np.flatnonzero(index >= 0)
-            sources = index[places] - source.unit_words[unit]
-            by = np.argsort(sources)
-            lines.append(" ".join(f"{i}-{j}" for i, j in zip(sources[by], places[by], strict=True)))
+        place = np.flatnonzero(order.index >= 0)
+        unit = owners(derived.unit_words)[place].astype(np.int64)
+        word = order.index[place] - source.unit_words[unit]
+        by = np.lexsort((word, unit))
+        place, word, unit = place[by] - derived.unit_words[unit[by]], word[by], unit[by]
+        ends = [pa.array(side).cast(pa.string()) for side in (word, place)]
+        offsets = np.searchsorted(unit, np.arange(len(derived.units)))
+        links = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pc.binary_join_element_wise(*ends, "-"))
+        lines = pc.binary_join(links.take(pa.array(derived.records.ravel())), " ").to_pylist()
         out.write("".join(f"{line}\n" for line in lines).encode())
 
 
