@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from derivlang.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 @cache
 def plug_ins(group: str) -> dict[str, EntryPoint]:
     """The entry points of a group, by name."""
+    from importlib.metadata import entry_points  # a third of the package's own start-up time
+
     return {point.name: point for point in entry_points(group=group)}
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import version
 from typing import Any, Literal, get_args
 
 from derivlang.core.errors import DataError, UsageError
@@ -52,6 +51,8 @@ class Splitter:
         return f"spacy {self.version} {self.language}" if self.mode == "spacy" else self.mode
 
     def _spacy(self) -> Callable[[str], list[str]]:
+        from importlib.metadata import version  # a third of the package's own start-up time
+
         try:
             self.version = version("spacy")
             tokenizer = _tokenizer(self.language)
