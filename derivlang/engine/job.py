@@ -26,6 +26,9 @@ from derivlang.store.shards import ShardWriter
 OPTIONAL = ("key", "source", "tokens", "text")
 
 
+_TYPES_AT_ONCE = 1 << 16  # of a large vocabulary, so that its images never lie in memory whole
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """spec: the whole pipeline, a derived source's own included. lexicon: the text of lexicon.tsv or None."""
@@ -208,9 +211,13 @@ def shares(types: pa.Array, counts: Int64, lexicon: Lexicon, listed: int = 100) 
     out: dict[str, Any] = {"types": len(types), "tokens": total}
     if lexicon.is_identity or not len(types):
         return out
-    image = lexicon.apply(types)
-    same = pc.equal(types, image).to_numpy(zero_copy_only=False)
-    clash = pc.is_in(image, value_set=types).to_numpy(zero_copy_only=False) & ~same
+    parts = []
+    for start in range(0, len(types), _TYPES_AT_ONCE):
+        some = types.slice(start, _TYPES_AT_ONCE)
+        image = lexicon.apply(some)
+        equal = pc.equal(some, image).to_numpy(zero_copy_only=False)
+        parts.append((equal, pc.is_in(image, value_set=types).to_numpy(zero_copy_only=False) & ~equal))
+    same, clash = (np.concatenate(part) for part in zip(*parts, strict=True))
     return {
         **out,
         "same_types": int(same.sum()),

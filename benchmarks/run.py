@@ -1,0 +1,75 @@
+"""The runner of the benchmarks: `python benchmarks/run.py NAME... | all`. See `README.md`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from corpus import data_folder
+from measure import Benchmark, Settings, derivlang, machine, run
+
+NAMES = (
+    "startup",
+    "make_floor",
+    "make_loops",
+    "make_tuned_loops",
+    "make_memory",
+    "make_workers",
+    "raw_text",
+    "profile_make",
+)
+
+
+def main() -> int:
+    """Run benchmarks; 1 where a claim does not hold."""
+    parser = argparse.ArgumentParser(description="Run benchmarks of derivlang.", epilog=f"names: {' '.join(NAMES)}")
+    parser.add_argument("names", nargs="+", choices=[*NAMES, "all"], metavar="NAME", help="or all")
+    parser.add_argument("--repeat", type=int, default=5, help="runs of each command (default 5)")
+    parser.add_argument("--size", type=float, default=100, help="MB of text (default 100)")
+    parser.add_argument("--json", type=Path, help="keep the figures in this file")
+    parser.add_argument("--cache", type=Path, help="keep the made texts here (default: a temporary folder)")
+    parser.add_argument("--data-dir", type=Path, help="the corpora (default $DERIVLANG_DATA, then ../shared/data)")
+    options = parser.parse_args()
+    names = NAMES if "all" in options.names else tuple(dict.fromkeys(options.names))
+    about = machine()
+    print("; ".join(f"{key} {value}" for key, value in about.items()))
+    print(f"medians of {options.repeat} runs, least and most in brackets; ratios are taken run by run")
+    results: dict[str, Any] = {}
+    held = True
+    with tempfile.TemporaryDirectory(prefix="derivlang-benchmarks-") as temporary:
+        cache = options.cache or Path(temporary, "texts")
+        data = data_folder(options.data_dir)
+        _compile(Path(temporary))
+        for name in names:
+            work = Path(temporary, name)
+            work.mkdir()
+            benchmark: Benchmark = import_module(name).benchmark
+            report = benchmark(Settings(options.repeat, options.size, cache, data, work))
+            report.print()
+            sys.stdout.flush()
+            results[name] = report.as_json()
+            held &= all(holds is not False for _, _, holds in report.claims)
+            if options.json is not None:
+                kept = {"machine": about, "repeat": options.repeat, "size_mb": options.size, "benchmarks": results}
+                options.json.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    return 0 if held else 1
+
+
+def _compile(temporary: Path) -> None:
+    """Byte code of all packages, as an installed package has it, in a folder of its own; no run pays for it."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(temporary / "bytecode")
+    for text in ("import derivlang", "import datasets", "import spacy; spacy.blank('en')", "import pyarrow.dataset"):
+        run([sys.executable, "-c", text])
+    derivlang("--help")
+    derivlang("make", "--t", "trans,inv", "demo", "-o", temporary / "demo", "--workers", "2")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
