@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from derivlang.core.arrays import Int64, lengths_of, offsets_of
 from derivlang.core.errors import LayerError
-from derivlang.core.order import Order, contiguous_runs, sentence_of
+from derivlang.core.order import Order, contiguous_runs
 from tests.strategies import gathered, laws, lists, seeds, some_order, some_sentences
 
 rates = st.sampled_from([0.0, 0.0, 0.3, 0.9])
@@ -116,8 +116,6 @@ def test_places_are_the_way_of_each_word(sentences: Int64, seed: int, insert: fl
     derived = gathered(words_of(sentences), order)
     expected = [derived.index(word) if word in derived else -1 for word in words_of(sentences)]
     assert order.places().tolist() == expected
-    rows = lists(derived, order.sentences)
-    assert sentence_of(order).tolist() == [s for s, row in enumerate(rows) for _ in row]
 
 
 @laws

@@ -56,8 +56,3 @@ def segment_any(flags: Bool, offsets: Ints) -> Bool:
     """bool[R]: does a row hold any True."""
     sums = offsets_of(flags)
     return np.asarray(sums[offsets[1:]] > sums[offsets[:-1]])
-
-
-def read_only(array: NDArray[np.generic]) -> None:
-    """Freeze an array that is shared between objects."""
-    array.flags.writeable = False

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, lengths_of, offsets_of, owners, spread
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, lengths_of, offsets_of, spread
 from derivlang.core.errors import LayerError
 
 
@@ -137,11 +137,6 @@ def _strings(strings: pa.Array | None) -> pa.Array:
 
 def _marks(order: Order) -> Int32:
     return np.zeros(0, np.int32) if order.marks is None else order.marks
-
-
-def sentence_of(order: Order) -> Int32:
-    """int32[M]: the sentence of each derived place."""
-    return owners(order.sentences)
 
 
 def contiguous_runs(order: Order, groups: Ints, members: Ints, places: Int32) -> tuple[Int64, Int64, Int64, Bool]:

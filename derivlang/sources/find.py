@@ -6,10 +6,8 @@ wikitext103     ner:fr     my.conllu.gz     folder/     hub:Salesforce/wikitext/
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -19,7 +17,7 @@ from derivlang.core.schema import TEXT, Field, Schema, Side
 from derivlang.core.splits import split_of
 from derivlang.formats.opening import empty_file, open_lines
 from derivlang.formats.words import Mode
-from derivlang.sources.corpus import PACKED, SUFFIXES, Corpus, Format, Part, suffix_of
+from derivlang.sources.corpus import SUFFIXES, Corpus, Format, Part, suffix_of
 from derivlang.sources.infer import infer
 from derivlang.sources.named import (
     CONLLU,
@@ -29,7 +27,6 @@ from derivlang.sources.named import (
     hub_name,
     is_named,
     missing,
-    named_sources,
     source_names,
 )
 
@@ -239,12 +236,4 @@ def _all_names(found: set[str]) -> tuple[str, ...]:
     return (*proper, *sorted(found - set(proper)))
 
 
-def describe(folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """The named sources, for `ls`."""
-    return [
-        {"name": named.name, "summary": named.summary, "splits": list(named.patterns("")), "default": named.default}
-        for named in named_sources().values()
-    ]
-
-
-__all__ = ["MANIFEST", "PACKED", "Request", "describe", "find"]
+__all__ = ["MANIFEST", "Request", "find"]

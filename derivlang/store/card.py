@@ -16,7 +16,7 @@ def card(manifest: dict[str, Any]) -> str:
     lines += ["---", "", f"# {source['name']} under `{manifest['spec']}`", ""]
     lines += [
         f"A derived language, made by derivlang {manifest['derivlang']} "
-        "from the source below: every word and every label of the source is here, in another form or place.",
+        "from the source below: its words in another form or place, its labels with them; changes are counted here.",
         "",
         "## Recipe",
         "",

@@ -87,7 +87,7 @@ def read_shard(path: Path, columns: list[str] | None = None) -> Iterator[pa.Tabl
         raise StoreError(
             f"cannot be read: {str(error).splitlines()[0]}",
             where=str(path),
-            fix="make the set again: the same `make` command rewrites what is damaged after `verify` named it",
+            fix="run the same `make` command again: it makes a damaged set anew",
             id="shard",
         ) from None
 

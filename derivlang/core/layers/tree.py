@@ -232,8 +232,3 @@ def _map_deps(deps: str, unit: int, move: Move, numbers: dict[tuple[int, str], s
             if place >= 0:
                 out.append(((place - derived + 1, 0), f"{place - derived + 1}{rest}"))
     return "|".join(part for _, part in sorted(out, key=lambda item: item[0])) or "_"
-
-
-def with_deprel_filler(tree: Tree, filler: str = "dep") -> Tree:
-    """The tree whose relation of an inserted word is `filler`."""
-    return replace(tree, deprel=replace(tree.deprel, filler=filler))
