@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
+from derivlang.core.arrow import string_array
 from derivlang.core.batch import build
 from derivlang.core.layers.gaps import Gaps
 from derivlang.core.sentences import Rule
@@ -48,7 +48,7 @@ def derive(
     fitted = pipeline.fit(saved=read_lexicon(lexicon) if lexicon else None, where=str(lexicon))
     splitting = Splitting(Splitter(words, language))
     split = splitting.texts([text])
-    types = splitting.words.types() if len(splitting.words) else pa.array([], pa.string())
+    types = splitting.words.types() if len(splitting.words) else string_array([])
     gaps = Gaps(splitting.gaps.types(), split.lead, split.trail, split.at, split.inner)
     one = np.zeros((1, 1), np.int32)
     batch = build(split.words, types, split.units, one, np.zeros(1, np.int64), gaps=gaps)

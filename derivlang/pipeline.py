@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from derivlang.core import batch as batches
 from derivlang.core.arrays import Int64
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch, Policies, realign
 from derivlang.core.errors import DataError, LayerError, UsageError
 from derivlang.core.keys import hash_types
@@ -124,7 +125,7 @@ class Pipeline:
             or (saved is not None and not titles)
         ):
             raise self._unfitted(titles, wanted, saved, where)
-        reference = types if types is not None else pa.array([], pa.string())
+        reference = types if types is not None else string_array([])
         numbers = counts if counts is not None else np.zeros(len(reference), np.int64)
         steps, states = [], iter(sections)
         for transform, draws in self._streams():
@@ -246,10 +247,10 @@ def _contract(batch: Batch, group: Int64) -> Batch:
     size = np.diff(group)
     first = batch.words[group[:-1]]
     many = np.flatnonzero(size > 1)
-    spelled = batch.types.take(pa.array(batch.words)).to_pylist() if len(many) else []
-    joined = pa.array([" ".join(spelled[group[i] : group[i + 1]]) for i in many], pa.string())
+    spelled = batch.types.take(to_arrow(batch.words)).to_pylist() if len(many) else []
+    joined = string_array([" ".join(spelled[group[i] : group[i + 1]]) for i in many])
     table = pa.concat_arrays([batch.types, joined]).dictionary_encode()
-    recode = table.indices.to_numpy(zero_copy_only=False)
+    recode = to_numpy(table.indices)
     words = recode[first].astype(np.int32)
     words[many] = recode[len(batch.types) :]
     return replace(

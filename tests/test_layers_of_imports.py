@@ -176,6 +176,7 @@ def test_making_from_given_words_loads_no_tokenizer(name: str, tmp_path: Path) -
     (tmp_path / name).write_text(content, "utf-8")
     out = tmp_path / "out"
     found = loaded("make", "--t", "trans,perm", tmp_path / name, "-o", out)
+    assert name != "a.tokens" or "pandas" not in found  # pyarrow would load it for nothing (core/arrow.py)
     found |= loaded("verify", out) | loaded("undo", out, "-o", tmp_path / "back")
     found |= loaded("export", out, "--format", "pharaoh", "-o", tmp_path / "links")
     assert found.isdisjoint({"spacy", "datasets", "torch", "transformers", "distributed"})

@@ -80,9 +80,9 @@ def _unit(group: Any, unit: int, row: int, side: str) -> dict[str, Any]:
 
 
 def _codes(batch: Any, unit: int) -> Any:
-    import pyarrow as pa
+    from derivlang.core.arrow import to_arrow
 
-    return pa.array(batch.words[batch.unit_words[unit] : batch.unit_words[unit + 1]])
+    return to_arrow(batch.words[batch.unit_words[unit] : batch.unit_words[unit + 1]])
 
 
 def _picture(shown: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int8, Int32, Int64, UInt64, owners
+from derivlang.core.arrow import list_array, to_arrow, to_numpy
 from derivlang.core.keys import hash_types, mix, sequence_keys
 from derivlang.core.order import Order
 from derivlang.core.sentences import Rule, scan, type_classes
@@ -103,11 +104,11 @@ class Batch:
 
     def strings(self) -> pa.Array:
         """Arrow strings [N]: the words, written out. For small batches."""
-        return self.types.take(pa.array(self.words))
+        return self.types.take(to_arrow(self.words))
 
     def unit_lists(self) -> pa.Array:
         """list<string>[U]: the words of each unit."""
-        return pa.ListArray.from_arrays(pa.array(self.unit_words, pa.int32()), self.strings())
+        return list_array(self.unit_words, self.strings())
 
     def texts(self) -> pa.Array:
         """Arrow strings [U]: each unit as text; with its own gaps where known, else joined by one space."""
@@ -117,7 +118,7 @@ class Batch:
 
     def word_starts(self) -> Int64:
         """int64[N]: where each word begins in its unit's text, in code points."""
-        lengths = pc.utf8_length(self.types).to_numpy(zero_copy_only=False)[self.words].astype(np.int64)
+        lengths = to_numpy(pc.utf8_length(self.types))[self.words].astype(np.int64)
         before = self.gaps.widths(self) if self.gaps is not None else _one_space(self)
         ends = np.cumsum(lengths + before)
         starts = ends - lengths
@@ -130,7 +131,7 @@ class Batch:
 
     def word_lengths(self) -> Int64:
         """int64[N]: code points of each word."""
-        return np.asarray(pc.utf8_length(self.types).to_numpy(zero_copy_only=False)[self.words], np.int64)
+        return np.asarray(to_numpy(pc.utf8_length(self.types))[self.words], np.int64)
 
 
 def _one_space(batch: Batch) -> Int64:
@@ -279,11 +280,11 @@ def realign(
     if order.inserted is not None and len(order.inserted):
         words = words.copy()
         marks = order.inserted.dictionary_encode()
-        words[order.index < 0] = len(image) + marks.indices.to_numpy(zero_copy_only=False)
+        words[order.index < 0] = len(image) + to_numpy(marks.indices)
         image = pa.concat_arrays([image, marks.dictionary])
     if (order.n_inserted or not (distinct or types is None)) and pc.count_distinct(image).as_py() < len(image):
         merged = image.dictionary_encode()
-        words, image = merged.indices.to_numpy(zero_copy_only=False)[words], merged.dictionary
+        words, image = to_numpy(merged.indices)[words], merged.dictionary
     move = Move(batch, order, policies or Policies(), counts if counts is not None else Counter())
     return replace(
         batch,

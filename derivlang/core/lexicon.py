@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Bool
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import UsageError
 
 # Tokens that stand for no word of the language; no lexicon changes them, no dictionary lists them.
@@ -90,11 +90,11 @@ class Lexicon:
     def pairs(self, types: pa.Array) -> pa.Table:
         """`source`, `derived` of the types that are no special tokens."""
         image = self.apply(types)
-        plain = pa.array(~special_types(types))
+        plain = to_arrow(~special_types(types))
         return pa.table({"source": types.filter(plain), "derived": image.filter(plain)})
 
 
 def special_types(types: pa.Array) -> Bool:
     """bool[T]: which types are declared special tokens."""
-    found = pa.compute.is_in(types, value_set=pa.array(SPECIALS))
-    return np.asarray(found.to_numpy(zero_copy_only=False), bool)
+    found = pa.compute.is_in(types, value_set=string_array(SPECIALS))
+    return to_numpy(found)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, lengths_of, offsets_of, spread
+from derivlang.core.arrow import string_array, to_arrow
 from derivlang.core.errors import LayerError
 
 
@@ -99,7 +100,7 @@ class Order:
         pick = np.empty(len(new), np.int64)
         pick[from_self] = own
         pick[~from_self] = len(table[0]) + np.arange(int((~from_self).sum()))
-        inserted = pa.concat_arrays(table).take(pa.array(pick))
+        inserted = pa.concat_arrays(table).take(to_arrow(pick))
         after_marks = _marks(after)
         through = self.index[after_marks] if len(after_marks) else after_marks
         if len(after_marks) and (through < 0).any():  # a mark on a mark marks what that one marks
@@ -132,7 +133,7 @@ def _group_tails(order: Order, offsets: Int64, derived: Int64) -> Int32:
 
 
 def _strings(strings: pa.Array | None) -> pa.Array:
-    return pa.array([], pa.string()) if strings is None else strings
+    return string_array([]) if strings is None else strings
 
 
 def _marks(order: Order) -> Int32:

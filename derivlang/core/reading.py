@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch, build
 from derivlang.core.errors import LayerError
 from derivlang.core.layers import Layer
@@ -88,8 +89,8 @@ def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Where) ->
         flat = column.flatten().dictionary_encode()
         types = flat.dictionary.cast(pa.string())
         empty = pc.index(types, "").as_py()
-        codes = flat.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-        units = offsets_of(pc.list_value_length(column).to_numpy(zero_copy_only=False))
+        codes = to_numpy(flat.indices).astype(np.int32)
+        units = offsets_of(to_numpy(pc.list_value_length(column)))
         if empty >= 0:
             at = int(np.flatnonzero(codes == empty)[0])
             row = int(np.searchsorted(units, at, "right")) - 1
@@ -99,16 +100,16 @@ def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Where) ->
                 id="empty-word",
             )
         none = np.zeros(0, np.int32)
-        gaps = Gaps(pa.array([" ", "", "\n"]), none, none, np.zeros(0, np.int64), none)
+        gaps = Gaps(string_array([" ", "", "\n"]), none, none, np.zeros(0, np.int64), none)
         return Splits(codes, types, units, gaps), np.arange(len(column))
     column = whole(table[side.text])
     if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        row = int(np.flatnonzero(to_numpy(column.is_null()))[0])
         raise LayerError(f"no text in {side.text}", where=where(row, None), id="null-text")
     texts = column.cast(pa.string())
     new = np.ones(len(texts), bool)
-    new[1:] = pc.not_equal(texts[1:], texts[:-1]).to_numpy(zero_copy_only=False)
-    return split(texts.filter(pa.array(new)).to_pylist()), np.cumsum(new) - 1
+    new[1:] = to_numpy(pc.not_equal(texts[1:], texts[:-1]))
+    return split(texts.filter(to_arrow(new)).to_pylist()), np.cumsum(new) - 1
 
 
 def _concat(parts: list[Splits]) -> Splits:
@@ -116,7 +117,7 @@ def _concat(parts: list[Splits]) -> Splits:
         return parts[0]
     types = pa.concat_arrays([part.types for part in parts]).dictionary_encode()
     strings = pa.concat_arrays([part.gaps.strings for part in parts]).dictionary_encode()
-    recode, regap = (e.indices.to_numpy(zero_copy_only=False).astype(np.int32) for e in (types, strings))
+    recode, regap = (to_numpy(e.indices).astype(np.int32) for e in (types, strings))
     type_at = offsets_of(np.array([len(part.types) for part in parts]))
     gap_at = offsets_of(np.array([len(part.gaps.strings) for part in parts]))
     word_at = offsets_of(np.array([len(part.words) for part in parts]))
@@ -146,7 +147,7 @@ def _layers(
     sizes = lengths_of(batch.unit_words)[batch.records[:, 0]]
     for name in names:
         column = columns[name]
-        lengths = pc.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
+        lengths = to_numpy(pc.list_value_length(column).fill_null(-1))
         wrong = np.flatnonzero(lengths != sizes)
         if wrong.size or len(schema.sides) > 1:
             row = int(wrong[0]) if wrong.size else 0
@@ -175,12 +176,12 @@ def _layers(
                     field.column, codes, field.classes, batch.unit_words, where=locate, repair=repair, counts=counts
                 )
             else:
-                values = pa.array(field.classes, pa.string())
+                values = string_array(field.classes)
                 layers[field.column] = Words(field.column, codes, values, FILLERS.get(field.column, "_"), field.classes)
         elif field.kind == "value" and field.classes is not None:
             assert column is not None
             values = _class_codes(field, column, lambda row: where(row, None), missing="-")
-            layers[field.column] = Values(field.column, pa.array(values.astype(np.int64)))
+            layers[field.column] = Values(field.column, to_arrow(values.astype(np.int64)))
         else:
             layers |= read_layer(field, columns, batch, counts)
     return layers
@@ -190,9 +191,9 @@ def _check_tree(columns: dict[str, pa.Array], batch: Batch, locate: Callable[[in
     """Heads are numbers of words of their unit, and make a tree; LayerError names the first that do not."""
     flat = columns["head"].flatten()
     if flat.null_count or not pa.types.is_integer(flat.type):
-        at = int(np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))[0]) if flat.null_count else 0
+        at = int(np.flatnonzero(to_numpy(flat.is_null()))[0]) if flat.null_count else 0
         raise LayerError("a head must be the number of a word, 0 for the root", where=locate(at), id="head-range")
-    fault = first_fault(flat.to_numpy(zero_copy_only=False).astype(np.int32), batch.unit_words)
+    fault = first_fault(to_numpy(flat).astype(np.int32), batch.unit_words)
     if fault is not None:
         word, what, id = fault
         raise LayerError(f"the word has {what}", where=locate(word), fix="correct the tree", id=id)
@@ -202,7 +203,7 @@ def read_layer(field: Field, columns: dict[str, pa.Array], batch: Batch, counts:
     """The layers that have one form on the way in and out."""
     name = field.column
     if field.kind == "tree":
-        head = columns["head"].flatten().to_numpy(zero_copy_only=False).astype(np.int32)
+        head = to_numpy(columns["head"].flatten()).astype(np.int32)
         deps = columns["deps"].flatten().to_pylist() if "deps" in columns else None
         nodes = {
             key: Nodes.read(columns[key].cast(NODES), batch.unit_words)
@@ -227,7 +228,7 @@ def _class_codes(field: Field, flat: pa.Array, where: Callable[[int], str], miss
     if pa.types.is_dictionary(flat.type) and pa.types.is_integer(flat.type.value_type):
         flat = flat.cast(flat.type.value_type)
     if pa.types.is_integer(flat.type):
-        codes = flat.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+        codes = to_numpy(flat.fill_null(-1)).astype(np.int32)
         known = {i: i for i in range(-1 if missing else 0, len(field.classes))}
         bad = np.flatnonzero(~np.isin(codes, list(known)))
     else:
@@ -235,7 +236,7 @@ def _class_codes(field: Field, flat: pa.Array, where: Callable[[int], str], miss
         numbers = {name: i for i, name in enumerate(field.classes)}
         names = [_SAME_LABEL.get(n, n) if field.kind == "value" else n for n in encoded.dictionary.to_pylist()]
         table = np.array([-1 if n == missing else numbers.get(n, -2) for n in names] + [-2], np.int32)
-        codes = np.asarray(table[encoded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)], np.int32)
+        codes = np.asarray(table[to_numpy(encoded.indices.fill_null(len(names)))], np.int32)
         bad = np.flatnonzero(codes == -2)
     if bad.size:
         at = int(bad[0])

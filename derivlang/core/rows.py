@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, offsets_of, owners, segment_any
+from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch, Policies, build, realign
 from derivlang.core.errors import LayerError
 from derivlang.core.layers import Layer
@@ -35,10 +36,10 @@ def to_table(
     source: Batch, derived: Batch, order: Order, schema: Schema, *, has_order: bool, policies: Policies | None = None
 ) -> dict[str, pa.Array]:
     """The output columns, by name, R rows each."""
-    rows = [pa.array(source.records[:, side]) for side in range(len(schema.sides))]
+    rows = [to_arrow(source.records[:, side]) for side in range(len(schema.sides))]
     out: dict[str, pa.Array] = {
-        "document": pa.array(source.documents),
-        "key": pa.array(source.record_keys),
+        "document": to_arrow(source.documents),
+        "key": to_arrow(source.record_keys),
     }
     plain = all(side.text is None for side in schema.sides)
     texts = None if plain else derived.texts()
@@ -83,14 +84,14 @@ def from_table(
         tokens = stack("tokens")
     else:  # left out, as it follows from the source where the order is a permutation
         tokens = _tokens_of(stack("source"), order_lists, lexicon)
-    units = offsets_of(pc.list_value_length(tokens).to_numpy(zero_copy_only=False))
-    if not np.array_equal(offsets_of(pc.list_value_length(order_lists).to_numpy(zero_copy_only=False)), units):
+    units = offsets_of(to_numpy(pc.list_value_length(tokens)))
+    if not np.array_equal(offsets_of(to_numpy(pc.list_value_length(order_lists))), units):
         raise LayerError("the columns tokens and order differ in length", id="row-lengths")
     encoded = tokens.flatten().dictionary_encode()
     records = np.arange(n * len(sides), dtype=np.int32).reshape(len(sides), n).T.copy()
-    documents = columns["document"].to_numpy() if "document" in columns else np.zeros(n, np.int64)
+    documents = to_numpy(columns["document"]) if "document" in columns else np.zeros(n, np.int64)
     derived = build(
-        encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32),
+        to_numpy(encoded.indices).astype(np.int32),
         encoded.dictionary,
         units,
         records,
@@ -98,13 +99,13 @@ def from_table(
         sides=tuple(side.name for side in sides),
         running=schema.running,
     )
-    local = order_lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+    local = to_numpy(order_lists.flatten()).astype(np.int64)
     deleted = _source_sizes(stored, local, units)
     source_units = offsets_of(deleted)
     if (local >= deleted[owners(units)]).any() or (local < -1).any():
         raise LayerError("an order points outside its row", id="row-order")
     index = np.where(local < 0, -1, local + source_units[:-1][owners(units)]).astype(np.int32)
-    marks = encoded.dictionary.take(pa.array(derived.words[local < 0]))
+    marks = encoded.dictionary.take(to_arrow(derived.words[local < 0]))
     order = Order(
         index,
         units,
@@ -127,12 +128,12 @@ def _tokens_of(source: pa.Array, order_lists: pa.Array, lexicon: Lexicon) -> pa.
     """list<string>: the derived words of rows whose source words are all in the order."""
     words = source.flatten().dictionary_encode()
     image = lexicon.apply(words.dictionary)
-    units = offsets_of(pc.list_value_length(order_lists).to_numpy(zero_copy_only=False))
-    index = order_lists.flatten().to_numpy(zero_copy_only=False) + units[:-1][owners(units)]
+    units = offsets_of(to_numpy(pc.list_value_length(order_lists)))
+    index = to_numpy(order_lists.flatten()) + units[:-1][owners(units)]
     if len(index) != len(words) or (index < 0).any() or (index >= len(words)).any():
         raise LayerError("an order points outside its row", id="row-order")
-    codes = words.indices.to_numpy(zero_copy_only=False)[index]
-    return pa.ListArray.from_arrays(pa.array(units, pa.int32()), image.take(pa.array(codes)))
+    codes = to_numpy(words.indices)[index]
+    return list_array(units, image.take(to_arrow(codes)))
 
 
 def _undo(
@@ -154,8 +155,8 @@ def _undo(
         words, types, back = undone.words, undone.types, dict(undone.layers)
     if given is not None:
         encoded = given.flatten().dictionary_encode()
-        words, types = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32), encoded.dictionary
-        if not np.array_equal(offsets_of(pc.list_value_length(given).to_numpy(zero_copy_only=False)), source_units):
+        words, types = to_numpy(encoded.indices).astype(np.int32), encoded.dictionary
+        if not np.array_equal(offsets_of(to_numpy(pc.list_value_length(given))), source_units):
             raise LayerError("the source words and the order differ in length", id="row-order")
     elif order.n_deleted:
         raise LayerError("words were deleted, and the source is not stored", id="row-order")
@@ -222,7 +223,7 @@ def _kept_labels(
     out = {}
     for name, column in own.items():
         unlike = differs(column, undone[name]) if name in undone else np.zeros(len(column), bool)
-        out[f"source_{name}"] = pc.if_else(pa.array(unlike | lost), column, pa.nulls(len(column), column.type))
+        out[f"source_{name}"] = pc.if_else(to_arrow(unlike | lost), column, pa.nulls(len(column), column.type))
     return out
 
 
@@ -239,21 +240,26 @@ def _back(order: Order, sentences: Int64, tails: Int32, units: Int64, derived_un
         return order.invert(sentences, tails)
     unit = np.searchsorted(units, gone, "right") - 1
     marks = np.minimum(derived_units[unit], order.n_derived - 1).astype(np.int32)
-    return Order(places, sentences, tails, order.n_derived, pa.array([""] * len(gone), pa.string()), marks)
+    return Order(places, sentences, tails, order.n_derived, string_array([""] * len(gone)), marks)
 
 
 def differs(ours: pa.Array, theirs: pa.Array) -> Bool:
     """bool[R]: rows of two columns that are not equal."""
     kind = ours.type
     if pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type):
-        lengths = pc.list_value_length(ours).to_numpy(zero_copy_only=False)
-        if np.array_equal(lengths, pc.list_value_length(theirs).to_numpy(zero_copy_only=False)):
-            mine, other = ours.flatten(), theirs.flatten().cast(kind.value_type)
-            unequal = pc.not_equal(mine, other).fill_null(False)
-            unequal = pc.or_(unequal, pc.xor(mine.is_null(), other.is_null()))
-            return segment_any(unequal.to_numpy(zero_copy_only=False), offsets_of(lengths))
+        lengths, others = (to_numpy(pc.list_value_length(column).fill_null(0)) for column in (ours, theirs))
+        if np.array_equal(lengths, others):
+            values = _unequal(ours.flatten(), theirs.flatten().cast(kind.value_type))
+            missing = to_numpy(pc.xor(ours.is_null(), theirs.is_null()))
+            return np.asarray(segment_any(values, offsets_of(lengths)) | missing)
     pairs = zip(ours.to_pylist(), theirs.to_pylist(), strict=True)
     return np.array([a != b for a, b in pairs], bool)
+
+
+def _unequal(ours: pa.Array, theirs: pa.Array) -> Bool:
+    """bool[n]: values that are not equal; two nulls are."""
+    unequal = pc.not_equal(ours, theirs).fill_null(False)
+    return to_numpy(pc.or_(unequal, pc.xor(ours.is_null(), theirs.is_null())))
 
 
 def _read_layers(columns: dict[str, pa.Array], schema: Schema, batch: Batch) -> dict[str, Layer]:
@@ -261,7 +267,7 @@ def _read_layers(columns: dict[str, pa.Array], schema: Schema, batch: Batch) -> 
     layers: dict[str, Layer] = {}
     for field in schema.fields:
         if field.classes is not None and field.kind in ("tags", "entities"):
-            codes = columns[field.column].flatten().to_numpy(zero_copy_only=False).astype(np.int32)
+            codes = to_numpy(columns[field.column].flatten().fill_null(-2)).astype(np.int32)
             if len(codes) and (
                 codes.min() < (0 if field.kind == "entities" else -1) or codes.max() >= len(field.classes)
             ):
@@ -282,8 +288,8 @@ def _read_layers(columns: dict[str, pa.Array], schema: Schema, batch: Batch) -> 
 
 def _word_lists(batch: Batch) -> pa.Array:
     """list<dictionary<string>>[U]: the words of the units, as codes into the batch's types."""
-    values = pa.DictionaryArray.from_arrays(pa.array(batch.words), batch.types)
-    return pa.ListArray.from_arrays(pa.array(batch.unit_words, pa.int32()), values)
+    values = pa.DictionaryArray.from_arrays(to_arrow(batch.words), batch.types, safe=False)
+    return list_array(batch.unit_words, values)
 
 
 def _local_order(source: Batch, derived: Batch, order: Order) -> pa.Array:
@@ -292,7 +298,7 @@ def _local_order(source: Batch, derived: Batch, order: Order) -> pa.Array:
     local = order.index - shift
     if order.n_inserted:
         local[order.index < 0] = -1
-    return pa.ListArray.from_arrays(pa.array(derived.unit_words, pa.int32()), pa.array(local))
+    return list_array(derived.unit_words, to_arrow(local))
 
 
 def _sentence_column(batch: Batch, order: Order) -> pa.Array:
@@ -307,15 +313,15 @@ def _sentence_column(batch: Batch, order: Order) -> pa.Array:
     keep = np.repeat(~usual, counts)
     both = np.stack([lengths_of(batch.sentences), batch.tails], axis=1)[keep].astype(np.int32)
     offsets = offsets_of(np.where(usual, 0, 2 * counts))
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(both.ravel()))
+    return list_array(offsets, to_arrow(both.ravel()))
 
 
 def _source_sizes(stored: pa.Array, local: Int64, units: Int64) -> Int64:
     """int64[U]: source words of each unit: from the stored sentences, else from the order itself."""
     kept = offsets_of(local >= 0)
     sizes = kept[units[1:]] - kept[units[:-1]]
-    lengths = pc.list_value_length(stored).to_numpy(zero_copy_only=False)
-    flat = stored.flatten().to_numpy(zero_copy_only=False)
+    lengths = to_numpy(pc.list_value_length(stored))
+    flat = to_numpy(stored.flatten())
     sums = offsets_of(flat[0::2])
     at = offsets_of(lengths // 2)
     told = sums[at[1:]] - sums[at[:-1]]
@@ -324,13 +330,13 @@ def _source_sizes(stored: pa.Array, local: Int64, units: Int64) -> Int64:
 
 def _read_sentences(stored: pa.Array, units: Int64) -> tuple[Int64, Int32]:
     """Sentence offsets and tails from the column of U rows and the units' word offsets."""
-    lengths = pc.list_value_length(stored).to_numpy(zero_copy_only=False)
+    lengths = to_numpy(pc.list_value_length(stored))
     sizes = lengths_of(units)
     counts = np.where(lengths > 0, lengths // 2, (sizes > 0).astype(np.int64))
     at = offsets_of(counts)
     words, tails = np.zeros(int(at[-1]), np.int64), np.ones(int(at[-1]), np.int32)
     told = np.repeat(lengths > 0, counts)
-    flat = stored.flatten().to_numpy(zero_copy_only=False)
+    flat = to_numpy(stored.flatten())
     words[told], tails[told] = flat[0::2], flat[1::2]
     alone = (lengths == 0) & (sizes > 0)
     words[at[:-1][alone]] = sizes[alone]

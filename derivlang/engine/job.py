@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int64
+from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.batch import Batch, Policies
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.rows import to_table
@@ -90,20 +91,33 @@ class Vocabulary:
         """(Arrow strings [T] in the order of first occurrence, int64[T])."""
         self._merge()
         seen = self._counts[0] > 0  # a batch's type table may hold types that it does not use
-        return self._types[0].filter(pa.array(seen)), self._counts[0][seen]
+        return self._types[0].filter(to_arrow(seen)), self._counts[0][seen]
 
     def _merge(self) -> None:
         if len(self._types) == 1:
             return
         encoded = pa.chunked_array(self._types, pa.string()).combine_chunks().dictionary_encode()
-        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        codes = to_numpy(encoded.indices)
         weights = np.concatenate([np.zeros(0, np.int64), *self._counts])
         counts = np.bincount(codes, weights, minlength=len(encoded.dictionary)).astype(np.int64)
         self._types, self._counts = [encoded.dictionary], [counts]
 
 
+def keep_freed_memory() -> None:
+    """Tell glibc to keep what is freed: batches of one size come and go, and new pages cost more than the work."""
+    import ctypes
+
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return
+    mallopt(-3, 32 << 20)
+    mallopt(-1, 1 << 30)
+
+
 def run_task(job: Job, task: Task) -> Result:
     """Read, derive and write one shard; nothing is left behind where it fails."""
+    keep_freed_memory()
     pipeline = Pipeline.parse(job.spec)
     lexicon = pipeline.fit(saved=job.lexicon)
     reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags)
@@ -215,8 +229,8 @@ def shares(types: pa.Array, counts: Int64, lexicon: Lexicon, listed: int = 100) 
     for start in range(0, len(types), _TYPES_AT_ONCE):
         some = types.slice(start, _TYPES_AT_ONCE)
         image = lexicon.apply(some)
-        equal = pc.equal(some, image).to_numpy(zero_copy_only=False)
-        parts.append((equal, pc.is_in(image, value_set=types).to_numpy(zero_copy_only=False) & ~equal))
+        equal = to_numpy(pc.equal(some, image))
+        parts.append((equal, to_numpy(pc.is_in(image, value_set=types)) & ~equal))
     same, clash = (np.concatenate(part) for part in zip(*parts, strict=True))
     return {
         **out,
@@ -225,6 +239,6 @@ def shares(types: pa.Array, counts: Int64, lexicon: Lexicon, listed: int = 100) 
         "same_tokens": int(counts[same].sum()),
         "same_tokens_percent": round(100 * float(counts[same].sum()) / max(total, 1), 3),
         "clashing_types": int(clash.sum()),
-        "stay": types.filter(pa.array(same)).to_pylist()[:listed],
-        "clash": types.filter(pa.array(clash)).to_pylist()[:listed],
+        "stay": types.filter(to_arrow(same)).to_pylist()[:listed],
+        "clash": types.filter(to_arrow(clash)).to_pylist()[:listed],
     }

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 import derivlang
 from derivlang.core.arrays import Int64
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.batch import Policies
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.sentences import RULE_VERSION, Rule
@@ -284,7 +285,7 @@ def _dropped_columns(columns: tuple[str, ...], pipeline: Pipeline) -> tuple[str,
 
 def _save_vocabulary(path: Path, types: pa.Array, counts: Int64) -> None:
     with disk(path), pa.OSFile(str(path), "wb") as sink:
-        table = pa.table({"type": types, "count": pa.array(counts)})
+        table = pa.table({"type": types, "count": to_arrow(counts)})
         with pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
 
@@ -292,5 +293,5 @@ def _save_vocabulary(path: Path, types: pa.Array, counts: Int64) -> None:
 def _read_vocabulary(path: Path) -> tuple[pa.Array, Int64]:
     with pa.OSFile(str(path), "rb") as file:
         table = pa.ipc.open_file(file).read_all().combine_chunks()
-    types = table["type"].chunk(0) if table.num_rows else pa.array([], pa.string())
-    return types, table["count"].to_numpy()
+    types = table["type"].chunk(0) if table.num_rows else string_array([])
+    return types, to_numpy(table["count"])

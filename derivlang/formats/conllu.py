@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int64, offsets_of, owners, places
+from derivlang.core.arrow import list_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
 from derivlang.formats.conllu_checks import Places, check_ids, checked_heads
 from derivlang.formats.delimited import split_columns
@@ -146,24 +147,23 @@ def _rows(path: Path, lines: _Lines, done: int, entities: bool) -> Rows:
     check_ids(at, columns[0], is_word, node_offsets, numbers)
 
     nodes = [pa.array(column, pa.string()) for column in columns]
-    words = nodes if is_word.all() else [node.filter(pa.array(is_word)) for node in nodes]
+    words = nodes if is_word.all() else [node.filter(to_arrow(is_word)) for node in nodes]
     values = dict(zip(WORD_COLUMNS, words[1:], strict=True))
     values["head"] = checked_heads(at, values["head"])
     if entities:
         values["misc"], values["ner_tags"] = _take_entities(values["misc"])
-    is_range = ~is_word & pc.match_substring(nodes[0], "-").to_numpy(zero_copy_only=False)
-    starts = pa.array(offsets, pa.int32())
+    is_range = ~is_word & to_numpy(pc.match_substring(nodes[0], "-"))
     table = pa.table(
         {
             "idx": pa.array(names, pa.string()),
             "comments": pa.array(lines.comments, pa.list_(pa.string())),
-            **{name: pa.ListArray.from_arrays(starts, array) for name, array in values.items()},
+            **{name: list_array(offsets, array) for name, array in values.items()},
             "mwt": _node_lists(nodes, is_range, node_offsets),
             "empty_nodes": _node_lists(nodes, ~is_word & ~is_range, node_offsets),
         }
     )
     documents = np.arange(done, done + len(names), dtype=np.int64)
-    word_lines = pa.ListArray.from_arrays(starts, pa.array(at.lines))
+    word_lines = list_array(offsets, to_arrow(at.lines))
     return Rows(path, table, np.array(lines.starts, np.int64), documents, word_lines)
 
 
@@ -208,17 +208,17 @@ def _put_entity(misc: str, tag: str) -> str:
 
 def _node_lists(nodes: list[pa.Array], chosen: Bool, node_offsets: Int64) -> pa.ListArray:
     """list<NODE> of R rows: the chosen lines of each sentence."""
-    fields = [array.filter(pa.array(chosen)) for array in nodes]
+    fields = [array.filter(to_arrow(chosen)) for array in nodes]
     lengths = np.bincount(owners(node_offsets)[chosen], minlength=len(node_offsets) - 1)
     structs = pa.StructArray.from_arrays(fields, fields=list(NODE))
-    return pa.ListArray.from_arrays(pa.array(offsets_of(lengths), pa.int32()), structs)
+    return list_array(offsets_of(lengths), structs)
 
 
 def _text(table: pa.Table) -> str:
     """The sentences of a table as CoNLL-U."""
     names = set(table.column_names)
     lengths = pc.list_value_length(table.column("tokens").combine_chunks())
-    offsets = offsets_of(lengths.to_numpy(zero_copy_only=False))
+    offsets = offsets_of(to_numpy(lengths))
     lines = _word_lines(table, names, lengths, offsets)
     comments, ranges, empties = (
         table.column(name).to_pylist() if name in names else repeat([]) for name in ("comments", "mwt", "empty_nodes")

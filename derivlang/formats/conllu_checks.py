@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32, Int64, owners, places
+from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.trees import first_fault
 
@@ -55,10 +56,10 @@ def check_ids(at: Places, ids: list[str], is_word: Bool, node_offsets: Int64, no
             place, what = fault
             where = at.where(row, int(node_lines[start + place]))
             raise DataError(f"the id {ids[start + place]} {what}", where=where, fix=fix, id="conllu-ids")
-    found = pa.array(ids, pa.string()).filter(pa.array(is_word))
-    expected = pa.array(places(at.offsets) + 1).cast(pa.string())
+    found = pa.array(ids, pa.string()).filter(to_arrow(is_word))
+    expected = to_arrow(places(at.offsets) + 1).cast(pa.string())
     if not found.equals(expected):
-        word = _first(pc.not_equal(found, expected).to_numpy(zero_copy_only=False))
+        word = _first(to_numpy(pc.not_equal(found, expected)))
         where, id, _ = at.of_word(word)
         raise DataError(f"the word has the id {found[word]}, expected {id}", where=where, fix=fix, id="conllu-ids")
 
@@ -72,7 +73,7 @@ def checked_heads(at: Places, texts: pa.Array) -> pa.Array:
     fault = first_fault(heads, at.offsets)
     if fault is not None:
         raise _fault(at, *fault)
-    return pa.array(heads)
+    return to_arrow(heads)
 
 
 def _misplaced_node(ids: list[str]) -> tuple[int, str] | None:
@@ -108,10 +109,10 @@ def _numbers(at: Places, texts: pa.Array) -> Int32:
     try:
         heads = texts.cast(pa.int32())
         if heads.cast(pa.string()).equals(texts):  # not so for 03
-            return np.asarray(heads.to_numpy())
+            return np.asarray(to_numpy(heads))
     except pa.ArrowInvalid:
         pass
-    is_number = pc.match_substring_regex(texts, r"^(0|-?[1-9][0-9]{0,8})$").to_numpy(zero_copy_only=False)
+    is_number = to_numpy(pc.match_substring_regex(texts, r"^(0|-?[1-9][0-9]{0,8})$"))
     word = _first(~is_number)
     raise _fault(at, word, f"head {str(texts[word])!r}, which is no word's number", "head-range")
 

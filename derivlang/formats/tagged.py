@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import offsets_of
+from derivlang.core.arrow import list_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
 from derivlang.formats.delimited import join_columns, split_columns
 from derivlang.formats.opening import empty_file, open_lines
@@ -94,7 +95,7 @@ def write(
             if "" in values:
                 raise DataError(f"a {name} is empty", fix="leave such words out", id="empty-token")
         lines = join_columns(("tokens", tag_column), columns)
-        offsets = offsets_of(lengths.to_numpy(zero_copy_only=False)).tolist()
+        offsets = offsets_of(to_numpy(lengths)).tolist()
         for start, stop in pairwise(offsets):
             if start < stop:
                 out.write((separator + "\n".join(lines[start:stop]) + "\n").encode())
@@ -151,11 +152,10 @@ def _chunks(lines: Iterable[tuple[int, str]], limit: int | None) -> Iterator[tup
 
 def _rows(path: Path, numbers: list[int], tokens: list[str], tags: list[str], lengths: list[int], first: int) -> Rows:
     offsets = offsets_of(np.array(lengths))
-    starts = pa.array(offsets, pa.int32())
     table = pa.table(
         {
-            "tokens": pa.ListArray.from_arrays(starts, pa.array(tokens, pa.string())),
-            "ner_tags": pa.ListArray.from_arrays(starts, pa.array(tags, pa.string())),
+            "tokens": list_array(offsets, pa.array(tokens, pa.string())),
+            "ner_tags": list_array(offsets, pa.array(tags, pa.string())),
         }
     )
     word_lines = np.array(numbers, np.int32)
@@ -164,7 +164,7 @@ def _rows(path: Path, numbers: list[int], tokens: list[str], tags: list[str], le
         table,
         word_lines[offsets[:-1]].astype(np.int64),
         np.arange(first, first + len(lengths), dtype=np.int64),
-        pa.ListArray.from_arrays(starts, pa.array(word_lines)),
+        list_array(offsets, to_arrow(word_lines)),
     )
 
 

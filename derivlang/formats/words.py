@@ -9,7 +9,9 @@ which spell the piece. Declared special tokens (`<unk>`, `[MASK]`) are cut out f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Literal, get_args
 
@@ -71,7 +73,21 @@ class Splitter:
 @cache
 def _tokenizer(language: str) -> Callable[[str], Any]:
     """spaCy's rule tokenizer of a language; some tenths of a second, so it is built once a process."""
-    import spacy
+    with _without("torch"):
+        import spacy
 
     tokenizer: Callable[[str], Any] = spacy.blank(language).tokenizer
     return tokenizer
+
+
+@contextmanager
+def _without(package: str) -> Iterator[None]:
+    """Keep a package from being loaded: spaCy looks for torch (seconds), which its rule tokenizers never use."""
+    if package in sys.modules:
+        yield
+        return
+    sys.modules[package] = None  # type: ignore[assignment]  # Python's way to say: not to be found
+    try:
+        yield
+    finally:
+        del sys.modules[package]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
+from derivlang.core.arrow import string_array, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.layers.gaps import Gaps
@@ -137,7 +137,7 @@ def _delimited(corpus: Corpus, part: Part, encoding: str, limit: int | None) -> 
         table = rows.table
         if "language" in table.column_names and "premise" not in table.column_names:
             mine = pc.equal(table["language"], corpus.language)
-            keep = mine.to_numpy()
+            keep = to_numpy(mine)
             table = table.filter(mine)
             rows = Rows(rows.path, table, rows.lines[keep], done + np.arange(table.num_rows))
         done += table.num_rows
@@ -187,5 +187,5 @@ def split_texts(splitting: Splitting, texts: list[str]) -> Splits:
     used = np.unique(split.words)
     words = np.searchsorted(used, split.words).astype(np.int32)
     gaps = Gaps(splitting.gaps.types(), split.lead, split.trail, split.at, split.inner)
-    types = splitting.words.subset(used) if len(used) else pa.array([], pa.string())
+    types = splitting.words.subset(used) if len(used) else string_array([])
     return Splits(words, types, split.units, gaps)

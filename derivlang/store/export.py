@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import owners
+from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.schema import Schema
@@ -56,7 +57,7 @@ def export(folder: Path, request: Request, out: Path) -> dict[str, Any]:
         nonlocal spaces, rows
         for group in load(derived, split):
             side = group.source if request.source else group.derived
-            inside = pc.match_substring(side.types, " ").to_numpy(zero_copy_only=False)
+            inside = to_numpy(pc.match_substring(side.types, " "))
             spaces += int(inside[side.words].sum())
             rows += group.table.num_rows
             yield group
@@ -102,12 +103,12 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
 
 def labelled(batch: Batch, schema: Schema) -> pa.Table:
     """The columns of a labelled set as its readers give them: words or text, labels by name."""
-    rows = pa.array(batch.records[:, 0])
-    columns: dict[str, pa.Array] = {"document": pa.array(batch.documents)}
+    rows = to_arrow(batch.records[:, 0])
+    columns: dict[str, pa.Array] = {"document": to_arrow(batch.documents)}
     texts = batch.texts()
     lists = batch.unit_lists()
     for number, side in enumerate(schema.sides):
-        rows = pa.array(batch.records[:, number])
+        rows = to_arrow(batch.records[:, number])
         if side.words is not None:
             columns[side.words] = lists.take(rows)
         if side.text is not None:
@@ -155,8 +156,8 @@ def _text(groups: Iterator[Loaded], schema: Schema, request: Request, out: Binar
 def _lines(batch: Batch) -> list[str]:
     """The text of each row's sides in turn, words joined by one space."""
     types = pc.replace_substring(batch.types, " ", "\u00a0")
-    words = pa.ListArray.from_arrays(pa.array(batch.unit_words, pa.int32()), types.take(pa.array(batch.words)))
-    lines: list[str] = pc.binary_join(words.take(pa.array(batch.records.ravel())), " ").to_pylist()
+    words = list_array(batch.unit_words, types.take(to_arrow(batch.words)))
+    lines: list[str] = pc.binary_join(words.take(to_arrow(batch.records.ravel())), " ").to_pylist()
     return lines
 
 
@@ -168,10 +169,10 @@ def _pharaoh(groups: Iterator[Loaded], schema: Schema, request: Request, out: Bi
         word = order.index[place] - source.unit_words[unit]
         by = np.lexsort((word, unit))
         place, word, unit = place[by] - derived.unit_words[unit[by]], word[by], unit[by]
-        ends = [pa.array(side).cast(pa.string()) for side in (word, place)]
+        ends = [to_arrow(side).cast(pa.string()) for side in (word, place)]
         offsets = np.searchsorted(unit, np.arange(len(derived.units)))
-        links = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pc.binary_join_element_wise(*ends, "-"))
-        lines = pc.binary_join(links.take(pa.array(derived.records.ravel())), " ").to_pylist()
+        links = list_array(offsets, pc.binary_join_element_wise(*ends, "-"))
+        lines = pc.binary_join(links.take(to_arrow(derived.records.ravel())), " ").to_pylist()
         out.write("".join(f"{line}\n" for line in lines).encode())
 
 
@@ -186,11 +187,11 @@ def _conllu(groups: Iterator[Loaded], schema: Schema, request: Request, out: Bin
             table = labelled(batch, schema)
             side = schema.sides[0]
             if side.words is None:
-                table = table.append_column("tokens", batch.unit_lists().take(pa.array(batch.records[:, 0])))
+                table = table.append_column("tokens", batch.unit_lists().take(to_arrow(batch.records[:, 0])))
             elif side.words != "tokens":
                 table = table.rename_columns(["tokens" if n == side.words else n for n in table.column_names])
             if "text" not in table.column_names:
-                table = table.append_column("text", batch.texts().take(pa.array(batch.records[:, 0])))
+                table = table.append_column("text", batch.texts().take(to_arrow(batch.records[:, 0])))
             if request.source and "comments" in table.column_names:
                 table = table.drop_columns(["text"])  # the source's own `# text` comment is among its comments
             yield table
@@ -250,11 +251,11 @@ def _refuse_unfit(schema: Schema, request: Request) -> None:
 
 def _named(column: pa.Array, classes: tuple[str, ...]) -> pa.Array:
     """Class numbers as names; -1 is `-`."""
-    names = pa.array([*classes, "-"], pa.string())
+    names = string_array([*classes, "-"])
 
     def name(codes: pa.Array) -> pa.Array:
-        numbers = codes.fill_null(-1).to_numpy(zero_copy_only=False)
-        return names.take(pa.array(np.where(numbers < 0, len(classes), numbers)))
+        numbers = to_numpy(codes.fill_null(-1))
+        return names.take(to_arrow(np.where(numbers < 0, len(classes), numbers)))
 
     if pa.types.is_list(column.type):
         return pa.ListArray.from_arrays(column.offsets, name(column.values))

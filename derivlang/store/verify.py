@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DerivlangError, LayerError
 from derivlang.core.order import Order
@@ -71,13 +72,13 @@ def _check_shard(
             problem = _check_rows(derived, file, seen["rows"], table)
             if problem is not None:
                 return [problem], seen
-            documents = table["document"].to_numpy()
+            documents = to_numpy(table["document"])
             seen["documents"] += int((np.diff(documents, prepend=last) != 0).sum())
             last = int(documents[-1])
             seen["rows"] += table.num_rows
             for side in derived.schema.sides:
-                sentences = pc.list_value_length(table[side.column("sentences")]).to_numpy()
-                words = pc.list_value_length(table[side.column("order")]).to_numpy()
+                sentences = to_numpy(pc.list_value_length(table[side.column("sentences")]))
+                words = to_numpy(pc.list_value_length(table[side.column("order")]))
                 seen["sentences"] += int(np.where(sentences > 0, sentences // 2, words > 0).sum())
                 seen["tokens"] += int(words.sum())
             progress(table.num_rows)
@@ -153,8 +154,8 @@ def _derive_again(derived: Derived, source: Batch) -> dict[str, pa.Array]:
 def _not_undone(derived: Derived, source: Batch, image: Batch, order: Order) -> Any:
     """bool[R]: rows whose source words are not what the inverse order and lexicon give."""
     types = derived.lexicon.invert().apply(image.types) if derived.lexicon.injective else image.types
-    back = types.take(pa.array(image.words.take(order.places(), mode="clip")))
-    same = pc.equal(back, source.strings()).to_numpy(zero_copy_only=False)
+    back = types.take(to_arrow(image.words.take(order.places(), mode="clip")))
+    same = to_numpy(pc.equal(back, source.strings()))
     bad = np.concatenate([[0], np.cumsum(~same)])
     units = bad[source.unit_words[1:]] > bad[source.unit_words[:-1]]
     return units[source.records].any(axis=1)

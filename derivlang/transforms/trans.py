@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int64, UInt64, offsets_of
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, unknown
 from derivlang.core.keys import draw, hash_types, string_buffers, strings_from, text_key
 from derivlang.core.lexicon import TypeMap, special_types
@@ -66,7 +67,7 @@ class Trans(Transform):
         rows = [line.split("\t") for line in lines[1:]]
         if any(len(row) != 4 or row[3] not in ("kept", "changed") for row in rows):
             raise DataError("a lexicon's rows are type, image, count, kept|changed", id="lexicon")
-        types = pa.array([_unescape(row[0]) for row in rows], pa.string())
+        types = string_array([_unescape(row[0]) for row in rows])
         counts = np.array([int(row[2]) for row in rows], np.int64)
         kept = np.array([row[3] == "kept" for row in rows], bool)
         return replace(fitted, reference=Reference.of(types, counts, kept))
@@ -112,7 +113,7 @@ class Transliteration:
         stays = special_types(types) | special_types(image)  # both, or two words would become one
         if self.overlap:
             stays |= self.kept(types, image)
-        return pc.if_else(pa.array(stays), types, image) if stays.any() else image
+        return pc.if_else(to_arrow(stays), types, image) if stays.any() else image
 
     def invert(self) -> TypeMap:
         return self
@@ -154,7 +155,7 @@ def map_script(types: pa.Array, script: Script) -> pa.Array:
     data, _ = string_buffers(types)
     points = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), np.uint32)
     mapped = script.map_codepoints(points)
-    lengths = pc.utf8_length(types).to_numpy(zero_copy_only=False)
+    lengths = to_numpy(pc.utf8_length(types))
     width = np.ones(len(mapped), np.int64)
     for least in (0x80, 0x800, 0x10000):
         width += mapped >= least
@@ -166,7 +167,7 @@ def map_script(types: pa.Array, script: Script) -> pa.Array:
 def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Reference:
     """Which types of the reference are kept. A pair at the cut that no longer fits whole is passed over."""
     plain = ~(special_types(types) | special_types(map_script(types, fitted.script)))
-    types, counts = types.filter(pa.array(plain)), counts[plain]
+    types, counts = types.filter(to_arrow(plain)), counts[plain]
     ours, theirs = hash_types(types), hash_types(map_script(types, fitted.script))
     by_hash = np.argsort(ours)
     at = np.minimum(np.searchsorted(ours[by_hash], theirs), max(len(ours) - 1, 0))
@@ -194,7 +195,7 @@ def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Referenc
     kept[chosen] = True
     kept[partner[chosen]] = True
     by = np.lexsort((ours, -counts))  # the same lines in lexicon.tsv, in whatever order the types were met
-    return Reference.of(types.take(pa.array(by)), counts[by], kept[by])
+    return Reference.of(types.take(to_arrow(by)), counts[by], kept[by])
 
 
 def _escape(word: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from derivlang.core.arrays import Bool
+from derivlang.core.arrow import list_array, to_arrow
 
 if TYPE_CHECKING:
     from derivlang.core.batch import Batch, Move, Policies
@@ -35,8 +36,8 @@ class Layer(Protocol):
 
 def record_lists(batch: Batch, values: pa.Array, side: int = 0) -> pa.Array:
     """list<value>[R]: per-word values [N] as one list a record, of one side."""
-    units = pa.ListArray.from_arrays(pa.array(batch.unit_words, pa.int32()), values)
+    units = list_array(batch.unit_words, values)
     rows = batch.records[:, side]
     if len(rows) == len(units) and (rows[1:] > rows[:-1]).all():
         return units
-    return units.take(pa.array(rows))
+    return units.take(to_arrow(rows))

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int64, owners, spread
+from derivlang.core.arrow import list_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch, Move, Policies
 from derivlang.core.errors import LayerError
 from derivlang.core.order import contiguous_runs
@@ -46,10 +47,10 @@ class Answers:
         An answer that does not begin and end at word edges is widened, and counted as `answers-widened`.
         """
         texts, begins = column.field("text"), column.field("answer_start")
-        lengths = pc.list_value_length(begins).fill_null(0).to_numpy(zero_copy_only=False)
+        lengths = to_numpy(pc.list_value_length(begins).fill_null(0))
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        begin = begins.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-        stop = begin + pc.utf8_length(texts.flatten()).to_numpy(zero_copy_only=False)
+        begin = to_numpy(begins.flatten()).astype(np.int64)
+        stop = begin + to_numpy(pc.utf8_length(texts.flatten()))
         unit = batch.records[owners(offsets), side]
         word_start = batch.word_starts()
         word_end = word_start + batch.word_lengths()
@@ -97,10 +98,9 @@ class Answers:
         stop = word_start[self.end - 1] + batch.word_lengths()[self.end - 1] if len(self.end) else self.end
         unit = batch.records[owners(self.offsets), self.side]
         found = [texts[u][b:s] for u, b, s in zip(unit, begin, stop, strict=True)]
-        offsets = pa.array(self.offsets, pa.int32())
         lists = [
-            pa.ListArray.from_arrays(offsets, pa.array(found, pa.string())),
-            pa.ListArray.from_arrays(offsets, pa.array(begin, pa.int32())),
+            list_array(self.offsets, pa.array(found, pa.string())),
+            list_array(self.offsets, to_arrow(np.asarray(begin, np.int32))),
         ]
         return {self.name: pa.StructArray.from_arrays(lists, fields=list(ANSWERS))}
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of, owners
+from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 
 if TYPE_CHECKING:
     from derivlang.core.batch import Batch
@@ -52,7 +53,7 @@ class Gaps:
 
     def line_offsets(self, batch: Batch) -> Int64:
         """int64[L + 1]: word offsets of the lines: units, cut where a gap holds a line end."""
-        breaks = pc.match_substring(self.strings, "\n").to_numpy(zero_copy_only=False)
+        breaks = to_numpy(pc.match_substring(self.strings, "\n"))
         return np.union1d(batch.unit_words, self.at[breaks[self.inner]])
 
     def usual(self, batch: Batch) -> tuple[Int32, Int32]:
@@ -81,19 +82,19 @@ class Gaps:
         codes[offsets[:-1][some]] = self.lead[some]
         codes[offsets[:-1][more] + 1] = self.trail[more]
         codes[offsets[unit] + 1 + self.at - units[unit]] = self.inner
-        values = pa.DictionaryArray.from_arrays(pa.array(codes), self.strings)
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+        values = pa.DictionaryArray.from_arrays(to_arrow(codes), self.strings)
+        return list_array(offsets, values)
 
     @classmethod
     def read(cls, column: pa.Array, batch: Batch) -> Gaps:
         """From the column of U rows; `batch` without gaps tells the units."""
         flat = column.flatten()
         codes = np.zeros(0, np.int32)
-        strings = pa.array(USUAL)
+        strings = string_array(USUAL)
         if len(flat):
             both = pa.concat_arrays([strings, flat.cast(pa.string())]).dictionary_encode()
-            strings, codes = both.dictionary, both.indices.to_numpy(zero_copy_only=False)[3:].astype(np.int32)
-        offsets = offsets_of(pc.list_value_length(column).to_numpy(zero_copy_only=False))
+            strings, codes = both.dictionary, to_numpy(both.indices)[3:].astype(np.int32)
+        offsets = offsets_of(to_numpy(pc.list_value_length(column)))
         lengths = lengths_of(offsets)
         n = len(lengths)
         gaps = cls(strings, np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(0, np.int64), codes[:0])
@@ -117,7 +118,7 @@ class Gaps:
 
     def widths(self, batch: Batch) -> Int64:
         """int64[N]: code points of the gap before each word."""
-        lengths = pc.utf8_length(self.strings).to_numpy(zero_copy_only=False)
+        lengths = to_numpy(pc.utf8_length(self.strings))
         return np.asarray(lengths[self.before(batch)], np.int64)
 
     def texts(self, batch: Batch) -> pa.Array:
@@ -136,5 +137,5 @@ class Gaps:
         pieces[at + 1] = batch.words
         pieces[offsets[1:] - 1] = self.trail + shift
         pieces[offsets[:-1][empty]] = self.lead[empty] + shift
-        flat = both.take(pa.array(pieces))
-        return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat), "")
+        flat = both.take(to_arrow(pieces))
+        return pc.binary_join(list_array(offsets, flat), "")

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Bool, Int32, Int64, spread
+from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch, Move, Policies
 from derivlang.core.errors import LayerError
 from derivlang.core.layers import record_lists
@@ -113,7 +114,7 @@ class Spans:
         return Spans(self.name, start, end, self.labels[entity], self.types, self.classes, self.side)
 
     def columns(self, batch: Batch) -> dict[str, pa.Array]:
-        tags = pa.array(self.tags(batch.n_words).astype(np.int64))
+        tags = to_arrow(self.tags(batch.n_words).astype(np.int64))
         return {self.name: record_lists(batch, tags, self.side)}
 
     def group(self, batch: Batch, policies: Policies, inside: Bool) -> None:

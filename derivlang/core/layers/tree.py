@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Bool, Int32, Int64, spread
+from derivlang.core.arrow import string_array, to_arrow
 from derivlang.core.batch import Batch, Move, Policies
 from derivlang.core.errors import LayerError
 from derivlang.core.layers import record_lists
@@ -102,10 +103,10 @@ class Tree:
         return Tree(head, deprel, deps, mwt, empty)
 
     def columns(self, batch: Batch) -> dict[str, pa.Array]:
-        out = {"head": record_lists(batch, pa.array(self.head)), **self.deprel.columns(batch)}
+        out = {"head": record_lists(batch, to_arrow(self.head)), **self.deprel.columns(batch)}
         if self.deps is not None:
             out["deps"] = record_lists(batch, pa.array(self.deps, pa.string()))
-        rows = pa.array(batch.records[:, 0])
+        rows = to_arrow(batch.records[:, 0])
         for name, nodes in (("mwt", self.mwt), ("empty_nodes", self.empty)):
             if nodes is not None:
                 out[name] = nodes.column(len(batch.units) - 1).take(rows)
@@ -148,7 +149,7 @@ def _root_relations(deprel: Words, became: Bool) -> Words:
     if "root" not in values:
         values.append("root")
     codes = np.where(became, np.int32(values.index("root")), deprel.codes)
-    return replace(deprel, codes=codes, values=pa.array(values, pa.string()))
+    return replace(deprel, codes=codes, values=string_array(values))
 
 
 def _move_ranges(nodes: Nodes, move: Move) -> Nodes:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int32
+from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.batch import Batch, Move, Policies
 from derivlang.core.layers import record_lists
 
@@ -39,7 +40,7 @@ class Words:
         if isinstance(flat, pa.ChunkedArray):
             flat = flat.combine_chunks()
         encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode(null_encoding="encode")
-        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+        codes = to_numpy(encoded.indices).astype(np.int32)
         return cls(name, codes, encoded.dictionary, **options)  # type: ignore[arg-type]
 
     def realign(self, move: Move) -> Words:
@@ -61,7 +62,7 @@ class Words:
         if self.classes is not None:  # a value that is no class (an inserted word's filler) is -1
             numbers = {name: i for i, name in enumerate(self.classes)}
             values = pa.array([numbers.get(v, -1) for v in values.to_pylist()], pa.int64())
-        return {self.name: record_lists(batch, values.take(pa.array(self.codes)), self.side)}
+        return {self.name: record_lists(batch, values.take(to_arrow(self.codes)), self.side)}
 
     def group(self, batch: Batch, policies: Policies, inside: Bool) -> None:
         return None

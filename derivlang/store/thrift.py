@@ -1,0 +1,62 @@
+"""Thrift's compact protocol, as far as the metadata of a Parquet file needs it.
+
+A value is (its type, its bytes); a struct is {field number: value}, fields of value None being left out.
+Format: https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+Value: TypeAlias = tuple[int, bytes]
+
+_FALSE, _BYTE, _I32, _I64, _BINARY, _LIST, _STRUCT = 2, 3, 5, 6, 8, 9, 12
+FALSE: Value = (_FALSE, b"")
+
+
+def varint(number: int) -> bytes:
+    """Seven bits a byte, the lowest first. number: not negative."""
+    out = bytearray()
+    while number >= 128:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def i8(number: int) -> Value:
+    return _BYTE, bytes([number])
+
+
+def i32(number: int) -> Value:
+    """number: not negative."""
+    return _I32, varint(number << 1)
+
+
+def i64(number: int) -> Value:
+    """number: not negative."""
+    return _I64, varint(number << 1)
+
+
+def binary(data: bytes) -> Value:
+    return _BINARY, varint(len(data)) + data
+
+
+def array(items: Sequence[Value]) -> Value:
+    """A list; items: of one type."""
+    kind = items[0][0] if items else _STRUCT
+    head = bytes([len(items) << 4 | kind]) if len(items) < 15 else bytes([0xF0 | kind]) + varint(len(items))
+    return _LIST, head + b"".join(value for _, value in items)
+
+
+def struct(fields: Mapping[int, Value | None]) -> Value:
+    """fields: numbers less than 16 apart, so that one byte holds the type and the step from the last number."""
+    out, last = bytearray(), 0
+    for number in sorted(fields):
+        field = fields[number]
+        if field is not None:
+            out.append(number - last << 4 | field[0])
+            out += field[1]
+            last = number
+    return _STRUCT, bytes(out) + b"\0"
