@@ -6,6 +6,7 @@ A large plain text file is cut at non-empty lines; a gz or zst file, and every l
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,17 +40,17 @@ def make_plan(
 
 def _split_tasks(job: Job, split: str, out: Path, shard_tokens: int, limit: int | None) -> list[Task]:
     parts = [part for part in job.corpus.parts if part.split == split]
-    pieces: list[tuple[Part, Piece]] = []
-    for part in parts:
-        pieces += [(part, piece) for piece in _pieces(job, part, shard_tokens, limit)]
+    pieces = [(part, piece) for part in parts for piece in _pieces(job, part, shard_tokens, limit)]
     tasks = []
-    first, left = 0, limit
+    first, left, line = 0, limit, 0
     for i, (part, piece) in enumerate(pieces):
         name = f"{split}-{i:05d}-of-{len(pieces):05d}"
+        line = line if piece.begin else 0
+        piece = replace(piece, line=line)
         tasks.append(Task(name, split, part, piece, first, left, out / "data" / f"{name}.parquet"))
         if i + 1 < len(pieces):
-            documents = _documents(job, part, piece)
-            first += documents
+            documents, lines = _count(job, part, piece)
+            first, line = first + documents, line + lines
             if left is not None:
                 left = max(0, left - documents)
     return [task for task in tasks if task.limit != 0]
@@ -65,20 +66,14 @@ def _pieces(job: Job, part: Part, shard_tokens: int, limit: int | None) -> list[
         cuts = cut(part.path, job.corpus.splitter(), size, target) if size > target else [Piece(0, size)]
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}", where=str(part.path), id="missing-file") from error
-    if len(cuts) == 1:
-        return [Piece()]
-    lines = 0
-    out = []
-    for piece in cuts:
-        out.append(Piece(piece.begin, piece.end, lines))
-        lines += count_documents(part.path, job.corpus.splitter(), piece)[1]
-    return out
+    return cuts if len(cuts) > 1 else [Piece()]
 
 
-def _documents(job: Job, part: Part, piece: Piece) -> int:
+def _count(job: Job, part: Part, piece: Piece) -> tuple[int, int]:
+    """(documents, lines) of a piece; lines only where a file has more than one."""
     if job.corpus.format == "text":
-        return count_documents(part.path, job.corpus.splitter(), piece, job.encoding)[0]
-    return read.count_documents(job.corpus, part, job.encoding)
+        return count_documents(part.path, job.corpus.splitter(), piece, job.encoding)
+    return read.count_documents(job.corpus, part, job.encoding), 0
 
 
 def source_files(job: Job, splits: list[str]) -> list[dict[str, Any]]:

@@ -59,7 +59,7 @@ def find(buffer: UInt8, size: int, *, unicode_spaces: bool, skip: int = 0) -> Ed
 def _mark_unicode_spaces(bytes_: UInt8, space: Bool) -> bool:
     """Set `space` at every multi-byte white-space character; was there one?"""
     found = False
-    for first, rest in _UNICODE_SPACES.items():
+    for first, rest in UNICODE_SPACES.items():
         at = np.flatnonzero(bytes_ == first)
         for tail in rest:
             hit = at[at + len(tail) < len(bytes_)]
@@ -80,7 +80,7 @@ def _by_first_byte(characters: str) -> dict[int, list[bytes]]:
 
 
 # The characters beyond ASCII for which str.isspace() holds; frozen here, as Unicode's categories may change.
-_UNICODE_SPACES = _by_first_byte(
+UNICODE_SPACES = _by_first_byte(
     "\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ from derivlang.core.batch import Batch, build, used_types
 from derivlang.core.errors import DataError
 from derivlang.core.layers.gaps import Gaps
 from derivlang.formats.opening import open_bytes
-from derivlang.formats.pieces import Edges, Split, Splitting, find
+from derivlang.formats.pieces import UNICODE_SPACES, Edges, Split, Splitting, find
 from derivlang.formats.words import Splitter
 
 PIECE = 1 << 20  # bytes read at once: larger pieces leave the cache (8 MB costs 2.4 times as much in `find`)
@@ -104,7 +105,7 @@ class _Reader:
         """All lines of a piece. A chunk ends before its last non-empty line, whose blank lines may still come."""
         buffer = np.zeros(PIECE + 16, np.uint8)
         have, done, lines = 0, piece.begin, piece.line
-        with self._open() as stream:
+        with self.open() as stream:
             if piece.begin:
                 stream.seek(piece.begin)
             while True:
@@ -154,7 +155,7 @@ class _Reader:
         begins[:1] = 0  # blank lines at the head of a file belong to its first line
         return _Chunk(buffer, size, done, lines, edges, cuts, begins)
 
-    def _open(self) -> BinaryIO:
+    def open(self) -> BinaryIO:
         if codecs.lookup(self.encoding).name == "utf-8":
             return open_bytes(self.path)
         stream = open_bytes(self.path)
@@ -357,9 +358,60 @@ def _has_words(line: bytes, raw: bool) -> bool:
 
 
 def count_documents(path: Path, splitter: Splitter, piece: Piece = Piece(), encoding: str = "utf-8") -> tuple[int, int]:
-    """(non-empty lines, lines) of a piece of a file, without splitting it into words."""
+    """(non-empty lines, lines) of a piece of a file, from the heads of its lines: four times as fast as from words."""
+    raw = splitter.mode != "space"
     documents = lines = 0
-    for chunk in _Reader(path, splitter, encoding).chunks(piece):
-        documents += len(chunk.begins)
-        lines += int(np.count_nonzero(chunk.buffer[: chunk.size] == _NEWLINE))
-    return documents, lines
+    todo = sys.maxsize if piece.end is None else piece.end - piece.begin
+    left = b""  # of the line that goes on in the next block
+    with _Reader(path, splitter, encoding).open() as stream:
+        if piece.begin:
+            stream.seek(piece.begin)
+        else:
+            head = stream.read(min(len(_BOM), todo))
+            todo -= len(head)
+            left = head.removeprefix(_BOM)
+        read = True
+        while read:
+            block = stream.read(min(PIECE, todo))
+            read, todo = bool(block), todo - len(block)
+            block = left + block
+            text = np.frombuffer(block, np.uint8)
+            ends = np.flatnonzero(text == _NEWLINE)
+            lines += len(ends)
+            documents += _count_full(text, ends, raw)
+            left = block[ends[-1] + 1 :] if len(ends) else block
+    return documents + _has_words(left, raw), lines
+
+
+def _count_full(text: UInt8, ends: Int64, raw: bool) -> int:
+    """How many of the lines that end at `ends` hold a word."""
+    full, at = 0, np.concatenate([np.zeros(1, np.int64), ends + 1])[:-1]
+    heads = _HEADS[raw]
+    for _ in range(_FEW):
+        if not len(at):
+            return full
+        head = heads[text[at]]
+        full += int(np.count_nonzero(head == _WORD))
+        unsure = head == _UNSURE
+        full += sum(_has_words(text[a:b].tobytes(), raw) for a, b in zip(at[unsure], ends[unsure], strict=True))
+        white = head == _WHITE
+        at, ends = at[white] + 1, ends[white]
+    return full + sum(_has_words(text[a:b].tobytes(), raw) for a, b in zip(at, ends, strict=True))
+
+
+_FEW = 32  # white bytes at the head of a line before the whole line is looked at
+_END, _WHITE, _WORD, _UNSURE = range(4)
+
+
+def _head_table(raw: bool) -> UInt8:
+    """uint8[256]: what the first byte of a line says."""
+    table = np.full(256, _WORD, np.uint8)
+    table[:32] = _UNSURE  # control characters: some divide words, some are words
+    table[[9, 32]] = _WHITE
+    table[_NEWLINE] = _END
+    if raw:
+        table[list(UNICODE_SPACES)] = _UNSURE
+    return table
+
+
+_HEADS = (_head_table(False), _head_table(True))

@@ -1,0 +1,73 @@
+"""Plain text in pieces: wherever a file is cut, the same lines come out under the same numbers."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from derivlang.core.errors import DataError
+from derivlang.formats import text
+from derivlang.formats.text import Piece, count_documents, cut
+from derivlang.formats.words import Splitter
+from tests.real import SHARED, needs_data
+
+WHITE = [" ", "\t", "\r", "\v", "\x1c", "\x85", "\xa0", "\u3000", "\u2028", "\ufeff", " " * 40]
+BITS = st.sampled_from([*WHITE, "a", "é", "。", "\x01", "word "])
+LINES = st.lists(st.lists(BITS, max_size=4).map("".join), max_size=12)
+MODES = pytest.mark.parametrize("mode", ["space", "unicode"])
+
+
+def documents(path: Path, splitter: Splitter, piece: Piece) -> list[int]:
+    """The numbers of the non-empty lines, as reading finds them."""
+    try:
+        return [number for batch in text.read(path, splitter, piece) for number in batch.documents.tolist()]
+    except DataError as error:
+        return [] if error.id == "empty-file" else [-1]
+
+
+@MODES
+@given(lines=LINES, end=st.sampled_from(["", "\n", "\n\n \n"]), bom=st.booleans())
+def test_counting_is_reading(tmp_path_factory: pytest.TempPathFactory, mode, lines, end, bom) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path_factory.mktemp("text") / "a.txt"
+    content = ("\ufeff" if bom else "") + "\n".join(lines) + end
+    path.write_bytes(content.encode())
+    splitter = Splitter(mode)
+    assert count_documents(path, splitter) == (len(documents(path, splitter, Piece())), content.count("\n"))
+
+
+@MODES
+@given(lines=LINES, target=st.integers(1, 40))
+def test_pieces_are_the_file(tmp_path_factory: pytest.TempPathFactory, mode, lines, target) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path_factory.mktemp("text") / "a.txt"
+    content = "\n".join(lines).encode()
+    path.write_bytes(content)
+    splitter = Splitter(mode)
+    pieces = cut(path, splitter, len(content), target)
+    assert [piece.begin for piece in pieces] == [0, *(piece.end for piece in pieces[:-1])]
+    counts = [count_documents(path, splitter, piece) for piece in pieces]
+    assert [count for count, _ in counts] == [len(documents(path, splitter, piece)) for piece in pieces]
+    assert tuple(map(sum, zip(*counts, strict=True))) == count_documents(path, splitter)
+
+
+def test_blocks_of_any_size_count_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("\ufeff\n one\n\n\u3000two\n \u00a0\nthree three three\n  ", "utf-8")
+    splitter = Splitter("unicode")
+    for size in range(1, 40):
+        monkeypatch.setattr(text, "PIECE", size)
+        assert count_documents(path, splitter) == (3, 6)
+
+
+@needs_data
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_counting_wikitext(encoding: str) -> None:
+    path = SHARED / "text/wikitext-2/wiki.valid.tokens"
+    found = count_documents(path, Splitter("space"), encoding=encoding)
+    assert found == (2461, 3760)
+    halves = cut(path, Splitter("space"), path.stat().st_size, path.stat().st_size // 2)
+    parts = [count_documents(path, Splitter("space"), half) for half in halves]
+    assert found == tuple(map(sum, itertools.zip_longest(*parts)))
