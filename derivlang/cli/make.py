@@ -49,7 +49,7 @@ def command(source: str, spec: str, out: Path, as_json: bool, **options: Any) ->
     derivlang make --t trans,inv wikitext103 --data-dir DIR -o OUT
     derivlang make --t trans:overlap=25,perm ner:fr --data-dir DIR -o OUT
     """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: --workers share the cores, not threads
     from derivlang.core.batch import Policies
     from derivlang.engine.make import Events, Options, make
     from derivlang.sources.find import Request

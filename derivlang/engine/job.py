@@ -103,21 +103,8 @@ class Vocabulary:
         self._types, self._counts = [encoded.dictionary], [counts]
 
 
-def keep_freed_memory() -> None:
-    """Tell glibc to keep what is freed: batches of one size come and go, and new pages cost more than the work."""
-    import ctypes
-
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):
-        return
-    mallopt(-3, 32 << 20)
-    mallopt(-1, 1 << 30)
-
-
 def run_task(job: Job, task: Task) -> Result:
     """Read, derive and write one shard; nothing is left behind where it fails."""
-    keep_freed_memory()
     pipeline = Pipeline.parse(job.spec)
     lexicon = pipeline.fit(saved=job.lexicon)
     reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags)
