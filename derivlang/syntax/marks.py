@@ -1,0 +1,140 @@
+"""Marks: which phrase a comma, a bracket or a quote belongs to, so that it moves with it (`punct=reader`).
+
+A mark is tied to a *node*: before or after its whole subtree, or (where no phrase ends or begins there) to the node's own
+words. A comma goes by its head in the tree: after that phrase if it closes it, before it if it opens it; else after the
+largest phrase that ends there, else before the largest that begins there. The two of a pair are tied to one phrase inside
+them; where there is none, what stands between them is one part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from derivlang.core.arrays import Bool, Int8, Int64, Ints, owners
+from derivlang.syntax.forest import Forest
+from derivlang.syntax.words import APOSTROPHE, FIRST_CLOSER, FIRST_OPENER, QUOTE
+
+BEFORE, AFTER, TIED_BEFORE, TIED_AFTER = range(4)
+
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """K marks.
+
+    at: int64[K], their places in the groups. node: int64[K], of the inner forest. side: int8[K]. paired: bool[K].
+    """
+
+    at: Int64
+    node: Int64
+    side: Int8
+    paired: Bool
+
+    @classmethod
+    def none(cls) -> Marks:
+        empty = np.zeros(0, np.int64)
+        return cls(empty, empty, np.zeros(0, np.int8), np.zeros(0, bool))
+
+    def count(self, side: int, n: int) -> Int64:
+        """int64[n]: marks of each node on this side."""
+        return np.bincount(self.node[self.side == side], minlength=n).astype(np.int64)
+
+    def ranks(self, n: int) -> Int64:
+        """int64[K]: the place of each mark among those of its node and side, in surface order."""
+        key = self.side.astype(np.int64) * n + self.node
+        by = np.lexsort((self.at, key))
+        begins = np.flatnonzero(np.diff(key[by], prepend=-1))
+        rank = np.empty(len(key), np.int64)
+        rank[by] = np.arange(len(key)) - np.repeat(begins, np.diff(np.append(begins, len(key))))
+        return rank
+
+
+def pairs(kind: Int8, mark: Bool, trees: Int64) -> Int64:
+    """int64[n]: the partner of each opening or closing mark in its tree, -1 where there is none.
+
+    kind: int8[n]; mark: bool[n], which places count. Brackets nest; straight quotes open and close in turn.
+    """
+    partner = np.full(len(kind), -1)
+    tree_of = owners(trees)
+    for straight in (QUOTE, APOSTROPHE):
+        at = np.flatnonzero(mark & (kind == straight))
+        begins = np.flatnonzero(np.diff(tree_of[at], prepend=-1))
+        turn = np.arange(len(at)) - np.repeat(begins, np.diff(np.append(begins, len(at))))
+        opens = np.flatnonzero((turn % 2 == 0) & np.append(np.diff(tree_of[at]) == 0, False)[: len(at)])
+        partner[at[opens]], partner[at[opens + 1]] = at[opens + 1], at[opens]
+    bracket = mark & (kind >= FIRST_OPENER)
+    for opener in np.unique(np.where(kind[bracket] >= FIRST_CLOSER, kind[bracket] - 32, kind[bracket])):
+        at = np.flatnonzero(bracket & ((kind == opener) | (kind == opener + 32)))
+        opening = kind[at] == opener
+        depth = np.cumsum(np.where(opening, 1, -1))
+        level = np.where(opening, depth, depth + 1)
+        by = np.lexsort((at, level, tree_of[at]))
+        left, right = by[:-1], by[1:]
+        fits = (
+            opening[left] & ~opening[right] & (level[left] == level[right]) & (tree_of[at[left]] == tree_of[at[right]])
+        )
+        partner[at[left[fits]]], partner[at[right[fits]]] = at[right[fits]], at[left[fits]]
+    return partner
+
+
+def tie(full: Forest, inner: Forest, gone: Bool, at: Int64, partner: Int64) -> tuple[Marks, Int64]:
+    """(marks, int64[P, 2] the pairs that no one phrase fills).
+
+    full: the forest with the marks; inner: without those that are gone; at: int64[K], the marks to be tied, each in a tree
+    that has other words; partner: int64[len(full)].
+    """
+    content = np.cumsum(~gone)
+    left, right = content[at] - 1, content[at]  # the inner nodes on both sides
+    tree = full.tree_of[at]
+    of = np.append(inner.tree_of, -1)
+    has_left: Bool = (left >= 0) & (of[left] == tree)
+    has_right: Bool = of[np.minimum(right, len(inner))] == tree
+    left, right = np.where(has_left, left, 0), np.where(has_right, right, 0)
+    head = full.parent[at]
+    while (lost := (head >= 0) & gone[head]).any():
+        head[lost] = full.parent[head[lost]]
+    under = head >= 0
+    head = np.where(under, content[head] - 1, 0)
+
+    first, last = inner.edges
+    mate = partner[at]
+    opens, closes = mate > at, (mate >= 0) & (mate < at)
+    # Inside a pair, a phrase must not reach over the other mark.
+    low = np.where(closes, content[mate], 0)
+    high = np.where(opens, content[mate] - 1, len(inner))
+    node, side = np.full(len(at), -1), np.zeros(len(at), np.int8)
+
+    def settle(chosen: Bool, nodes: Int64, where: int) -> None:
+        chosen = chosen & (node < 0) & (first[nodes] >= low) & (last[nodes] <= high)
+        node[chosen], side[chosen] = nodes[chosen], where
+
+    after, before = has_left & ~opens, has_right & ~closes
+    settle(under & after & (last[head] == left), head, AFTER)
+    settle(under & before & (first[head] == right), head, BEFORE)
+    settle(after & (last[left] == left), _highest(inner, left, last, first, low), AFTER)
+    settle(before & (first[right] == right), _highest(inner, right, first, -last, -high), BEFORE)
+    rest = node < 0
+    tied_after = rest & has_left & ~(opens & has_right)
+    node[tied_after], side[tied_after] = left[tied_after], TIED_AFTER
+    rest &= ~tied_after
+    node[rest], side[rest] = right[rest], TIED_BEFORE
+
+    index = np.full(len(full), -1)
+    index[at] = np.arange(len(at))
+    opener = np.flatnonzero(opens & (index[mate] >= 0))
+    closer = index[mate[opener]]
+    apart = (node[opener] != node[closer]) | (side[opener] != BEFORE) | (side[closer] != AFTER)
+    return Marks(at, node, side, mate >= 0), np.stack([at[opener[apart]], at[closer[apart]]], axis=1)
+
+
+def _highest(forest: Forest, nodes: Int64, edge: Int64, other: Int64, least: Ints) -> Int64:
+    """int64[K]: the highest node at or above each that shares its edge, and whose other edge is not below `least`."""
+    out = nodes.copy()
+    active = np.arange(len(nodes))
+    while active.size:
+        up = forest.parent[out[active]]
+        goes = (up >= 0) & (edge[up] == edge[out[active]]) & (other[up] >= least[active])
+        active = active[goes]
+        out[active] = up[goes]
+    return out

@@ -1,0 +1,55 @@
+"""Parts: words that are one word to a reader, kept together and in order by `freeze=parts`.
+
+fixed, flat and goeswith expressions; compounds of names; numbers with their signs (`$ 5`, `5 %`); multiword tokens and
+clitics (`do n't`); WikiText's `5 @,@ 000` and hyphens between words that depend on each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from derivlang.core.arrays import Bool, Int64, spread
+from derivlang.core.layers.tree import Tree
+from derivlang.syntax.forest import Forest
+from derivlang.syntax.words import CLITIC, HYPHEN, JOINER, Seen
+
+_FROZEN = ("fixed", "flat", "goeswith")
+
+
+def bonds(forest: Forest, seen: Seen, tree: Tree | None) -> Bool:
+    """bool[n]: is this word one part with the word before it. tree: for its multiword tokens."""
+    n = len(forest)
+    out = np.zeros(n, bool)
+    if n < 2:
+        return out
+    parent, here = forest.parent, np.arange(n)
+    inner = parent >= 0
+    name = seen.has_tag("PROPN")
+    frozen = seen.has_relation(*_FROZEN) | (seen.has_relation("compound") & name & name[parent])
+    cluster = _tops(np.where(frozen & inner, parent, here))
+    out[1:] = cluster[1:] == cluster[:-1]
+    number, sign = seen.has_tag("NUM"), seen.has_tag("SYM")
+    linked = _linked(parent, here[:-1], here[1:])
+    out[1:] |= linked & ((number[1:] & sign[:-1]) | (sign[1:] & number[:-1]))
+    out |= seen.kind == CLITIC
+    joiner = seen.kind == JOINER
+    out |= joiner
+    out[1:] |= joiner[:-1]
+    middle = np.flatnonzero(seen.kind[1:-1] == HYPHEN) + 1
+    middle = middle[_linked(parent, middle - 1, middle + 1)]
+    out[middle] = out[middle + 1] = True
+    if tree is not None and tree.mwt is not None:
+        out[spread(tree.mwt.first + 1, tree.mwt.last - tree.mwt.first)] = True
+    out[forest.trees[:-1][forest.trees[:-1] < n]] = False
+    return out
+
+
+def _tops(up: Int64) -> Int64:
+    """The end of each chain."""
+    while (up[up] != up).any():
+        up = up[up]
+    return up
+
+
+def _linked(parent: Int64, left: Int64, right: Int64) -> Bool:
+    return np.asarray((parent[left] == right) | (parent[right] == left))

@@ -1,0 +1,97 @@
+"""What `syn` sees of a batch's words: tags, relations and the shapes of punctuation, as arrays.
+
+Looked up once a type or a label, then gathered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from derivlang.core.arrays import Bool, Int8, Int32
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.batch import Batch
+from derivlang.core.errors import LayerError
+from derivlang.core.layers.tree import Tree
+from derivlang.core.layers.words import Words
+
+# Kinds of marks. A straight quote opens and closes in turn; pairs are matched kind by kind.
+OTHER, JOINER, HYPHEN, CLITIC, QUOTE, APOSTROPHE = 0, 1, 2, 3, 4, 5
+FIRST_OPENER, FIRST_CLOSER = 16, 48
+_PAIRS = (
+    "( )",
+    "[ ]",
+    "{ }",
+    "“ ”",
+    "‘ ’",
+    "« »",
+    "‹ ›",
+    "„ “",
+    "`` ''",
+    "-LRB- -RRB-",
+    "-LSB- -RSB-",
+    "（ ）",
+    "「 」",
+    "『 』",
+    "《 》",
+)
+_KINDS = {
+    **dict.fromkeys(("@-@", "@,@", "@.@"), JOINER),
+    **dict.fromkeys(("-", "/", "‐", "‑"), HYPHEN),
+    **dict.fromkeys(
+        ("n't", "n’t", "'t", "’t", "'s", "’s", "'re", "’re", "'ve", "’ve", "'ll", "’ll", "'d", "’d", "'m", "’m"), CLITIC
+    ),
+    '"': QUOTE,
+    "'": APOSTROPHE,
+}
+for _number, _pair in enumerate(_PAIRS):
+    _opener, _closer = _pair.split()
+    _KINDS.setdefault(_opener, FIRST_OPENER + _number)
+    _KINDS.setdefault(_closer, FIRST_CLOSER + _number)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Of N words. upos, relation: int32[N], codes into tags and relations. kind: int8[N], see above."""
+
+    upos: Int32
+    tags: tuple[str, ...]
+    relation: Int32
+    relations: tuple[str, ...]
+    kind: Int8
+
+    def has_tag(self, *tags: str) -> Bool:
+        return np.isin(np.array(self.tags), tags)[self.upos]
+
+    def has_relation(self, *relations: str) -> Bool:
+        """Universal relations: `flat` is `flat:name`, too."""
+        plain = np.array([relation.partition(":")[0] for relation in self.relations])
+        return np.isin(plain, relations)[self.relation]
+
+
+def see(batch: Batch) -> Seen:
+    """LayerError upos-missing where a word has no tag."""
+    tree, upos = batch.layers["head"], batch.layers["upos"]
+    assert isinstance(tree, Tree)
+    assert isinstance(upos, Words)
+    tags = [tag if tag is not None else "_" for tag in upos.values.to_pylist()]
+    if (without := np.isin(np.array(tags), ["_", ""])[upos.codes]).any():
+        at = int(np.flatnonzero(without)[0])
+        raise LayerError(
+            f"word {at + 1} of a batch ({batch.types[int(batch.words[at])].as_py()!r}) has no UPOS",
+            fix="syn needs a tag and a head for every word: parse the text, or leave such sentences out",
+            id="upos-missing",
+        )
+    relations = [relation or "_" for relation in tree.deprel.values.to_pylist()]
+    return Seen(upos.codes, tuple(tags), tree.deprel.codes, tuple(relations), kinds_of(batch.types)[batch.words])
+
+
+def kinds_of(types: pa.Array) -> Int8:
+    """int8[T]: the kind of each type."""
+    out = np.zeros(len(types), np.int8)
+    known = np.flatnonzero(to_numpy(pc.is_in(types, value_set=string_array(_KINDS))))
+    out[known] = [_KINDS[word] for word in types.take(to_arrow(known)).to_pylist()]
+    return out
