@@ -16,6 +16,7 @@ done again in extended precision.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from derivlang.grammar.weights import Float
 # Above this the tables grow beyond memory that a chunk may take; measured in benchmarks/grammar_draws.py.
 MOST_DEPENDENTS = 12
 _TINY = 1e-150
+_BY_LAYER = 8  # from so many dependents on, products of matrices are quicker
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,9 +73,9 @@ def chains(local: Local, *, best: bool = False, dtype: Any = np.float64) -> Chai
     start[:d, 0], start[:d, 1], start[d] = local.first, local.from_head, local.bare
     log_scale = np.zeros(b)
     if best:
-        times, plus, one, zero = np.add, np.maximum, 0.0, -np.inf
+        times, one = np.add, 0.0
     else:
-        times, plus, one, zero = np.multiply, np.add, 1.0, 0.0
+        times, one = np.multiply, 1.0
         pair, across, head, steps, start = (
             a.astype(dtype, copy=False) for a in (pair, across, head, steps, start)
         )
@@ -94,7 +96,21 @@ def chains(local: Local, *, best: bool = False, dtype: Any = np.float64) -> Chai
         start = np.exp(start - top)
         log_scale = np.asarray(log_scale + top.sum(axis=0), np.float64)
     pair[diagonal, diagonal] = one
-    # pairs of the members of S with each j, for all S: the members 0 … a - 1 doubled by a
+    fill = _by_set if d < _BY_LAYER else _by_layer
+    states = fill(pair, steps, start, best)
+    split = _across(across, head, d, b)
+    split = split if best else np.exp(split)
+    times(split, states[:, d, 0], out=split)
+    times(split, states[::-1, d, 1], out=split)
+    total = split.max(axis=0) if best else split.sum(axis=0)
+    return Chains(states, steps, split, total, log_scale, best)
+
+
+def _by_set(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], best: bool) -> NDArray[Any]:
+    """The states, set after set, elementwise over families: quick for few dependents and many families."""
+    d, b = len(pair), pair.shape[-1]
+    times, plus, one = (np.add, np.maximum, 0.0) if best else (np.multiply, np.add, 1.0)
+    # pairs of the members of S with each j, for all S: those of 0 … a - 1 doubled by a
     inside = np.empty((1 << d, d, 2, b), pair.dtype)
     inside[0] = one
     for a in range(d):
@@ -104,22 +120,51 @@ def chains(local: Local, *, best: bool = False, dtype: Any = np.float64) -> Chai
     spare = np.empty((d + 1, 2, b), pair.dtype)
     for s in range(1, 1 << d):
         state = states[s]
-        fresh = True
-        for i in range(d):
-            if s >> i & 1:
-                if fresh:
-                    times(states[s ^ (1 << i), i], steps[i], out=state)
-                    fresh = False
-                else:
-                    times(states[s ^ (1 << i), i], steps[i], out=spare)
-                    plus(state, spare, out=state)
+        first, *others = (i for i in range(d) if s >> i & 1)
+        times(states[s ^ (1 << first), first], steps[first], out=state)
+        for i in others:
+            times(states[s ^ (1 << i), i], steps[i], out=spare)
+            plus(state, spare, out=state)
         times(state[:d], inside[s], out=state[:d])
-    split = _across(across, head, d, b)
-    split = split if best else np.exp(split)
-    times(split, states[:, d, 0], out=split)
-    times(split, states[::-1, d, 1], out=split)
-    total = split.max(axis=0) if best else split.sum(axis=0)
-    return Chains(states, steps, split, total, log_scale, best)
+    return states
+
+
+def _by_layer(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], best: bool) -> NDArray[Any]:
+    """The same states, all sets of one size at once, as a product of matrices: quick for many dependents."""
+    d, b = len(pair), pair.shape[-1]
+    times, one, zero = (np.add, 0.0, -np.inf) if best else (np.multiply, 1.0, 0.0)
+    pair, steps, start = (np.ascontiguousarray(a.T.swapaxes(-1, -2)) for a in (pair, steps, start[..., None, :, :]))
+    inside = np.empty((b, 2, 1 << d, d), pair.dtype)
+    inside[:, :, 0] = one
+    for a in range(d):
+        times(inside[:, :, : 1 << a], pair[:, :, a, None], out=inside[:, :, 1 << a : 2 << a])
+    states = np.empty((b, 2, (1 << d) + 1, d + 1), pair.dtype)
+    states[:, :, 0] = start[:, :, :, 0]
+    states[:, :, 1 << d] = zero
+    flat = states.reshape(b, 2, -1)
+    for sets, before in _layers(d):
+        values = flat.take(before, axis=2)
+        if best:
+            layer = (values[..., None] + steps[:, :, None]).max(axis=3)
+        else:
+            layer = values @ steps
+        times(layer[..., :d], inside[:, :, sets], out=layer[..., :d])
+        states[:, :, sets] = layer
+    return states[:, :, : 1 << d].transpose(2, 3, 1, 0)
+
+
+@cache
+def _layers(d: int) -> list[tuple[Int64, Int64]]:
+    """For each size from 1: the sets int64[C], and int64[C, d] where the state before member i came last is found."""
+    everything = np.arange(1 << d)
+    bits = 1 << np.arange(d)
+    sizes = (everything[:, None] & bits > 0).sum(axis=1)
+    out = []
+    for size in range(1, d + 1):
+        sets = everything[sizes == size]
+        has = (sets[:, None] & bits) > 0
+        out.append((sets, np.where(has, (sets[:, None] ^ bits) * (d + 1) + np.arange(d), (1 << d) * (d + 1))))
+    return out
 
 
 def _across(across: NDArray[Any], head: NDArray[Any], d: int, b: int) -> NDArray[Any]:

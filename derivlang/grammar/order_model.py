@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, lengths_of
 from derivlang.core.errors import UsageError
-from derivlang.core.keys import sequence_keys, text_key
+from derivlang.core.keys import mix, sequence_keys, text_key
 from derivlang.grammar import exact
 from derivlang.grammar.enumerate_orders import MOST_MEMBERS, all_orders, score, to_dependents, to_members
 from derivlang.grammar.families import Families, head_class
@@ -212,7 +212,7 @@ class OrderModel:
         keep = np.ones(len(u), bool)
         keep[other] = False
         # one interval for each order drawn of a family
-        _, once = np.unique(np.stack([inverse[keep].astype(np.uint64), packed[keep]]), axis=1, return_index=True)
+        _, once = np.unique(mix(packed[keep] ^ mix(hashes[keep])), return_index=True)
         once = np.flatnonzero(keep)[once]
         self._memo.add(hashes[once], rows[:, once].T, packed[once], low[once], high[once])
         return packed
