@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from derivlang.core.arrays import Int64
-from derivlang.grammar.scores import Local
+from derivlang.grammar.local import Local
 from derivlang.grammar.weights import Float
 
 MOST_MEMBERS = 9  # 362,880 orders; ten would be a table of 36 MB and minutes for a file of heads
@@ -57,3 +57,39 @@ def score(local: Local, rows: Int64, orders: NDArray[np.int8]) -> Float:
             side = np.where(head > q, 0, np.where(head < p, 1, 2))
             out += tables[side, places[p], places[q], rows]
     return np.asarray(out)
+
+
+@cache
+def indicators(n: int) -> Float:
+    """float64[P, n!]: which of the P numbers that `flat` lists each order (as `to_dependents` has them, but in the
+    order of `all_orders` with the head as the last member) adds up. Read-only."""
+    d = n - 1
+    orders = all_orders(n)
+    place = orders.argsort(axis=1)
+    first, second = _pairs(d)
+    is_left = place[:, :d].T < place[:, d]
+    ahead = (place[:, first] < place[:, second]).T
+    near = (place[:, first] + 1 == place[:, second]).T
+    a, b = is_left[first], is_left[second]
+    rows = [ahead & a & b, ahead & ~a & ~b, ahead & a & ~b]
+    rows += [near, is_left, ~is_left, place[:, :d].T == 0, place[:, :d].T == d]
+    rows += [place[:, :d].T + 1 == place[:, d], place[:, :d].T - 1 == place[:, d]]
+    rows += [place[None, :, d] == 0, place[None, :, d] == d]
+    out = np.concatenate(rows).astype(np.float64)
+    out.flags.writeable = False
+    return out
+
+
+def flat(local: Local) -> Float:
+    """float64[P, b]: all numbers of some families that an order may add up, in the rows of `indicators`."""
+    first, second = _pairs(local.n_dependents)
+    pairs = [table[first, second] for table in (local.left, local.right, local.across, local.next)]
+    return np.concatenate(
+        [*pairs, local.before, local.after, local.first, local.last, local.to_head, local.from_head, local.bare]
+    )
+
+
+def _pairs(d: int) -> tuple[Int64, Int64]:
+    """All ordered pairs of different dependents."""
+    first, second = np.divmod(np.arange(d * d), d) if d else (np.zeros(0, np.int64),) * 2
+    return first[first != second], second[first != second]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from derivlang.core.arrays import Int64
-from derivlang.grammar.scores import Local
+from derivlang.grammar.local import Local
 from derivlang.grammar.weights import Float
 
 # Above this the tables grow beyond memory that a chunk may take; measured in benchmarks/grammar_draws.py.

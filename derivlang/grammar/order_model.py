@@ -26,15 +26,26 @@ from numpy.typing import NDArray
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, lengths_of
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import mix, sequence_keys, text_key
-from derivlang.grammar import exact
-from derivlang.grammar.enumerate_orders import MOST_MEMBERS, all_orders, score, to_dependents, to_members
+from derivlang.grammar import exact, gibbs
+from derivlang.grammar.enumerate_orders import (
+    MOST_MEMBERS,
+    all_orders,
+    flat,
+    indicators,
+    score,
+    to_dependents,
+    to_members,
+)
 from derivlang.grammar.families import Families, head_class
 from derivlang.grammar.grammar import Grammar
+from derivlang.grammar.local import Local
 from derivlang.grammar.memo import IDENTITY, Memo
-from derivlang.grammar.scores import Component, Local, Scores
+from derivlang.grammar.scores import Component, Scores
+from derivlang.grammar.sequences import MOST_MEMBERS as MOST_WITH_SEQUENCES
 from derivlang.grammar.weights import Float
 
 _CHUNK = 1 << 18  # numbers in the largest table of a chunk: 2 MB, about the second-level cache
+_ENUMERATED = 16  # families at a time whose orders are all listed: 59,049 numbers each for sequences of five
 _TIE = 1e-7  # what keeping a pair is worth under argmax
 
 
@@ -131,7 +142,10 @@ class OrderModel:
         out = ((np.repeat(packed, lengths) >> shift) & np.uint64(15)).astype(np.int32)
         for f in np.flatnonzero(lengths > exact.MOST_DEPENDENTS + 1):
             begin, end = families.offsets[f], families.offsets[f + 1]
-            out[begin:end] = np.arange(end - begin)
+            out[begin:end] = place[begin:end]
+            if classes[f] >= 0:
+                head = int(families.head_places[f] - begin)
+                out[begin:end] = self._large(numbers[begin:end], head, classes[[f]], families.keys[f], draws)
         return out
 
     def log_probs(self, families: Families, orders: Int32) -> Float:
@@ -154,7 +168,13 @@ class OrderModel:
                 heads = families.head_places[chunk] - families.offsets[chunk]
                 local = self._scores.local(numbers[index], heads, classes[chunk])
                 mine = to_dependents(orders[index].T.astype(np.int8), heads)
-                out[chunk] = score(local, np.arange(len(chunk)), mine) - _log_z(local)
+                if self._by_enumeration(n, classes[chunk]):
+                    for f in range(len(chunk)):
+                        every = self._log_all(_columns(local, [f]), numbers[index[:, [f]]], heads[[f]], classes[chunk[[f]]])
+                        at_order = (all_orders(n) == mine[f]).all(axis=1).argmax()
+                        out[chunk[f]] = every[0, at_order] - _log_sum(every[0])
+                else:
+                    out[chunk] = score(local, np.arange(len(chunk)), mine) - _log_z(local)
         return out
 
     def distribution(self, nodes: list[str]) -> tuple[NDArray[np.int8], Float]:
@@ -175,9 +195,14 @@ class OrderModel:
         orders = all_orders(n)
         place = families.head_places
         local = self._scores.local(numbers[families.members][:, None], place, classes)
-        scores = score(local, np.zeros(len(orders), np.int64), to_dependents(orders, place))
-        weights = np.exp(scores - scores.max())
-        return orders, weights / weights.sum()
+        mine = to_dependents(orders, place)
+        if self._by_enumeration(n, classes):
+            every = self._log_all(local, numbers[families.members][:, None], place, classes)[0]
+            digits = n ** np.arange(n - 1, -1, -1)  # an order as a number, to find it among all_orders
+            scores = every[np.searchsorted(orders @ digits, mine @ digits)]
+        else:
+            scores = score(local, np.zeros(len(orders), np.int64), mine)
+        return orders, np.exp(scores - _log_sum(scores))
 
     def _classes(self, families: Families) -> tuple[Int32, Int32]:
         """(label numbers int32[T], class number of each family int32[F], -1 without a model)."""
@@ -201,12 +226,17 @@ class OrderModel:
         packed = np.empty(len(u), np.uint64)
         low, high = np.empty(len(u)), np.empty(len(u))
         by_family = np.argsort(inverse, kind="stable")
-        size = _chunk_size(n - 1)
+        size = _ENUMERATED if self._by_enumeration(n, classes) else _chunk_size(n - 1)
         ends = np.searchsorted(inverse[by_family], np.arange(size, len(first) + size, size))
         for begin, chunk in zip(range(0, len(first), size), np.split(by_family, ends[:-1]), strict=True):
             which = first[begin : begin + size]
             local = self._scores.local(rows[:, which], heads[which], classes[which])
-            orders, lows, widths = self._orders(local, heads[which], inverse[chunk] - begin, u[chunk])
+            if self._by_enumeration(n, classes[which]):
+                orders, lows, widths = self._enumerated(
+                    local, rows[:, which], heads[which], classes[which], inverse[chunk] - begin, u[chunk]
+                )
+            else:
+                orders, lows, widths = self._orders(local, heads[which], inverse[chunk] - begin, u[chunk])
             packed[chunk] = pack(to_members(orders, heads[chunk]))
             low[chunk], high[chunk] = lows, lows + widths
         keep = np.ones(len(u), bool)
@@ -216,6 +246,45 @@ class OrderModel:
         once = np.flatnonzero(keep)[once]
         self._memo.add(hashes[once], rows[:, once].T, packed[once], low[once], high[once])
         return packed
+
+    def _by_enumeration(self, n: int, classes: Int32) -> bool:
+        return n <= MOST_WITH_SEQUENCES and self._scores.has_sequences(classes)
+
+    def _large(self, numbers: Int32, head: int, classes: Int32, key: np.uint64, draws: Draws) -> Int32:
+        """The order of a family above the exact sizes: label numbers int32[n]."""
+        distinct, labels = np.unique(np.delete(numbers, head), return_inverse=True)
+        rows = np.append(distinct, numbers[head])[:, None]
+        local = self._scores.local(rows, np.array([len(distinct)]), classes)
+        return gibbs.arrange(local, labels, head, key, draws, best=self.mode == "argmax")
+
+    def _log_all(self, local: Local, rows: Int32, heads: Int64, classes: Int32) -> Float:
+        """float64[b, n!]: scores of all orders of b families, HI included; rows: label numbers int32[n, b].
+
+        The orders are those of `all_orders`, of the dependents and, as the last member, the head.
+        """
+        n, b = rows.shape
+        out = flat(local).T @ indicators(n)
+        for c in np.unique(classes).tolist():
+            at = np.flatnonzero(classes == c)
+            heads_last = to_members(np.arange(n, dtype=np.int8)[None], heads[at]).T.astype(np.int64)
+            out[at] += self._scores.sequences(c, rows[heads_last, at])
+        return np.asarray(out)
+
+    def _enumerated(
+        self, local: Local, rows: Int32, heads: Int64, classes: Int32, which: Int64, u: Float
+    ) -> tuple[NDArray[np.int8], Float, Float]:
+        """As `_orders`, from all orders; which: int64[q], the family of each draw."""
+        scores = self._log_all(local, rows, heads, classes)
+        orders = all_orders(len(rows))
+        if self.mode == "argmax":
+            scores += flat(_keeping(_nothing(local), heads)).T @ indicators(len(rows))
+            return orders[scores.argmax(axis=1)][which], np.zeros(len(u)), np.ones(len(u))
+        ends = np.exp(scores - scores.max(axis=1, keepdims=True)).cumsum(axis=1)
+        ends /= ends[:, -1:]
+        found = np.array([np.searchsorted(ends[f], x, "right") for f, x in zip(which, u, strict=True)], np.int64)
+        found = np.minimum(found, len(orders) - 1)
+        low = np.where(found > 0, ends[which, found - 1], 0.0)
+        return orders[found], low, ends[which, found] - low
 
     def _orders(self, local: Local, heads: Int64, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float, Float]:
         if self.mode == "argmax":
@@ -252,7 +321,17 @@ def _log_z(local: Local) -> Float:
     return out
 
 
-def _columns(local: Local, which: NDArray[np.intp]) -> Local:
+def _log_sum(scores: Float) -> float:
+    top = scores.max()
+    return float(top + np.log(np.exp(scores - top).sum()))
+
+
+def _nothing(local: Local) -> Local:
+    """All scores zero."""
+    return Local(*(np.zeros_like(getattr(local, name)) for name in Local.__slots__))
+
+
+def _columns(local: Local, which: NDArray[np.intp] | list[int]) -> Local:
     """Some of the families."""
     return Local(*(getattr(local, name)[..., which] for name in Local.__slots__))
 

@@ -19,6 +19,8 @@ import numpy as np
 from derivlang.core.arrays import Int32, Int64
 from derivlang.grammar.families import head_class, is_head
 from derivlang.grammar.labels import candidates
+from derivlang.grammar.local import Local
+from derivlang.grammar.sequences import Sequences
 from derivlang.grammar.weights import BOS, EOS, PAIRS, VIEWS, Float, Weights, views
 
 _PRE, _BFR, _AFT, _BTW, _BI = range(len(PAIRS))
@@ -33,32 +35,6 @@ class Component:
     labels: str | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Local:
-    """Scores of b families with d dependents each (in surface order) and a head, families on the last axis.
-
-    left, right, across, next: [d, d, b]. before, after: [d, b], PRE with the head after and before it.
-    first, last: [d, b], next to BOS and EOS. to_head, from_head: [d, b], next to the head. bare: [2, b], BOS next
-    to the head and the head next to EOS.
-    """
-
-    left: Float
-    right: Float
-    across: Float
-    next: Float
-    before: Float
-    after: Float
-    first: Float
-    last: Float
-    to_head: Float
-    from_head: Float
-    bare: Float
-
-    @property
-    def n_dependents(self) -> int:
-        return len(self.before)
-
-
 class Scores:
     """The tables of one mixture. Label numbers are its own, in the order of meeting; 0 is BOS, 1 EOS."""
 
@@ -70,6 +46,10 @@ class Scores:
         self._rows = [
             [[np.zeros(0, np.int64) for _ in VIEWS] for _ in classes[name]] for name in self.class_names
         ]  # of each class, component and view: label number -> row of the component's table
+        self._sequences = [
+            [(Sequences(component.weights.sequences), np.zeros(0, np.int32)) for component in classes[name]]
+            for name in self.class_names
+        ]  # with the code of each label number
         self._capacity = 0
         self._tables = np.zeros((4, len(classes), 0, 0))
         self._known: tuple[tuple[str, ...], Int32, Int32] = ((), np.zeros(0, np.int32), np.zeros(0, np.int32))
@@ -117,6 +97,22 @@ class Scores:
             np.stack([following.take(base + head), following.take(base + head * c + 1)]),
         )
 
+    def has_sequences(self, classes: Int32) -> bool:
+        """Does a model of these classes (int32[b]) have HI features?"""
+        return any(
+            component.weights.sequences
+            for c in np.unique(classes).tolist()
+            for component in self.classes[self.class_names[c]]
+        )
+
+    def sequences(self, class_number: int, rows: Int32) -> Float:
+        """float64[b, n!]: what HI adds to all orders of b families of one class; rows: label numbers int32[n, b]."""
+        out: Float | float = 0.0
+        for at, component in enumerate(self.classes[self.class_names[class_number]]):
+            table, codes = self._sequences[class_number][at]
+            out = out + component.share * self._scale * table.score(codes[rows].T)
+        return np.asarray(out)
+
     def _extend(self, tokens: list[str]) -> None:
         begin, end = len(self._numbers), len(self._numbers) + len(tokens)
         self._numbers.update((token, begin + i) for i, token in enumerate(tokens))
@@ -126,24 +122,17 @@ class Scores:
             tables[:, :, :begin, :begin] = self._tables[:, :, :begin, :begin]
             self._tables = tables
         for at, name in enumerate(self.class_names):
-            for component, rows in zip(self.classes[name], self._rows[at], strict=True):
-                added = self._map(tokens, name, component)
-                for view in range(len(VIEWS)):
-                    rows[view] = np.concatenate([rows[view], added[view]])
+            for i, (component, rows) in enumerate(zip(self.classes[name], self._rows[at], strict=True)):
+                mapped = [_mapped(token, name, component) for token in tokens]
+                for view, codes in enumerate(component.weights.codes):
+                    added = [codes.get(views(token)[view], len(codes)) for token in mapped]
+                    rows[view] = np.append(rows[view], added).astype(np.int64)
+                table, known = self._sequences[at][i]
+                added = [table.codes.get(token, -1) for token in mapped]
+                self._sequences[at][i] = (table, np.append(known, added).astype(np.int32))
             new, all_ = slice(begin, end), slice(0, end)
             self._fill(at, name, new, all_)
             self._fill(at, name, slice(0, begin), new)
-
-    def _map(self, tokens: list[str], name: str, component: Component) -> list[Int64]:
-        """The rows of labels in a component's three tables; the last row is that of unknown ones."""
-        codes = component.weights.codes
-        out: list[list[int]] = [[], [], []]
-        for token in tokens:
-            if component.labels is not None and token not in (BOS, EOS):
-                token = component.weights.choose(candidates(token, name, component.labels))
-            for view, seen in enumerate(views(token)):
-                out[view].append(codes[view].get(seen, len(codes[view])))
-        return [np.array(rows, np.int64) for rows in out]
 
     def _fill(self, at: int, name: str, firsts: slice, seconds: slice) -> None:
         tables = self._tables[:, at, firsts, seconds]
@@ -156,3 +145,10 @@ class Scores:
                 tables[1] += share * (pairs[_PRE] + pairs[_AFT])
                 tables[2] += share * (pairs[_PRE] + pairs[_BTW])
                 tables[3] += share * pairs[_BI]
+
+
+def _mapped(token: str, name: str, component: Component) -> str:
+    """What a label is called in a component."""
+    if component.labels is None or token in (BOS, EOS):
+        return token
+    return component.weights.choose(candidates(token, name, component.labels))
