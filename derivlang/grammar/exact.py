@@ -50,7 +50,8 @@ class Chains:
     @property
     def log_z(self) -> Float:
         """log Z of each family (of the best order, for maxima)."""
-        total = self.total if self.best else np.log(self.total)
+        with np.errstate(divide="ignore"):  # no order at all: minus infinity
+            total = self.total if self.best else np.log(self.total)
         return np.asarray(total + self.log_scale, np.float64)
 
     def narrow(self) -> NDArray[np.intp]:

@@ -16,7 +16,7 @@ most pairs as they stand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Literal, Protocol
 
@@ -176,6 +176,26 @@ class OrderModel:
                 else:
                     out[chunk] = score(local, np.arange(len(chunk)), mine) - _log_z(local)
         return out
+
+    def exact_parts(self, families: Families) -> Iterator[tuple[Int64, Local, Float]]:
+        """Families with a model and exact probabilities, in parts of equal size: (int64[b] which, scores, log Z).
+
+        HI is left out. For sums over orders that meet a condition: rule the others out in the scores, `log_sum`.
+        """
+        numbers, classes = self._classes(families)
+        lengths = lengths_of(families.offsets)
+        numbers = numbers[families.members]
+        chosen = (classes >= 0) & (lengths > 1) & (lengths <= exact.MOST_DEPENDENTS + 1)
+        for n in np.unique(lengths[chosen]).tolist():
+            at = np.flatnonzero(chosen & (lengths == n))
+            for chunk in np.array_split(at, -(-len(at) // _chunk_size(n - 1))):
+                rows = numbers[families.offsets[chunk] + np.arange(n)[:, None]]
+                local = self._scores.local(rows, families.head_places[chunk] - families.offsets[chunk], classes[chunk])
+                yield chunk, local, _log_z(local)
+
+    def log_sum(self, local: Local) -> Float:
+        """float64[b]: log of the sum over all orders of exp(score); -inf where it is below 1e-300 of its bound."""
+        return exact.chains(local).log_z
 
     def distribution(self, nodes: list[str]) -> tuple[NDArray[np.int8], Float]:
         """(orders int8[n!, n], probabilities float64[n!]) of one family, in lexicographic order of the given nodes.
