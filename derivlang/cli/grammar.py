@@ -148,8 +148,8 @@ def score(
               help="Strength of the penalty.  [default: 2, or by --dev]")  # fmt: skip
 @click.option("--dev", multiple=True, type=click.Path(path_type=Path), metavar="TREEBANK",
               help="Choose the penalty by these sentences.")  # fmt: skip
-@click.option("--subtypes", default="acl:relcl,nmod:poss", show_default=True,
-              help="Subtypes of relations that stay: a list, all, or none.")  # fmt: skip
+@click.option("--subtypes", default="all", show_default=True,
+              help="Subtypes of relations that stay: all, none, or a list.")  # fmt: skip
 @click.option("--labels", type=click.Choice(["v2", "v1"]), default="v2", show_default=True,
               help="The version of UD that the treebanks follow.")  # fmt: skip
 @click.option("--punct", is_flag=True, help="Punctuation is ordered, too.")

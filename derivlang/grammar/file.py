@@ -8,7 +8,7 @@
     BTW	NOUN&nsubj	NOUN&obj=1.204	VERB&advcl=0.31
 
 A line of weights: kind, first label, then `second=weight` for each second label; labels of HI are joined by a
-space. Lines are sorted, weights have three decimals, so that the same grammar gives the same bytes.
+space. Lines are sorted, weights have two decimals, so that the same grammar gives the same bytes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pathlib import Path
 from derivlang.core.errors import DataError
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.orm import broken, lines
-from derivlang.grammar.weights import KINDS, LONGEST_SEQUENCE, Feature, Weights
+from derivlang.grammar.weights import KINDS, LONGEST_SEQUENCE, VIEWS, Feature, Weights
 
 FIRST_LINE = "# derivlang grammar 1"
-DECIMALS = 3
+DECIMALS = 2
 
 
 def write(grammar: Grammar, path: Path) -> None:
@@ -88,7 +88,7 @@ def read(path: Path) -> Grammar:
     for name, features in sections.items():
         if len({feature[:2] for feature in features}) < len(features):
             raise DataError(f"a weight of class {name} is given twice", where=str(path), id="grammar-line")
-        weights[name] = Weights.of(features)
+        weights[name] = Weights.of(features, len(VIEWS))
     return Grammar(path.name.partition(".")[0], language, labels, weights, about)
 
 

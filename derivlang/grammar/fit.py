@@ -19,7 +19,7 @@ import numpy as np
 from derivlang.core.arrays import Int64, lengths_of
 from derivlang.grammar.enumerate_orders import MOST_MEMBERS, all_orders, indicators
 from derivlang.grammar.families import Families, head_class
-from derivlang.grammar.weights import BOS, EOS, PAIRS, VIEWS, Float, Weights, views
+from derivlang.grammar.weights import BOS, EOS, PAIRS, PUBLISHED, VIEWS, Float, Weights, views
 
 MOST = 6  # members of a family that is learnt from
 
@@ -50,8 +50,9 @@ class Problem:
 
     def __init__(self, families: Families, counts: Float, settings: Settings) -> None:
         self.families, self.settings = families, settings
-        seen = [views(token) for token in (*families.tokens, BOS, EOS)]
-        self._codes: tuple[dict[str, int], ...] = ({}, {}, {})
+        seen = [views(token, len(VIEWS)) for token in (*families.tokens, BOS, EOS)]
+        self._codes: tuple[dict[str, int], ...] = tuple({} for _ in VIEWS)
+        self._has_subtype = np.array([":" in token for token in (*families.tokens, BOS, EOS)])
         rows = np.array(
             [[codes.setdefault(name, len(codes)) for codes, name in zip(self._codes, token, strict=True)] for token in seen]
         )  # [T + 2, views]
@@ -98,7 +99,7 @@ class Problem:
         return Weights(self._codes, tuple(pairs), {})
 
     def _size(self, n: int, rows: Int64, counts: Float) -> tuple[int, Float, Int64, Int64]:
-        """(n, counts [b], observed int64[b], cells int64[P, b, 6]; -1 where a number has fewer weights)."""
+        """(n, counts [b], observed int64[b], cells int64[P, b, 10]; -1 where a number has fewer weights)."""
         families, d = self.families, n - 1
         at = np.flatnonzero(lengths_of(families.offsets) == n)
         members = families.members[families.offsets[at][:, None] + np.arange(n)].reshape(-1, n)
@@ -112,11 +113,13 @@ class Problem:
 
         def cells(kinds: tuple[str, ...], a: Any, b: Any) -> Int64:
             a, b = np.broadcast_arrays(a, b)
-            out = np.full((*a.shape, 6), -1, np.int64)
+            out = np.full((*a.shape, 2 * len(VIEWS)), -1, np.int64)
+            fine = self._has_subtype[a] | self._has_subtype[b]
             begin = 0
             for view, v in enumerate(self._sizes_of_views):
                 for k, kind in enumerate(kinds):
-                    out[..., 2 * view + k] = begin + (PAIRS.index(kind) * v + rows[a, view]) * v + rows[b, view]
+                    cell = begin + (PAIRS.index(kind) * v + rows[a, view]) * v + rows[b, view]
+                    out[..., 2 * view + k] = cell if view < PUBLISHED else np.where(fine, cell, -1)
                 begin += len(PAIRS) * v * v
             return out
 
@@ -149,7 +152,7 @@ def fit(families: Families, name: str, settings: Settings, counts: Float | None 
 
     problem = Problem(*distinct(families, name, counts), settings)
     if not problem.n_families:
-        return Weights.of([])
+        return Weights.of([], len(VIEWS))
     found = minimize(
         problem.value,
         np.zeros(len(problem.cells)),

@@ -8,6 +8,7 @@ is), and v1 attached `cc` and commas to the first conjunct, not to the following
     v2 NOUN&obl:tmod under a verb   ->  v1 NOUN&nmod:tmod, then NOUN&nmod
     v1 NOUN&nmod under a verb       ->  v2 NOUN&obl
     v2 AUX&cop                      ->  v1 AUX&cop, then VERB&cop  (v1 treebanks differ)
+    PRON&nmod:poss (my, her)        ->  the same, then DET&det:poss, DET&nmod:poss, DET&det: a determiner elsewhere
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ def candidates(token: str, head_class: str, version: str) -> list[str]:
     else:
         tags, relations = _v2(upos, relation, head_class)
     full = [f"{tag}&{name}" for name in relations for tag in tags]
+    if (upos, relation) == ("PRON", "nmod:poss"):
+        full[1:1] = ["DET&det:poss", "DET&nmod:poss", "DET&det"]
     return list(dict.fromkeys(full))
 
 

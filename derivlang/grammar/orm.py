@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from derivlang.core.errors import DataError, UsageError
-from derivlang.grammar.weights import KINDS, LONGEST_SEQUENCE, Feature, Weights
+from derivlang.grammar.weights import KINDS, LONGEST_SEQUENCE, PUBLISHED, Feature, Weights
 
 SUFFIXES = (".orm", ".orm.gz")
 
 
 def read_weights(path: Path) -> Weights:
     """The weights of one file. Raises DataError missing-file, grammar-line (file:line)."""
-    return Weights.of(_features(path))
+    return Weights.of(_features(path), PUBLISHED)
 
 
 def head_class_of(path: Path) -> str:

@@ -5,7 +5,7 @@
     across[a, b] = PRE + BTW     the head between them
     next[a, b]   = BI            b follows a; BOS before the first, EOS after the last
 
-each summed over the three views and over the models, times weight / temperature. `Scores` keeps these tables
+each summed over the views and over the models, times weight / temperature. `Scores` keeps these tables
 for the labels met so far; `Local` holds those of some families of one size, families last, so that all that
 follows is elementwise over families: nothing depends on which families are together.
 """
@@ -21,7 +21,7 @@ from derivlang.grammar.families import head_class, is_head
 from derivlang.grammar.labels import candidates
 from derivlang.grammar.local import Local
 from derivlang.grammar.sequences import Sequences
-from derivlang.grammar.weights import BOS, EOS, PAIRS, VIEWS, Float, Weights, views
+from derivlang.grammar.weights import BOS, EOS, PAIRS, Float, Weights, views
 
 _PRE, _BFR, _AFT, _BTW, _BI = range(len(PAIRS))
 
@@ -44,7 +44,8 @@ class Scores:
         self._scale = 1.0 / temperature
         self._numbers: dict[str, int] = {}
         self._rows = [
-            [[np.zeros(0, np.int64) for _ in VIEWS] for _ in classes[name]] for name in self.class_names
+            [[np.zeros(0, np.int64) for _ in component.weights.codes] for component in classes[name]]
+            for name in self.class_names
         ]  # of each class, component and view: label number -> row of the component's table
         self._sequences = [
             [(Sequences(component.weights.sequences), np.zeros(0, np.int32)) for component in classes[name]]
@@ -125,7 +126,7 @@ class Scores:
             for i, (component, rows) in enumerate(zip(self.classes[name], self._rows[at], strict=True)):
                 mapped = [_mapped(token, name, component) for token in tokens]
                 for view, codes in enumerate(component.weights.codes):
-                    added = [codes.get(views(token)[view], len(codes)) for token in mapped]
+                    added = [codes.get(views(token, len(rows))[view], len(codes)) for token in mapped]
                     rows[view] = np.append(rows[view], added).astype(np.int64)
                 table, known = self._sequences[at][i]
                 added = [table.codes.get(token, -1) for token in mapped]
@@ -138,7 +139,7 @@ class Scores:
         tables = self._tables[:, at, firsts, seconds]
         tables[:] = 0
         for component, rows in zip(self.classes[name], self._rows[at], strict=True):
-            for view in range(len(VIEWS)):
+            for view in range(len(rows)):
                 pairs = component.weights.pairs[view][:, rows[view][firsts][:, None], rows[view][seconds][None, :]]
                 share = component.share * self._scale
                 tables[0] += share * (pairs[_PRE] + pairs[_BFR])

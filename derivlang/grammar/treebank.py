@@ -67,6 +67,12 @@ def joined(*parts: Families) -> Families:
     return Families(offsets, np.concatenate(members), tuple(codes), keys)
 
 
+def folds(families: Families, n_folds: int, fold: int) -> tuple[Families, Families]:
+    """(the families that are not in a fold, those in it): every n-th, from `fold` on."""
+    inside = np.arange(len(families)) % n_folds == fold
+    return families.take(~inside), families.take(inside)
+
+
 def as_they_stand(families: Families) -> Int32:
     """int32[M]: the order of each family as it is."""
     starts = np.repeat(families.offsets[:-1], np.diff(families.offsets))

@@ -4,6 +4,10 @@
 
 Kinds (Wang and Eisner 2016, §5): PRE a before b; BFR, AFT both before, after the head; BTW the head between; BI
 neighbours, with BOS and EOS; HI sequences of three to five. Views of a label: `UPOS&deprel`, `UPOS`, `deprel`.
+
+Published models have these three views, subtypes being part of the relation. Grammars fitted here have five: the three
+without subtypes, and two *fine* ones with them, for pairs of which at least one has a subtype. So `obl:arg` shares
+what is known of `obl`, and an unknown subtype is looked up without it.
 """
 
 from __future__ import annotations
@@ -20,28 +24,31 @@ Feature: TypeAlias = tuple[str, tuple[str, ...], float]  # kind, tokens, weight
 
 PAIRS = ("PRE", "BFR", "AFT", "BTW", "BI")
 KINDS = (*PAIRS, "HI")
-VIEWS = ("joint", "tag", "relation")
+VIEWS = ("joint", "tag", "relation", "fine joint", "fine relation")
+PUBLISHED = 3  # views of a published model
 BOS, EOS = "BOS", "EOS"
 LONGEST_SEQUENCE = 5
 
 
-def views(token: str) -> tuple[str, str, str]:
-    """The three views of a label: `DET&det` -> (DET&det, DET, det); `@NOUN&@` -> (@NOUN&@, @NOUN, @); BOS stays."""
+def views(token: str, n_views: int) -> tuple[str, ...]:
+    """The views of a label: `NOUN&obl:arg` -> (NOUN&obl, NOUN, obl, NOUN&obl:arg, obl:arg), or as published
+    (NOUN&obl:arg, NOUN, obl:arg); `@NOUN&@` -> (@NOUN&@, @NOUN, @ …); BOS and EOS stay."""
     if token in (BOS, EOS):
-        return token, token, token
+        return (token,) * n_views
     upos, _, relation = token.partition("&")
-    return token, upos, relation
+    if n_views == PUBLISHED:
+        return token, upos, relation
+    plain = relation.partition(":")[0]
+    return f"{upos}&{plain}", upos, plain, token, relation
 
 
-def view_of(tokens: Iterable[str]) -> int:
-    """Which view the tokens of a feature are of: 0, 1 or 2."""
-    for token in tokens:
-        if token in (BOS, EOS):
-            continue
-        if "&" in token:
-            return 0
-        return 1 if token.lstrip("@")[:1].isupper() else 2
-    return 0
+def view_of(tokens: Iterable[str], n_views: int) -> int:
+    """Which view the tokens of a feature are of."""
+    tokens = [token for token in tokens if token not in (BOS, EOS)]
+    fine = PUBLISHED if n_views > PUBLISHED and any(":" in token for token in tokens) else 0
+    if any("&" in token for token in tokens):
+        return fine
+    return 2 + (fine and fine - 1) if not tokens or not tokens[0].lstrip("@")[:1].isupper() else 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,22 +61,22 @@ class Weights:
     sequences: dict[tuple[str, ...], float]
 
     @classmethod
-    def of(cls, features: Iterable[Feature]) -> Weights:
+    def of(cls, features: Iterable[Feature], n_views: int) -> Weights:
         """From features in any order."""
-        codes: tuple[dict[str, int], ...] = ({}, {}, {})
-        cells: tuple[list[tuple[int, int, int, float]], ...] = ([], [], [])
+        codes: tuple[dict[str, int], ...] = tuple({} for _ in range(n_views))
+        cells: tuple[list[tuple[int, int, int, float]], ...] = tuple([] for _ in range(n_views))
         sequences: dict[tuple[str, ...], float] = {}
         numbers = {kind: i for i, kind in enumerate(PAIRS)}
         for kind, tokens, weight in features:
             if kind == "HI":
                 sequences[tokens] = weight
                 continue
-            view = view_of(tokens)
+            view = view_of(tokens, n_views)
             known = codes[view]
             first, second = (known.setdefault(token, len(known)) for token in tokens)
             cells[view].append((numbers[kind], first, second, weight))
         pairs = []
-        for view in range(3):
+        for view in range(n_views):
             table = np.zeros((len(PAIRS), len(codes[view]) + 1, len(codes[view]) + 1))
             if cells[view]:
                 kinds, firsts, seconds, weights = zip(*cells[view], strict=True)
@@ -80,12 +87,12 @@ class Weights:
     def features(self) -> list[Feature]:
         """All non-zero weights, sorted by kind, view and tokens."""
         out: list[Feature] = []
-        for view in range(3):
+        for view in range(len(self.codes)):
             names = [*self.codes[view], ""]
             for kind, first, second in np.argwhere(self.pairs[view]).tolist():
                 out.append((PAIRS[kind], (names[first], names[second]), float(self.pairs[view][kind, first, second])))
         out += [("HI", tokens, weight) for tokens, weight in self.sequences.items()]
-        return sorted(out, key=lambda f: (KINDS.index(f[0]), view_of(f[1]), f[1]))
+        return sorted(out, key=lambda f: (KINDS.index(f[0]), view_of(f[1], len(self.codes)), f[1]))
 
     def __len__(self) -> int:
         return sum(int(np.count_nonzero(table)) for table in self.pairs) + len(self.sequences)
@@ -94,6 +101,8 @@ class Weights:
         """The first candidate with a label this model has weights for; else with a relation it has; else the first."""
         for view in (0, 2):
             for token in candidates:
-                if views(token)[view] in self.codes[view]:
+                fine = len(self.codes) > PUBLISHED and ":" in token
+                place = (PUBLISHED + view // 2) if fine else view
+                if views(token, len(self.codes))[place] in self.codes[place]:
                     return token
         return candidates[0]
