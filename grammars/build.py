@@ -163,7 +163,7 @@ def fit_one(name: str, data: Path) -> dict[str, Any]:
     final = build.Recipe(name, plan.language, CLASSES, strengths=(l2,))
     grammar, _ = build.build(final, families, None, about, counts)
     file.write(grammar, ROOT / "grammars" / f"{name}{load.SUFFIX}")
-    out = {"language": plan.language, "sentences": n_sentences, "l2": l2, **about}
+    out = {"language": plan.language, **about, "sentences": n_sentences, "l2": l2}
     out["weights"] = {key: len(weights) for key, weights in load.load_grammar(name).weights.items()}
     if not plan.test:
         out["held"] = _cross_validated(final, families, data, plan)
