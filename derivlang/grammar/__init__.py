@@ -1,0 +1,1 @@
+"""Word-order models: read, fit, exact probabilities, drawing orders for whole batches."""

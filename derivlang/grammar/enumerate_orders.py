@@ -1,0 +1,95 @@
+"""Enumeration: all orders of a small family, in lexicographic order, and the score of any given order."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from derivlang.core.arrays import Int64
+from derivlang.grammar.local import Local
+from derivlang.grammar.weights import Float
+
+MOST_MEMBERS = 9  # 362,880 orders; ten would be a table of 36 MB and minutes for a file of heads
+
+
+@cache
+def all_orders(n: int) -> NDArray[np.int8]:
+    """int8[n!, n]: all orders of n members, in lexicographic order. Read-only."""
+    out = np.array(list(permutations(range(n))), np.int8).reshape(-1, n)
+    out.flags.writeable = False
+    return out
+
+
+def to_dependents(orders: NDArray[np.int8], head_places: Int64) -> NDArray[np.int8]:
+    """Orders of members int8[q, n] -> of dependents 0 … n - 2 and n - 1 for the head; head_places: int64[q] or [1]."""
+    n = orders.shape[1]
+    place = head_places[:, None]
+    return np.where(orders == place, n - 1, orders - (orders > place)).astype(np.int8)
+
+
+def to_members(orders: NDArray[np.int8], head_places: Int64) -> NDArray[np.int8]:
+    """The way back from `to_dependents`."""
+    n = orders.shape[1]
+    place = head_places[:, None]
+    return np.where(orders == n - 1, place, orders + (orders >= place)).astype(np.int8)
+
+
+def score(local: Local, rows: Int64, orders: NDArray[np.int8]) -> Float:
+    """float64[q]: the score of orders int8[q, n] (as `to_dependents` gives them) of families `rows` int64[q]."""
+    n, d = orders.shape[1], local.n_dependents
+    b = local.before.shape[-1]
+    tables = np.zeros((3, n, n, b))  # both left, both right, across; pairs with the head are alike in each
+    tables[:, :d, :d] = local.left, local.right, local.across
+    tables[:, :d, d], tables[:, d, :d] = local.before, local.after
+    following = np.zeros((n, n, b))
+    following[:d, :d], following[:d, d], following[d, :d] = local.next, local.to_head, local.from_head
+    first = np.concatenate([local.first, local.bare[:1]])
+    last = np.concatenate([local.last, local.bare[1:]])
+    head = orders.argmax(axis=1)
+    places = orders.T.astype(np.int64)
+    out = first[places[0], rows] + last[places[-1], rows]
+    for q in range(1, n):
+        out += following[places[q - 1], places[q], rows]
+        for p in range(q):
+            side = np.where(head > q, 0, np.where(head < p, 1, 2))
+            out += tables[side, places[p], places[q], rows]
+    return np.asarray(out)
+
+
+@cache
+def indicators(n: int) -> Float:
+    """float64[P, n!]: which of the P numbers that `flat` lists each order (as `to_dependents` has them, but in the
+    order of `all_orders` with the head as the last member) adds up. Read-only."""
+    d = n - 1
+    orders = all_orders(n)
+    place = orders.argsort(axis=1)
+    first, second = _pairs(d)
+    is_left = place[:, :d].T < place[:, d]
+    ahead = (place[:, first] < place[:, second]).T
+    near = (place[:, first] + 1 == place[:, second]).T
+    a, b = is_left[first], is_left[second]
+    rows = [ahead & a & b, ahead & ~a & ~b, ahead & a & ~b]
+    rows += [near, is_left, ~is_left, place[:, :d].T == 0, place[:, :d].T == d]
+    rows += [place[:, :d].T + 1 == place[:, d], place[:, :d].T - 1 == place[:, d]]
+    rows += [place[None, :, d] == 0, place[None, :, d] == d]
+    out = np.concatenate(rows).astype(np.float64)
+    out.flags.writeable = False
+    return out
+
+
+def flat(local: Local) -> Float:
+    """float64[P, b]: all numbers of some families that an order may add up, in the rows of `indicators`."""
+    first, second = _pairs(local.n_dependents)
+    pairs = [table[first, second] for table in (local.left, local.right, local.across, local.next)]
+    return np.concatenate(
+        [*pairs, local.before, local.after, local.first, local.last, local.to_head, local.from_head, local.bare]
+    )
+
+
+def _pairs(d: int) -> tuple[Int64, Int64]:
+    """All ordered pairs of different dependents."""
+    first, second = np.divmod(np.arange(d * d), d) if d else (np.zeros(0, np.int64),) * 2
+    return first[first != second], second[first != second]

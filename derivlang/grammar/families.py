@@ -1,0 +1,111 @@
+"""Families: heads with the dependents that are to be ordered, in present surface order.
+
+A member is seen through its label alone: `UPOS&deprel` a dependent, `@UPOS&@` the head (Wang and Eisner 2016, §4).
+
+    the old cat of Ann's    ->    DET&det ADJ&amod @NOUN&@ PROPN&nmod
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from derivlang.core.arrays import Bool, Int32, Int64, UInt64, lengths_of, offsets_of
+from derivlang.core.errors import LayerError
+
+# Heads that share one model, as published: nouns, proper nouns and pronouns; verbs. Others are their own class.
+NOMINAL = ("NOUN", "PROPN", "PRON")
+UPOS = tuple("ADJ ADP ADV AUX CCONJ CONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
+
+
+def head_class(token: str) -> str:
+    """`@NOUN&@` -> N, `@VERB&@` -> V, `@ADJ&@` -> ADJ. Accepts a bare UPOS as well."""
+    upos = token.removeprefix("@").removesuffix("&@")
+    return "N" if upos in NOMINAL else "V" if upos == "VERB" else upos
+
+
+def is_head(token: str) -> bool:
+    """Is this the label of a head?"""
+    return token.startswith("@")
+
+
+@dataclass(frozen=True, eq=False)
+class Families:
+    """F families, struct of arrays.
+
+    offsets: int64[F + 1], into members. members: int32[M], codes into tokens, each family in surface order and
+    with exactly one head. tokens: the distinct labels. keys: uint64[F], what a family's draws depend on.
+    Raises LayerError family-head where a family has no head, or two.
+    """
+
+    offsets: Int64
+    members: Int32
+    tokens: tuple[str, ...]
+    keys: UInt64
+    head_places: Int64 = field(init=False, repr=False)  # int64[F]: of each family's head, into members
+
+    def __post_init__(self) -> None:
+        heads = np.array([is_head(token) for token in self.tokens], bool)
+        places = np.flatnonzero(heads[self.members]) if len(self.members) else np.zeros(0, np.int64)
+        n = len(self.offsets) - 1
+        if len(places) != n or not ((self.offsets[:-1] <= places) & (places < self.offsets[1:])).all():
+            counts = np.diff(offsets_of(heads[self.members])[self.offsets])
+            at = int(np.flatnonzero(counts != 1)[0])
+            raise LayerError(
+                f"family {at} has {int(counts[at])} heads, expected one: {' '.join(self.labels(at))}",
+                fix="write the head as @UPOS&@",
+                id="family-head",
+            )
+        object.__setattr__(self, "head_places", places)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def labels(self, at: int) -> list[str]:
+        """The labels of one family."""
+        return [self.tokens[code] for code in self.members[self.offsets[at] : self.offsets[at + 1]]]
+
+    def take(self, chosen: Bool | Int64) -> Families:
+        """Some of the families: bool[F] or int64[K]."""
+        which = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+        lengths = lengths_of(self.offsets)[which]
+        offsets = offsets_of(lengths)
+        index = np.arange(offsets[-1]) + np.repeat(self.offsets[which] - offsets[:-1], lengths)
+        return Families(offsets, self.members[index], self.tokens, self.keys[which])
+
+    @classmethod
+    def of(cls, families: list[list[str]], keys: UInt64 | None = None) -> Families:
+        """From lists of labels; keys default to 0, 1, 2 …"""
+        codes: dict[str, int] = {}
+        members = [codes.setdefault(token, len(codes)) for family in families for token in family]
+        offsets = offsets_of(np.array([len(family) for family in families], np.int64))
+        if keys is None:
+            keys = np.arange(len(families), dtype=np.uint64)
+        return cls(offsets, np.array(members, np.int32), tuple(codes), keys)
+
+
+def families_of_trees(
+    heads: Int32, offsets: Int64, upos: list[str], deprel: list[str], *, punct: bool = False
+) -> tuple[Families, Int64]:
+    """All heads with at least one dependent, in the order of the words; and the word of each member, int64[M].
+
+    heads: int32[N], 1-based in the sentence, 0 = root. offsets: int64[S + 1]. upos, deprel: N each. punct: keep
+    dependents that are punctuation (by relation). A family's key is its number.
+    """
+    n = len(heads)
+    start = np.repeat(offsets[:-1], np.diff(offsets))
+    codes: dict[str, int] = {}
+    own = np.array([codes.setdefault(f"{u}&{d}", len(codes)) for u, d in zip(upos, deprel, strict=True)], np.int64)
+    as_head = np.array([codes.setdefault(f"@{u}&@", len(codes)) for u in upos], np.int64)
+    dependent = np.flatnonzero((heads > 0) & (punct | (np.array(deprel) != "punct")))
+    governor = start[dependent] + heads[dependent] - 1
+    has = np.unique(governor)
+    words = np.concatenate([dependent, has])
+    family = np.concatenate([np.searchsorted(has, governor), np.arange(len(has))])
+    at = np.argsort(family * max(n, 1) + words, kind="stable")
+    words, family = words[at], family[at]
+    members = np.where(has[family] == words, as_head[words], own[words]).astype(np.int32)
+    lengths = np.bincount(family, minlength=len(has))
+    keys = np.arange(len(has), dtype=np.uint64)
+    return Families(offsets_of(lengths), members, tuple(codes), keys), words

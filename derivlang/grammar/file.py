@@ -1,0 +1,110 @@
+"""derivlang's own grammar file: UTF-8 text, a header and one section for each head class (docs/formats.md).
+
+    # derivlang grammar 1
+    # language: French
+    # labels: v2
+    # licence: CC-BY-SA-4.0
+    class	V
+    BTW	NOUN&nsubj	NOUN&obj=1.204	VERB&advcl=0.31
+
+A line of weights: kind, first label, then `second=weight` for each second label; labels of HI are joined by a
+space. Lines are sorted, weights have two decimals, so that the same grammar gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+from derivlang.core.errors import DataError
+from derivlang.grammar.grammar import Grammar
+from derivlang.grammar.orm import broken, lines
+from derivlang.grammar.weights import KINDS, LONGEST_SEQUENCE, VIEWS, Feature, Weights
+
+FIRST_LINE = "# derivlang grammar 1"
+DECIMALS = 2
+
+
+def write(grammar: Grammar, path: Path) -> None:
+    """The file of a grammar; weights are rounded, those that round to 0 left out."""
+    path.write_bytes(text_of(grammar).encode())
+
+
+def text_of(grammar: Grammar) -> str:
+    """What `write` writes."""
+    out = [FIRST_LINE, f"# language: {grammar.language}", f"# labels: {grammar.labels}"]
+    out += [f"# {key}: {value}" for key, value in grammar.about.items()]
+    for name, weights in grammar.weights.items():
+        out.append(f"class\t{name}")
+        features = [(kind, tokens[:-1], tokens[-1], f"{weight:.{DECIMALS}f}") for kind, tokens, weight in weights.features()]
+        kept = [feature for feature in features if float(feature[3])]
+        for (kind, first), group in groupby(kept, key=lambda feature: feature[:2]):
+            cells = (f"{last}={value}" for _, _, last, value in group)
+            out.append("\t".join([kind, " ".join(first), *cells]))
+    return "\n".join(out) + "\n"
+
+
+def read(path: Path) -> Grammar:
+    """The grammar of a file.
+
+    Raises DataError missing-file, encoding, grammar-header (not this format, no labels), grammar-line (file:line).
+    """
+    rows = lines(path)
+    if next(rows, (0, ""))[1] != FIRST_LINE:
+        raise DataError(
+            f"the file does not begin with {FIRST_LINE!r}",
+            where=f"{path}:1",
+            fix="a published model must be named like fr@V.orm.gz",
+            id="grammar-header",
+        )
+    about: dict[str, str] = {}
+    sections: dict[str, list[Feature]] = {}
+    current: list[Feature] | None = None
+    for number, line in rows:
+        if line.startswith("#"):
+            key, colon, value = line.removeprefix("#").partition(":")
+            if not colon:
+                raise broken(path, number, "a line of the header has no colon")
+            about[key.strip()] = value.strip()
+        elif line.startswith("class\t"):
+            name = line.removeprefix("class\t")
+            if name in sections or not name.isupper():
+                raise broken(path, number, f"the head class {name!r} comes twice, or is no class")
+            current = sections[name] = []
+        elif current is None:
+            raise broken(path, number, "weights come before the first class")
+        else:
+            current.extend(_features(path, number, line))
+    labels = about.pop("labels", "")
+    if labels not in ("v1", "v2"):
+        raise DataError(
+            f"labels: {labels!r} must be v1 or v2, the version of Universal Dependencies", where=str(path), id="grammar-header"
+        )
+    if not sections:
+        raise DataError("the file has no section `class`", where=str(path), id="grammar-header")
+    language = about.pop("language", "")
+    weights = {}
+    for name, features in sections.items():
+        if len({feature[:2] for feature in features}) < len(features):
+            raise DataError(f"a weight of class {name} is given twice", where=str(path), id="grammar-line")
+        weights[name] = Weights.of(features, len(VIEWS))
+    return Grammar(path.name.partition(".")[0], language, labels, weights, about)
+
+
+def _features(path: Path, number: int, line: str) -> Iterator[Feature]:
+    kind, *cells = line.split("\t")
+    if kind not in KINDS or len(cells) < 2:
+        raise broken(path, number, f"{line[:40]!r} is no line of weights: KIND, first label, second=weight …")
+    first = tuple(cells[0].split(" "))
+    if (len(first) != 1 and kind != "HI") or len(first) >= LONGEST_SEQUENCE or "" in first:
+        raise broken(path, number, f"{cells[0]!r} is not one label")
+    for cell in cells[1:]:
+        last, equals, value = cell.rpartition("=")
+        try:
+            weight = float(value)
+        except ValueError:
+            raise broken(path, number, f"{cell!r}: {value!r} is not a number") from None
+        if not equals or not last or weight - weight != 0:
+            raise broken(path, number, f"{cell!r} is not label=weight")
+        yield kind, (*first, last), weight

@@ -1,0 +1,66 @@
+"""load_grammar: a shipped grammar by its name, or a file by its path.
+
+    fr                       shipped with derivlang
+    my.grammar.tsv           derivlang's own format
+    DIR/fr                   DIR/fr@N.orm.gz and DIR/fr@V.orm.gz, those that are there
+    DIR/fr@V.orm.gz          one head class alone
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from derivlang.core.errors import UsageError, unknown
+from derivlang.grammar import orm
+from derivlang.grammar.grammar import Grammar
+
+SUFFIX = ".grammar.tsv"
+
+
+def shipped() -> dict[str, Path]:
+    """The files of shipped grammars by their names (`fr`)."""
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "grammars", package.parent / "grammars"):  # installed; a checkout
+        found = {path.name.removesuffix(SUFFIX): path for path in sorted(folder.glob(f"*{SUFFIX}"))}
+        if found:
+            return found
+    return {}
+
+
+def load_grammar(name_or_path: str | os.PathLike[str], *, where: str | None = None) -> Grammar:
+    """A grammar by name or path. where: the option, for messages.
+
+    Raises UsageError unknown-grammar, grammar-name; DataError missing-file, grammar-line, grammar-header.
+    """
+    from derivlang.grammar.file import read
+
+    text = os.fspath(name_or_path)
+    path = Path(text)
+    if path.is_file():
+        return _orm({orm.head_class_of(path): path}) if path.name.endswith(orm.SUFFIXES) else read(path)
+    pair = {
+        name: file
+        for name in ("N", "V")
+        for suffix in orm.SUFFIXES
+        if (file := path.with_name(f"{path.name}@{name}{suffix}")).is_file()
+    }
+    if pair:
+        return _orm(pair)
+    names = shipped()
+    if text in names:
+        return read(names[text])
+    if os.sep in text or text.endswith((*orm.SUFFIXES, SUFFIX, ".tsv")):
+        raise UsageError(
+            f"there is no grammar file {text}",
+            where=where,
+            fix=f"give a name ({', '.join(names)}) or the path of a .tsv or .orm file",
+            id="unknown-grammar",
+        )
+    raise unknown("grammar", text, names, fix="`derivlang grammar ls` lists them; a path works too")
+
+
+def _orm(paths: dict[str, Path]) -> Grammar:
+    first = next(iter(paths.values()))
+    weights = {name: orm.read_weights(path) for name, path in paths.items()}
+    return Grammar(orm.language_of(first), "", "v1", weights, {"format": "orm"})

@@ -1,0 +1,175 @@
+"""Memo: families met before, and the stretches of [0, 1) whose order is known.
+
+Inverse sampling gives one order for every u in an interval. The memo keeps, for each label sequence, the intervals
+drawn so far; a draw that falls into one needs no distribution. It changes no result: it holds what the
+computation gave. Labels are compared, not only their hash. When it is full it starts anew, so that memory is
+bounded whatever the corpus.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from derivlang.core.arrays import Bool, Int32, Int64, UInt64
+from derivlang.grammar.weights import Float
+
+# An order of at most 16 members in four bits a place, the first lowest.
+IDENTITY = np.uint64(0xFEDCBA9876543210)
+LONGEST_CHAIN = 32  # intervals kept for a family; most draws fall into the first two
+
+
+class Memo:
+    """limit: intervals and families kept; some 60 bytes each."""
+
+    def __init__(self, limit: int = 1 << 20) -> None:
+        self._limit = limit
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._slots = np.full(1 << 12, -1, np.int32)
+        self._n_families = self._n_intervals = self._n_labels = 0
+        self._hash = np.zeros(0, np.uint64)
+        self._start = np.zeros(0, np.int64)  # of a family's labels
+        self._labels = np.zeros(0, np.int32)
+        self._first = np.zeros(0, np.int32)  # of a family's chain
+        self._last = np.zeros(0, np.int32)
+        self._length = np.zeros(0, np.int32)
+        self._low = np.zeros(0)
+        self._high = np.zeros(0)
+        self._order = np.zeros(0, np.uint64)
+        self._next = np.zeros(0, np.int32)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes held."""
+        return sum(array.nbytes for array in vars(self).values() if isinstance(array, np.ndarray))
+
+    def find(self, hashes: UInt64) -> Int32:
+        """int32[F]: the number of the family with each hash, -1 where there is none."""
+        mask = np.uint64(len(self._slots) - 1)
+        at = (hashes & mask).astype(np.int64)
+        found = self._slots.take(at)
+        if self._n_families == 0:
+            return found
+        wrong = self._hash.take(found, mode="clip") != hashes
+        wrong &= found >= 0
+        todo = np.flatnonzero(wrong)
+        while todo.size:
+            at[todo] = (at[todo] + 1) & np.int64(mask)
+            next_ = self._slots.take(at[todo])
+            found[todo] = next_
+            bad = (next_ >= 0) & (self._hash.take(next_, mode="clip") != hashes[todo])
+            todo = todo[bad]
+        return found
+
+    def same(self, found: Int32, numbers: Int32, offsets: Int64, lengths: Int64, spot: Int32) -> Bool:
+        """bool[F]: are the labels those of the family found? numbers: int32[M]; spot: int32[M], arange."""
+        if self._n_families == 0:
+            return np.zeros(len(found), bool)
+        shift = self._start.take(found, mode="clip") - offsets[:-1]
+        kept = self._labels.take(np.repeat(shift.astype(np.int32), lengths) + spot, mode="clip")
+        out = found >= 0
+        unequal = np.flatnonzero(kept != numbers)
+        if unequal.size:
+            out[np.searchsorted(offsets, unequal, "right") - 1] = False
+        return out
+
+    def orders(self, found: Int32, u: Float) -> tuple[UInt64, Bool]:
+        """The packed order of each draw in a family found, and whether it was known; found int32[K] >= 0, u [K]."""
+        entry = self._first.take(found)
+        hit = (u >= self._low.take(entry)) & (u < self._high.take(entry))
+        todo = np.flatnonzero(~hit)
+        while todo.size:
+            following = self._next.take(entry[todo])
+            more = following >= 0
+            todo, following = todo[more], following[more]
+            entry[todo] = following
+            inside = (u[todo] >= self._low.take(following)) & (u[todo] < self._high.take(following))
+            hit[todo[inside]] = True
+            todo = todo[~inside]
+        return self._order.take(entry), hit
+
+    def add(self, hashes: UInt64, labels: NDArray[np.int32], orders: UInt64, low: Float, high: Float) -> None:
+        """Intervals: hashes uint64[K], labels int32[K, n], packed orders, [low, high). A family may come repeatedly."""
+        if self._n_intervals + len(hashes) > self._limit:
+            self.clear()
+            hashes, labels = hashes[: self._limit], labels[: self._limit]
+        unique, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+        known = self.find(unique)
+        new = np.flatnonzero(known < 0)
+        known[new] = self._new_families(unique[new], labels[first[new]])
+        family = known[inverse]
+        # one interval a family in each round, so that chains grow by one link at a time
+        rank = _rank(family)
+        for turn in range(int(rank.max(initial=-1)) + 1):
+            at = np.flatnonzero((rank == turn) & (self._length[family] < LONGEST_CHAIN))
+            self._link(family[at], orders[at], low[at], high[at])
+
+    def _new_families(self, hashes: UInt64, labels: NDArray[np.int32]) -> Int32:
+        n, width = labels.shape
+        begin, end = self._n_families, self._n_families + n
+        numbers = np.arange(begin, end, dtype=np.int32)
+        self._hash = _room(self._hash, end)
+        self._start = _room(self._start, end)
+        self._first, self._last = _room(self._first, end), _room(self._last, end)
+        self._length = _room(self._length, end)
+        self._labels = _room(self._labels, self._n_labels + n * width)
+        self._hash[begin:end] = hashes
+        self._start[begin:end] = self._n_labels + np.arange(n) * width
+        self._labels[self._n_labels : self._n_labels + n * width] = labels.reshape(-1)
+        self._first[begin:end] = self._last[begin:end] = -1
+        self._length[begin:end] = 0
+        self._n_labels += n * width
+        self._n_families = end
+        if 3 * end > len(self._slots):
+            self._slots = np.full(1 << (4 * end).bit_length(), -1, np.int32)
+            self._place(np.arange(end, dtype=np.int32))
+        else:
+            self._place(numbers)
+        return numbers
+
+    def _place(self, families: Int32) -> None:
+        mask = np.int64(len(self._slots) - 1)
+        at = (self._hash[families] & np.uint64(mask)).astype(np.int64)
+        while families.size:
+            free = np.flatnonzero(self._slots[at] < 0)
+            self._slots[at[free]] = families[free]  # of several, one stays
+            lost = self._slots[at] != families
+            families, at = families[lost], (at[lost] + 1) & mask
+
+    def _link(self, family: Int32, orders: UInt64, low: Float, high: Float) -> None:
+        begin, end = self._n_intervals, self._n_intervals + len(family)
+        self._low, self._high = _room(self._low, end), _room(self._high, end)
+        self._order, self._next = _room(self._order, end), _room(self._next, end)
+        self._low[begin:end], self._high[begin:end], self._order[begin:end] = low, high, orders
+        self._next[begin:end] = -1
+        numbers = np.arange(begin, end, dtype=np.int32)
+        last = self._last[family]
+        fresh = last < 0
+        self._first[family[fresh]] = numbers[fresh]
+        self._next[last[~fresh]] = numbers[~fresh]
+        self._last[family] = numbers
+        self._length[family] += 1
+        self._n_intervals = end
+
+
+def _room(array: NDArray[np.generic], size: int) -> NDArray[np.generic]:
+    """The array with room for `size`, grown by half so that growing costs little in all."""
+    if size <= len(array):
+        return array
+    out = np.zeros(max(size, len(array) * 3 // 2, 1024), array.dtype)
+    out[: len(array)] = array
+    return out
+
+
+def _rank(values: Int32) -> Int64:
+    """int64[n]: how many equal values stand before each."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1) != 0)
+    out = np.empty(len(values), np.int64)
+    lengths = np.diff(np.append(starts, len(values)))
+    out[order] = np.arange(len(values)) - np.repeat(starts, lengths)
+    return out

@@ -1,0 +1,79 @@
+"""Treebanks as families: what fitting and scoring read.
+
+    families_of_tables(conllu tables, subtypes=("acl:relcl",))     "obl:arg" is read as "obl", "acl:relcl" stays
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.arrays import Int32
+from derivlang.core.errors import DataError
+from derivlang.grammar.families import Families, families_of_trees
+from derivlang.grammar.labels import old_labels
+
+
+def families_of_tables(tables: Iterable[pa.Table], *, punct: bool = False) -> tuple[Families, int]:
+    """(all families, the number of sentences) of tables with list columns head, upos and deprel, as `conllu` reads."""
+    heads, lengths, upos, deprel = [], [], [], []
+    for table in tables:
+        head = table["head"].combine_chunks()
+        heads.append(head.flatten().to_numpy(zero_copy_only=False))
+        lengths.append(np.diff(head.offsets.to_numpy()))
+        upos += table["upos"].combine_chunks().flatten().to_pylist()
+        deprel += table["deprel"].combine_chunks().flatten().to_pylist()
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+    families, _ = families_of_trees(np.concatenate(heads).astype(np.int32), offsets, upos, deprel, punct=punct)
+    return families, len(offsets) - 1
+
+
+def check_version(families: Families, labels: str, where: str) -> None:
+    """Raises DataError labels-version where v2 is expected and v1 relations or tags occur."""
+    if labels == "v2" and (found := old_labels(families.tokens)):
+        raise DataError(
+            f"the labels are those of Universal Dependencies version 1: {', '.join(found)}",
+            where=where,
+            fix="pass --labels v1 to make a grammar of v1 labels, or take a v2 release of the treebank",
+            id="labels-version",
+        )
+
+
+def with_subtypes(families: Families, kept: Collection[str] | None) -> Families:
+    """The same families with subtypes of relations left out, but for those kept (`acl:relcl`); None keeps all."""
+    if kept is None:
+        return families
+    codes: dict[str, int] = {}
+    again = []
+    for token in families.tokens:
+        upos, _, relation = token.partition("&")
+        plain = relation if relation in kept else relation.partition(":")[0]
+        again.append(codes.setdefault(f"{upos}&{plain}", len(codes)))
+    return Families(families.offsets, np.array(again, np.int32)[families.members], tuple(codes), families.keys)
+
+
+def joined(*parts: Families) -> Families:
+    """Some sets of families as one."""
+    codes: dict[str, int] = {}
+    members, lengths = [], []
+    for part in parts:
+        table = np.array([codes.setdefault(token, len(codes)) for token in part.tokens], np.int32)
+        members.append(table[part.members])
+        lengths.append(np.diff(part.offsets))
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+    keys = np.arange(len(offsets) - 1, dtype=np.uint64)
+    return Families(offsets, np.concatenate(members), tuple(codes), keys)
+
+
+def folds(families: Families, n_folds: int, fold: int) -> tuple[Families, Families]:
+    """(the families that are not in a fold, those in it): every n-th, from `fold` on."""
+    inside = np.arange(len(families)) % n_folds == fold
+    return families.take(~inside), families.take(inside)
+
+
+def as_they_stand(families: Families) -> Int32:
+    """int32[M]: the order of each family as it is."""
+    starts = np.repeat(families.offsets[:-1], np.diff(families.offsets))
+    return (np.arange(len(families.members)) - starts).astype(np.int32)

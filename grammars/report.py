@@ -1,0 +1,207 @@
+"""What is written about the shipped grammars: `grammars/README.md`, `docs/word-order.md` and its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+SVO = ("S-V-O", "S-O-V", "V-S-O", "V-O-S", "O-V-S", "O-S-V")
+COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
+Figures = Mapping[str, Mapping[str, Any]]
+
+
+def write(root: Path, figures: Figures) -> None:
+    """All three, from the figures that `build.py` measured."""
+    (root / "grammars" / "README.md").write_text(readme(figures), "utf-8")
+    (root / "docs" / "word-order.md").write_text(page(figures), "utf-8")
+    (root / "docs" / "word-order.svg").write_text(picture(figures), "utf-8")
+
+
+def readme(figures: Figures) -> str:
+    lines = [
+        "# Word-order models",
+        "",
+        "Grammars that ship with derivlang, fitted on Universal Dependencies treebanks whose licence allows it.",
+        "This page is written by `python grammars/build.py DATA`, which fits them, too. What they do to English:",
+        "[docs/word-order.md](../docs/word-order.md). The format of the files: [docs/formats.md](../docs/formats.md).",
+        "",
+        "Each file is derived from the treebanks named in it and here, by their authors and annotators",
+        "(universaldependencies.org), and stands under their licence; its header says so, too. CC-BY-SA 3.0 allows",
+        "an adaptation under 4.0, so a file from both may be used under CC-BY-SA 4.0.",
+        "",
+        *table(
+            ("grammar", "language", "treebanks learnt from", "licence", "sentences", "weights", "L2"),
+            (
+                (f"`{n}`", f["language"], f["treebanks"], f["licence"], f"{f['sentences']:,}",
+                 f"{sum(f['weights'].values()):,}", f"{f['l2']:g}")
+                for n, f in figures.items()
+            ),
+        ),
+        "",
+        "French: a head of the spoken treebanks counts a fifth of one of the written; the penalty is chosen on Sequoia dev",
+        "(only looked at, nothing of it is in the file). Elsewhere the penalty is chosen on a fifth of the heads learnt",
+        "from. It is the least one whose bits a head are within one per cent of the best.",
+        "",
+        "## Held-out cross-entropy",
+        "",
+        "Bits for each head with at least one dependent and at most seven members, punctuation left out; uniform: all",
+        "orders equally likely; published: the model of Galactic Dependencies (UD 1.2) for the language on the same heads,",
+        "labels mapped; right: the most probable order is the observed one. All: the same with heads of up to 13 members.",
+        "",
+        *table(
+            ("grammar", "held out", "heads", "number", "bits", "uniform", "published", "right", "published right", "all"),
+            held_rows(figures),
+        ),
+        "",
+        "## Order statistics",
+        "",
+        "On the same held-out sentences (cross-validated ones: those learnt from): shares in the treebank, and what the",
+        "model expects for the same heads, from exact probabilities.",
+        "",
+        *table(
+            ("grammar", "clauses", "", *SVO),
+            (
+                row
+                for n, f in figures.items()
+                for row in (
+                    (f"`{n}`", str(f["svo"]["clauses"]), "treebank", *map(percent, f["svo"]["treebank"])),
+                    ("", "", "model", *map(percent, f["svo"]["model"])),
+                )
+            ),
+        ),
+        "",
+        *table(
+            ("grammar", *(f"{name}: treebank / model" for name in pair_names(figures))),
+            (
+                (f"`{n}`", *(f"{percent(p['treebank'])} / {percent(p['model'])} ({p['count']:,})" for p in f["pairs"].values()))
+                for n, f in figures.items()
+            ),
+        ),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def held_rows(figures: Figures) -> Iterable[tuple[str, ...]]:
+    for name, f in figures.items():
+        for key, row in f["held"].items():
+            theirs = row.get("published_bits")
+            yield (
+                f"`{name}`",
+                f["held out"],
+                key,
+                f"{row['heads']:,.0f}",
+                f"**{row['bits']:.3f}**",
+                f"{row['uniform']:.3f}",
+                "–" if theirs is None else f"{theirs:.3f}",
+                percent(row["right"]),
+                "–" if theirs is None else percent(row["published_right"]),
+                f"{row['all_bits']:.3f}",
+            )
+
+
+def page(figures: Figures) -> str:
+    some = next(iter(figures.values()))
+    lines = [
+        "# Word order: what the shipped grammars do to English",
+        "",
+        "Written by `python grammars/build.py DATA`. English is UD English-EWT, all splits, gold trees, punctuation left",
+        f"out: {some['svo']['ewt_clauses']:,} clauses with a nominal subject and a nominal object (of several, the first of each).",
+        "Expected shares are from exact probabilities, no draw is made; *sample* is the default (5 % English mixed in),",
+        "*argmax* takes the most probable order of each head. Families of more than 13 members are left out of expectations.",
+        "",
+        "![shares of the orders of subject, verb and object](word-order.svg)",
+        "",
+        "## Subject, verb and object",
+        "",
+        "Shares in the language's own treebank, then of the English clauses under the grammar.",
+        "",
+        *table(
+            ("grammar", "", *SVO),
+            (
+                row
+                for n, f in figures.items()
+                for row in (
+                    (f"`{n}` {f['language']}", f"treebank ({f['svo']['clauses']})", *map(percent, f["svo"]["treebank"])),
+                    ("", "English, sample", *map(percent, f["svo"]["ewt_sample"])),
+                    ("", "English, argmax", *map(percent, f["svo"]["ewt_argmax"])),
+                )
+            ),
+        ),
+        "",
+        f"English itself: {', '.join(f'{o} {percent(s)}' for o, s in zip(SVO, some['svo']['ewt'], strict=True) if s)}.",
+        "",
+        "## Dependents before their head",
+        "",
+        "Share before the head: in the language's own treebank / English under the grammar, sample / the same without the",
+        "5 % of English.",
+        "",
+        *table(
+            ("grammar", *pair_names(figures)),
+            (
+                (
+                    f"`{n}` {f['language']}",
+                    *(
+                        f"{percent(p['treebank'])} / {percent(p['ewt_sample'])} / {percent(p['ewt_alone'])}"
+                        for p in f["pairs"].values()
+                    ),
+                )
+                for n, f in figures.items()
+            ),
+        ),
+        "",
+        "English itself: "
+        + ", ".join(f"{name} {percent(p['ewt'])} of {p['ewt_count']:,}" for name, p in some["pairs"].items())
+        + ".",
+        "",
+        "Why English under a grammar differs from the grammar's own treebank: the labels are the same, what they are used",
+        "for is not. English has bare nouns and noun compounds where French has determiners and prepositional phrases, and",
+        "a model of labels puts an adjective of a bare noun in front more often, as French does.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def picture(figures: Figures) -> str:
+    """Stacked bars, two a language: its treebank, and English under its grammar."""
+    bar, gap, left, width = 9, 7, 150, 420
+    height = len(figures) * (2 * bar + gap) + 46
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 20}" height="{height}"'
+        ' font-family="sans-serif" font-size="11">',
+        f'<rect width="{left + width + 20}" height="{height}" fill="white"/>',
+    ]
+    for i, (order, colour) in enumerate(zip(SVO, COLOURS, strict=True)):
+        x = left + i * 70
+        out.append(f'<rect x="{x}" y="8" width="10" height="10" fill="{colour}"/><text x="{x + 14}" y="17">{order}</text>')
+    y = 30
+    for f in figures.values():
+        out.append(f'<text x="{left - 8}" y="{y + bar + 4}" text-anchor="end">{f["language"]}</text>')
+        for key, opacity in (("treebank", 0.55), ("ewt_sample", 1)):
+            x = float(left)
+            for share, colour in zip(f["svo"][key], COLOURS, strict=True):
+                if share > 0.0005:
+                    out.append(
+                        f'<rect x="{x:.1f}" y="{y}" width="{share * width:.1f}" height="{bar - 1}" fill="{colour}"'
+                        f' fill-opacity="{opacity}"/>'
+                    )
+                x += share * width
+            y += bar
+        y += gap
+    out.append(f'<text x="{left}" y="{y + 8}">pale: the treebank of the language; full: English under its grammar</text>')
+    return "\n".join([*out, "</svg>", ""])
+
+
+def pair_names(figures: Figures) -> list[str]:
+    return list(next(iter(figures.values()))["pairs"])
+
+
+def percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """A Markdown table."""
+    lines = [header, ("---",) * len(header), *rows]
+    return [f"| {' | '.join(line)} |" for line in lines]

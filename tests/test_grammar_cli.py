@@ -1,0 +1,123 @@
+"""`derivlang grammar`: its contract, and bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands import TREES, run, written
+from tests.real import SHARED, needs_data
+
+CLAUSE = ("--head", "VERB", "--nodes", "NOUN&nsubj @VERB&@ NOUN&obj")
+
+
+def fails(*arguments: object, code: int) -> str:
+    return run("grammar", *arguments, code=code).err
+
+
+def test_probs_is_a_stable_contract(tmp_path: Path) -> None:
+    found = run("grammar", "probs", "--superstrate", "fr", "--substrate", "en", *CLAUSE, "--json").json
+    assert list(found) == ["nodes", "orders", "probs"]
+    assert found["nodes"] == ["NOUN&nsubj", "@VERB&@", "NOUN&obj"]
+    assert found["orders"] == [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]
+    assert sum(found["probs"]) == pytest.approx(1)
+    alone = run("grammar", "probs", "--superstrate", "fr", *CLAUSE, "--json").json
+    assert alone["probs"] != found["probs"]
+    unmixed = run("grammar", "probs", "--superstrate", "fr", "--substrate", "en", "--mix", "0", *CLAUSE, "--json")
+    assert unmixed.json == alone
+    heads = written(tmp_path / "heads.tsv", "VERB\tNOUN&nsubj @VERB&@ NOUN&obj\nNOUN\t@NOUN&@\n")
+    lines = run("grammar", "probs", "--superstrate", "fr", "--nodes-file", heads, "--json").out.splitlines()
+    assert len(lines) == 2
+    assert '"probs": [1.0]' in lines[1]
+    shown = run("grammar", "probs", "--superstrate", "fr", *CLAUSE).out.splitlines()
+    assert len(shown) == 6
+    assert shown[0].endswith("NOUN&nsubj @VERB&@ NOUN&obj")
+
+
+@needs_data
+def test_probs_of_one_published_file() -> None:
+    path = SHARED / "gd/models/GD_French/fr@V.orm.gz"
+    clause = ("--head", "VERB", "--nodes", "NOUN&nsubj @VERB&@ NOUN&dobj")
+    found = run("grammar", "probs", "--superstrate", path, *clause, "--labels", "as-is", "--json").json
+    assert found["probs"][0] == pytest.approx(0.999924364627, abs=1e-9)
+    mapped = run("grammar", "probs", "--superstrate", path, *CLAUSE, "--json").json
+    assert mapped["probs"] == found["probs"]
+    assert "grammar-class" in fails("probs", "--superstrate", path, "--head", "NOUN", "--nodes", "@NOUN&@ ADJ&amod", code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "id"),
+    [
+        (("--superstrate", "xx", *CLAUSE), "unknown-grammar"),
+        (("--superstrate", "fr", "--substrate", "nowhere/en", *CLAUSE), "unknown-grammar"),
+        (("--superstrate", "fr", "--head", "VRB", "--nodes", "@VRB&@"), "not-a-upos"),
+        (("--superstrate", "fr", "--head", "VERB", "--nodes", "NOUN&nsubj"), "family-head"),
+        (("--superstrate", "fr", "--head", "VERB", "--nodes", "@VERB&@ @VERB&@"), "family-head"),
+        (("--superstrate", "fr", "--head", "VERB", "--nodes", "@NOUN&@ ADJ&amod"), "family-head"),
+        (("--superstrate", "fr", "--head", "VERB", "--nodes", "@VERB&@ THING&obj"), "not-a-upos"),
+        (("--superstrate", "fr", "--head", "VERB", "--nodes", "@VERB&@ NOUN&object"), "not-a-relation"),
+        (("--superstrate", "fr", "--head", "VERB", "--nodes", "@VERB&@ NOUN"), "not-a-relation"),
+        (("--superstrate", "fr", "--head", "VERB", "--nodes", "@VERB&@" + " NOUN&obl" * 9), "family-size"),
+        (("--superstrate", "fr", "--head", "VERB"), "missing-option"),
+        (("--superstrate", "fr"), "missing-option"),
+    ],
+)
+def test_bad_input_is_one_clear_message(arguments: tuple[str, ...], id: str) -> None:
+    message = fails("probs", *arguments, code=2)
+    assert f"[{id}]" in message
+    assert "Traceback" not in message
+
+
+def test_a_line_without_a_tab_is_named(tmp_path: Path) -> None:
+    heads = written(tmp_path / "heads.tsv", "VERB\t@VERB&@ NOUN&obj\nVERB @VERB&@\n")
+    assert f"{heads}:2" in fails("probs", "--superstrate", "fr", "--nodes-file", heads, code=1)
+
+
+def test_ls_and_show() -> None:
+    found = run("grammar", "ls", "--json").json
+    assert {"fr", "en", "ja"} <= {grammar["name"] for grammar in found}
+    for grammar in found:
+        assert "CC-BY-SA" in grammar["about"]["licence"]
+        assert f"{grammar['name']} " in run("grammar", "ls").out
+    shown = run("grammar", "show", "fr", "--json").json
+    assert shown["labels"] == "v2"
+    assert len(shown["strongest"]["V"]) == 10
+    assert "UD_French-GSD" in run("grammar", "show", "fr").out
+
+
+@needs_data
+def test_score() -> None:
+    path = SHARED / "ud/UD_French-GSD/fr_gsd-ud-test.conllu"
+    found = run("grammar", "score", "fr", path, "--json").json
+    assert found["classes"]["V"]["heads"] == 782
+    assert found["classes"]["V"]["bits"] < 1.6 < 5 < found["classes"]["V"]["uniform"]
+    assert found["observed"]["S-V-O"] == 1
+    assert "S-V-O" in run("grammar", "score", "fr", path).out
+
+
+def test_fit_and_its_errors(tmp_path: Path) -> None:
+    bank = written(tmp_path / "a.conllu", TREES * 25)
+    out = tmp_path / "own.grammar.tsv"
+    result = run("grammar", "fit", bank, "-o", out, "--language", "Own", "--classes", "N,V", "--json").json
+    assert result["classes"]["V"] > 10
+    assert result["about"]["sentences"] == "50"
+    again = tmp_path / "again.grammar.tsv"
+    run("grammar", "fit", bank, "-o", again, "--language", "Own", "--classes", "N,V")
+    assert again.read_bytes() == out.read_bytes()
+    probabilities = run("grammar", "probs", "--superstrate", out, "--head", "VERB",
+                        "--nodes", "PRON&nsubj @VERB&@ NOUN&obl", "--json").json  # fmt: skip
+    assert probabilities["probs"][0] > 0.5
+    assert "few-heads" in fails("fit", bank, "-o", out, "--classes", "ADJ", code=1)
+    assert "grammar-class" in fails("fit", bank, "-o", out, "--classes", "Q", code=2)
+    assert "missing-folder" in fails("fit", bank, "-o", tmp_path / "no" / "x.tsv", code=2)
+    assert "missing-file" in fails("fit", tmp_path / "b.conllu", "-o", out, code=1)
+
+
+def test_old_labels_are_detected_and_named(tmp_path: Path) -> None:
+    bank = written(tmp_path / "old.conllu", TREES.replace("\tobl\t", "\tdobj\t") * 25)
+    message = fails("fit", bank, "-o", tmp_path / "x.grammar.tsv", code=1)
+    assert "[labels-version]" in message
+    assert "dobj" in message
+    run("grammar", "fit", bank, "-o", tmp_path / "x.grammar.tsv", "--labels", "v1")
+    assert run("grammar", "show", tmp_path / "x.grammar.tsv", "--json").json["labels"] == "v1"

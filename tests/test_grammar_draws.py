@@ -1,0 +1,211 @@
+"""Drawing orders: the right distribution, and nothing that a draw should not depend on."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from derivlang.core.keys import mix
+from derivlang.grammar import exact, gibbs, order_model
+from derivlang.grammar.memo import Memo
+from derivlang.grammar.model import Families, OrderModel, load_grammar
+from tests.grammars import Keyed, sizes, treebank
+from tests.real import SHARED, needs_data
+
+pytestmark = needs_data
+HEADS = [
+    "NOUN&nsubj @VERB&@ NOUN&obj",
+    "NOUN&nsubj AUX&aux @VERB&@ NOUN&obl NOUN&obl",
+    "DET&det ADJ&amod @NOUN&@ NOUN&nmod",
+    "ADP&case DET&det ADJ&amod ADJ&amod @NOUN&@ VERB&acl:relcl",
+    "PRON&nsubj ADV&advmod @VERB&@ NOUN&obj NOUN&obl ADV&advmod VERB&advcl",
+    "SCONJ&mark NOUN&nsubj AUX&aux ADV&advmod @VERB&@ NOUN&obj NOUN&obl VERB&advcl",
+]
+
+
+def published(code: str = "GD_French/fr", **options) -> OrderModel:
+    return OrderModel(load_grammar(SHARED / "gd/models" / code), load_grammar(SHARED / "gd/models/GD_English/en"), **options)
+
+
+def shipped(**options) -> OrderModel:
+    return OrderModel(load_grammar("fr"), load_grammar("en"), **options)
+
+
+def real(keys_from: int = 0) -> Families:
+    """Some thousands of English families with keys like those of a corpus."""
+    families = treebank("UD_English-EWT", "dev", False)
+    keys = mix(np.arange(keys_from, keys_from + len(families), dtype=np.uint64))
+    return Families(families.offsets, families.members, families.tokens, keys)
+
+
+@pytest.mark.parametrize("make", [published, shipped])
+@pytest.mark.parametrize("head", HEADS, ids=range(len(HEADS)))
+def test_ten_thousand_draws_follow_the_distribution(make, head: str) -> None:
+    """Chi-square at one in a million; orders expected fewer than five times are taken together."""
+    scipy_stats = pytest.importorskip("scipy.stats")
+    labels = head.split()
+    model = make()
+    orders, probabilities = model.distribution(labels)
+    if len(labels) > 7:  # beyond enumeration the published model is used without its sequences
+        every = Families.of([labels] * len(orders))
+        probabilities = np.exp(model.log_probs(every, orders.astype(np.int32).reshape(-1)))
+    n = 10_000
+    families = Families(np.arange(n + 1) * len(labels), np.tile(Families.of([labels]).members, n),
+                        Families.of([labels]).tokens, mix(np.arange(n, dtype=np.uint64)))  # fmt: skip
+    drawn = model.draw(families, Keyed()).reshape(n, -1)
+    number = {tuple(order): i for i, order in enumerate(orders.tolist())}
+    counts = np.bincount([number[tuple(order)] for order in drawn.tolist()], minlength=len(orders))
+    often = probabilities * n >= 5
+    seen = np.append(counts[often], counts[~often].sum())
+    expected = np.append(probabilities[often], probabilities[~often].sum()) * n
+    if expected[-1] < 5:
+        seen, expected = seen[:-1], expected[:-1]
+        expected *= seen.sum() / expected.sum()
+    if len(seen) > 1:
+        assert scipy_stats.chisquare(seen, expected).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("mode", ["sample", "argmax"])
+def test_a_draw_depends_on_labels_and_key_alone(mode: str) -> None:
+    families = real()
+    whole = shipped(mode=mode).draw(families, Keyed())
+    # one model for parts of any size, met in another order, with a memo that is filled by other keys
+    model = shipped(mode=mode)
+    model.draw(real(10**6), Keyed())
+    rng = np.random.default_rng(0)
+    for chosen in np.array_split(rng.permutation(len(families)), 7):
+        part = families.take(chosen)
+        drawn = model.draw(part, Keyed())
+        for i, f in enumerate(chosen[:300]):
+            assert (
+                drawn[part.offsets[i] : part.offsets[i + 1]].tolist()
+                == whole[families.offsets[f] : families.offsets[f + 1]].tolist()
+            )
+    # other numbers of the same labels
+    tokens = tuple(reversed(families.tokens))
+    members = (len(tokens) - 1 - families.members).astype(np.int32)
+    again = Families(families.offsets, members, tokens, families.keys)
+    assert (shipped(mode=mode).draw(again, Keyed()) == whole).all()
+
+
+def test_the_memo_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    families = real()
+    whole = shipped().draw(families, Keyed())
+    model = shipped()
+    model._memo = Memo(limit=100)  # it is emptied all the time
+    parts = [model.draw(families.take(part), Keyed()) for part in np.array_split(np.arange(len(families)), 20)]
+    assert (np.concatenate(parts) == whole).all()
+    monkeypatch.setattr(order_model, "_CHUNK", 1000)
+    assert (shipped().draw(families, Keyed()) == whole).all()
+
+
+def test_labels_are_compared_not_only_their_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one hash for all families of a size the orders stay the same."""
+    families = real().take(np.arange(600))
+    whole = shipped().draw(families, Keyed())
+    monkeypatch.setattr(order_model, "sequence_keys", lambda hashes, offsets: np.diff(offsets).astype(np.uint64))
+    model = shipped()
+    assert (model.draw(families, Keyed()) == whole).all()
+    assert (model.draw(families, Keyed()) == whole).all()
+
+
+def test_memory_is_bounded() -> None:
+    model = shipped()
+    model._memo = Memo(limit=2000)
+    for start in range(0, 5 * 10**6, 10**6):
+        model.draw(real(start), Keyed())
+        assert model._memo.n_bytes < 2_000_000
+
+
+def test_every_order_is_a_permutation_and_no_family_is_lost() -> None:
+    families = treebank("UD_English-EWT", "dev", True)
+    drawn = shipped().draw(families, Keyed())
+    n = sizes(families)
+    sums = np.add.reduceat(drawn.astype(np.int64), families.offsets[:-1])
+    squares = np.add.reduceat(drawn.astype(np.int64) ** 2, families.offsets[:-1])
+    assert (sums == n * (n - 1) // 2).all()
+    assert (squares == (n - 1) * n * (2 * n - 1) // 6).all()
+
+
+def test_heads_without_a_model_stay() -> None:
+    grammar = load_grammar("fr")
+    families = real()
+    model = OrderModel({"N": grammar})
+    assert model.has_model("NOUN")
+    assert model.has_model("@PROPN&@")
+    assert not model.has_model("@VERB&@")
+    drawn = model.draw(families, Keyed())
+    places = np.arange(len(drawn)) - np.repeat(families.offsets[:-1], sizes(families))
+    verbs = np.repeat(~model.modelled(families), sizes(families))
+    assert (drawn[verbs] == places[verbs]).all()
+    assert (drawn[~verbs] != places[~verbs]).any()
+    assert model.draw(families.take(np.zeros(0, np.int64)), Keyed()).tolist() == []
+
+
+@pytest.mark.parametrize("make", [published, shipped])
+def test_argmax_is_the_most_probable_order(make) -> None:
+    best = make(mode="argmax")
+    for head in HEADS:
+        labels = head.split()
+        if len(labels) <= 7:
+            orders, probabilities = best.distribution(labels)
+            chosen = best.draw(Families.of([labels]), Keyed()).tolist()
+            assert probabilities[orders.tolist().index(chosen)] >= probabilities.max() * (1 - 1e-5)
+
+
+def test_argmax_keeps_ties_as_they_stand() -> None:
+    best = shipped(mode="argmax")
+    labels = "NOUN&obl NOUN&obl @VERB&@ NOUN&obl NOUN&obl".split()
+    chosen = [i for i in best.draw(Families.of([labels]), Keyed()).tolist() if i != 2]
+    assert chosen == [0, 1, 3, 4]
+    unknown = "X&x INTJ&y @VERB&@ SYM&z".split()  # no weights at all: nothing moves
+    nothing = OrderModel(load_grammar(SHARED / "gd/models/GD_French/fr"), labels="as-is", mode="argmax")
+    nothing._scores._tables[:] = 0
+    assert nothing.draw(Families.of([["X&foo", "X&bar", "@VERB&@"]]), Keyed()).tolist() is not None
+    assert sorted(best.draw(Families.of([unknown]), Keyed()).tolist()) == [0, 1, 2, 3]
+
+
+def test_temperature_sharpens_and_flattens() -> None:
+    labels = HEADS[4].split()
+    top = [shipped(temperature=t).distribution(labels)[1].max() for t in (0.5, 1.0, 3.0)]
+    assert top[0] > top[1] > top[2]
+
+
+def precedence(drawn: np.ndarray) -> np.ndarray:
+    """[n, n]: how often a stands before b."""
+    place = drawn.argsort(axis=1)
+    return (place[:, :, None] < place[:, None, :]).mean(axis=0)
+
+
+def test_large_families_come_near_the_exact_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = HEADS[5].split()
+    n = 1500
+    one = Families.of([labels])
+    families = Families(
+        np.arange(n + 1) * len(labels), np.tile(one.members, n), one.tokens, mix(np.arange(n, dtype=np.uint64))
+    )
+    exactly = precedence(shipped().draw(families, Keyed()).reshape(n, -1))
+    monkeypatch.setattr(exact, "MOST_DEPENDENTS", 2)
+    sampled = precedence(shipped().draw(families, Keyed()).reshape(n, -1))
+    assert np.abs(sampled - exactly).max() < 0.09  # 4.5 standard errors of the difference
+    best = shipped(mode="argmax").draw(one, Keyed()).tolist()
+    monkeypatch.undo()
+    assert best == shipped(mode="argmax").draw(one, Keyed()).tolist()
+
+
+@pytest.mark.parametrize("n", [14, 17, 100, 2000])
+def test_a_head_with_many_dependents_is_ordered_quickly(n: int) -> None:
+    rng = np.random.default_rng(n)
+    pool = "NOUN&nsubj NOUN&obj ADV&advmod NOUN&obl VERB&conj CCONJ&cc NOUN&conj".split()
+    labels = [pool[i] for i in rng.integers(0, len(pool), n)]
+    labels.insert(3, "@VERB&@")
+    for mode in ("sample", "argmax"):
+        model = shipped(mode=mode)
+        began = time.process_time()
+        drawn = model.draw(Families.of([labels]), Keyed()).tolist()
+        assert sorted(drawn) == list(range(n + 1))
+        assert drawn == shipped(mode=mode).draw(Families.of([labels, labels]), Keyed()).tolist()[: n + 1]
+        assert n > 100 or time.process_time() - began < 5  # a guard against the factorial; speed is in benchmarks/
+    assert gibbs.n_sweeps(2000) == 1

@@ -1,0 +1,253 @@
+"""Fitting, grammar files, and label maps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from derivlang.core.errors import DataError, LayerError, UsageError
+from derivlang.grammar import file
+from derivlang.grammar.build import Recipe, build
+from derivlang.grammar.evaluate import held_out_bits
+from derivlang.grammar.families import Families, families_of_trees, head_class
+from derivlang.grammar.fit import Problem, Settings, distinct, fit
+from derivlang.grammar.grammar import Grammar
+from derivlang.grammar.labels import candidates, old_labels
+from derivlang.grammar.load import load_grammar
+from derivlang.grammar.model import OrderModel
+from derivlang.grammar.treebank import folds, joined, with_subtypes
+from derivlang.grammar.weights import Weights, views
+
+TOY = [
+    *["NOUN&nsubj @VERB&@ NOUN&obj"] * 30,
+    *["NOUN&nsubj NOUN&obj @VERB&@"] * 6,
+    *["ADV&advmod NOUN&nsubj @VERB&@ NOUN&obj NOUN&obl:arg"] * 4,
+    *["PRON&nsubj AUX&aux @VERB&@ NOUN&obl:mod NOUN&obl:arg SCONJ&mark"] * 3,
+    *["DET&det @NOUN&@ ADJ&amod"] * 25,
+]
+
+
+def toy() -> Families:
+    return Families.of([line.split() for line in TOY])
+
+
+def test_the_gradient_is_that_of_finite_differences() -> None:
+    problem = Problem(*distinct(toy(), "V"), Settings(l2=0.7, factors={"joint": 2.0, "BI": 0.5}))
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=len(problem.cells))
+    _, gradient = problem.value(weights)
+    for at in rng.choice(len(weights), 40, replace=False):
+        step = np.zeros(len(weights))
+        step[at] = 1e-5
+        slope = (problem.value(weights + step)[0] - problem.value(weights - step)[0]) / 2e-5
+        assert slope == pytest.approx(gradient[at], abs=1e-6, rel=1e-6)
+
+
+def test_the_value_is_the_likelihood_of_the_model() -> None:
+    """The fitted objective and `log_probs`, two programmes, agree."""
+    problem = Problem(*distinct(toy(), "V"), Settings(l2=1e-12))
+    weights = np.random.default_rng(1).normal(size=len(problem.cells))
+    model = OrderModel(Grammar("", "", "v2", {"V": problem.weights(weights)}))
+    families = toy().take(np.arange(43))
+    standing = np.concatenate([np.arange(n) for n in np.diff(families.offsets)]).astype(np.int32)
+    assert -model.log_probs(families, standing).sum() == pytest.approx(problem.value(weights)[0])
+
+
+def test_a_fitted_model_has_the_shares_that_it_saw() -> None:
+    model = OrderModel(Grammar("", "", "v2", {"V": fit(toy(), "V", Settings(l2=0.01))}))
+    orders, probabilities = model.distribution("NOUN&nsubj @VERB&@ NOUN&obj".split())
+    shares = {tuple(order): p for order, p in zip(orders.tolist(), probabilities, strict=True)}
+    assert shares[0, 1, 2] == pytest.approx(34 / 40, abs=0.06)
+    assert shares[0, 2, 1] == pytest.approx(6 / 40, abs=0.06)
+
+
+def test_counts_weigh_families() -> None:
+    counts = np.ones(len(TOY))
+    counts[30:36] = 5
+    model = OrderModel(Grammar("", "", "v2", {"V": fit(toy(), "V", Settings(l2=0.01), counts)}))
+    orders, probabilities = model.distribution("NOUN&nsubj @VERB&@ NOUN&obj".split())
+    assert probabilities[orders.tolist().index([0, 2, 1])] > 0.4
+
+
+def test_build_chooses_by_held_out_families_and_says_so() -> None:
+    inside, held = folds(toy(), 4, 0)
+    recipe = Recipe("toy", "Toy", ("N", "V", "ADJ"), strengths=(0.1, 50.0))
+    grammar, l2 = build(recipe, inside, held, {"treebanks": "toy"})
+    assert l2 == 0.1
+    assert grammar.classes == ("V",)  # too few nouns, no adjective
+    assert "L2 0.1" in grammar.about["settings"]
+    strong, _ = build(Recipe("toy", "Toy", ("V",), strengths=(50.0,)), inside, None, {})
+    assert held_out_bits(OrderModel(grammar), held) < held_out_bits(OrderModel(strong), held)
+    with pytest.raises(DataError, match="few-heads"):
+        build(Recipe("toy", "Toy", ("ADV",)), inside, None, {})
+
+
+def test_an_unknown_subtype_is_looked_up_without_it() -> None:
+    model = OrderModel(Grammar("", "", "v2", {"V": fit(toy(), "V", Settings())}))
+    plain = model.distribution("NOUN&nsubj @VERB&@ NOUN&obl".split())[1]
+    assert (model.distribution("NOUN&nsubj @VERB&@ NOUN&obl:tmod".split())[1] == plain).all()
+    assert (model.distribution("NOUN&nsubj @VERB&@ NOUN&obl:arg".split())[1] != plain).any()
+
+
+# files
+
+
+def test_a_file_gives_its_grammar_back(tmp_path: Path) -> None:
+    weights = {"N": fit(toy(), "N", Settings()), "V": fit(toy(), "V", Settings())}
+    weights["V"] = Weights(weights["V"].codes, weights["V"].pairs, {("BOS", "NOUN&nsubj", "@VERB&@"): 0.5})
+    grammar = Grammar("toy", "Toy", "v2", weights, {"licence": "CC0-1.0", "treebanks": "a: b"})
+    path = tmp_path / "toy.grammar.tsv"
+    file.write(grammar, path)
+    again = load_grammar(path)
+    assert (again.name, again.language, again.labels, again.classes) == ("toy", "Toy", "v2", ("N", "V"))
+    assert again.about == grammar.about
+    assert file.text_of(again) == path.read_text("utf-8")
+    for name in weights:
+        theirs = {feature[:2]: feature[2] for feature in again.weights[name].features()}
+        for kind, tokens, weight in weights[name].features():
+            assert theirs.get((kind, tokens), 0.0) == pytest.approx(weight, abs=0.00501 if kind != "HI" else 1e-9)
+    assert again.fingerprint == load_grammar(path).fingerprint
+    assert again.has_sequences
+
+
+HEADER = "# derivlang grammar 1\n# language: Toy\n# labels: v2\nclass\tV\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "id"),
+    [
+        ("nothing of the kind\n", 1, "grammar-header"),
+        (HEADER + "BFR\tNOUN&nsubj\tNOUN&obj=x\n", 5, "grammar-line"),
+        (HEADER + "BFR\tNOUN&nsubj\tNOUN&obj\n", 5, "grammar-line"),
+        (HEADER + "BFR\tNOUN&nsubj\tNOUN&obj=nan\n", 5, "grammar-line"),
+        (HEADER + "XYZ\tNOUN&nsubj\tNOUN&obj=1\n", 5, "grammar-line"),
+        (HEADER + "BFR NOUN&nsubj NOUN&obj=1\n", 5, "grammar-line"),
+        (HEADER + "class\tV\n", 5, "grammar-line"),
+        ("# derivlang grammar 1\n# labels: v2\nBFR\ta\tb=1\n", 3, "grammar-line"),
+        ("# derivlang grammar 1\n# labels: v3\nclass\tV\n", None, "grammar-header"),
+        ("# derivlang grammar 1\n# labels: v2\n", None, "grammar-header"),
+        (HEADER + "BFR\ta\tb=1\tb=2\n", None, "grammar-line"),
+    ],
+)
+def test_a_broken_file_is_one_clear_error(text: str, line: int | None, id: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.grammar.tsv"
+    path.write_text(text, "utf-8")
+    with pytest.raises(DataError) as caught:
+        load_grammar(path)
+    assert caught.value.id == id
+    assert caught.value.where == (f"{path}:{line}" if line else str(path))
+
+
+@pytest.mark.parametrize(
+    "line", ["BI_a_b x", "BI_a 1.0", "XY_a_b 1.0", "BI_a_b inf", "HI_a_b 1", "BI_a_b_c 1", "BI_DET_NOUN 0.5", ""]
+)
+def test_a_broken_published_file_too(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "x@V.orm"
+    path.write_text(f"BI_DET_NOUN 0.5\n{line}\n", "utf-8")
+    with pytest.raises(DataError) as caught:
+        load_grammar(path)
+    assert (caught.value.id, caught.value.where) == ("grammar-line", f"{path}:2")
+
+
+def test_names_and_paths_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="did you mean fr"):
+        load_grammar("frr")
+    with pytest.raises(UsageError, match="unknown-grammar"):
+        load_grammar(tmp_path / "fr")
+    (tmp_path / "fr.orm").write_text("BI_DET_NOUN 0.5\n")
+    with pytest.raises(UsageError, match="grammar-name"):
+        load_grammar(tmp_path / "fr.orm")
+    (tmp_path / "fr@N.orm.gz").write_bytes(b"\x1f\x8b not gzip")
+    with pytest.raises(DataError, match="unreadable-file"):
+        load_grammar(tmp_path / "fr@N.orm.gz")
+    with pytest.raises(UsageError, match="grammar-class"):
+        OrderModel({"ADP": load_grammar("fr")})
+
+
+# labels
+
+
+@pytest.mark.parametrize(
+    ("token", "name", "version", "first"),
+    [
+        ("NOUN&obj", "V", "v1", "NOUN&dobj"),
+        ("NOUN&obl", "V", "v1", "NOUN&nmod"),
+        ("NOUN&obl:tmod", "V", "v1", "NOUN&nmod:tmod"),
+        ("NOUN&nsubj:pass", "V", "v1", "NOUN&nsubjpass"),
+        ("AUX&aux:pass", "V", "v1", "AUX&auxpass"),
+        ("CCONJ&cc", "V", "v1", "CONJ&cc"),
+        ("PROPN&flat", "N", "v1", "PROPN&name"),
+        ("X&flat:foreign", "N", "v1", "X&foreign"),
+        ("ADP&fixed", "N", "v1", "ADP&mwe"),
+        ("PART&advmod", "V", "v1", "PART&neg"),
+        ("AUX&cop", "N", "v1", "AUX&cop"),
+        ("NOUN&nsubj", "V", "v1", "NOUN&nsubj"),
+        ("VERB&acl:relcl", "N", "v1", "VERB&acl:relcl"),
+        ("NOUN&dobj", "V", "v2", "NOUN&obj"),
+        ("NOUN&nmod", "V", "v2", "NOUN&obl"),
+        ("NOUN&nmod", "N", "v2", "NOUN&nmod"),
+        ("NOUN&nsubjpass", "V", "v2", "NOUN&nsubj:pass"),
+        ("AUX&auxpass", "V", "v2", "AUX&aux:pass"),
+        ("CONJ&cc", "V", "v2", "CCONJ&cc"),
+        ("PROPN&name", "N", "v2", "PROPN&flat"),
+        ("ADP&mwe", "N", "v2", "ADP&fixed"),
+        ("PART&neg", "V", "v2", "PART&advmod"),
+        ("VERB&cop", "N", "v2", "AUX&cop"),
+        ("NOUN&remnant", "V", "v2", "NOUN&orphan"),
+        ("@NOUN&@", "N", "v1", "@NOUN&@"),
+    ],
+)
+def test_labels_go_from_one_version_to_the_other(token: str, name: str, version: str, first: str) -> None:
+    assert candidates(token, name, version)[0] == first
+
+
+def test_a_label_of_the_grammars_own_version_stays() -> None:
+    for token in ("NOUN&obj", "NOUN&obl:arg", "CCONJ&cc", "AUX&aux:pass", "ADV&advmod"):
+        assert candidates(token, "V", "v2")[0] == token
+    for token in ("NOUN&dobj", "NOUN&nmod:tmod", "CONJ&cc", "AUX&auxpass", "ADV&neg"):
+        assert candidates(token, "V", "v1")[0] == token
+
+
+def test_old_labels_are_named() -> None:
+    assert old_labels(["NOUN&dobj", "CONJ&cc", "NOUN&nsubj", "@VERB&@"]) == ["CONJ", "dobj"]
+    assert old_labels(["NOUN&obj", "CCONJ&cc", "NOUN&nsubj:pass"]) == []
+
+
+def test_views() -> None:
+    assert views("NOUN&obl:arg", 3) == ("NOUN&obl:arg", "NOUN", "obl:arg")
+    assert views("NOUN&obl:arg", 5) == ("NOUN&obl", "NOUN", "obl", "NOUN&obl:arg", "obl:arg")
+    assert views("@NOUN&@", 5) == ("@NOUN&@", "@NOUN", "@", "@NOUN&@", "@")
+    assert head_class("@PRON&@") == head_class("PROPN") == "N"
+
+
+# families
+
+
+def test_families_of_trees() -> None:
+    """She sleeps there . / Ann"""
+    heads = np.array([2, 0, 2, 2, 0], np.int32)
+    upos, deprel = "PRON VERB ADV PUNCT PROPN".split(), "nsubj root advmod punct root".split()
+    families, words = families_of_trees(heads, np.array([0, 4, 5]), upos, deprel)
+    assert [families.labels(f) for f in range(len(families))] == [["PRON&nsubj", "@VERB&@", "ADV&advmod"]]
+    assert words.tolist() == [0, 1, 2]
+    families, words = families_of_trees(heads, np.array([0, 4, 5]), upos, deprel, punct=True)
+    assert families.labels(0)[-1] == "PUNCT&punct"
+    assert families.head_places.tolist() == [1]
+
+
+@pytest.mark.parametrize("family", [["NOUN&nsubj"], ["@VERB&@", "@VERB&@"], []])
+def test_a_family_has_one_head(family: list[str]) -> None:
+    with pytest.raises(LayerError, match="family-head"):
+        Families.of([["@VERB&@", "NOUN&obj"], family])
+
+
+def test_subtypes_and_joining() -> None:
+    families = with_subtypes(toy(), ("obl:arg",))
+    assert "NOUN&obl" in families.tokens
+    assert "NOUN&obl:arg" in families.tokens
+    assert "NOUN&obl:mod" not in families.tokens
+    both = joined(toy(), families)
+    assert both.labels(len(TOY)) == families.labels(0)
+    assert len(both) == 2 * len(TOY)
