@@ -125,6 +125,7 @@ def _derive_rows(table: pa.Table, indices: list[int], recipe: _Recipe) -> pa.Tab
         derived.order,
         recipe.schema,
         has_order=pipeline.has_order,
+        exact=pipeline.is_permutation,
         policies=recipe.policies,
     )
     plain = {name: _plain(column) for name, column in columns.items()}

@@ -23,7 +23,7 @@ from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch, Policies, realign
 from derivlang.core.errors import DataError, LayerError, UsageError
-from derivlang.core.keys import hash_types
+from derivlang.core.keys import hash_types, sequence_keys
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.sentences import Rule
@@ -237,7 +237,11 @@ class Pipeline:
 def _reordered(batch: Batch, order: Order, needs: tuple[str, ...]) -> Batch:
     """The words in the order so far, as the next transform sees them."""
     layers = {name: batch.layers[name] for name in needs}
-    return realign(replace(batch, layers=layers), order)
+    view = realign(replace(batch, layers=layers), order)
+    if order.is_permutation and not np.array_equal(order.sentences, batch.sentences):
+        # Sentences that became one have the key of all their source words.
+        view = replace(view, keys=sequence_keys(batch.type_hashes[batch.words], order.sentences))
+    return view
 
 
 def _contract(batch: Batch, group: Int64) -> Batch:

@@ -7,6 +7,7 @@ A ragged array of R rows is a flat array and `offsets` int64[R + 1]; row r is `f
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -56,3 +57,11 @@ def segment_any(flags: Bool, offsets: Ints) -> Bool:
     """bool[R]: does a row hold any True."""
     sums = offsets_of(flags)
     return np.asarray(sums[offsets[1:]] > sums[offsets[:-1]])
+
+
+def stretches(offsets: Ints, elements: int = 1 << 16) -> list[tuple[int, int]]:
+    """Ranges of rows, of some `elements` elements each (a longer row stands alone): what fits the cache."""
+    ends = np.searchsorted(offsets, np.arange(elements, int(offsets[-1]) + elements, elements), "left")
+    last = len(offsets) - 1
+    cuts = np.unique(np.concatenate([[0], np.minimum(ends, last), [last]]))
+    return [(int(a), int(b)) for a, b in pairwise(cuts)]

@@ -10,7 +10,8 @@ be inserted and deleted; whoever needs a permutation asks `is_permutation`. Comp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ class Order:
     sentences: int64[S + 1], derived word offsets of the S sentences (the sentences of the batch, in order).
     tails: int32[S], words in the tail of each derived sentence.
     inserted: Arrow strings, the word of each -1, in order; marks: int32, the source word that each one marks.
+    counts: what its maker has to report, by reason (trees that were not projective); sums along a composition.
     """
 
     index: Int32
@@ -36,6 +38,7 @@ class Order:
     n_source: int
     inserted: pa.Array | None = None
     marks: Int32 | None = None
+    counts: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def identity(cls, sentences: Int64, tails: Int32) -> Order:
@@ -87,7 +90,7 @@ class Order:
             raise LayerError(f"an order of {after.n_source} words after one of {self.n_derived}", id="order")
         if self.inserted is None and after.inserted is None:
             index = self.index[after.index]
-            return Order(index, after.sentences, after.tails, self.n_source)
+            return Order(index, after.sentences, after.tails, self.n_source, counts=self.counts + after.counts)
         kept = after.index >= 0
         index = np.full(after.n_derived, -1, np.int32)
         index[kept] = self.index[after.index[kept]]
@@ -106,7 +109,7 @@ class Order:
         if len(after_marks) and (through < 0).any():  # a mark on a mark marks what that one marks
             through = np.asarray(np.where(through < 0, _marks(self)[which[after_marks]], through), np.int32)
         marks = np.concatenate([_marks(self), through]).astype(np.int32)[pick]
-        return Order(index, after.sentences, after.tails, self.n_source, inserted, marks)
+        return Order(index, after.sentences, after.tails, self.n_source, inserted, marks, self.counts + after.counts)
 
     def expand(self, groups: Int64, sentences: Int64, tails: Int32) -> Order:
         """An order of groups as an order of their words, which keep their inner order.
@@ -124,7 +127,7 @@ class Order:
         words = int(groups[-1])
         out_tails = _group_tails(self, offsets, derived)
         marks = None if self.marks is None else groups[self.marks].astype(np.int32)
-        return Order(index, derived, out_tails, words, self.inserted, marks)
+        return Order(index, derived, out_tails, words, self.inserted, marks, self.counts)
 
 
 def _group_tails(order: Order, offsets: Int64, derived: Int64) -> Int32:

@@ -23,7 +23,9 @@ from derivlang.core.errors import LayerError
 from derivlang.core.layers import Layer
 from derivlang.core.layers.answers import Answers
 from derivlang.core.layers.gaps import Gaps
+from derivlang.core.layers.parse import read_parse
 from derivlang.core.layers.spans import Spans
+from derivlang.core.layers.tree import Tree
 from derivlang.core.layers.values import Values
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
@@ -33,9 +35,16 @@ from derivlang.core.schema import Schema
 
 
 def to_table(
-    source: Batch, derived: Batch, order: Order, schema: Schema, *, has_order: bool, policies: Policies | None = None
+    source: Batch,
+    derived: Batch,
+    order: Order,
+    schema: Schema,
+    *,
+    has_order: bool,
+    exact: bool = False,
+    policies: Policies | None = None,
 ) -> dict[str, pa.Array]:
-    """The output columns, by name, R rows each."""
+    """The output columns, by name, R rows each. has_order, exact: of the pipeline, is there one, is it a permutation."""
     rows = [to_arrow(source.records[:, side]) for side in range(len(schema.sides))]
     out: dict[str, pa.Array] = {
         "document": to_arrow(source.documents),
@@ -59,7 +68,7 @@ def to_table(
             out[side.column(part)] = column if straight else column.take(take)
     for layer in derived.layers.values():
         out |= layer.columns(derived)
-    return out | _kept_labels(source, derived, order, policies or Policies(), has_order)
+    return out | _kept_labels(source, derived, order, policies or Policies(), has_order, exact)
 
 
 def from_table(
@@ -201,7 +210,7 @@ def _coalesce(first: pa.Array, second: pa.Array) -> pa.Array:
 
 
 def _kept_labels(
-    source: Batch, derived: Batch, order: Order, policies: Policies, has_order: bool
+    source: Batch, derived: Batch, order: Order, policies: Policies, has_order: bool, exact: bool
 ) -> dict[str, pa.Array]:
     """`source_<label>` columns: the source's label where the way back would not give it, null elsewhere.
 
@@ -209,6 +218,8 @@ def _kept_labels(
     """
     own: dict[str, pa.Array] = {}
     for layer in source.layers.values():
+        if exact and isinstance(layer, (Words, Tree)) and layer.side is None:
+            continue  # a parser's: plain, so that the way back gives it
         changes = isinstance(layer, Answers) or (isinstance(layer, Words) and layer.spaces)
         if changes or (has_order and not isinstance(layer, Values)):
             own |= layer.columns(source)
@@ -281,6 +292,8 @@ def _read_layers(columns: dict[str, pa.Array], schema: Schema, batch: Batch) -> 
                 codes = np.where(codes < 0, len(field.classes), codes).astype(np.int32)
                 filler = FILLERS.get(field.column, "_")
                 layers[field.column] = Words(field.column, codes, values, filler, field.classes)
+        elif field.kind == "parse":
+            layers |= read_parse(columns, batch.sides)
         else:
             layers |= read_layer(field, columns, batch, Counter())
     return layers

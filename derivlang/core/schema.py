@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from derivlang.core.errors import LayerError
 
-Kind = Literal["tags", "misc", "entities", "tree", "answers", "value"]
+Kind = Literal["tags", "misc", "entities", "tree", "answers", "value", "parse"]
 NLI = ("entailment", "neutral", "contradiction")
 # Columns that are the derived set's own, with a side's name before them or not.
 PARTS = ("source", "tokens", "order", "sentences", "gaps")

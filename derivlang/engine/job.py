@@ -129,6 +129,7 @@ def run_task(job: Job, task: Task) -> Result:
                 derived.order,
                 job.corpus.schema,
                 has_order=pipeline.has_order,
+                exact=pipeline.is_permutation,
                 policies=job.policies,
             )
             writer.write({name: column for name, column in columns.items() if name not in left_out})

@@ -147,6 +147,7 @@ def _derive_again(derived: Derived, source: Batch) -> dict[str, pa.Array]:
         again.order,
         derived.schema,
         has_order=derived.pipeline.has_order,
+        exact=derived.pipeline.is_permutation,
         policies=derived.policies,
     )
 

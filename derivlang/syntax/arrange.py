@@ -29,8 +29,8 @@ class Nodes:
     """What is laid out of some words, and what is not.
 
     groups: int64[G + 1], word offsets of the parts. gone: bool[G], marks and pins. inner: the forest of the others.
-    top: int64[n], the word that stands for each inner node. marks: those that go with a node. front: bool[G], pins before
-    the words of their tree; back: behind them.
+    top: int64[n], the word that stands for each inner node. marks: those that go with a node. front: bool[G], pins
+    before the words of their tree; back: behind them.
     """
 
     groups: Int64
@@ -47,9 +47,9 @@ def arrange(
 ) -> tuple[Int64, Counter[str]]:
     """(int64[n], the place of each word; counts by reason).
 
-    forest, seen: the words. tails: int32[T], words of each tree's tail. bonds: bool[n], words that are one part with the
-    word before. keep_order: a head whose yield has gaps in it keeps its words in order. free_marks: punctuation is like any
-    other word.
+    forest, seen: the words. tails: int32[T], words of each tree's tail. bonds: bool[n], words that are one part with
+    the word before. keep_order: a head whose yield has gaps in it keeps its words in order. free_marks: punctuation
+    is like any other word.
     """
     counts: Counter[str] = Counter()
     nodes, more = _prepare(forest, seen, tails, bonds, keep_order, free_marks)
@@ -175,9 +175,7 @@ def _ranks(rows: Int32) -> Int64:
     return np.arange(len(rows)) - np.repeat(begins, np.diff(np.append(begins, len(rows))))
 
 
-def _no_mark_leads(
-    forest: Forest, nodes: Nodes, listing: Listing, place: Int64
-) -> tuple[Int64, int]:
+def _no_mark_leads(forest: Forest, nodes: Nodes, listing: Listing, place: Int64) -> tuple[Int64, int]:
     """The places, mended where a mark leads a tree that did not begin with one; how many trees keep their order for it.
 
     A comma before the first phrase goes behind it. Where that does not help (a bracket), the tree keeps its order.

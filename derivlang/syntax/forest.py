@@ -2,8 +2,8 @@
 
     the old cat slept    parent = [2, 2, 3, -1]        first = [0, 1, 0, 0], last = [0, 1, 2, 3] of each yield
 
-Everything is computed for all trees at once: depths by looking twice as far up in each round, sums over subtrees level by
-level from the bottom.
+Everything is computed for all trees at once: depths by looking twice as far up in each round, sums over subtrees
+level by level from the bottom.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, owners
 class Forest:
     """n nodes in T trees.
 
-    parent: int64[n], the number of each node's parent, -1 for a root; no cycles. trees: int64[T + 1], node offsets. A tree
-    may have several roots.
+    parent: int64[n], the number of each node's parent, -1 for a root; no cycles. trees: int64[T + 1], node offsets. A
+    tree may have several roots.
     """
 
     parent: Int64
@@ -93,8 +93,8 @@ class Forest:
     def contracted(self, groups: Int64) -> tuple[Forest, Int64]:
         """(the forest of groups of neighbours, int64[G] the node that stands for each).
 
-        groups: int64[G + 1], node offsets; no group lies across two trees. The group's node nearest to the root stands for
-        it, so that no cycle can arise: a group's depth is more than that of the group it hangs from.
+        groups: int64[G + 1], node offsets; no group lies across two trees. The group's node nearest to the root
+        stands for it, so that no cycle can arise: a group's depth is more than that of the group it hangs from.
         """
         sizes = lengths_of(groups)
         if len(groups) == len(self) + 1:
@@ -109,8 +109,8 @@ class Forest:
 def forest_of(head: Int32, units: Int64, sentences: Int64) -> Forest:
     """The trees of some words. head: int32[N], 1-based in the unit, 0 = root. units, sentences: word offsets.
 
-    A tree is a sentence, or all the sentences of a unit that an arc joins: a gold tree spans its unit, parsed text has one
-    a sentence (methods, section 1: Levels).
+    A tree is a sentence, or all the sentences of a unit that an arc joins: a gold tree spans its unit, parsed text
+    has one a sentence (methods, section 1: Levels).
     """
     base = np.repeat(units[:-1], lengths_of(units))
     parent = np.where(head > 0, base + head - 1, -1)

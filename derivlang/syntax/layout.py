@@ -1,7 +1,7 @@
 """Layout: from the order of each head's family to the place of each word.
 
-A family is a head and its children, in surface order. A child's subtree is one block of words, so that a child's place in
-the family settles where its whole subtree stands:
+A family is a head and its children, in surface order. A child's subtree is one block of words, so that a child's
+place in the family settles where its whole subtree stands:
 
     start(child) = start(parent) + the lengths of the blocks before it in the family
 
@@ -22,8 +22,8 @@ from derivlang.syntax.forest import Forest
 class Listing:
     """The families of a forest, one after the other; F families with E entries.
 
-    heads: int64[F], the head's node, n + t for the roots of tree t. offsets: int64[F + 1], into entries. nodes: int64[E];
-    itself: bool[E], is this entry the head (else a child with its subtree).
+    heads: int64[F], the head's node, n + t for the roots of tree t. offsets: int64[F + 1], into entries. nodes:
+    int64[E]; itself: bool[E], is this entry the head (else a child with its subtree).
     """
 
     heads: Int64
@@ -32,7 +32,7 @@ class Listing:
     itself: Bool
 
     def reordered(self, families: Int64, members: Int64) -> Listing:
-        """With another order of some families. members: int64, for each the entries' local places in their new order."""
+        """With another order of some families. members: int64, local places in their new order, family by family."""
         nodes, itself = self.nodes.copy(), self.itself.copy()
         sizes = lengths_of(self.offsets)[families]
         base = np.repeat(self.offsets[families], sizes)
@@ -61,7 +61,8 @@ def list_families(forest: Forest) -> Listing:
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """Words of each node, int64[n] each: own (with what is tied to it), and marks before and after its whole subtree."""
+    """Words of each node, int64[n] each: own (with what is tied to it), and marks before and after its whole
+    subtree."""
 
     own: Int64
     before: Int64

@@ -1,9 +1,9 @@
 """Marks: which phrase a comma, a bracket or a quote belongs to, so that it moves with it (`punct=reader`).
 
-A mark is tied to a *node*: before or after its whole subtree, or (where no phrase ends or begins there) to the node's own
-words. A comma goes by its head in the tree: after that phrase if it closes it, before it if it opens it; else after the
-largest phrase that ends there, else before the largest that begins there. The two of a pair are tied to one phrase inside
-them; where there is none, what stands between them is one part.
+A mark is tied to a *node*: before or after its whole subtree, or (where no phrase ends or begins there) to the node's
+own words. A comma goes by its head in the tree: after that phrase if it closes it, before it if it opens it; else
+after the largest phrase that ends there, else before the largest that begins there. The two of a pair are tied to one
+phrase inside them; where there is none, what stands between them is one part.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def pairs(kind: Int8, mark: Bool, trees: Int64) -> Int64:
 def tie(full: Forest, inner: Forest, gone: Bool, at: Int64, partner: Int64) -> tuple[Marks, Int64]:
     """(marks, int64[P, 2] the pairs that no one phrase fills).
 
-    full: the forest with the marks; inner: without those that are gone; at: int64[K], the marks to be tied, each in a tree
-    that has other words; partner: int64[len(full)].
+    full: the forest with the marks; inner: without those that are gone; at: int64[K], the marks to be tied, each in a
+    tree that has other words; partner: int64[len(full)].
     """
     content = np.cumsum(~gone)
     left, right = content[at] - 1, content[at]  # the inner nodes on both sides

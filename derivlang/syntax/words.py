@@ -5,7 +5,7 @@ Looked up once a type or a label, then gathered.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -62,6 +62,11 @@ class Seen:
     relation: Int32
     relations: tuple[str, ...]
     kind: Int8
+
+    def part(self, begin: int, end: int) -> Seen:
+        """Of the words from begin to before end."""
+        cut = slice(begin, end)
+        return replace(self, upos=self.upos[cut], relation=self.relation[cut], kind=self.kind[cut])
 
     def has_tag(self, *tags: str) -> Bool:
         return np.isin(np.array(self.tags), tags)[self.upos]

@@ -19,6 +19,7 @@ _BUILT_IN = {
     "identity": "derivlang.transforms.identity:Identity",
     "inv": "derivlang.transforms.inv:Inv",
     "perm": "derivlang.transforms.perm:Perm",
+    "syn": "derivlang.transforms.syn:Syn",
     "trans": "derivlang.transforms.trans:Trans",
 }
 _ADDED: dict[str, type[Transform]] = {}

@@ -5,28 +5,30 @@
     syn:my.tsv      a grammar of one's own           syn:fr:mode=argmax  the most probable order, nothing drawn
 
 A subtree moves as one block. By default what is one word to a reader stays so, and punctuation goes with its phrase.
-Source: Wang and Eisner 2016, *The Galactic Dependencies Treebanks*, sections 4 and 5 (models, mixing); the differences are
-in `docs/syntax.md`.
+Source: Wang and Eisner 2016, *The Galactic Dependencies Treebanks*, sections 4 and 5 (models, mixing); the
+differences are in `docs/syntax.md`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, UInt64, lengths_of
-from derivlang.core.batch import Batch
+from derivlang.core.arrays import Int32, Int64, UInt64, lengths_of, offsets_of, spread, stretches
+from derivlang.core.batch import Batch, used_types
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import sequence_keys
 from derivlang.core.layers.tree import Tree
 from derivlang.core.order import Order
-from derivlang.grammar.families import Families, head_class
+from derivlang.grammar.families import Families
+from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.load import load_grammar
-from derivlang.grammar.model import Mixture
+from derivlang.grammar.order_model import OrderModel
 from derivlang.syntax.arrange import arrange
 from derivlang.syntax.forest import Forest, forest_of
 from derivlang.syntax.layout import Listing
@@ -44,22 +46,32 @@ class Syn(Transform):
     name = "syn"
     needs: ClassVar[tuple[str, ...]] = ("head", "upos")
 
-    grammar: str = param("fr", "a shipped grammar (fr, ja, …), a file, or classes apart: fr@N~hi@V", positional=True, draws=False)
+    grammar: str = param(
+        "fr", "a shipped grammar (fr, ja, …), a file, or classes apart: fr@N~hi@V", positional=True, draws=False
+    )
     mode: Literal["sample", "argmax"] = param("sample", "draw an order, or take the most probable one", draws=False)
     temperature: float = param(1.0, "below 1: nearer to the most probable order", low=0, draws=False)
     substrate: str = param("en", "grammar of the source language, mixed in; none: nothing mixed in", draws=False)
     mix: float = param(0.05, "weight of the substrate", low=0, high=1, draws=False)
-    labels: Literal["map", "as-is"] = param("map", "map tree labels to the grammar's UD version, or take them as they are", draws=False)
-    freeze: Literal["parts", "none"] = param("parts", "keep names, numbers, fixed expressions together, or nothing", draws=False)
-    punct: Literal["reader", "permute"] = param("reader", "punctuation goes with its phrase, or is permuted as a word", draws=False)
-    nonprojective: Literal["block", "keep-order"] = param("block", "a subtree with gaps becomes one block, or keeps its order", draws=False)
+    labels: Literal["map", "as-is"] = param(
+        "map", "map tree labels to the grammar's UD version, or take them as they are", draws=False
+    )
+    freeze: Literal["parts", "none"] = param(
+        "parts", "keep names, numbers, fixed expressions together, or nothing", draws=False
+    )
+    punct: Literal["reader", "permute"] = param(
+        "reader", "punctuation goes with its phrase, or is permuted as a word", draws=False
+    )
+    nonprojective: Literal["block", "keep-order"] = param(
+        "block", "a subtree with gaps becomes one block, or keeps its order", draws=False
+    )
     seed: int = param(1, "another seed, another language", low=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.model()  # an unknown grammar is an error before anything is read
 
-    def model(self) -> Mixture:
+    def model(self) -> OrderModel:
         """The word-order models. UsageError or DataError for an unknown or broken grammar."""
         return _model(self.grammar, self.substrate, self.mix, self.labels, self.mode, self.temperature)
 
@@ -68,17 +80,18 @@ class Syn(Transform):
         assert isinstance(tree, Tree)
         words = see(batch)
         whole = forest_of(tree.head, batch.unit_words, batch.sentences)
-        keys, sentences, tails = _tree_keys(batch, whole)
+        keys = _tree_keys(batch, whole)
+        tails, sentences, new_tails = _merged(batch, whole, tails=self.punct == "reader")
         bound = bonds(whole, words, tree) if self.freeze == "parts" else np.zeros(batch.n_words, bool)
         model = self.model()
         index = np.empty(batch.n_words, np.int32)
         counts: Counter[str] = Counter()
-        for begin, end in _stretches(whole.trees):
+        for begin, end in stretches(whole.trees, _BLOCK):
             a, b = int(whole.trees[begin]), int(whole.trees[end])
             parent = whole.parent[a:b]
             forest = Forest(np.where(parent < 0, -1, parent - a), whole.trees[begin : end + 1] - a)
             seen = words.part(a, b)
-            choose = _Chooser(model, draws, seen, forest, keys[begin:end], tree.head[a:b] == 0)
+            choose = partial(_choose, model, draws, seen, keys[begin:end], forest.trees[:-1])
             place, found = arrange(
                 forest,
                 seen,
@@ -90,4 +103,93 @@ class Syn(Transform):
             )
             index[a + place] = np.arange(a, b, dtype=np.int32)
             counts += found
-        return Order(index, sentences, _tails(batch, tails, sentences, self.punct), batch.n_words, counts=counts)
+        return Order(index, sentences, new_tails, batch.n_words, counts=counts)
+
+
+def _choose(
+    model: OrderModel,
+    draws: Draws,
+    seen: Seen,
+    keys: UInt64,
+    begins: Int64,
+    forest: Forest,
+    listing: Listing,
+    top: Int64,
+) -> Listing:
+    """The families of heads with a model, drawn. keys: uint64[T], begins: int64[T], the first word of each tree."""
+    n = len(forest)
+    ordered = np.array([model.has_model(tag) for tag in seen.tags], bool)
+    heads = listing.heads
+    which = np.flatnonzero(heads < n)
+    which = which[ordered[seen.upos[top[heads[which]]]]]
+    if not len(which):
+        return listing
+    sizes = lengths_of(listing.offsets)[which]
+    entries = spread(listing.offsets[which], sizes)
+    words = top[listing.nodes[entries]]
+    n_relations = len(seen.relations)
+    codes = seen.upos[words].astype(np.int64) * n_relations + seen.relation[words]
+    itself = listing.itself[entries]
+    codes[itself] = len(seen.tags) * n_relations + seen.upos[words[itself]]
+    used, members = used_types(codes.astype(np.int32), len(seen.tags) * (n_relations + 1))
+    tokens = tuple(_token(code, seen) for code in used.tolist())
+    head = heads[which]
+    tree = forest.tree_of[head]
+    family_keys = draws.draw(keys[tree], top[head] - begins[tree])
+    families = Families(offsets_of(sizes), members, tokens, family_keys)
+    return listing.reordered(which, model.draw(families, draws).astype(np.int64))
+
+
+def _token(code: int, seen: Seen) -> str:
+    """`UPOS&deprel` of a dependent, `@UPOS&@` of a head."""
+    n_relations = len(seen.relations)
+    if code >= len(seen.tags) * n_relations:
+        return f"@{seen.tags[code - len(seen.tags) * n_relations]}&@"
+    return f"{seen.tags[code // n_relations]}&{seen.relations[code % n_relations]}"
+
+
+def _tree_keys(batch: Batch, forest: Forest) -> UInt64:
+    """uint64[T]: a tree's content key, the sentence's where it is one."""
+    if len(forest.trees) == len(batch.sentences):
+        return batch.keys
+    return sequence_keys(batch.type_hashes[batch.words], forest.trees)
+
+
+@lru_cache(maxsize=8)
+def _model(grammar: str, substrate: str, mix: float, labels: str, mode: str, temperature: float) -> OrderModel:
+    """One model a process and setting: what it has computed is kept."""
+    classes: dict[str, Grammar] = {}
+    for part in grammar.split("~"):
+        name, at, head_class = part.rpartition("@")
+        one_class = bool(at) and head_class.isupper() and not Path(part).is_file()
+        found = load_grammar(name if one_class else part, where="--t syn")
+        for wanted in (head_class,) if one_class else found.classes:
+            if wanted in classes:
+                raise UsageError(f"syn: {grammar} gives two grammars for {wanted} heads", id="bad-value")
+            if wanted not in found.classes:
+                raise UsageError(
+                    f"syn: the grammar {name} has no model of {wanted} heads",
+                    fix=f"it has: {', '.join(found.classes)}",
+                    id="grammar-class",
+                )
+            classes[wanted] = found
+    under = None if substrate == "none" else load_grammar(substrate, where="--t syn:substrate")
+    return OrderModel(classes, under, mix=mix, labels=labels, mode=mode, temperature=temperature)  # type: ignore[arg-type]
+
+
+def _merged(batch: Batch, forest: Forest, *, tails: bool) -> tuple[Int32, Int64, Int32]:
+    """(tails int32[T] of the trees; offsets and tails of the derived sentences).
+
+    A tree's words are one sentence, with the tail of its last source sentence: the first of its sentences gets all its
+    words, the others none. tails=False: punctuation moves as words do, and no tail is known.
+    """
+    last = np.searchsorted(batch.sentences, forest.trees[1:], "right") - 2
+    of_tree = batch.tails[last] if len(last) else np.zeros(0, np.int32)
+    if len(forest.trees) == len(batch.sentences):
+        return of_tree, batch.sentences, batch.tails if tails else np.zeros_like(batch.tails)
+    at = np.searchsorted(forest.trees, batch.sentences)  # a begin inside a tree becomes the tree's end
+    first = np.searchsorted(batch.sentences, forest.trees[:-1])
+    out = np.zeros_like(batch.tails)
+    if tails:
+        out[first] = of_tree
+    return of_tree, forest.trees[at], out

@@ -34,6 +34,16 @@ class Layer(Protocol):
         ...
 
 
+def side_columns(name: str, batch: Batch, values: pa.Array, side: int | None) -> dict[str, pa.Array]:
+    """Per-word values [N] as the column of one side; None: a column for each side, `premise_upos`."""
+    if side is not None:
+        return {name: record_lists(batch, values, side)}
+    return {
+        f"{prefix}_{name}" if prefix else name: record_lists(batch, values, number)
+        for number, prefix in enumerate(batch.sides)
+    }
+
+
 def record_lists(batch: Batch, values: pa.Array, side: int = 0) -> pa.Array:
     """list<value>[R]: per-word values [N] as one list a record, of one side."""
     units = list_array(batch.unit_words, values)

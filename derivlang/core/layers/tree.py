@@ -20,7 +20,7 @@ from derivlang.core.arrays import Bool, Int32, Int64, spread
 from derivlang.core.arrow import string_array, to_arrow
 from derivlang.core.batch import Batch, Move, Policies
 from derivlang.core.errors import LayerError
-from derivlang.core.layers import record_lists
+from derivlang.core.layers import record_lists, side_columns
 from derivlang.core.layers.words import Words
 
 NODE_FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -73,13 +73,17 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """head: int32[N], 1-based in the unit, 0 = root. deprel: relations. deps: enhanced, or None. mwt, empty: Nodes."""
+    """head: int32[N], 1-based in the unit, 0 = root. deprel: relations. deps: enhanced, or None. mwt, empty: Nodes.
+
+    side: as in Words. A gold tree spans its unit; of a parser's trees there is one a sentence.
+    """
 
     head: Int32
     deprel: Words
     deps: tuple[str, ...] | None = None
     mwt: Nodes | None = None
     empty: Nodes | None = None
+    side: int | None = 0
 
     def realign(self, move: Move) -> Tree:
         heads = _governors(self.head, move)
@@ -100,10 +104,10 @@ class Tree:
         empty, numbers = (None, {}) if self.empty is None else _move_empty(self.empty, move)
         deps = None if self.deps is None else _move_deps(self.deps, move, numbers, unit)
         mwt = None if self.mwt is None else _move_ranges(self.mwt, move)
-        return Tree(head, deprel, deps, mwt, empty)
+        return Tree(head, deprel, deps, mwt, empty, self.side)
 
     def columns(self, batch: Batch) -> dict[str, pa.Array]:
-        out = {"head": record_lists(batch, to_arrow(self.head)), **self.deprel.columns(batch)}
+        out = {**side_columns("head", batch, to_arrow(self.head), self.side), **self.deprel.columns(batch)}
         if self.deps is not None:
             out["deps"] = record_lists(batch, pa.array(self.deps, pa.string()))
         rows = to_arrow(batch.records[:, 0])

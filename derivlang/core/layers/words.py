@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Bool, Int32
 from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.batch import Batch, Move, Policies
-from derivlang.core.layers import record_lists
+from derivlang.core.layers import side_columns
 
 # CoNLL-U's notes on white space belong to a place in the source text, not to a word.
 _SPACE_KEYS = ("SpaceAfter=", "SpacesAfter=", "SpacesBefore=", "SpacesInToken=")
@@ -23,7 +23,7 @@ class Words:
 
     filler: the value of an inserted word. classes: names, where the column is a class label; values are then
     its names and the column holds int64. spaces: values are CoNLL-U MISC, whose notes on white space go when
-    the words move.
+    the words move. side: the side that it annotates; None: all of them, as a parser does.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Words:
     filler: str | None = None
     classes: tuple[str, ...] | None = None
     spaces: bool = False
-    side: int = 0
+    side: int | None = 0
 
     @classmethod
     def of(cls, name: str, flat: pa.Array, **options: object) -> Words:
@@ -62,7 +62,11 @@ class Words:
         if self.classes is not None:  # a value that is no class (an inserted word's filler) is -1
             numbers = {name: i for i, name in enumerate(self.classes)}
             values = pa.array([numbers.get(v, -1) for v in values.to_pylist()], pa.int64())
-        return {self.name: record_lists(batch, values.take(to_arrow(self.codes)), self.side)}
+        if self.side is None:
+            flat = pa.DictionaryArray.from_arrays(to_arrow(self.codes), values)
+        else:
+            flat = values.take(to_arrow(self.codes))
+        return side_columns(self.name, batch, flat, self.side)
 
     def group(self, batch: Batch, policies: Policies, inside: Bool) -> None:
         return None
