@@ -347,6 +347,7 @@ def fit(
     import torch
 
     from derivlang.parsing.base import UPOS
+    from derivlang.parsing.model import is_matrix
     from derivlang.parsing.quantised import rounded
 
     s = settings
@@ -374,7 +375,8 @@ def fit(
             if done >= 1 - s.rounded:  # straight-through: gradients at the rounded weights move the exact ones
                 exact = [w.detach().clone() for w in weights]
                 for name, w in zip(names, weights, strict=True):
-                    w.data.copy_(rounded(name, w.data))
+                    if is_matrix(name, w):
+                        w.data.copy_(rounded(w.data))
             loss = network.loss(step)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
