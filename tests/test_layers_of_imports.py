@@ -18,7 +18,7 @@ import pytest
 from tests.helpers import ROOT, conllu, python
 
 PACKAGE = ROOT / "derivlang"
-ROWS = ("core", "transforms", "pipeline", "formats", "store", "sources", "engine", "map", "api", "cli")
+ROWS = ("core", "parsing", "transforms", "pipeline", "formats", "store", "sources", "engine", "map", "api", "cli")
 # Beyond the rows: formats read files and know no transform; sources know no pipeline.
 BARRED = {
     "formats": {"transforms", "pipeline"},

@@ -22,6 +22,7 @@ COMMANDS = {
     "verify": "Check a derived set against its manifest, row by row.",
     "export": "Write a derived set in another format.",
     "undo": "Give the source of a derived set back.",
+    "parser": "Train, score and list parsers.",
     "ls": "List transforms, sources and scripts.",
 }
 

@@ -16,16 +16,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int32, Int64, UInt8, lengths_of
-from derivlang.parsing.base import UPOS, Parses
+from derivlang.core.arrays import Int32, Int64, lengths_of
+from derivlang.parsing.base import Parses
 from derivlang.parsing.cuts import cut_long, hang_together
 from derivlang.parsing.decode import best_heads
 from derivlang.parsing.inference import Network, Packed
 from derivlang.parsing.model import Model, damaged, load_model
-from derivlang.parsing.normalise import MARK, WORD, normalise, restore_heads
+from derivlang.parsing.normalise import Normal, normalise, restore
 
-WORDS_AT_ONCE = 4096  # of sentences that go through the network together: larger ones leave the cache
-SCORES_AT_ONCE = 1 << 19  # numbers in a batch's table of arcs, padded
+WORDS_AT_ONCE = 4096  # of sentences that go through the network together: with more, memory grows and speed does not
+FEWEST = 48  # sentences together, all the same: products of fewer rows wait for the weights to come from memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,26 +55,17 @@ class ModelParser:
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
-        """The model's relations, and those that the way back may need."""
+        """The model's relations, and those by which parts of a long sentence hang together."""
         known = self.model.relations
-        return known + tuple(name for name in ("goeswith", "parataxis", "punct") if name not in known)
+        return known + tuple(name for name in ("parataxis", "punct") if name not in known)
 
     def parse(self, words: Int32, types: pa.Array, sentences: Int64) -> Parses:
         normal = normalise(words, types, sentences, self.language)
-        upos, head, deprel = self._trees(normal.words, normal.types, normal.sentences)
-        kind, number = normal.kind, self.relations.index
-        if (kind == WORD).all():
-            return Parses(upos, head, deprel, self.relations)
-        all_upos = np.full(len(kind), UPOS.index("X"), np.uint8)
-        all_upos[kind == MARK] = UPOS.index("PUNCT")
-        all_upos[kind == WORD] = upos
-        all_deprel = np.full(len(kind), number("goeswith"), np.int32)
-        all_deprel[kind == MARK] = number("punct")
-        all_deprel[kind == WORD] = deprel
-        return Parses(all_upos, restore_heads(normal, head, sentences), all_deprel, self.relations)
+        return restore(normal, self._trees(normal), sentences)
 
-    def _trees(self, words: Int32, types: list[str], sentences: Int64) -> tuple[UInt8, Int32, Int32]:
-        """(upos, head, deprel) of normalised words."""
+    def _trees(self, normal: Normal) -> Parses:
+        """Trees of the parser's words."""
+        words, types, sentences = normal.words, normal.types, normal.sentences
         used, codes = np.unique(words, return_inverse=True)
         vectors = self.network.vectors([types[code] for code in used]).astype(np.int16)
         codes = codes.reshape(-1)
@@ -86,9 +77,10 @@ class ModelParser:
             packed = Packed.of(lengths_of(parts)[chosen])
             row = packed.row[packed.inside]
             place = (parts[chosen][:, None] + np.arange(packed.inside.shape[1]))[packed.inside]
-            x = np.empty((len(row), vectors.shape[1]), np.float32)
-            x[row] = vectors[codes[place]]
-            scores = self.network.scores(x, packed)
+            here, code = np.unique(codes[place], return_inverse=True)
+            packed_code = np.empty(len(row), np.int64)
+            packed_code[row] = code.reshape(-1)
+            scores = self.network.scores(vectors[here].astype(np.float32), packed_code, packed)
             heads = best_heads(scores.arcs, packed.lengths)
             governor = np.take_along_axis(packed.row, np.maximum(heads - 1, 0), 1)
             head_row = np.empty(len(row), np.int64)
@@ -100,7 +92,7 @@ class ModelParser:
             deprel[place] = labels.argmax(1)[row]
         if len(parts) != len(sentences):
             hang_together(upos, head, deprel, parts, sentences, self.relations)
-        return upos, head, deprel
+        return Parses(upos, head, deprel, self.relations)
 
     @cached_property
     def _root(self) -> int:
@@ -114,9 +106,14 @@ def _batches(lengths: Int64) -> Iterator[Int64]:
     start = 0
     while start < len(order):
         longest = int(lengths[order[start]])
-        most = max(1, min(WORDS_AT_ONCE // longest, SCORES_AT_ONCE // (longest * (longest + 1))))
+        most = max(WORDS_AT_ONCE // longest, FEWEST)
         yield order[start : start + most]
         start += most
+
+
+def bundled_model(name: str) -> Model:
+    """The model of this name in the package."""
+    return load_model(Path(__file__).parent / name)
 
 
 def bundled_parser(name: str) -> ModelParser:

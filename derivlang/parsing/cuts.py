@@ -1,18 +1,20 @@
 """Very long sentences: cut into parts that are parsed apart, then hung together.
 
 A table of arcs grows with the square of a sentence, and no treebank has trees of 2,000 words to learn from. A sentence
-of more than LONGEST words is cut after a mark, the last `;`, `:`, `.`, `!` or `?` in the second half of what may be one part,
-else the last comma, dash or bracket there, else where it is full. The first part's root is the sentence's; the other
-parts' roots hang from it as `parataxis` (a part that is only a mark: as `punct`).
+of more than LONGEST words is cut after a mark, the last `;`, `:`, `.`, `!` or `?` in the second half of what may be
+one part, else the last comma, dash or bracket there, else where it is full. The first part's root is the sentence's;
+the other parts' roots hang from it as `parataxis` (a part that is only a mark: as `punct`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from derivlang.core.arrays import Int32, Int64, UInt8, lengths_of
+from derivlang.parsing.base import UPOS
 
 LONGEST = 160  # words; the longest sentence of UD English-EWT has 159
 _STRONG, _WEAK = set(";:.!?") | {"..."}, set(",-)]}")
@@ -45,14 +47,12 @@ def hang_together(
     upos: UInt8, head: Int32, deprel: Int32, parts: Int64, sentences: Int64, relations: Sequence[str]
 ) -> None:
     """Changes heads of parts int64[P + 1] into heads of sentences int64[S + 1], in place."""
-    from derivlang.parsing.base import UPOS
-
     punct, parataxis = relations.index("punct"), relations.index("parataxis")
     for row in np.flatnonzero(lengths_of(sentences) > LONGEST).tolist():
         start, end = int(sentences[row]), int(sentences[row + 1])
         bounds = parts[np.searchsorted(parts, start) : np.searchsorted(parts, end) + 1].tolist()
         top = int(np.flatnonzero(head[start : bounds[1]] == 0)[0]) + 1
-        for a, b in zip(bounds[1:], bounds[2:], strict=False):
+        for a, b in pairwise(bounds[1:]):
             part = head[a:b]
             root = a + int(np.flatnonzero(part == 0)[0])
             part[part > 0] += a - start

@@ -1,8 +1,8 @@
 """The best tree of arc scores: greedy where that is a tree, else a maximum spanning tree with one root.
 
-Chu and Liu (1965), Edmonds (1967). Each word's best head is taken; where that leaves a cycle, the cycle is made one
-node, whose arcs cost what it costs to break the cycle there. A root arc's score is lowered by more than all other
-arcs together are worth, so that exactly one is used (Zmigrod, Vieira and Cotterell 2020, "Please Mind the Root").
+Chu and Liu (1965), Edmonds (1967): each word's best head is taken; where that leaves a cycle, the cycle is made one
+node, whose arcs cost what it costs to break the cycle there. Where the best tree has several roots, the best with one
+root keeps one of them (Gabow and Tarjan 1984; Zmigrod, Vieira and Cotterell 2020, "Please Mind the Root"): each is tried.
 Scores are whole numbers, so that sums are exact; of equal scores the first head is taken.
 """
 
@@ -24,7 +24,7 @@ def best_heads(arcs: Float, lengths: Int64) -> Int64:
     arcs: [B, L, 1 + L], of word, head; -inf where there is none. lengths: int64[B].
     """
     inside = np.arange(arcs.shape[1])[None, :] < lengths[:, None]
-    head = np.where(inside, arcs.argmax(2), 0)
+    head: Int64 = np.where(inside, arcs.argmax(2), 0)
     for b in np.flatnonzero(~_are_trees(head, inside)):
         n = int(lengths[b])
         head[b, :n] = best_tree(arcs[b, :n, : n + 1])
@@ -37,9 +37,19 @@ def best_tree(arcs: Float) -> Int64:
     scores = np.full((n + 1, n + 1), -np.inf)
     scores[1:] = arcs
     scores[np.arange(n + 1), np.arange(n + 1)] = -np.inf
-    finite = scores[1:][np.isfinite(scores[1:])]
-    scores[1:, 0] -= (finite.max() - finite.min() + 1) * (n + 1)
-    return _spanning(scores)[1:]
+    best: Int64 = _spanning(scores)[1:]
+    roots = np.flatnonzero(best == 0)
+    if len(roots) > 1:
+        most = -np.inf
+        from_root = scores[1:, 0].copy()
+        for root in roots:
+            scores[1:, 0] = -np.inf
+            scores[root + 1, 0] = from_root[root]
+            head = _spanning(scores)[1:]
+            total = scores[np.arange(1, n + 1), head].sum()
+            if total > most:
+                best, most = head, total
+    return best
 
 
 def _are_trees(head: Int64, inside: Bool) -> Bool:
@@ -54,18 +64,20 @@ def _are_trees(head: Int64, inside: Bool) -> Bool:
 def _spanning(scores: NDArray[np.float64]) -> Int64:
     """int64[n]: the heads of the best tree over nodes 0 (the root, whose head is 0) … n - 1. scores: [n, n]."""
     n = len(scores)
-    head = scores.argmax(1)
+    head: Int64 = scores.argmax(1)
     head[0] = 0
     cycle = _find_cycle(head)
     if not len(cycle):
         return head
-    rest = np.setdiff1d(np.arange(n), cycle)
+    outside = np.ones(n, bool)
+    outside[cycle] = False
+    rest = np.flatnonzero(outside)
     m = len(rest)
     cost = scores[cycle, head[cycle]]
-    into = scores[np.ix_(cycle, rest)] - cost[:, None]  # entering at a word frees it from its head in the cycle
-    out = scores[np.ix_(rest, cycle)]
+    into = scores[cycle[:, None], rest] - cost[:, None]  # entering at a word frees it from its head in the cycle
+    out = scores[rest[:, None], cycle]
     smaller = np.full((m + 1, m + 1), -np.inf)
-    smaller[:m, :m] = scores[np.ix_(rest, rest)]
+    smaller[:m, :m] = scores[rest[:, None], rest]
     smaller[m, :m] = into.max(0)
     smaller[:m, m] = out.max(1)
     found = _spanning(smaller)

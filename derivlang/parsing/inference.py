@@ -1,8 +1,8 @@
 """The network of a stored model, in numpy: words of many sentences in, whole-number scores of tags and trees out.
 
 The same network as in `training.py`, on whole numbers (`quantised.py` says why and how). Sentences are taken by falling
-length and laid out time first without padding, as in torch's packed sequences: at step t the sentences longer than t are
-the first n_t rows.
+length and laid out time first without padding, as in torch's packed sequences: at step t the sentences longer than t
+are the first n_t rows.
 
     step 0  a0 b0 c0      backward, the same rows are run from the last step to the first;
     step 1  a1 b1         a sentence joins at its own last word, with a state of zeros
@@ -63,8 +63,8 @@ class Packed:
 class Scores:
     """What the network says of a packed batch. Whole numbers in float32 but for `tags`' and the labels' biases.
 
-    tags: float32[N, 17]. arcs: float32[B, L, 1 + L], of word, head; column 0 the root; -inf where no word is, and on the
-    diagonal.
+    tags: float32[N, 17]. arcs: float32[B, L, 1 + L], of word, head; column 0 the root; -inf where no word is, and on
+    the diagonal. dep, head: float32[N, K], for `labels`.
     """
 
     tags: Float32
@@ -97,18 +97,15 @@ class Network:
                 hidden = len(unit) // 4
                 unit[2 * hidden : 3 * hidden] = STEPS
                 bias = f[f"{name}.bias"] * unit + np.float32(MIDDLE)
-                scale = f[f"{name}.input.scale"] * unit / np.float32(grid)
+                scale: Float32 = f[f"{name}.input.scale"] * unit / np.float32(grid)
                 given = Matrix.of(m[f"{name}.input"], scale, bias, largest)
                 scale = f[f"{name}.state.scale"] * unit / np.float32(self.grid)
-                sides.append((given, Matrix.of(m[f"{name}.state"], scale, np.zeros_like(bias), self.grid)))
+                sides.append((given, Matrix.of(m[f"{name}.state"], scale, np.zeros(len(bias), np.float32), self.grid)))
             self.layers.append(sides)
-        self.hidden = hidden
-        self._outputs = Matrix.of(
-            np.concatenate([m[name] for name in outputs]),
-            np.concatenate([f[f"{name}.scale"] for name in outputs]) / np.float32(self.grid),
-            np.concatenate([f[f"{name}.bias"] for name in outputs]),
-            self.grid,
-        )
+        scale = np.concatenate([f[f"{name}.scale"] for name in outputs])
+        scale /= np.float32(self.grid)
+        bias = np.concatenate([f[f"{name}.bias"] for name in outputs])
+        self._outputs = Matrix.of(np.concatenate([m[name] for name in outputs]), scale, bias, self.grid)
         self._cuts = np.cumsum([len(m[name]) for name in outputs])[:-1]
         if m["arc_dep"].shape[0] * SCORE_GRID**2 >= 1 << 24:
             raise ValueError("arcs of more than 258 numbers would not be exact")
@@ -125,21 +122,29 @@ class Network:
             x += self._pieces[column] * self._piece_scale[column, None]
         np.clip(x, -WORD_LIMIT, WORD_LIMIT, out=x)
         x *= np.float32(WORD_GRID)
-        return np.rint(x, out=x)
+        np.rint(x, out=x)
+        return x
 
-    def states(self, x: Float32, packed: Packed) -> Float32:
-        """float32[N, 2 * hidden] of word vectors float32[N, K] in packed order: whole numbers on the state grid."""
-        for sides in self.layers:
-            out = np.empty((len(x), 2 * self.hidden), np.float32)
+    def states(self, vectors: Float32, code: Int64, packed: Packed) -> Float32:
+        """float32[N, 2 * hidden] of the last layer, whole numbers on the state grid.
+
+        vectors: float32[T, K] of word types; code: int64[N], the type of each row in packed order.
+        """
+        x = vectors
+        for layer, sides in enumerate(self.layers):
+            hidden = len(sides[0][1].weights)
+            out = np.empty((len(code), 2 * hidden), np.float32)
             for side, (given, state) in enumerate(sides):
                 z = given.times(x)
-                self._run(z, state, packed, out[:, side * self.hidden : (side + 1) * self.hidden], back=side == 1)
+                if layer == 0:  # a type's product is the same wherever it stands
+                    z = z[code]
+                self._run(z, state, packed, out[:, side * hidden : (side + 1) * hidden], back=side == 1)
             x = out
         return x
 
     def _run(self, z: Float32, state: Matrix, packed: Packed, out: Float32, *, back: bool) -> None:
         """One LSTM over the steps. z: float32[N, 4 * hidden], in table steps; out: whole numbers on the state grid."""
-        n, hidden = len(packed.lengths), self.hidden
+        n, hidden = len(packed.lengths), len(state.weights)
         half = np.float32(0.5)
         up = np.float32(self.grid / 2)
         cell = np.zeros((n, hidden), np.float32)
@@ -176,9 +181,9 @@ class Network:
             np.rint(u, out=last[:a])
             out[rows] = last[:a]
 
-    def scores(self, x: Float32, packed: Packed) -> Scores:
-        """Of word vectors float32[N, K] in packed order."""
-        z = self._outputs.times(self.states(x, packed))
+    def scores(self, vectors: Float32, code: Int64, packed: Packed) -> Scores:
+        """Of words as `states` takes them."""
+        z = self._outputs.times(self.states(vectors, code, packed))
         tags, arc_dep, arc_head, label_dep, label_head = np.split(z, self._cuts, axis=1)
         b, n = packed.inside.shape
         dep, head = _score_grid(arc_dep), _score_grid(arc_head)

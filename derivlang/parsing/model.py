@@ -1,9 +1,9 @@
 """A parser model on disk: a folder with `model.npz` (weights in 8 bits) and `model.json` (what a person wants to know).
 
-model.npz holds for every matrix NAME int8[R, K] and `NAME.scale` float32[R], biases and root vectors as float32, and the
-vocabulary as one text. model.json: name, language, tags, relations, sizes, and where the model comes from: treebank,
-licence, command, settings, scores. What is computed depends on model.npz and on `language`, `tags`, `relations` alone; the
-fingerprint is a hash of these and of the rules that touch the input.
+model.npz holds for every matrix NAME int8[R, K] and `NAME.scale` float32[R], biases and root vectors as float32, and
+the vocabulary as one text. model.json: name, language, tags, relations, and where the model comes from: data, licence,
+settings, scores. What is computed depends on model.npz and on `language`, `tags` and `relations` alone; the fingerprint
+is a hash of these and of the rules that touch the input.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from derivlang.core.arrays import Int8
 from derivlang.core.errors import DataError
@@ -50,7 +51,8 @@ class Model:
         digest = hashlib.blake2b(digest_size=8)
         rules = [FORMAT, features.RULE_VERSION, normalise.RULE_VERSION]
         digest.update(json.dumps([rules, self.language, self.card["tags"], self.card["relations"]]).encode())
-        for name, array in sorted({**self.matrices, **self.floats}.items()):
+        arrays: dict[str, NDArray[Any]] = {**self.matrices, **self.floats}
+        for name, array in sorted(arrays.items()):
             digest.update(f"{name}{array.shape}{array.dtype}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
         digest.update("\n".join(self.vocabulary).encode("utf-8", "surrogatepass"))

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Bool, Int8, Int32, Int64, owners
+from derivlang.parsing.base import UPOS, Parses
 
 RULE_VERSION = 1
 WORD, PIECE, MARK = 0, 1, 2  # what a reader's word is to the parser
@@ -66,9 +67,10 @@ def normal_form(word: str, language: str = "en") -> str:
 
 def normalise(words: Int32, types: pa.Array, sentences: Int64, language: str = "en") -> Normal:
     """words: int32[N], codes into types (Arrow strings [T]); sentences: int64[S + 1]. See the table above."""
-    used, codes = np.unique(words, return_inverse=True)
-    raw: list[str] = types.take(pa.array(used)).to_pylist()
-    codes = codes.reshape(-1).astype(np.int32)
+    used, inverse = np.unique(words.astype(np.int32, copy=False), return_inverse=True)
+    # From the buffer: pa.array would import pandas, a third of a second and 40 MB.
+    raw: list[str] = types.take(pa.Array.from_buffers(pa.int32(), len(used), [None, pa.py_buffer(used)])).to_pylist()
+    codes: Int32 = inverse.reshape(-1).astype(np.int32)
     number = {word: i for i, word in enumerate(raw)}
     kind = np.zeros(len(words), np.int8)
     first = np.zeros(len(words) + 1, bool)
@@ -149,24 +151,33 @@ def _numbers(
         out[a] = known[form]
 
 
-def restore_heads(normal: Normal, head: Int32, sentences: Int64) -> Int32:
-    """int32[N]: heads of the reader's words, from heads int32[M] of the parser's; sentences int64[S + 1] of the reader's.
+def restore(normal: Normal, parses: Parses, sentences: Int64) -> Parses:
+    """Parses of the reader's words, from those of the parser's words; sentences: int64[S + 1] of the reader's.
 
-    Pieces hang from the word they continue, marks from the root.
+    A piece hangs from the word it continues (`X`, `goeswith`), a mark from the root (`PUNCT`, `punct`).
     """
+    kind = normal.kind
+    is_word = kind == WORD
+    if is_word.all():
+        return parses
+    relations = parses.relations + tuple(name for name in ("goeswith", "punct") if name not in parses.relations)
+    upos = np.where(kind == MARK, np.uint8(UPOS.index("PUNCT")), np.uint8(UPOS.index("X")))
+    deprel = np.where(kind == MARK, np.int32(relations.index("punct")), np.int32(relations.index("goeswith")))
+    upos[is_word], deprel[is_word] = parses.upos, parses.deprel
+    return Parses(upos, _restored_heads(normal, parses.head, sentences), deprel, relations)
+
+
+def _restored_heads(normal: Normal, head: Int32, sentences: Int64) -> Int32:
     word = np.flatnonzero(normal.kind == WORD)
-    if len(word) == len(normal.kind):
-        return head
-    start = normal.sentences[owners(normal.sentences)]
-    governor = np.where(head > 0, word[np.where(head > 0, start + head - 1, 0)], -1)
-    up = np.empty(len(normal.kind), np.int64)
-    up[word] = governor
-    before = np.maximum.accumulate(np.where(normal.kind == WORD, np.arange(len(normal.kind)), 0))
-    pieces = np.flatnonzero(normal.kind == PIECE)
-    up[pieces] = before[pieces]
-    marks = np.flatnonzero(normal.kind == MARK)
     row = owners(sentences)
+    start = normal.sentences[:-1][row[word]]
+    up = np.empty(len(normal.kind), np.int64)  # each word's head in the batch, -1 = root
+    up[word] = np.where(head > 0, word[np.where(head > 0, start + head - 1, 0)], -1)
+    before = np.maximum.accumulate(np.where(normal.kind == WORD, np.arange(len(normal.kind)), 0))
+    pieces = normal.kind == PIECE
+    up[pieces] = before[pieces]
     roots = np.full(len(sentences) - 1, -1, np.int64)
     roots[row[word[head == 0]]] = word[head == 0]
+    marks = normal.kind == MARK
     up[marks] = roots[row[marks]]
-    return np.where(up >= 0, up - sentences[row] + 1, 0).astype(np.int32)
+    return np.where(up >= 0, up - sentences[:-1][row] + 1, 0).astype(np.int32)

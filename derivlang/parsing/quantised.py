@@ -30,6 +30,7 @@ Float32: TypeAlias = NDArray[np.float32]
 
 EXACT = 1 << 24  # float32 holds every whole number up to here
 WORD_GRID, WORD_LIMIT = 128, 8.0  # word vectors: steps a unit, largest absolute value
+ROWS_AT_ONCE = 256  # of a product: scale and bias are applied while they are in the cache
 STATE_GRID = 1024  # states of an LSTM, -1 … 1: steps a unit; 512 where a model's weights are too large for that
 SCORE_GRID = 255  # what enters a product of two activations: 192 * 255 * 255 < 2^24
 
@@ -51,9 +52,12 @@ class Matrix:
 
     def times(self, x: Float32) -> Float32:
         """float32[n, R] of whole numbers x float32[n, K]."""
-        z: Float32 = x @ self.weights
-        z *= self.scale
-        z += self.bias
+        z = np.empty((len(x), len(self.bias)), np.float32)
+        for start in range(0, len(x), ROWS_AT_ONCE):
+            part = z[start : start + ROWS_AT_ONCE]
+            np.matmul(x[start : start + ROWS_AT_ONCE], self.weights, out=part)
+            part *= self.scale
+            part += self.bias
         return z
 
 
@@ -79,7 +83,9 @@ def rounded(w: torch.Tensor) -> torch.Tensor:
 
 
 STEPS, SPAN = 512, 5  # of the table of tanh: entries a unit, and how far it reaches; beyond, the ends hold
-TANH: Float32 = (np.rint(np.tanh(np.arange(-SPAN * STEPS, SPAN * STEPS + 1) / STEPS) * 65536) / 65536).astype(np.float32)
+TANH: Float32 = (np.rint(np.tanh(np.arange(-SPAN * STEPS, SPAN * STEPS + 1) / STEPS) * 65536) / 65536).astype(
+    np.float32
+)
 MIDDLE = SPAN * STEPS + 0.5  # the half makes cutting off rounding
 
 

@@ -55,5 +55,11 @@ def mask_rare(bank: Treebank, training: Treebank, most: int = 1) -> Treebank:
     rare = np.array([counts.get(word.lower(), 0) <= most for word in words], bool)
     codes: Int32 = np.where(rare[bank.words], np.int32(len(words)), bank.words).astype(np.int32)
     return Treebank(
-        codes, pa.array([*words, "<unk>"], pa.string()), bank.sentences, bank.upos, bank.head, bank.deprel, bank.relations
+        codes,
+        pa.array([*words, "<unk>"], pa.string()),
+        bank.sentences,
+        bank.upos,
+        bank.head,
+        bank.deprel,
+        bank.relations,
     )

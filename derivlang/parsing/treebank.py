@@ -9,6 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64, UInt8, offsets_of
+from derivlang.parsing.base import UPOS
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """Words without trees: int32[N], codes into types (Arrow strings [T]); sentences or lines: int64[S + 1]."""
+
+    words: Int32
+    types: pa.Array
+    sentences: Int64
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +51,6 @@ class Treebank:
         deprel: Sequence[Sequence[str]],
     ) -> Treebank:
         """From lists, one a sentence. Raises ValueError for a tag that is none of UD's 17."""
-        from derivlang.parsing.base import UPOS
-
         flat = pa.array([word for sentence in sentences for word in sentence], pa.string()).dictionary_encode()
         names = sorted({name for row in deprel for name in row})
         code = {name: i for i, name in enumerate(names)}
