@@ -22,7 +22,9 @@ COMMANDS = {
     "verify": "Check a derived set against its manifest, row by row.",
     "export": "Write a derived set in another format.",
     "undo": "Give the source of a derived set back.",
+    "parse": "Parse a source once, for all the sets that `syn` makes of it.",
     "grammar": "List, show, score and fit word-order models.",
+    "parser": "Train, score and list parsers.",
     "ls": "List transforms, sources and scripts.",
 }
 

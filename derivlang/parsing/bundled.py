@@ -1,0 +1,121 @@
+"""The parser of a stored model: the one in this package, and those that `derivlang parser train` makes.
+
+words -> normalise -> cut very long sentences -> network, sentences of like length together -> trees -> the way back.
+
+A sentence's parse depends on its words alone, exactly: on no other sentence of the call, on no number of threads, and
+on no machine (`quantised.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.arrays import Int32, Int64, lengths_of
+from derivlang.parsing.base import Parses
+from derivlang.parsing.cuts import cut_long, hang_together
+from derivlang.parsing.decode import best_heads
+from derivlang.parsing.inference import Network, Packed
+from derivlang.parsing.model import Model, damaged, load_model
+from derivlang.parsing.normalise import Normal, normalise, restore
+
+WORDS_AT_ONCE = 4096  # of sentences that go through the network together: with more, memory grows and speed does not
+FEWEST = 48  # sentences together, all the same: products of fewer rows wait for the weights to come from memory
+
+
+@dataclass(frozen=True, eq=False)
+class ModelParser:
+    """A `Parser` (see base.py). Raises DataError parser-damaged if the model's weights do not fit together."""
+
+    name: str
+    model: Model
+    network: Network
+
+    @classmethod
+    def load(cls, folder: Path, name: str | None = None) -> ModelParser:
+        """Raises DataError parser-missing, parser-damaged."""
+        model = load_model(folder)
+        try:
+            return cls(name or str(folder), model, Network(model))
+        except (ValueError, KeyError, IndexError) as error:
+            raise damaged(folder, error) from error
+
+    @property
+    def language(self) -> str:
+        return self.model.language
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return self.model.fingerprint
+
+    @cached_property
+    def relations(self) -> tuple[str, ...]:
+        """The model's relations, and those by which parts of a long sentence hang together."""
+        known = self.model.relations
+        return known + tuple(name for name in ("parataxis", "punct") if name not in known)
+
+    def parse(self, words: Int32, types: pa.Array, sentences: Int64) -> Parses:
+        normal = normalise(words, types, sentences, self.language)
+        return restore(normal, self._trees(normal), sentences)
+
+    def _trees(self, normal: Normal) -> Parses:
+        """Trees of the parser's words."""
+        words, types, sentences = normal.words, normal.types, normal.sentences
+        used, codes = np.unique(words, return_inverse=True)
+        vectors = self.network.vectors([types[code] for code in used]).astype(np.int16)
+        codes = codes.reshape(-1)
+        parts = cut_long(words, types, sentences)
+        upos = np.zeros(len(words), np.uint8)
+        head = np.zeros(len(words), np.int32)
+        deprel = np.zeros(len(words), np.int32)
+        for chosen in _batches(lengths_of(parts)):
+            packed = Packed.of(lengths_of(parts)[chosen])
+            row = packed.row[packed.inside]
+            place = (parts[chosen][:, None] + np.arange(packed.inside.shape[1]))[packed.inside]
+            here, code = np.unique(codes[place], return_inverse=True)
+            packed_code = np.empty(len(row), np.int64)
+            packed_code[row] = code.reshape(-1)
+            scores = self.network.scores(vectors[here].astype(np.float32), packed_code, packed)
+            heads = best_heads(scores.arcs, packed.lengths)
+            governor = np.take_along_axis(packed.row, np.maximum(heads - 1, 0), 1)
+            head_row = np.empty(len(row), np.int64)
+            head_row[row] = np.where(heads > 0, governor, -1)[packed.inside]
+            labels = self.network.labels(scores, head_row)
+            labels[:, self._root] = np.where(head_row < 0, np.inf, -np.inf)
+            upos[place] = scores.tags.argmax(1)[row]
+            head[place] = heads[packed.inside]
+            deprel[place] = labels.argmax(1)[row]
+        if len(parts) != len(sentences):
+            hang_together(upos, head, deprel, parts, sentences, self.relations)
+        return Parses(upos, head, deprel, self.relations)
+
+    @cached_property
+    def _root(self) -> int:
+        return self.model.relations.index("root")
+
+
+def _batches(lengths: Int64) -> Iterator[Int64]:
+    """Sentences by falling length, in stretches of a bounded size; empty ones are left out."""
+    order = np.argsort(-lengths, kind="stable")
+    order = order[: int((lengths > 0).sum())]
+    start = 0
+    while start < len(order):
+        longest = int(lengths[order[start]])
+        most = max(WORDS_AT_ONCE // longest, FEWEST)
+        yield order[start : start + most]
+        start += most
+
+
+def bundled_model(name: str) -> Model:
+    """The model of this name in the package."""
+    return load_model(Path(__file__).parent / name)
+
+
+def bundled_parser(name: str) -> ModelParser:
+    """The parser of this name in the package."""
+    return ModelParser.load(Path(__file__).parent / name, name)

@@ -1,0 +1,104 @@
+"""The best tree of arc scores: greedy where that is a tree, else a maximum spanning tree with one root.
+
+Chu and Liu (1965), Edmonds (1967): each word's best head is taken; where that leaves a cycle, the cycle is made one
+node, whose arcs cost what it costs to break the cycle there. Where the best tree has several roots, the best with one
+root keeps one of them (Gabow and Tarjan 1984; Zmigrod, Vieira and Cotterell 2020, "Please Mind the Root"): each is tried.
+Scores are whole numbers, so that sums are exact; of equal scores the first head is taken.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from derivlang.core.arrays import Bool, Int64
+
+Float: TypeAlias = NDArray[np.floating]
+
+
+def best_heads(arcs: Float, lengths: Int64) -> Int64:
+    """int64[B, L]: the heads of each sentence's best tree, 1-based, 0 = root and past the end.
+
+    arcs: [B, L, 1 + L], of word, head; -inf where there is none. lengths: int64[B].
+    """
+    inside = np.arange(arcs.shape[1])[None, :] < lengths[:, None]
+    head: Int64 = np.where(inside, arcs.argmax(2), 0)
+    for b in np.flatnonzero(~_are_trees(head, inside)):
+        n = int(lengths[b])
+        head[b, :n] = best_tree(arcs[b, :n, : n + 1])
+    return head
+
+
+def best_tree(arcs: Float) -> Int64:
+    """int64[n]: the heads of the best tree with one root; arcs: [n, 1 + n], column 0 the root."""
+    n = len(arcs)
+    scores = np.full((n + 1, n + 1), -np.inf)
+    scores[1:] = arcs
+    scores[np.arange(n + 1), np.arange(n + 1)] = -np.inf
+    best: Int64 = _spanning(scores)[1:]
+    roots = np.flatnonzero(best == 0)
+    if len(roots) > 1:
+        most = -np.inf
+        from_root = scores[1:, 0].copy()
+        for root in roots:
+            scores[1:, 0] = -np.inf
+            scores[root + 1, 0] = from_root[root]
+            head = _spanning(scores)[1:]
+            total = scores[np.arange(1, n + 1), head].sum()
+            if total > most:
+                best, most = head, total
+    return best
+
+
+def _are_trees(head: Int64, inside: Bool) -> Bool:
+    """bool[B]: one root and no cycle. Each round every word looks twice as far up."""
+    one_root = ((head == 0) & inside).sum(1) == 1
+    above = np.concatenate([np.zeros((len(head), 1), head.dtype), head], axis=1)
+    for _ in range(head.shape[1].bit_length()):
+        above = np.take_along_axis(above, above, 1)
+    return np.asarray(one_root & (above == 0).all(1))
+
+
+def _spanning(scores: NDArray[np.float64]) -> Int64:
+    """int64[n]: the heads of the best tree over nodes 0 (the root, whose head is 0) … n - 1. scores: [n, n]."""
+    n = len(scores)
+    head: Int64 = scores.argmax(1)
+    head[0] = 0
+    cycle = _find_cycle(head)
+    if not len(cycle):
+        return head
+    outside = np.ones(n, bool)
+    outside[cycle] = False
+    rest = np.flatnonzero(outside)
+    m = len(rest)
+    cost = scores[cycle, head[cycle]]
+    into = scores[cycle[:, None], rest] - cost[:, None]  # entering at a word frees it from its head in the cycle
+    out = scores[rest[:, None], cycle]
+    smaller = np.full((m + 1, m + 1), -np.inf)
+    smaller[:m, :m] = scores[rest[:, None], rest]
+    smaller[m, :m] = into.max(0)
+    smaller[:m, m] = out.max(1)
+    found = _spanning(smaller)
+    entered = into[:, found[m]].argmax()
+    head[cycle[entered]] = rest[found[m]]
+    for i in range(1, m):  # rest[0] is the root
+        head[rest[i]] = cycle[out[i].argmax()] if found[i] == m else rest[found[i]]
+    return head
+
+
+def _find_cycle(head: Int64) -> Int64:
+    """The nodes of one cycle, ascending; none if every node reaches 0."""
+    n = len(head)
+    above = head
+    for _ in range(n.bit_length()):
+        above = above[above]
+    stuck = np.flatnonzero(above != 0)
+    if not len(stuck):
+        return stuck
+    node = int(above[stuck[0]])  # far enough up to be on its cycle
+    nodes = [node]
+    while (node := int(head[node])) != nodes[0]:
+        nodes.append(node)
+    return np.array(sorted(nodes), np.int64)

@@ -1,0 +1,115 @@
+"""What the adapters to other parsers share: sentences as lists of strings in, checked trees as arrays out.
+
+Words are normalised as for the bundled parser (`normalise.py`), so that WikiText's `@-@` or `don 't` mean the same to
+all. A foreign parser computes in floating point: whether a sentence's parse is the same in every batch is up to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.arrays import Int32, Int64, lengths_of
+from derivlang.core.errors import DerivlangError
+from derivlang.parsing import normalise
+from derivlang.parsing.base import UPOS, Parses, checked
+from derivlang.parsing.normalise import normalise as normalised
+from derivlang.parsing.normalise import restore
+
+Tree: TypeAlias = tuple[Sequence[str], Sequence[int], Sequence[str]]  # tags, heads (1-based, 0 = root), relations
+WORDS_AT_ONCE = 20_000  # of sentences handed over together, so that memory does not grow with the call
+
+# universaldependencies.org/u/dep, version 2
+RELATIONS = frozenset(
+    """acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl
+    fixed flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative
+    xcomp""".split()
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForeignParser:
+    """A `Parser` over `run`, which maps sentences (lists of words, of like length) to their trees."""
+
+    name: str
+    language: str
+    fingerprint: str
+    run: Callable[[list[list[str]]], Iterable[Tree]]
+
+    def parse(self, words: Int32, types: pa.Array, sentences: Int64) -> Parses:
+        normal = normalised(words, types, sentences, self.language)
+        offsets = normal.sentences
+        n = len(normal.words)
+        tags, head, deprel = np.zeros(n, np.uint8), np.zeros(n, np.int32), np.zeros(n, np.int32)
+        relations: dict[str, int] = {}
+        for chosen in _by_length(lengths_of(offsets)):
+            given = [[normal.types[code] for code in normal.words[offsets[i] : offsets[i + 1]]] for i in chosen]
+            for i, words_of, (upos, heads, names) in zip(chosen, given, self.run(given), strict=True):
+                if not len(words_of) == len(upos) == len(heads) == len(names):
+                    raise DerivlangError(
+                        f"the parser {self.name!r} gave {len(heads)} heads for a sentence of {len(words_of)} words",
+                        fix="it must take words as they are given; use another parser",
+                        id="parser-tree",
+                    )
+                here = slice(int(offsets[i]), int(offsets[i + 1]))
+                tags[here] = [self._tag(tag) for tag in upos]
+                head[here] = heads
+                deprel[here] = [relations.setdefault(self._relation(name), len(relations)) for name in names]
+        parses = checked(Parses(tags, head, deprel, tuple(relations)), offsets, self.name)
+        return restore(normal, parses, sentences)
+
+    def _tag(self, tag: str) -> int:
+        try:
+            return UPOS.index(tag)
+        except ValueError:
+            raise not_universal(self.name, f"it gives the tag {tag!r}") from None
+
+    def _relation(self, name: str) -> str:
+        if name.partition(":")[0] not in RELATIONS:
+            raise not_universal(self.name, f"it gives the relation {name!r}")
+        return name
+
+
+def not_universal(name: str, reason: str) -> DerivlangError:
+    return DerivlangError(
+        f"the parser {name!r} does not give Universal Dependencies (version 2): {reason}",
+        where="--parser",
+        fix="use a model trained on a UD treebank: Stanza's, or a spaCy pipeline trained on one",
+        id="parser-labels",
+    )
+
+
+def missing_package(name: str, extra: str) -> DerivlangError:
+    return DerivlangError(
+        f"the parser {name!r} needs the package {extra}, which is not installed",
+        where="--parser",
+        fix=f"pip install {extra if extra != 'stanza' else chr(39) + 'derivlang[stanza]' + chr(39)}",
+        id="missing-package",
+    )
+
+
+def fingerprint(parts: Iterable[str], files: Iterable[Path] = ()) -> str:
+    """16 hex digits of some texts, of files' contents, and of the rules of normalisation."""
+    digest = hashlib.blake2b(digest_size=8)
+    for part in (*parts, f"normalise {normalise.RULE_VERSION}"):
+        digest.update(part.encode() + b"\0")
+    for path in files:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _by_length(lengths: Int64) -> Iterable[list[int]]:
+    """Numbers of the sentences with words, shortest first, in groups of some WORDS_AT_ONCE words."""
+    order = np.argsort(lengths, kind="stable")
+    order = order[lengths[order] > 0]
+    if len(order):
+        group = np.cumsum(lengths[order]) // WORDS_AT_ONCE
+        for part in np.split(order, np.flatnonzero(np.diff(group)) + 1):
+            yield part.tolist()

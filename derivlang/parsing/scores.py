@@ -1,0 +1,65 @@
+"""How good a parser is: UPOS, UAS and LAS over all words, punctuation too, on given words.
+
+UPOS: words with the gold tag. UAS: words with the gold head. LAS: gold head and relation, the relation in full
+(`nsubj:pass`). LAS universal: relations up to the colon (`nsubj`), which is what the CoNLL 2018 shared task's script,
+`conll18_ud_eval.py`, calls LAS.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.arrays import Bool, Int32
+from derivlang.parsing.base import Parser, Parses
+from derivlang.parsing.treebank import Treebank
+
+
+def score(parser: Parser, bank: Treebank) -> dict[str, float]:
+    """{"words": N, "UPOS": %, "UAS": %, "LAS": %, "LAS universal": %} of a parser on a treebank's words."""
+    return compare(parser.parse(bank.words, bank.types, bank.sentences), bank)
+
+
+def compare(parses: Parses, gold: Treebank) -> dict[str, float]:
+    """The same of parses that are there."""
+    head = parses.head == gold.head
+    label = _same(parses, gold, full=True)
+    universal = _same(parses, gold, full=False)
+    found = {
+        "UPOS": parses.upos == gold.upos,
+        "UAS": head,
+        "LAS": head & label,
+        "LAS universal": head & universal,
+    }
+    n = max(len(head), 1)
+    return {"words": len(head), **{name: round(100 * float(right.sum()) / n, 2) for name, right in found.items()}}
+
+
+def _same(parses: Parses, gold: Treebank, *, full: bool) -> Bool:
+    ours, theirs = (
+        np.array([name if full else name.partition(":")[0] for name in names], object)
+        for names in (parses.relations, gold.relations)
+    )
+    equal = ours[:, None] == theirs[None, :]
+    return np.asarray(equal[parses.deprel, gold.deprel], bool)
+
+
+def mask_rare(bank: Treebank, training: Treebank, most: int = 1) -> Treebank:
+    """The treebank with the words seen at most `most` times in training, case apart, as `<unk>`."""
+    counts: dict[str, int] = {}
+    for word, n in zip(
+        training.types.to_pylist(), np.bincount(training.words, minlength=len(training.types)).tolist(), strict=True
+    ):
+        counts[word.lower()] = counts.get(word.lower(), 0) + n
+    words = bank.types.to_pylist()
+    rare = np.array([counts.get(word.lower(), 0) <= most for word in words], bool)
+    codes: Int32 = np.where(rare[bank.words], np.int32(len(words)), bank.words).astype(np.int32)
+    return Treebank(
+        codes,
+        pa.array([*words, "<unk>"], pa.string()),
+        bank.sentences,
+        bank.upos,
+        bank.head,
+        bank.deprel,
+        bank.relations,
+    )

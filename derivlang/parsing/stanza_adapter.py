@@ -1,0 +1,59 @@
+"""Stanza (Qi et al. 2020), the parser of the papers on derived languages: `stanza`, or `stanza:DIR` for local models.
+
+Words are taken as given (`tokenize_pretokenized`), sentences of like length go together, and a GPU is used where there
+is one. Nothing is downloaded unless the user does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import DataError
+from derivlang.parsing.foreign import ForeignParser, Tree, fingerprint, missing_package
+
+
+def load_stanza(folder: str | None, language: str) -> ForeignParser:
+    """Stanza's default models for a language, from its own folder or `folder`.
+
+    Raises DerivlangError missing-package, DataError parser-missing, which names the command that fetches the models.
+    """
+    name = "stanza" if folder is None else f"stanza:{folder}"
+    try:
+        import stanza
+    except ImportError:
+        raise missing_package(name, "stanza") from None
+    options: dict[str, Any] = {} if folder is None else {"dir": folder}
+    try:
+        pipeline = stanza.Pipeline(
+            lang=language,
+            processors="tokenize,pos,lemma,depparse",  # the parser reads lemmas
+            tokenize_pretokenized=True,
+            download_method=None,
+            verbose=False,
+            **options,
+        )
+    except (OSError, ValueError, KeyError) as error:
+        reason = (str(error) or repr(error)).splitlines()[0]
+        place = "" if folder is None else f", model_dir={folder!r}"
+        raise DataError(
+            f"Stanza has no models to tag and parse {language!r} here: {reason}",
+            where=f"--parser {name}",
+            fix=f'python -c "import stanza; stanza.download({language!r}{place})" fetches them (some 500 MB)',
+            id="parser-missing",
+        ) from error
+    return stanza_parser(pipeline, name, language, stanza.__version__)
+
+
+def stanza_parser(pipeline: Any, name: str, language: str, version: str) -> ForeignParser:
+    """A parser over a Stanza pipeline that takes lists of words."""
+
+    def run(sentences: list[list[str]]) -> Iterator[Tree]:
+        for sentence in pipeline(sentences).sentences:
+            words = sentence.words
+            yield [w.upos for w in words], [w.head for w in words], [w.deprel for w in words]
+
+    paths = {str(value) for key, value in pipeline.config.items() if key.endswith("_path") and isinstance(value, str)}
+    files = [Path(path) for path in sorted(paths) if Path(path).is_file()]
+    return ForeignParser(name, language, fingerprint(["stanza", version, language], files), run)

@@ -1,0 +1,177 @@
+"""Training: a tiny run learns its sentences, repeats itself, and is what numpy then computes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from derivlang.core.arrays import offsets_of
+from derivlang.parsing.bundled import ModelParser
+from derivlang.parsing.inference import Packed
+from derivlang.parsing.model import make_model, save_model
+from derivlang.parsing.scores import compare, mask_rare, score
+from derivlang.parsing.treebank import Text, Treebank
+
+torch = pytest.importorskip("torch", reason="training needs torch: pip install 'derivlang[train]'")
+
+from derivlang.parsing.training import (  # noqa: E402  (after the check for torch)
+    Network,
+    Settings,
+    batches,
+    build_vocabulary,
+    examples,
+    fit,
+    plain_sentences,
+)
+
+SENTENCES = [
+    ("The dog sees a cat .", "DET NOUN VERB DET NOUN PUNCT", "2 3 0 5 3 3", "det nsubj root det obj punct"),
+    ("A cat sleeps .", "DET NOUN VERB PUNCT", "2 3 0 3", "det nsubj root punct"),
+    ("She reads .", "PRON VERB PUNCT", "2 0 2", "nsubj root punct"),
+    ("Old dogs sleep in the house .", "ADJ NOUN VERB ADP DET NOUN PUNCT", "2 3 0 6 6 3 3",
+     "amod nsubj root case det obl punct"),
+    ("Yes !", "INTJ PUNCT", "0 1", "root punct"),
+    ("It was seen .", "PRON AUX VERB PUNCT", "3 3 0 3", "nsubj:pass aux:pass root punct"),
+]  # fmt: skip
+TINY = Settings(
+    epochs=60, words_per_step=16, width=24, n_buckets=200, min_count=1, hidden=(16, 20), arc=16, label=16, warm_up=5,
+    dropout=0.0, unseen=0.0, masked_sentences=0.0, masked_words=0.0, lowered=0.0, unstopped=0.0, average=0.9,
+    rate=1e-2, text_epochs=2, min_text_count=2,
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def bank() -> Treebank:
+    words, tags, heads, names = (
+        [[*map(kind, row[i].split())] for row in SENTENCES] for i, kind in enumerate((str, str, int, str))
+    )
+    return Treebank.of(words, tags, heads, names)
+
+
+def text() -> Text:
+    lines = [("The big dog sees the house . A cat 's house is old . " * 3).split(), "= Houses =".split()] * 8
+    flat = pa.array([word for line in lines for word in line], pa.string()).dictionary_encode()
+    lengths = np.array([len(line) for line in lines], np.int64)
+    return Text(flat.indices.to_numpy(zero_copy_only=False).astype(np.int32), flat.dictionary, offsets_of(lengths))
+
+
+def parser(trained: Any, folder: Path) -> ModelParser:
+    card = {**trained.card("en"), "name": "tiny"}
+    save_model(make_model(trained.weights, trained.vocabulary, card), folder)
+    return ModelParser.load(folder)
+
+
+@pytest.mark.parametrize("given", [None, text()], ids=["treebank alone", "with text"])
+def test_a_tiny_run_learns_its_sentences_and_repeats_itself(given: Text | None, tmp_path: Path) -> None:
+    lines: list[str] = []
+    first = fit(bank(), bank(), TINY, given, lines.append)
+    tiny = parser(first, tmp_path / "one")
+    found = score(tiny, bank())
+    assert found == {"words": 26, "UPOS": 100.0, "UAS": 100.0, "LAS": 100.0, "LAS universal": 100.0}
+    assert "LAS 100.00" in lines[-1]
+    again = fit(bank(), bank(), TINY, given)
+    assert parser(again, tmp_path / "two").fingerprint == tiny.fingerprint
+    names = ("model.npz", "model.json")
+    assert all((tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes() for name in names)
+    other = fit(bank(), None, replace(TINY, seed=2, epochs=1), given)
+    assert parser(other, tmp_path / "three").fingerprint != tiny.fingerprint
+
+
+def test_numpy_computes_what_torch_computes(tmp_path: Path) -> None:
+    """To the coarseness of the grids: weights in 8 bits, states in steps of 1/1024."""
+    settings = replace(TINY, epochs=25)
+    trained = fit(bank(), None, settings)
+    tiny = parser(trained, tmp_path)
+    vocabulary, counts, _ = build_vocabulary(bank(), None, settings)
+    network = Network(settings, len(vocabulary) + 2, 17, len(trained.relations))
+    for name, weight in network.named.items():
+        weight.data.copy_(torch.from_numpy(trained.weights[name]))
+    data = examples(bank(), vocabulary, counts, trained.relations, settings)
+    for chosen, step in batches(data, settings, None):
+        with torch.no_grad():
+            tags, arcs, labels = network.scores(step, noise=False)
+            labels_of_gold = labels(step.head)
+        for column, number in enumerate(chosen.tolist()):
+            start, end = bank().sentences[number : number + 2].tolist()
+            n = end - start
+            packed = Packed.of(np.array([n]))
+            words = [bank().types.to_pylist()[code] for code in bank().words[start:end]]
+            found = tiny.network.scores(tiny.network.vectors(words), np.arange(n), packed)
+            np.testing.assert_allclose(found.tags, tags[:n, column].numpy(), atol=0.35)
+            ours = found.arcs[0] / 255**2 * 0.25
+            theirs = arcs[column, :n, : n + 1].numpy()
+            inside = np.isfinite(ours)
+            np.testing.assert_allclose(ours[inside], theirs[inside], atol=0.15)
+            rows = found_labels = tiny.network.labels(found, bank().head[start:end].astype(np.int64) - 1)
+            assert rows is found_labels
+            np.testing.assert_allclose(rows, labels_of_gold[:n, column].numpy(), atol=0.35)
+
+
+def test_the_noise_of_training_is_what_it_says() -> None:
+    settings = replace(TINY, masked_sentences=1.0, unstopped=1.0)
+    data = examples(bank(), *build_vocabulary(bank(), None, settings)[:2], bank().relations, settings)
+    steps = [step for _, step in batches(data, settings, np.random.default_rng(1))]
+    lengths = sorted(int(n) for step in steps for n in step.inside.sum(0))
+    assert lengths == [2, 2, 3, 3, 5, 6]  # the mark is gone, but for the shortest; nothing hangs from it
+    masked = sum(int(((step.code == 1) & step.inside).sum()) for step in steps)
+    assert masked > 3
+    for step in steps:
+        assert not step.buckets[step.code == 1].any()
+
+
+def test_plain_text_is_cut_into_sentences() -> None:
+    plain = plain_sentences(text())
+    words = plain.types.to_pylist()
+    first = [words[code] for code in plain.words[: plain.sentences[1]]]
+    assert first == "The big dog sees the house .".split()
+    assert int(np.diff(plain.sentences).max()) == 7
+    assert int(plain.sentences[-1]) == len(plain.words)
+
+
+def test_scores_count_all_words_and_relations_up_to_the_colon() -> None:
+    from derivlang.parsing.base import Parses
+
+    gold = bank()
+    relations = tuple(name.partition(":")[0] for name in gold.relations)
+    parses = Parses(gold.upos, gold.head, gold.deprel, relations)
+    found = compare(parses, gold)
+    assert found["LAS universal"] == found["UAS"] == 100.0
+    assert found["LAS"] == round(100 * 24 / 26, 2)
+    masked = mask_rare(gold, gold)
+    strings = [masked.types.to_pylist()[code] for code in masked.words]
+    assert strings[:6] == ["<unk>", "<unk>", "<unk>", "a", "cat", "."] or "the" not in strings
+
+
+def test_the_command_trains_scores_and_lists(tmp_path: Path) -> None:
+    from tests.helpers import cli
+
+    lines = []
+    for number, (words, tags, heads, names) in enumerate(SENTENCES * 2):
+        lines.append(f"# sent_id = {number}")
+        rows = zip(words.split(), tags.split(), heads.split(), names.split(), strict=True)
+        lines += ["\t".join([str(i), w, "_", t, "_", "_", h, d, "_", "_"]) for i, (w, t, h, d) in enumerate(rows, 1)]
+        lines.append("")
+    for split in ("train", "dev"):
+        (tmp_path / f"xx_tiny-ud-{split}.conllu").write_text("\n".join(lines) + "\n", "utf-8")
+    out = tmp_path / "model"
+    done = cli("parser", "train", tmp_path, "-o", out, "--epochs", 2, "--licence", "CC0-1.0", "--json")
+    assert done.returncode == 0, done.stderr
+    assert '"xx_tiny-ud-dev.conllu, rare words as <unk>"' in done.stdout
+    again = cli("parser", "train", tmp_path, "-o", out)
+    assert again.returncode == 2
+    assert "[out-exists]" in again.stderr
+    scored = cli("parser", "score", out, tmp_path, "--split", "dev", "--json")
+    assert scored.returncode == 0, scored.stderr
+    assert '"words": 52' in scored.stdout
