@@ -20,18 +20,21 @@ import pyarrow as pa
 
 from derivlang.core import batch as batches
 from derivlang.core.arrays import Int64
-from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch, Policies, realign
 from derivlang.core.errors import DataError, LayerError, UsageError
-from derivlang.core.keys import hash_types, sequence_keys
+from derivlang.core.keys import sequence_keys
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.sentences import Rule
+from derivlang.parsing.attach import with_parses
+from derivlang.syntax.groups import contract
 from derivlang.transforms.base import Draws, Transform
 from derivlang.transforms.registry import find_transform
 
 if TYPE_CHECKING:
     from derivlang.map import Columns
+    from derivlang.parsing.base import Parser
 
 
 _SECTION = "# derivlang lexicon: "
@@ -88,6 +91,11 @@ class Pipeline:
         return any(transform.has_order for transform in self.transforms)
 
     @property
+    def needs_trees(self) -> bool:
+        """Must every word have a tag and a head before this pipeline can run?"""
+        return any("head" in transform.needs for transform in self.transforms)
+
+    @property
     def is_permutation(self) -> bool:
         return all(transform.is_permutation for transform in self.transforms)
 
@@ -96,8 +104,9 @@ class Pipeline:
         return all(transform.injective for transform in self.transforms)
 
     def fingerprint(self, lexicon: str | None = None) -> str:
-        """16 hex digits: the spec, the rule versions, the fitted lexicon's text; not the package version."""
-        rules = [(str(t), t.name, t.rule_version) for t in self.transforms]
+        """16 hex digits: the spec, rule versions, files that it names, the fitted lexicon's text; not the package
+        version."""
+        rules = [(str(t), t.name, t.rule_version, *t.resources) for t in self.transforms]
         text = repr((rules, hashlib.sha256(lexicon.encode()).hexdigest() if lexicon else None))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -179,7 +188,7 @@ class Pipeline:
         """The order of a batch whose sentences are split; groups under `atomic` count as one word."""
         policies = policies or Policies()
         group = batches.groups(batch, policies)
-        order = self._fold(batch if group is None else _contract(batch, group))
+        order = self._fold(batch if group is None else contract(batch, group))
         return order if group is None else order.expand(group, batch.sentences, batch.tails)
 
     def derive(
@@ -191,12 +200,18 @@ class Pipeline:
         rule: Rule = "marks",
         counts: Counter[str] | None = None,
         split: bool = True,
+        parser: Parser | None = None,
     ) -> Derived:
-        """A batch and its derived form. split=False: its sentences are known already (derived output)."""
+        """A batch and its derived form.
+
+        split=False: its sentences are known already (derived output). parser: finds the trees of a batch without any.
+        """
         policies = policies or Policies()
         if split:
             group = batches.groups(batch, policies)
             batch = batches.split_sentences(batch, rule, group)
+        if parser is not None:
+            batch = with_parses(batch, parser)
         order = self.order(batch, policies)
         types = None if lexicon.is_identity else lexicon.apply(batch.types)
         derived = realign(batch, order, types, distinct=lexicon.injective, policies=policies, counts=counts)
@@ -242,30 +257,6 @@ def _reordered(batch: Batch, order: Order, needs: tuple[str, ...]) -> Batch:
         # Sentences that became one have the key of all their source words.
         view = replace(view, keys=sequence_keys(batch.type_hashes[batch.words], order.sentences))
     return view
-
-
-def _contract(batch: Batch, group: Int64) -> Batch:
-    """The batch with each group as one word; sentence keys stay those of the words."""
-    if not np.isin(batch.sentences, group).all():
-        raise LayerError("a sentence ends inside a group that counts as one word", id="group")
-    size = np.diff(group)
-    first = batch.words[group[:-1]]
-    many = np.flatnonzero(size > 1)
-    spelled = batch.types.take(to_arrow(batch.words)).to_pylist() if len(many) else []
-    joined = string_array([" ".join(spelled[group[i] : group[i + 1]]) for i in many])
-    table = pa.concat_arrays([batch.types, joined]).dictionary_encode()
-    recode = to_numpy(table.indices)
-    words = recode[first].astype(np.int32)
-    words[many] = recode[len(batch.types) :]
-    return replace(
-        batch,
-        words=words,
-        types=table.dictionary,
-        hashes=hash_types(table.dictionary),
-        sentences=np.searchsorted(group, batch.sentences),
-        layers={},
-        gaps=None,
-    )
 
 
 def _split(spec: str) -> list[list[tuple[str | None, str]]]:

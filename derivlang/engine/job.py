@@ -18,6 +18,7 @@ from derivlang.core.lexicon import Lexicon
 from derivlang.core.rows import to_table
 from derivlang.core.sentences import Rule
 from derivlang.formats.text import Piece
+from derivlang.parsing.base import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, Part
 from derivlang.sources.read import Reading, batches
@@ -32,7 +33,8 @@ _TYPES_AT_ONCE = 1 << 16  # of a large vocabulary, so that its images never lie 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """spec: the whole pipeline, a derived source's own included. lexicon: the text of lexicon.tsv or None."""
+    """spec: the whole pipeline, a derived source's own included. lexicon: the text of lexicon.tsv or None. parser: what
+    finds trees, as `find_parser` names it, or None."""
 
     spec: str
     lexicon: str | None
@@ -42,6 +44,7 @@ class Job:
     encoding: str = "utf-8"
     repair_tags: bool = False
     drop_columns: tuple[str, ...] = ()
+    parser: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,8 @@ def run_task(job: Job, task: Task) -> Result:
     """Read, derive and write one shard; nothing is left behind where it fails."""
     pipeline = Pipeline.parse(job.spec)
     lexicon = pipeline.fit(saved=job.lexicon)
+    # Before the splitter: both may need spaCy, and the parser may need more of it.
+    parser = None if job.parser is None else find_parser(job.parser, job.corpus.language)
     reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags)
     vocabulary, counts = Vocabulary(), reading.counts
     writer = ShardWriter(task.file, job.corpus.schema)
@@ -122,6 +127,7 @@ def run_task(job: Job, task: Task) -> Result:
                 rule=job.rule,
                 counts=counts,
                 split=job.corpus.format != "derived",
+                parser=parser,
             )
             columns = to_table(
                 derived.source,

@@ -24,6 +24,7 @@ from derivlang.engine.engines import Engine, choose
 from derivlang.engine.job import OPTIONAL, Job, Result, Task, Vocabulary, count_vocabulary, shares
 from derivlang.engine.plan import SHARD_TOKENS, check_shard_tokens, make_plan, source_files
 from derivlang.formats.opening import check_encoding
+from derivlang.parsing.base import find_parser
 from derivlang.pipeline import Pipeline, fitted_parts, read_lexicon
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import Request, find
@@ -37,7 +38,8 @@ _DROPS = ("-dropped", "-deleted")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `make` takes besides the pipeline and the source. limit: documents a split."""
+    """What `make` takes besides the pipeline and the source. limit: documents a split. parser: as `find_parser` names
+    it; parses: the folder that keeps parses."""
 
     out: Path
     splits: tuple[str, ...] = ()
@@ -52,6 +54,8 @@ class Options:
     repair_tags: bool = False
     columns: tuple[str, ...] = ()
     force: bool = False
+    parser: str | None = None
+    parses: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,8 @@ def make(
     options: Options,
     events: Events = Events(),
 ) -> dict[str, Any]:
-    """Make a derived set; the same call goes on where an earlier one stopped.
+    """Make a derived set; the same call goes on where an earlier one stopped. Text that `syn` needs trees of is
+    parsed first.
 
     Returns {"out", "splits": {name: {"documents", "sentences", "tokens"}}, "changed", "dropped", "seconds",
     "tokens_per_second"}. Raises DerivlangError; finished shards are kept, nothing is half-written.
@@ -77,7 +82,7 @@ def make(
     began = time.perf_counter()
     check_shard_tokens(options.shard_tokens)
     check_encoding(request.encoding)
-    engine = choose(options.engine, options.workers)
+    choose(options.engine, options.workers)
     pipeline = Pipeline.parse(spec, seed=options.seed)
     corpus = find(request)
     if request.source and corpus.format == "derived" and Path(request.source).resolve() == options.out.resolve():
@@ -85,6 +90,10 @@ def make(
     if corpus.spec is not None:
         pipeline = Pipeline.parse(corpus.spec).then(pipeline)
     _warn_missing(corpus, options, events)
+    if pipeline.needs_trees and not has_trees(corpus):
+        from derivlang.engine.parse import parsed
+
+        corpus = parsed(corpus, request, options, events)
     saved = read_lexicon(options.lexicon) if options.lexicon else corpus.lexicon
     job = Job(
         str(pipeline),
@@ -96,15 +105,26 @@ def make(
         options.repair_tags,
         _dropped_columns(options.columns, pipeline),
     )
+    return summary(options.out, build(pipeline, job, options, events), began)
+
+
+def has_trees(corpus: Corpus) -> bool:
+    """Has every word a head, from a treebank or from a parser?"""
+    return any(field.kind in ("tree", "parse") for field in corpus.schema.fields)
+
+
+def build(pipeline: Pipeline, job: Job, options: Options, events: Events) -> dict[str, Any]:
+    """Plan, fit and run a job; the manifest of what then lies in `options.out`."""
+    engine = choose(options.engine, options.workers)
     plan = make_plan(
         job, options.out / STAGE, splits=list(options.splits), shard_tokens=options.shard_tokens, limit=options.limit
     )
-    files = source_files(job, list(plan))
-    identity = _identity(job, plan, files)
+    files = job.corpus.options.get("files") or source_files(job, list(plan))
+    identity = identity_of(job, plan, files)
     journal = Journal(options.out, identity)
     finished = journal.open(force=options.force)
     if finished is not None:
-        return _summary(options.out, finished, began)
+        return finished
     try:
         job = _fit(pipeline, job, options, events)
         results = _run(job, plan, journal, engine, events)
@@ -116,7 +136,7 @@ def make(
     except BaseException:
         journal.give_up()
         raise
-    return _summary(options.out, manifest, began)
+    return manifest
 
 
 @dataclass(slots=True)
@@ -167,7 +187,7 @@ def _fit(pipeline: Pipeline, job: Job, options: Options, events: Events) -> Job:
     return replace(job, lexicon=pipeline.save(lexicon))
 
 
-def _identity(job: Job, plan: dict[str, list[Task]], files: list[dict[str, Any]]) -> str:
+def identity_of(job: Job, plan: dict[str, list[Task]], files: list[dict[str, Any]]) -> str:
     """A hash of everything that the output depends on; the number of workers is not among it."""
     pipeline = Pipeline.parse(job.spec)
     tasks = [
@@ -183,8 +203,17 @@ def _identity(job: Job, plan: dict[str, list[Task]], files: list[dict[str, Any]]
         tasks,
         files,
         (FORMAT, derivlang.__version__, pa.__version__),
+        *([_parser_of(job)] if _parser_of(job) else []),
     )
     return sha256(repr(parts).encode()).hexdigest()
+
+
+def _parser_of(job: Job) -> dict[str, str] | None:
+    """Name and fingerprint of the parser that found the trees: now, or when the source was parsed."""
+    if job.parser is None:
+        return job.corpus.options.get("parser")
+    parser = find_parser(job.parser, job.corpus.language)
+    return {"name": parser.name, "fingerprint": parser.fingerprint}
 
 
 def _manifest(
@@ -225,7 +254,7 @@ def _manifest(
             "citation": corpus.citation,
             "files": files,
         },
-        "words": str(corpus.splitter()) if corpus.is_raw else "as given",
+        "words": str(corpus.splitter()) if corpus.is_raw else corpus.options.get("words", "as given"),
         "sentences": job.rule,
         "sentence_rule_version": RULE_VERSION,
         "policies": asdict(job.policies),
@@ -240,10 +269,11 @@ def _manifest(
         "columns_left_out": list(job.drop_columns),
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "pyarrow": pa.__version__},
         "plan": identity,
+        **({"parser": parser} if (parser := _parser_of(job)) else {}),
     }
 
 
-def _summary(out: Path, manifest: dict[str, Any], began: float) -> dict[str, Any]:
+def summary(out: Path, manifest: dict[str, Any], began: float) -> dict[str, Any]:
     splits = {
         name: {key: entry[key] for key in ("documents", "sentences", "tokens")}
         for name, entry in manifest["splits"].items()

@@ -13,7 +13,8 @@ from derivlang.parsing.base import UPOS, Parser
 
 
 def with_parses(batch: Batch, parser: Parser) -> Batch:
-    """The batch with layers `upos` and `head`; a batch that has trees is left as it is, and tags of its own are kept."""
+    """The batch with layers `upos` and `head`; a batch that has trees is left as it is, and tags of its own are
+    kept."""
     if "head" in batch.layers:
         return batch
     found = parser.parse(batch.words, batch.types, batch.sentences)

@@ -191,6 +191,7 @@ def _derived(path: Path) -> Corpus:
 
     derived = Derived(path)
     source = derived.manifest["source"]
+    parser = derived.manifest.get("parser") if derived.manifest["spec"] == "identity" else None
     parts = tuple(
         Part(split, path / shard["file"], shard["file"]) for split in derived.splits for shard in derived.shards(split)
     )
@@ -202,11 +203,12 @@ def _derived(path: Path) -> Corpus:
         language=source["language"],
         licence=source["licence"],
         citation=source["citation"],
-        spec=derived.manifest["spec"],
+        spec=None if parser else derived.manifest["spec"],  # parsed text is text: its sentences, with their trees
         lexicon=derived.lexicon_text(),
         origin=source["format"],
         options={
-            "read": {k: v for k, v in derived.manifest["changed"].items() if k.endswith(("-widened", "-repaired"))}
+            "read": {k: v for k, v in derived.manifest["changed"].items() if k.endswith(("-widened", "-repaired"))},
+            **({"parser": parser, "words": derived.manifest["words"]} if parser else {}),
         },
     )
 

@@ -84,7 +84,7 @@ def tie(full: Forest, inner: Forest, gone: Bool, at: Int64, partner: Int64) -> t
     full: the forest with the marks; inner: without those that are gone; at: int64[K], the marks to be tied, each in a
     tree that has other words; partner: int64[len(full)].
     """
-    content = np.cumsum(~gone)
+    content: Int64 = np.cumsum(~gone, dtype=np.int64)
     left, right = content[at] - 1, content[at]  # the inner nodes on both sides
     tree = full.tree_of[at]
     of = np.append(inner.tree_of, -1)

@@ -89,6 +89,11 @@ class Transform:
         return False
 
     @property
+    def resources(self) -> tuple[str, ...]:
+        """Fingerprints of the files that the parameters name (grammars)."""
+        return ()
+
+    @property
     def has_order(self) -> bool:
         return type(self).order is not Transform.order
 

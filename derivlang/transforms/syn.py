@@ -73,7 +73,14 @@ class Syn(Transform):
 
     def model(self) -> OrderModel:
         """The word-order models. UsageError or DataError for an unknown or broken grammar."""
-        return _model(self.grammar, self.substrate, self.mix, self.labels, self.mode, self.temperature)
+        return _model(*self._setting())[0]
+
+    def _setting(self) -> tuple[str, str, float, str, str, float]:
+        return self.grammar, self.substrate, self.mix, self.labels, self.mode, self.temperature
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        return _model(*self._setting())[1]
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         tree = batch.layers["head"]
@@ -156,8 +163,10 @@ def _tree_keys(batch: Batch, forest: Forest) -> UInt64:
 
 
 @lru_cache(maxsize=8)
-def _model(grammar: str, substrate: str, mix: float, labels: str, mode: str, temperature: float) -> OrderModel:
-    """One model a process and setting: what it has computed is kept."""
+def _model(
+    grammar: str, substrate: str, mix: float, labels: str, mode: str, temperature: float
+) -> tuple[OrderModel, tuple[str, ...]]:
+    """(the model, the fingerprints of its grammars), one a process and setting: what it has computed is kept."""
     classes: dict[str, Grammar] = {}
     for part in grammar.split("~"):
         name, at, head_class = part.rpartition("@")
@@ -174,7 +183,9 @@ def _model(grammar: str, substrate: str, mix: float, labels: str, mode: str, tem
                 )
             classes[wanted] = found
     under = None if substrate == "none" else load_grammar(substrate, where="--t syn:substrate")
-    return OrderModel(classes, under, mix=mix, labels=labels, mode=mode, temperature=temperature)  # type: ignore[arg-type]
+    model = OrderModel(classes, under, mix=mix, labels=labels, mode=mode, temperature=temperature)  # type: ignore[arg-type]
+    used = [f"{name} {found.fingerprint}" for name, found in classes.items()]
+    return model, (*used, *([f"substrate {under.fingerprint}"] if under is not None and mix else []))
 
 
 def _merged(batch: Batch, forest: Forest, *, tails: bool) -> tuple[Int32, Int64, Int32]:

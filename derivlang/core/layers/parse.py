@@ -6,7 +6,7 @@ one tree a sentence. They are no labels of the source: nothing is kept of them t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from derivlang.core.layers.words import Words
 if TYPE_CHECKING:
     from derivlang.core.layers import Layer
 
-PARSE = "parse"  # the kind, and the column, of the field in a schema
+PARSE: Literal["parse"] = "parse"  # the kind, and the column, of the field in a schema
 COLUMNS = ("upos", "head", "deprel")
 
 

@@ -1,0 +1,189 @@
+"""What commands that read a source and run over it have in common: options, progress, and the printed result."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from derivlang.engine.make import Events, Options
+    from derivlang.sources.find import Request
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_SOURCE = (
+    click.option(
+        "--data-dir", type=click.Path(path_type=Path), help="Where corpora lie; else $DERIVLANG_DATA, then the hub."
+    ),
+    click.option("--splits", help="Only these, e.g. train,test.  [default: all that are found]"),
+    click.option("--limit", type=click.IntRange(1), help="At most so many documents a split."),
+    click.option("--words", type=click.Choice(["spacy", "unicode", "space"]), help="How raw text becomes words."),
+    click.option("--lang", help="Language of raw text, for spaCy's tokenizer.  [default: the source's]"),
+    click.option(
+        "--sentences",
+        type=click.Choice(["marks", "period", "unit"]),
+        default="marks",
+        show_default=True,
+        help="Where sentences end.",
+    ),
+    click.option(
+        "--entities",
+        type=click.Choice(["split", "drop", "atomic"]),
+        default="split",
+        show_default=True,
+        help="Entities that an order takes apart.",
+    ),
+    click.option(
+        "--answers",
+        type=click.Choice(["split", "drop", "atomic"]),
+        default="split",
+        show_default=True,
+        help="Answers that an order takes apart; split keeps the longest run.",
+    ),
+    click.option(
+        "--mwt",
+        type=click.Choice(["free", "atomic"]),
+        default="free",
+        show_default=True,
+        help="Multiword tokens: their words move freely, or as one.",
+    ),
+    click.option("--repair-tags", is_flag=True, help="Repair ill-formed BIO tags and count them."),
+    click.option("--encoding", default="utf-8", show_default=True, help="Of text files."),
+    click.option("--text-column", multiple=True, help="A column of raw text, where names do not tell."),
+    click.option("--word-column", multiple=True, help="A column of word lists, where names do not tell."),
+)
+_RUN = (
+    click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes."),
+    click.option("--engine", default="local", show_default=True, help="local, or dask:ADDRESS."),
+    click.option(
+        "--shard-tokens", type=int, default=20_000_000, show_default=True, help="About so many words a shard."
+    ),
+    click.option("--force", is_flag=True, help="Replace a set that another plan made in this folder."),
+    click.option(
+        "--parser", help="What finds the trees that syn needs: english (bundled), stanza, spacy:NAME, a folder."
+    ),
+    click.option(
+        "--parses",
+        type=click.Path(path_type=Path),
+        help="Where parses are kept.  [default: $DERIVLANG_PARSES, then the user's cache]",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+)
+
+
+def source_options(command: Command) -> Command:
+    """Where a source lies and how it is read."""
+    return _with(_SOURCE, command)
+
+
+def run_options(command: Command) -> Command:
+    """How a run goes."""
+    return _with(_RUN, command)
+
+
+def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def request_of(source: str, options: dict[str, Any]) -> Request:
+    from derivlang.sources.find import Request
+
+    return Request(
+        source,
+        options["data_dir"],
+        options["words"],
+        options["lang"],
+        options["encoding"],
+        tuple(options["word_column"]),
+        tuple(options["text_column"]),
+    )
+
+
+def settings_of(out: Path, options: dict[str, Any], **more: Any) -> Options:
+    from derivlang.core.batch import Policies
+    from derivlang.engine.make import Options
+
+    return Options(
+        out=out,
+        splits=names(options["splits"]),
+        workers=options["workers"],
+        engine=options["engine"],
+        shard_tokens=options["shard_tokens"],
+        limit=options["limit"],
+        rule=options["sentences"],
+        policies=Policies(options["entities"], options["answers"], options["mwt"]),
+        repair_tags=options["repair_tags"],
+        force=options["force"],
+        parser=options["parser"],
+        parses=options["parses"],
+        **more,
+    )
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """The names of a list with commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()
+
+
+def show(result: dict[str, Any], as_json: bool) -> None:
+    """What a run has made."""
+    if as_json:
+        click.echo(json.dumps(result, ensure_ascii=False))
+        return
+    for name, entry in result["splits"].items():
+        click.echo(
+            f"{name:<11}{entry['documents']:>12,} documents {entry['sentences']:>12,} sentences "
+            f"{entry['tokens']:>13,} tokens"
+        )
+    for reason, count in {**result["changed"], **result["dropped"]}.items():
+        click.echo(f"{reason}: {count:,}")
+    click.echo(
+        f"{result['out']}{os.sep}  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} tokens a second"
+    )
+
+
+class Progress:
+    """A bar on stderr for each plan, where that is a terminal and there is more than one shard."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._close()
+
+    @property
+    def events(self) -> Events:
+        from derivlang.engine.make import Events
+
+        return Events(_warn, self._start, self._done)
+
+    def _start(self, tasks: int) -> None:
+        self._close()
+        if tasks > 1 and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=tasks, unit="shard", file=sys.stderr)
+
+    def _done(self, result: Any) -> None:
+        if self._bar is not None:
+            self._bar.update(1)
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _warn(message: str) -> None:
+    click.echo(f"derivlang: warning: {message}", err=True)

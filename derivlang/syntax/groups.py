@@ -1,0 +1,67 @@
+"""Groups that count as one word to an order (`mwt=atomic`, `entities=atomic`): the batch with each as one word."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.arrays import Int64
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.batch import Batch
+from derivlang.core.errors import LayerError
+from derivlang.core.keys import hash_types
+from derivlang.core.layers.tree import Nodes, Tree
+from derivlang.core.layers.words import Words
+from derivlang.syntax.forest import forest_of
+
+if TYPE_CHECKING:
+    from derivlang.core.layers import Layer
+
+
+def contract(batch: Batch, group: Int64) -> Batch:
+    """The batch with each group as one word; sentence keys stay those of the words."""
+    if not np.isin(batch.sentences, group).all():
+        raise LayerError("a sentence ends inside a group that counts as one word", id="group")
+    size = np.diff(group)
+    first = batch.words[group[:-1]]
+    many = np.flatnonzero(size > 1)
+    spelled = batch.types.take(to_arrow(batch.words)).to_pylist() if len(many) else []
+    joined = string_array([" ".join(spelled[group[i] : group[i + 1]]) for i in many])
+    table = pa.concat_arrays([batch.types, joined]).dictionary_encode()
+    recode = to_numpy(table.indices)
+    words = recode[first].astype(np.int32)
+    words[many] = recode[len(batch.types) :]
+    return replace(
+        batch,
+        words=words,
+        types=table.dictionary,
+        hashes=hash_types(table.dictionary),
+        sentences=np.searchsorted(group, batch.sentences),
+        layers=_contracted_trees(batch, group),
+        gaps=None,
+    )
+
+
+def _contracted_trees(batch: Batch, group: Int64) -> dict[str, Layer]:
+    """Tags and heads of groups: each is seen as the word of it that is nearest to the root."""
+    tree, upos = batch.layers.get("head"), batch.layers.get("upos")
+    if not isinstance(tree, Tree) or not isinstance(upos, Words):
+        return {}
+    forest, top = forest_of(tree.head, batch.unit_words, batch.sentences).contracted(group)
+    units = np.searchsorted(group, batch.unit_words)
+    head = np.where(forest.parent < 0, 0, forest.parent - np.repeat(units[:-1], np.diff(units)) + 1)
+    relations = replace(tree.deprel, codes=tree.deprel.codes[top])
+    contracted = Tree(head.astype(np.int32), relations, mwt=_contracted_ranges(tree.mwt, group), side=tree.side)
+    return {"head": contracted, "upos": replace(upos, codes=upos.codes[top])}
+
+
+def _contracted_ranges(nodes: Nodes | None, group: Int64) -> Nodes | None:
+    """Multiword tokens that are more than one group."""
+    if nodes is None:
+        return None
+    first, last = (np.searchsorted(group, at, "right") - 1 for at in (nodes.first, nodes.last))
+    stays = np.flatnonzero(first < last)
+    return Nodes(nodes.unit[stays], first[stays], last[stays], tuple(nodes.fields[i] for i in stays))
