@@ -22,6 +22,7 @@ NAMES = (
     "make_memory",
     "make_workers",
     "raw_text",
+    "parse",
     "profile_make",
 )
 

@@ -2,8 +2,8 @@
 
 Chu and Liu (1965), Edmonds (1967): each word's best head is taken; where that leaves a cycle, the cycle is made one
 node, whose arcs cost what it costs to break the cycle there. Where the best tree has several roots, the best with one
-root keeps one of them (Gabow and Tarjan 1984; Zmigrod, Vieira and Cotterell 2020, "Please Mind the Root"): each is tried.
-Scores are whole numbers, so that sums are exact; of equal scores the first head is taken.
+root keeps one of them (Gabow and Tarjan 1984; Zmigrod, Vieira and Cotterell 2020, "Please Mind the Root"): each is
+tried. Scores are whole numbers, so that sums are exact; of equal scores the first head is taken.
 """
 
 from __future__ import annotations

@@ -17,18 +17,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from derivlang.core.arrays import Bool, Int64, offsets_of
+from derivlang.parsing.base import UPOS
 from derivlang.parsing.features import N_PIECES, piece_buckets, word_codes
 from derivlang.parsing.model import Model
 from derivlang.parsing.quantised import (
     MIDDLE,
     SCORE_GRID,
     STEPS,
-    TANH,
     WORD_GRID,
     WORD_LIMIT,
     Float32,
     Matrix,
     largest_grid,
+    look_up,
     table_tanh,
 )
 
@@ -77,6 +78,7 @@ class Network:
     """A model ready to run. Raises ValueError or KeyError if the weights do not fit together."""
 
     def __init__(self, model: Model) -> None:
+        _check_shapes(model)
         self.vocabulary = {word: i + 2 for i, word in enumerate(model.vocabulary)}
         m, f = model.matrices, model.floats
         self._words, self._word_scale = m["words"], f["words.scale"]
@@ -151,8 +153,9 @@ class Network:
         last = np.zeros((n, hidden), np.float32)
         product = np.empty((n, 4 * hidden), np.float32)
         gates = np.empty((n, 4 * hidden), np.float32)
-        at = np.empty((n, 4 * hidden), np.intp)
-        inner, inner_at = np.empty((n, hidden), np.float32), np.empty((n, hidden), np.intp)
+        narrow, wide = np.empty((n, 4 * hidden), np.int32), np.empty((n, 4 * hidden), np.intp)
+        inner = np.empty((n, hidden), np.float32)
+        inner_narrow, inner_wide = np.empty((n, hidden), np.int32), np.empty((n, hidden), np.intp)
         steps = range(len(packed.active))
         for t in reversed(steps) if back else steps:
             a, rows = int(packed.active[t]), slice(int(packed.starts[t]), int(packed.starts[t + 1]))
@@ -160,8 +163,7 @@ class Network:
             np.matmul(last[:a], state.weights, out=p)
             p *= state.scale
             p += z[rows]
-            np.copyto(at[:a], p, casting="unsafe")
-            np.take(TANH, at[:a], out=g, mode="clip")
+            look_up(p, narrow[:a], wide[:a], g)
             i, f, new, o = (g[:, k * hidden : (k + 1) * hidden] for k in range(4))
             # c = sigma(f) c + sigma(i) g, with sigma = (1 + tanh) / 2
             f += np.float32(1)
@@ -172,8 +174,7 @@ class Network:
             c *= half
             np.multiply(c, np.float32(STEPS), out=u)
             u += np.float32(MIDDLE)
-            np.copyto(inner_at[:a], u, casting="unsafe")
-            np.take(TANH, inner_at[:a], out=u, mode="clip")
+            look_up(u, inner_narrow[:a], inner_wide[:a], u)
             # h = sigma(o) tanh(c), on the grid
             o += np.float32(1)
             u *= o
@@ -203,6 +204,36 @@ class Network:
         both /= np.float32(SCORE_GRID)
         np.rint(both, out=both)
         return self._label.times(np.concatenate([both, scores.dep, at], axis=1))
+
+
+def _check_shapes(model: Model) -> None:
+    """Raises ValueError if a matrix does not take what the one before it gives."""
+    m, f = model.matrices, model.floats
+    given, layer = m["words"].shape[1], 0
+    expected = {"pieces": (len(m["pieces"]), given)}
+    while f"forward{layer}.state" in m:
+        hidden = m[f"forward{layer}.state"].shape[1]
+        for side in ("forward", "backward"):
+            expected[f"{side}{layer}.input"] = (4 * hidden, given)
+            expected[f"{side}{layer}.state"] = (4 * hidden, hidden)
+        given, layer = 2 * hidden, layer + 1
+    arc, label = len(m["arc_dep"]), len(m["label_dep"])
+    for name, n in (("arc_dep", arc), ("arc_head", arc), ("label_dep", label), ("label_head", label)):
+        expected[name] = (n, given)
+    expected |= {"tag": (len(UPOS), given), "label": (len(model.relations), 3 * label)}
+    expected |= {"arc_root": (1, arc), "label_root": (1, label)}
+    for name, shape in expected.items():
+        found = (f if name.endswith("_root") else m)[name].shape
+        if found != shape:
+            raise ValueError(f"{name} has the shape {found}, not {shape}")
+        if name in m and any(f[f"{name}.{kind}"].shape != shape[:1] for kind in _kinds(name)):
+            raise ValueError(f"the scale or bias of {name} does not fit it")
+
+
+def _kinds(name: str) -> tuple[str, ...]:
+    if name == "pieces" or name.endswith((".input", ".state")):
+        return ("scale",)
+    return ("scale", "bias")
 
 
 def _score_grid(z: Float32) -> Float32:

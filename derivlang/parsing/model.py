@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
+from zlib import error as ZlibError
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,7 +101,7 @@ def load_model(folder: Path) -> Model:
         card = json.loads((folder / CARD).read_text("utf-8"))
         if card["format"] != FORMAT:
             raise ValueError(f"its format is {card['format']}, this version reads {FORMAT}")
-        with np.load(folder / WEIGHTS, allow_pickle=False) as file:
+        with (folder / WEIGHTS).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         vocabulary = arrays.pop("vocabulary").tobytes().decode("utf-8", "surrogatepass").split("\n")
         model = Model(
@@ -113,7 +114,7 @@ def load_model(folder: Path) -> Model:
             raise ValueError(f"it has {len(vocabulary)} words, but vectors of {len(model.matrices['words']) - 2}")
         if model.matrices["label"].shape[0] != len(model.relations):
             raise ValueError("its relations do not fit its weights")
-    except (ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile) as error:
+    except (ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile, ZlibError) as error:
         raise damaged(folder, error) from error
     return model
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from derivlang.core.arrays import Int8
+from derivlang.core.arrays import Int8, Int32, Ints
 
 if TYPE_CHECKING:
     import torch
@@ -91,7 +91,17 @@ MIDDLE = SPAN * STEPS + 0.5  # the half makes cutting off rounding
 
 def table_tanh(z: Float32) -> Float32:
     """tanh, z to the nearest entry; the same on every machine: 16 bits, none near the middle of two (tested)."""
-    at = np.empty(z.shape, np.intp)
-    np.copyto(at, z * np.float32(STEPS) + np.float32(MIDDLE), casting="unsafe")
-    out: Float32 = TANH.take(at, mode="clip")
+    out = z * np.float32(STEPS)
+    out += np.float32(MIDDLE)
+    look_up(out, np.empty(z.shape, np.int32), np.empty(z.shape, np.intp), out)
     return out
+
+
+def look_up(place: Float32, narrow: Int32, wide: Ints, out: Float32) -> None:
+    """out = TANH[place], places cut off to whole numbers; narrow, wide: room of the same shape.
+
+    By way of int32: numpy turns float32 into that six times as fast as into the int64 that an index has to be.
+    """
+    np.copyto(narrow, place, casting="unsafe")
+    np.copyto(wide, narrow)
+    np.take(TANH, wide, out=out, mode="clip")

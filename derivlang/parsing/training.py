@@ -27,7 +27,7 @@ from derivlang.parsing.base import UPOS
 from derivlang.parsing.features import MASK, MASKED, UNSEEN, piece_buckets, word_codes
 from derivlang.parsing.model import is_matrix
 from derivlang.parsing.normalise import normal_form, normalise
-from derivlang.parsing.quantised import Float32, rounded
+from derivlang.parsing.quantised import WORD_LIMIT, Float32, rounded
 from derivlang.parsing.treebank import Text, Treebank
 from derivlang.parsing.vectors import context_vectors
 
@@ -41,7 +41,7 @@ class Settings:
 
     seed: int = 1
     text: bool = False  # whether words have vectors from running text, too
-    epochs: int = 40
+    epochs: int = 30
     words_per_step: int = 1200  # padded
     width: int = 112  # of a word's vector
     n_buckets: int = 10240
@@ -269,7 +269,7 @@ class Network:
             x = torch.where(step.new[:, :, None], w["text_only"], x)
             x = x + embedding(step.code, self.vectors) @ w["text_map"]
         x = x + embedding(step.buckets, w["pieces"]).mean(2)
-        x = x.clamp(-LIMIT, LIMIT)
+        x = x.clamp(-WORD_LIMIT, WORD_LIMIT)
         if noise:
             x = x * _mask(x, s.dropout)
         back = step.backward[:, :, None]
@@ -337,7 +337,6 @@ class Network:
 
 
 PLAIN_LONGEST = 60  # words of a sentence of plain text
-LIMIT = 8.0  # of a word vector's numbers: they are stored on a grid
 ARC_SCALE = 0.25
 
 
@@ -384,7 +383,7 @@ def _step(data: Examples, s: Settings, chosen: Int64, draws: np.random.Generator
         low = (draws.random(len(chosen)) < s.lowered)[None, :]
         types = np.where(low, data.lower[types], types)
         code, buckets, count = data.code[types], data.buckets[types], data.count[types]
-        unseen = draws.random(code.shape) < s.unseen / (s.unseen + count)
+        unseen = draws.random(code.shape) < s.unseen / np.maximum(s.unseen + count, 1e-9)
         entirely = draws.random(code.shape) < 0.5
         new = data.new[types] | (unseen & ~entirely)
         code = np.where(unseen & (entirely | (not s.text)), UNSEEN, code)

@@ -55,7 +55,8 @@ def context_vectors(codes: Int32, lines: Int64, rows: Sequence[int], width: int,
     values = torch.from_numpy(pmi[positive].astype(np.float32))
     table = torch.sparse_coo_tensor(place_in, values, (len(rows), n_columns), check_invariants=False).coalesce()
     torch.manual_seed(seed)
-    u, s, _ = torch.svd_lowrank(table, q=width + 32, niter=4)
-    out: Float32 = (u[:, :width] * s[:width].sqrt()).numpy()
-    length = np.linalg.norm(out, axis=1, keepdims=True)
-    return np.asarray(out / np.maximum(length, 1e-8), np.float32)
+    u, s, _ = torch.svd_lowrank(table, q=min(width + 32, *table.shape), niter=4)
+    flat: Float32 = (u[:, :width] * s[:width].sqrt()).numpy()
+    out = np.zeros((len(rows), width), np.float32)  # a small text has fewer dimensions
+    out[:, : flat.shape[1]] = flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-8)
+    return out

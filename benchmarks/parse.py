@@ -1,0 +1,72 @@
+"""Claims: the bundled parser reads at least 20,000 words a CPU second on one thread, peaks below 200 MB, and loads
+within 1 s of CPU.
+
+Words are those of WikiText-2's train text, read and split into sentences as `make` does, `--size` MB at most (10.8 MB
+are the whole text, 2.05 M words). The process is a fresh one; its CPU time holds everything: Python's start, reading,
+sentences, the model, the parse. BLAS is held to one thread.
+
+    python parse.py FILE MB     one run, JSON
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+from measure import Report, Settings, alternate, script, spread
+
+_WORDS, _PEAK, _LOAD = 20_000, 200, 1.0
+
+
+def benchmark(settings: Settings) -> Report:
+    os.environ.update(OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", OMP_NUM_THREADS="1")
+    text = settings.data / "text" / "wikitext-2" / "wiki.train.tokens"
+    report = Report("The bundled parser on WikiText-2", ("run", "M words", "CPU s", "words / CPU s", "peak MB"))
+    (runs,) = alternate(settings.repeat, partial(script, "parse.py", text, str(settings.size)))
+    told = [json.loads(run.output) for run in runs]
+    for run, found in zip(runs, told, strict=True):
+        speed = f"{found['words'] / run.cpu:,.0f}"
+        report.row(
+            f"{found['sentences']:,} sentences",
+            f"{found['words'] / 1e6:.2f}",
+            f"{run.cpu:.1f}",
+            speed,
+            f"{run.peak:.0f}",
+        )
+    words = told[0]["words"]
+    speed = report.figure("words a CPU second", spread(runs, lambda run: words / run.cpu))
+    peak = report.figure("peak MB", spread(runs, lambda run: run.peak))
+    by_run = {id(run): found["load"] for run, found in zip(runs, told, strict=True)}
+    load = report.figure("load, CPU s", spread(runs, lambda run: by_run[id(run)]))
+    report.claim(f"at least {_WORDS:,} words a CPU second", speed.text(0), speed.median >= _WORDS)
+    report.claim(f"peak below {_PEAK} MB", f"{peak.text(0)} MB", max(peak.values) < _PEAK)
+    report.claim(f"loads within {_LOAD} s", f"{load.text()} s", max(load.values) < _LOAD)
+    return report
+
+
+def main(path: Path, megabytes: float) -> None:
+    """Parse the text; print words, sentences, and the CPU seconds of loading the model."""
+    from derivlang.core.batch import split_sentences
+    from derivlang.formats.text import Piece, read
+    from derivlang.formats.words import Splitter
+    from derivlang.parsing.base import find_parser
+
+    began = time.process_time()
+    parser = find_parser("english", "en")
+    load = time.process_time() - began
+    size = min(path.stat().st_size, int(megabytes * 1e6))
+    words = sentences = 0
+    for batch in read(path, Splitter("space", "en"), Piece(0, size)):
+        cut = split_sentences(batch)
+        parser.parse(cut.words, cut.types, cut.sentences)
+        words += cut.n_words
+        sentences += len(cut.sentences) - 1
+    print(json.dumps({"words": words, "sentences": sentences, "load": load}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), float(sys.argv[2]))
