@@ -170,10 +170,10 @@ def _distinct(names: list[str], wanted: list[str | None]) -> list[str]:
 
 
 def _derived(corpus: Corpus, part: Part, lexicon: Lexicon, limit: int | None) -> Iterator[Batch]:
-    from derivlang.formats.parquet import read as read_parquet
+    from derivlang.store.shards import read_shard
 
-    for rows in read_parquet(part.path):
-        table = rows.table
+    # Row group by row group, as written: the white space that goes without saying is told by a batch's own lines.
+    for table in read_shard(part.path):
         if limit is not None:
             table = table.filter(pc.less(table["document"], limit))
             if not table.num_rows:
