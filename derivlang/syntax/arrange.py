@@ -20,8 +20,43 @@ from derivlang.syntax.layout import Layout, Listing, Sizes, lay_out, list_famili
 from derivlang.syntax.marks import AFTER, BEFORE, TIED_AFTER, TIED_BEFORE, Marks, pairs, tie
 from derivlang.syntax.words import Seen
 
-# (inner forest, its families in surface order, the word that stands for each node) -> the families in another order.
-Choose = Callable[[Forest, Listing, Int64], Listing]
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some trees, over their words.
+
+    seen: the words. tails: int32[T], words of each tree's tail. bonds: bool[n], words that are one part with the word
+    before. numbers: int64[T], what the trees are called elsewhere.
+    """
+
+    forest: Forest
+    seen: Seen
+    tails: Int32
+    bonds: Bool
+    numbers: Int64
+
+    def take(self, trees: Int64) -> tuple[Block, Int64]:
+        """(some of the trees, int64[m] their words)."""
+        sizes = lengths_of(self.forest.trees)[trees]
+        offsets = offsets_of(sizes)
+        words = spread(self.forest.trees[:-1][trees], sizes)
+        parent = self.forest.parent[words]
+        moved = np.repeat(self.forest.trees[:-1][trees] - offsets[:-1], sizes)
+        forest = Forest(np.where(parent < 0, -1, parent - moved), offsets)
+        part = Block(forest, self.seen.take(words), self.tails[trees], self.bonds[words], self.numbers[trees])
+        return part, words
+
+
+# (block, inner forest, its families in surface order, the word that stands for each node) -> the families reordered.
+Choose = Callable[[Block, Forest, Listing, Int64], Listing]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """keep_order: a head whose yield has gaps keeps its words in order. free_marks: punctuation is like other words."""
+
+    keep_order: bool = False
+    free_marks: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,36 +77,79 @@ class Nodes:
     back: Bool
 
 
-def arrange(
-    forest: Forest, seen: Seen, tails: Int32, bonds: Bool, choose: Choose, *, keep_order: bool, free_marks: bool
-) -> tuple[Int64, Counter[str]]:
-    """(int64[n], the place of each word; counts by reason).
-
-    forest, seen: the words. tails: int32[T], words of each tree's tail. bonds: bool[n], words that are one part with
-    the word before. keep_order: a head whose yield has gaps in it keeps its words in order. free_marks: punctuation
-    is like any other word.
-    """
-    counts: Counter[str] = Counter()
-    nodes, more = _prepare(forest, seen, tails, bonds, keep_order, free_marks)
+def arrange(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, Counter[str]]:
+    """(int64[n], the place of each word; counts by reason)."""
+    nodes, more = _prepare(block, rules)
     gaps = nodes.inner.has_gap
+    counts: Counter[str] = Counter()
     if gaps.any():
         counts["trees-not-projective"] = len(np.unique(nodes.inner.tree_of[gaps]))
-    while more.any():
-        bonds = bonds | more
-        nodes, more = _prepare(forest, seen, tails, bonds, keep_order, free_marks)
-    listing = choose(nodes.inner, list_families(nodes.inner), nodes.top)
-    place = _places(forest, nodes, lay_out(nodes.inner, listing, _sizes(nodes)))
-    if not free_marks:
-        place, kept = _no_mark_leads(forest, nodes, listing, place)
+    place, _ = _arranged(block, nodes, choose)
+    again = block.forest.tree_of[more]
+    if not rules.free_marks:
+        again = np.concatenate([again, block.forest.tree_of[_leading_marks(block.forest, nodes, place)]])
+    if len(again):  # few trees: they are done once more, with more care
+        part, words = block.take(np.unique(again))
+        mended, kept = _with_care(part, choose, rules)
+        place[words] = words[mended]
         if kept:
             counts["trees-kept-for-a-mark"] = kept
     return place, counts
 
 
-def _prepare(
-    forest: Forest, seen: Seen, tails: Int32, bonds: Bool, keep_order: bool, free_marks: bool
-) -> tuple[Nodes, Bool]:
+def _arranged(block: Block, nodes: Nodes, choose: Choose) -> tuple[Int64, Listing]:
+    listing = choose(block, nodes.inner, list_families(nodes.inner), nodes.top)
+    return _places(block.forest, nodes, lay_out(nodes.inner, listing, _sizes(nodes))), listing
+
+
+def _with_care(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, int]:
+    """The places, with all the bonds that are needed and no mark in front; how many trees keep their order for it.
+
+    A comma before the first phrase goes behind it. Where that does not help (a bracket), the tree keeps its order.
+    """
+    nodes, more = _prepare(block, rules)
+    while more.any():
+        block = replace(block, bonds=block.bonds | more)
+        nodes, more = _prepare(block, rules)
+    place, listing = _arranged(block, nodes, choose)
+    if rules.free_marks:
+        return place, 0
+    forest, marks = block.forest, nodes.marks
+    of_word = np.full(len(forest), -1)
+    of_word[nodes.groups[marks.at]] = np.arange(len(marks.at))
+    wrong = _leading_marks(forest, nodes, place)
+    while len(wrong):
+        which = of_word[wrong]
+        which = which[(marks.side[which] == BEFORE) & ~marks.paired[which]]
+        if not len(which):
+            break
+        side = marks.side.copy()
+        side[which] = AFTER
+        marks = replace(marks, side=side)
+        nodes = replace(nodes, marks=marks)
+        place = _places(forest, nodes, lay_out(nodes.inner, listing, _sizes(nodes)))
+        wrong = _leading_marks(forest, nodes, place)
+    trees = np.unique(forest.tree_of[wrong])
+    kept = spread(forest.trees[:-1][trees], lengths_of(forest.trees)[trees])
+    place[kept] = kept
+    return place, len(trees)
+
+
+def _leading_marks(forest: Forest, nodes: Nodes, place: Int64) -> Int64:
+    """The marks that lead a tree that did not begin with one."""
+    is_mark = np.zeros(len(forest), bool)
+    is_mark[nodes.groups[:-1][nodes.gone]] = True
+    begins = forest.trees[:-1][np.diff(forest.trees) > 0]
+    begins = begins[~is_mark[begins]]
+    index = np.empty(len(place), np.int64)
+    index[place] = np.arange(len(place))
+    first = index[begins]
+    return first[is_mark[first]]
+
+
+def _prepare(block: Block, rules: Rules) -> tuple[Nodes, Bool]:
     """The nodes under these bonds, and bool[n] bonds that must be added (then it must be done again)."""
+    forest, seen, bonds = block.forest, block.seen, block.bonds
     n, more = len(forest), np.zeros(len(forest), bool)
     groups = np.append(np.flatnonzero(~bonds), n)
     full, top = forest.contracted(groups)
@@ -79,9 +157,9 @@ def _prepare(
     front = back = gone = np.zeros(len(full), bool)
     partner = np.full(len(full), -1)
     at = np.zeros(0, np.int64)
-    if not free_marks and n:
+    if not rules.free_marks and n:
         sizes = lengths_of(full.trees)
-        tail_groups = np.searchsorted(groups, forest.trees[1:] - np.minimum(tails, lengths_of(forest.trees)))
+        tail_groups = np.searchsorted(groups, forest.trees[1:] - np.minimum(block.tails, lengths_of(forest.trees)))
         back = np.zeros(len(full), bool)
         back[spread(tail_groups, full.trees[1:] - tail_groups)] = True
         mark = single & seen.has_tag("PUNCT")[top] & ~back
@@ -102,7 +180,7 @@ def _prepare(
         marks, apart = tie(full, inner, gone, at, partner)
     if len(apart):  # what stands between the two of a pair is one part
         more[_inside(groups[apart[:, 0]], groups[apart[:, 1] + 1])] = True
-    if keep_order and (gap := inner.has_gap).any():
+    if rules.keep_order and (gap := inner.has_gap).any():
         first, last = inner.edges
         head = np.unique(inner.parent[gap])
         while (head >= 0).all() and (rising := gap[head]).any():
@@ -173,39 +251,3 @@ def _ranks(rows: Int32) -> Int64:
     """int64[k]: the place of each in its run of equal rows."""
     begins = np.flatnonzero(np.diff(rows, prepend=-1))
     return np.arange(len(rows)) - np.repeat(begins, np.diff(np.append(begins, len(rows))))
-
-
-def _no_mark_leads(forest: Forest, nodes: Nodes, listing: Listing, place: Int64) -> tuple[Int64, int]:
-    """The places, mended where a mark leads a tree that did not begin with one; how many trees keep their order for it.
-
-    A comma before the first phrase goes behind it. Where that does not help (a bracket), the tree keeps its order.
-    """
-    word_mark = np.zeros(len(forest), bool)
-    word_mark[nodes.groups[:-1][nodes.gone]] = True
-    some = np.flatnonzero(lengths_of(forest.trees))
-    begins = forest.trees[:-1][some]
-
-    def led(place: Int64) -> Int64:
-        index = np.empty(len(place), np.int64)
-        index[place] = np.arange(len(place))
-        return index[begins[word_mark[index[begins]] & ~word_mark[begins]]]  # the marks that lead
-
-    marks = nodes.marks
-    of_word = np.full(len(forest), -1)
-    of_word[nodes.groups[marks.at]] = np.arange(len(marks.at))
-    wrong = led(place)
-    while len(wrong):
-        which = of_word[wrong]
-        which = which[(marks.side[which] == BEFORE) & ~marks.paired[which]]
-        if not len(which):
-            break
-        side = marks.side.copy()
-        side[which] = AFTER
-        marks = replace(marks, side=side)
-        nodes = replace(nodes, marks=marks)
-        place = _places(forest, nodes, lay_out(nodes.inner, listing, _sizes(nodes)))
-        wrong = led(place)
-    trees = np.unique(forest.tree_of[wrong])
-    kept = spread(forest.trees[:-1][trees], lengths_of(forest.trees)[trees])
-    place[kept] = kept
-    return place, len(trees)
