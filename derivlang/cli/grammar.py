@@ -198,7 +198,8 @@ def fit(
         click.echo(json.dumps(result, ensure_ascii=False))
     else:
         heads = ", ".join(f"{name} {count:,}" for name, count in result["classes"].items())
-        click.echo(f"{out}: weights of {heads}; L2 {chosen:g}; {out.stat().st_size:,} bytes")
+        strengths = ", ".join(f"{name} {value:g}" for name, value in chosen.items())
+        click.echo(f"{out}: weights of {heads}; L2 {strengths}; {out.stat().st_size:,} bytes")
 
 
 @command.command("probs", no_args_is_help=True)
