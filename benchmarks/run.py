@@ -23,6 +23,7 @@ NAMES = (
     "make_workers",
     "raw_text",
     "profile_make",
+    "grammar_draws",
 )
 
 

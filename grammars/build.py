@@ -117,10 +117,10 @@ def main() -> None:
     with ProcessPoolExecutor(options.workers) as pool:
         for name, sizes in zip(names, pool.map(fit_one, names, [options.data] * len(names)), strict=True):
             figures[name] = sizes
-            print(name, json.dumps(sizes), flush=True)  # noqa: T201
+            print(name, json.dumps(sizes), flush=True)
         for name, measured in zip(names, pool.map(measure_one, names, [options.data] * len(names)), strict=True):
             figures[name].update(measured)
-            print(name, "measured", flush=True)  # noqa: T201
+            print(name, "measured", flush=True)
     kept.write_text(json.dumps(dict(sorted(figures.items())), indent=1) + "\n", "utf-8")
     from report import write
 

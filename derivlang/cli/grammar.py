@@ -121,7 +121,11 @@ def score(
         expected, _ = statistics.expected_shares(model, clauses)
         chosen = statistics.observed_shares(clauses, best.draw(clauses.families, NoDraws()))
         found["clauses"] = len(clauses.families)
-        for key, shares in (("observed", statistics.observed_shares(clauses)), ("sample", expected), ("argmax", chosen)):
+        for key, shares in (
+            ("observed", statistics.observed_shares(clauses)),
+            ("sample", expected),
+            ("argmax", chosen),
+        ):
             found[key] = {order: _number(share) for order, share in zip(statistics.SVO, shares, strict=True)}
     if as_json:
         click.echo(json.dumps(found))

@@ -77,9 +77,7 @@ def chains(local: Local, *, best: bool = False, dtype: Any = np.float64) -> Chai
         times, one = np.add, 0.0
     else:
         times, one = np.multiply, 1.0
-        pair, across, head, steps, start = (
-            a.astype(dtype, copy=False) for a in (pair, across, head, steps, start)
-        )
+        pair, across, head, steps, start = (a.astype(dtype, copy=False) for a in (pair, across, head, steps, start))
         if d:
             top = np.maximum(pair.max(axis=2), across)
             top = np.maximum(top, top.transpose(1, 0, 2))

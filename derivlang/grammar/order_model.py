@@ -101,6 +101,11 @@ class OrderModel:
         self._memo = Memo()
         self._hashes: dict[str, np.uint64] = {}
 
+    @property
+    def memo_bytes(self) -> int:
+        """Bytes that the families and draws kept so far take; bounded."""
+        return self._memo.n_bytes
+
     def has_model(self, head: str) -> bool:
         """Are families with this head ordered? head: `@UPOS&@`, or a UPOS."""
         return head_class(head) in self.classes
@@ -137,7 +142,9 @@ class OrderModel:
         for n in np.unique(lengths[todo]).tolist():
             at = todo[lengths[todo] == n]
             rows = numbers[families.offsets[at] + np.arange(n)[:, None]]
-            packed[at] = self._compute(rows, families.head_places[at] - families.offsets[at], classes[at], hashes[at], u[at])
+            packed[at] = self._compute(
+                rows, families.head_places[at] - families.offsets[at], classes[at], hashes[at], u[at]
+            )
         shift = (np.minimum(place, 15) * 4).astype(np.uint64)
         out = ((np.repeat(packed, lengths) >> shift) & np.uint64(15)).astype(np.int32)
         for f in np.flatnonzero(lengths > exact.MOST_DEPENDENTS + 1):
@@ -170,7 +177,9 @@ class OrderModel:
                 mine = to_dependents(orders[index].T.astype(np.int8), heads)
                 if self._by_enumeration(n, classes[chunk]):
                     for f in range(len(chunk)):
-                        every = self._log_all(_columns(local, [f]), numbers[index[:, [f]]], heads[[f]], classes[chunk[[f]]])
+                        every = self._log_all(
+                            _columns(local, [f]), numbers[index[:, [f]]], heads[[f]], classes[chunk[[f]]]
+                        )
                         at_order = (all_orders(n) == mine[f]).all(axis=1).argmax()
                         out[chunk[f]] = every[0, at_order] - _log_sum(every[0])
                 else:
@@ -207,7 +216,9 @@ class OrderModel:
         n = len(nodes)
         if classes[0] < 0:
             head = next(node for node in nodes if node.startswith("@"))
-            raise UsageError(f"no model for the head {head}", fix=f"there are: {', '.join(self.classes)}", id="grammar-class")
+            raise UsageError(
+                f"no model for the head {head}", fix=f"there are: {', '.join(self.classes)}", id="grammar-class"
+            )
         if n > MOST_MEMBERS:
             raise UsageError(
                 f"{n} members have too many orders to list", fix=f"give at most {MOST_MEMBERS}", id="family-size"
