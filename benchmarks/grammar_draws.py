@@ -1,8 +1,8 @@
-"""Claim: drawing the orders of an English corpus's heads costs at most 2 CPU microseconds a head when they are met for the
-first time, and 0.4 when they were met before.
+"""Claim: drawing the orders of an English corpus's heads costs at most 2 CPU microseconds a head when they are met for
+the first time, and 0.4 when they were met before.
 
-The heads are those of UD English-EWT and English-GUM (gold trees, punctuation left out), repeated with other keys: so the
-share of heads that is new falls as it does in a corpus. Not the command line but the Python class is timed, in a
+The heads are those of UD English-EWT and English-GUM (gold trees, punctuation left out), repeated with other keys: so
+the share of heads that is new falls as it does in a corpus. Not the command line but the Python class is timed, in a
 process of its own (`_measure` below), on one thread.
 """
 

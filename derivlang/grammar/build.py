@@ -1,7 +1,8 @@
 """Build: a grammar from families, with the strength of the penalty chosen on held-out families.
 
-Defaults are those of the shipped grammars: no punctuation, all subtypes kept, weights of single labels held tighter than
-those of tags and of relations, so that a rare label does as its tag and relation do. These were chosen on French-Sequoia dev.
+Defaults are those of the shipped grammars: no punctuation, all subtypes kept, weights of single labels held tighter
+than those of tags and of relations, so that a rare label does as its tag and relation do. These were chosen on
+French-Sequoia dev.
 """
 
 from __future__ import annotations

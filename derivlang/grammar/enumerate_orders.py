@@ -71,8 +71,8 @@ def indicators(n: int) -> Float:
     ahead = (place[:, first] < place[:, second]).T
     near = (place[:, first] + 1 == place[:, second]).T
     a, b = is_left[first], is_left[second]
-    rows = [ahead & a & b, ahead & ~a & ~b, ahead & a & ~b]
-    rows += [near, is_left, ~is_left, place[:, :d].T == 0, d == place[:, :d].T]
+    rows: list[NDArray[np.bool_]] = [ahead & a & b, ahead & ~a & ~b, ahead & a & ~b]
+    rows += [near, is_left, ~is_left, place[:, :d].T == 0, np.int64(d) == place[:, :d].T]
     rows += [place[:, d] == place[:, :d].T + 1, place[:, d] == place[:, :d].T - 1]
     rows += [place[None, :, d] == 0, place[None, :, d] == d]
     out = np.concatenate(rows).astype(np.float64)

@@ -62,9 +62,8 @@ class Problem:
         )  # [T + 2, views]
         self._sizes_of_views = [len(codes) for codes in self._codes]
         found = [self._size(n, rows, counts) for n in range(2, settings.most + 1)]
-        used = np.unique(
-            np.concatenate([np.unique(cells) for _, _, _, cells in found if cells.size] or [[]]).astype(np.int64)
-        )
+        used = np.unique(np.concatenate([np.zeros(0, np.int64), *(np.unique(cells) for _, _, _, cells in found)]))
+        used = used[used >= 0]
         self.cells = used  # which cell of the tables each weight is
         self._parts = [_Size(n, c, _matrix(cells, used), observed) for n, c, observed, cells in found if len(c)]
         self.strengths = self._strengths()

@@ -7,7 +7,7 @@ A draw is a function of the family's labels in surface order, its key and the pa
 draw(key, 0) / 2^64 goes through the inverse distribution. (Rounding may differ where u lies within 1e-15 of a border.)
 
 - up to `exact.MOST_DEPENDENTS` dependents the distribution is exact;
-- with HI features (`.orm` files) up to `sequences.MOST_MEMBERS` members exact by enumeration, above that HI is left out;
+- with HI features (`.orm` files) up to `sequences.MOST_MEMBERS` members exact by enumeration, above that without HI;
 - larger families: Gibbs sampling, see `gibbs`.
 
 `argmax` gives the most probable order; among orders that are equally probable (to 1e-6 in log) the one that keeps
@@ -129,16 +129,16 @@ class OrderModel:
         packed = np.full(n_families, IDENTITY)
         exactly = (classes >= 0) & (lengths > 1) & (lengths <= exact.MOST_DEPENDENTS + 1)
         hashes = sequence_keys(self._token_hashes(families.tokens)[families.members], families.offsets)
-        u = (draws.draw(families.keys, np.zeros(n_families, np.int64)) >> np.uint64(11)) * 2.0**-53
+        u: Float = (draws.draw(families.keys, np.zeros(n_families, np.int64)) >> np.uint64(11)) * np.float64(2.0**-53)
         numbers = numbers[families.members]
         found = self._memo.find(hashes)
         known = np.flatnonzero(exactly & self._memo.same(found, numbers, families.offsets, lengths, spot))
-        todo = exactly.copy()
+        missing = exactly.copy()
         if known.size:
             orders, hit = self._memo.orders(found[known], u[known])
             packed[known[hit]] = orders[hit]
-            todo[known[hit]] = False
-        todo = np.flatnonzero(todo)
+            missing[known[hit]] = False
+        todo = np.flatnonzero(missing)
         for n in np.unique(lengths[todo]).tolist():
             at = todo[lengths[todo] == n]
             rows = numbers[families.offsets[at] + np.arange(n)[:, None]]
@@ -293,7 +293,7 @@ class OrderModel:
 
         The orders are those of `all_orders`, of the dependents and, as the last member, the head.
         """
-        n, b = rows.shape
+        n = len(rows)
         out = flat(local).T @ indicators(n)
         for c in np.unique(classes).tolist():
             at = np.flatnonzero(classes == c)
