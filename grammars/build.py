@@ -1,6 +1,6 @@
 """Fit the shipped grammars, and write what is measured on them.
 
-    python grammars/build.py DATA [--only fr,ja] [--workers 2]      DATA: the folder with ud/ and gd/
+    python grammars/build.py DATA [--only fr,ja] [--no-fit]      DATA: the folder with ud/ and gd/
 
 Writes grammars/NAME.grammar.tsv, grammars/figures.json (what was measured), grammars/README.md and
 docs/word-order.{md,svg}. The same data gives the same files; on another machine a weight may differ in its last
@@ -110,12 +110,14 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--only", default=",".join(PLANS), help="names, comma-separated")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--no-fit", action="store_true", help="measure the files as they are")
     options = parser.parse_args()
     kept = ROOT / "grammars" / "figures.json"
     figures = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
     names = options.only.split(",")
     with ProcessPoolExecutor(options.workers) as pool:
-        for name, sizes in zip(names, pool.map(fit_one, names, [options.data] * len(names)), strict=True):
+        fitted = [] if options.no_fit else names
+        for name, sizes in zip(fitted, pool.map(fit_one, fitted, [options.data] * len(fitted)), strict=True):
             figures[name] = sizes
             print(name, json.dumps(sizes), flush=True)
         for name, measured in zip(names, pool.map(measure_one, names, [options.data] * len(names)), strict=True):

@@ -133,7 +133,7 @@ def page(figures: Figures) -> str:
         "Written by `python grammars/build.py DATA`. English is UD English-EWT, all splits, gold trees, punctuation left",
         f"out: {some['svo']['ewt_clauses']:,} clauses with a nominal subject and a nominal object (of several, the first of each).",
         "Expected shares are from exact probabilities, no draw is made; *sample* is the default (5 % English mixed in),",
-        "*argmax* takes the most probable order of each head. Families of more than 13 members are left out of expectations.",
+        "*argmax* takes the most probable order of each head. Families of more than 15 members are left out of expectations.",
         "",
         "![shares of the orders of subject, verb and object](word-order.svg)",
         "",

@@ -46,6 +46,7 @@ from derivlang.grammar.weights import Float
 
 _CHUNK = 1 << 18  # numbers in the largest table of a chunk: 2 MB, about the second-level cache
 _ENUMERATED = 16  # families at a time whose orders are all listed: 59,049 numbers each for sequences of five
+_LARGE_KEPT = 4096  # orders of large families
 _TIE = 1e-7  # what keeping a pair is worth under argmax
 
 
@@ -99,6 +100,7 @@ class OrderModel:
         self.classes = tuple(classes)
         self._scores = Scores(classes, temperature)
         self._memo = Memo()
+        self._large_memo: dict[tuple[int, bytes], Int32] = {}
         self._hashes: dict[str, np.uint64] = {}
 
     @property
@@ -283,10 +285,18 @@ class OrderModel:
 
     def _large(self, numbers: Int32, head: int, classes: Int32, key: np.uint64, draws: Draws) -> Int32:
         """The order of a family above the exact sizes: label numbers int32[n]."""
+        stream = draws.draw(np.array([key], np.uint64), np.array([1]))  # another for another seed
+        known = (int(stream[0]), numbers.tobytes())
+        if known in self._large_memo:
+            return self._large_memo[known]
         distinct, labels = np.unique(np.delete(numbers, head), return_inverse=True)
         rows = np.append(distinct, numbers[head])[:, None]
         local = self._scores.local(rows, np.array([len(distinct)]), classes)
-        return gibbs.arrange(local, labels, head, key, draws, best=self.mode == "argmax")
+        order = gibbs.arrange(local, labels, head, key, draws, best=self.mode == "argmax")
+        if len(self._large_memo) >= _LARGE_KEPT:
+            self._large_memo.clear()
+        self._large_memo[known] = order
+        return order
 
     def _log_all(self, local: Local, rows: Int32, heads: Int64, classes: Int32) -> Float:
         """float64[b, n!]: scores of all orders of b families, HI included; rows: label numbers int32[n, b].

@@ -22,7 +22,7 @@ from derivlang.grammar.treebank import as_they_stand
 from derivlang.grammar.weights import Float
 
 SVO = ("S-V-O", "S-O-V", "V-S-O", "V-O-S", "O-V-S", "O-S-V")
-_RULED_OUT = -1e5  # added to a log score: its factor underflows to nothing
+_RULED_OUT = -1e3  # added to a log score: its factor underflows to nothing
 _NOMINAL = ("NOUN", "PROPN")
 
 
