@@ -24,6 +24,7 @@ NAMES = (
     "raw_text",
     "parse",
     "profile_make",
+    "grammar_draws",
 )
 
 
