@@ -23,6 +23,7 @@ NAMES = (
     "make_workers",
     "raw_text",
     "parse",
+    "make_syn",
     "profile_make",
     "grammar_draws",
 )
