@@ -36,25 +36,26 @@ def benchmark(settings: Settings) -> Report:
         sets.append(folder)
         left = max(settings.size - text.stat().st_size / 1e6, 1)
     (runs,) = alternate(settings.repeat, partial(script, "make_syn.py", *sets))
-    found = {id(run): json.loads(run.output) for run in runs}
-    words = found[id(runs[0])]["words"]
-    report = Report(f"make --t syn:fr from parsed Parquet, {words / 1e6:.2f} M words", ("pass", "CPU s", "M words /
-    CPU s")) for name, least in (("cold", _COLD), ("warm", _WARM)):
-        cpu = spread(runs, lambda run, name=name: found[id(run)][name])
-        speed = report.figure(f"{name}: M words a CPU second", spread(runs, lambda run, name=name: words /
-        found[id(run)][name] / 1e6)) report.row(name, cpu.text(), speed.text()) report.claim(f"{name}: at least
-        {least} M words a CPU second", speed.text(), speed.median >= least)
+    told = {id(run): json.loads(run.output) for run in runs}
+    words = told[id(runs[0])]["words"]
+    title = f"make --t syn:fr from parsed Parquet, {words / 1e6:.2f} M words"
+    report = Report(title, ("pass", "CPU s", "M words / CPU s"))
+    for name, least in (("cold", _COLD), ("warm", _WARM)):
+        cpu = spread(runs, lambda run, name=name: told[id(run)][name])
+        speed = spread(runs, lambda run, name=name: words / told[id(run)][name] / 1e6)
+        report.figure(f"{name}: M words a CPU second", speed)
+        report.row(name, cpu.text(), speed.text())
+        report.claim(f"{name}: at least {least} M words a CPU second", speed.text(), speed.median >= least)
     peak = report.figure("peak MB", spread(runs, lambda run: run.peak))
     report.notes.append(f"peak memory {peak.text(0)} MB; one worker, Python's start left out")
     for name, usage in parses:
         if usage is not None:
-            speed = tokens(usage) / usage.cpu
+            rate = tokens(usage) / usage.cpu
             report.notes.append(
-                f"parsing {name}: {tokens(usage) / 1e6:.2f} M words, {usage.cpu:.0f} CPU s, {speed:,.0f} words a CPU
-                second, " f"peak {usage.peak:.0f} MB"
+                f"parsing {name}: {tokens(usage) / 1e6:.2f} M words, {usage.cpu:.0f} CPU s, peak {usage.peak:.0f} MB"
             )
-            report.claim(f"parsing {name}, all in all: at least {_WHOLE:,} words a CPU second", f"{speed:,.0f}", speed
-            >= _WHOLE)
+            what = f"parsing {name}, all in all: at least {_WHOLE:,} words a CPU second"
+            report.claim(what, f"{rate:,.0f}", rate >= _WHOLE)
     return report
 
 
@@ -77,7 +78,7 @@ def main(sets: list[Path]) -> None:
                 words += sum(entry["tokens"] for entry in result["splits"].values())
             told[name] = time.process_time() - began
             told["words"] = words
-    print(json.dumps(told))  # noqa: T201
+    print(json.dumps(told))
 
 
 if __name__ == "__main__":
