@@ -11,6 +11,7 @@ import random
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -332,6 +333,11 @@ class Annotated:
 
 def annotated(words: Sequence[str], seed: int = 0) -> Annotated:
     """What a parser could find: a function of the words and the seed."""
+    return _annotated(tuple(words), seed)
+
+
+@cache
+def _annotated(words: tuple[str, ...], seed: int) -> Annotated:
     rng = random.Random(f"{seed} {' '.join(words)}")
     tags = some_tags(words, rng)
     heads = some_heads(tags, rng)

@@ -125,6 +125,11 @@ PAIRS = Schema(
 
 def batch_for(units: list[list[str]], *, running: bool = False, whole_units: bool = False) -> Batch:
     """A batch with tags and trees, one a sentence or one a unit; read-only."""
+    return _batch_for(tuple(map(tuple, units)), running, whole_units)
+
+
+@cache
+def _batch_for(units: tuple[tuple[str, ...], ...], running: bool, whole_units: bool) -> Batch:
     return all_frozen(with_trees(batch_of(units, running=running), whole_units=whole_units))
 
 
