@@ -142,8 +142,8 @@ def _with_care(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, int]:
 def _uncrowded(forest: Forest, nodes: Nodes, layout: Layout, place: Int64) -> Int64:
     """The places, with marks that would stand before another mark, or last, on the other side of their phrase.
 
-    A comma parts its phrase from what stands beside it: `, when he came .`, not `when he came , .` Only the words of the
-    phrase make room.
+    A comma parts its phrase from what stands beside it: `, when he came .`, not `when he came , .` Only the phrase
+    makes room.
     """
     marks = nodes.marks
     which = np.flatnonzero((marks.side == AFTER) & ~marks.paired)
