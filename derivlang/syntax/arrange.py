@@ -52,6 +52,9 @@ def arrange(
     is like any other word.
     """
     counts: Counter[str] = Counter()
+    if not free_marks:
+        bonds = bonds.copy()
+        bonds[(forest.trees[1:] - tails)[tails > 0]] = False  # a tail stays, whatever it is bound to
     nodes, more = _prepare(forest, seen, tails, bonds, keep_order, free_marks)
     gaps = nodes.inner.has_gap
     if gaps.any():
