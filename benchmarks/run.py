@@ -23,7 +23,9 @@ NAMES = (
     "make_workers",
     "raw_text",
     "parse",
+    "make_syn",
     "profile_make",
+    "grammar_draws",
 )
 
 

@@ -13,6 +13,7 @@ from derivlang.core.layers.gaps import Gaps
 from derivlang.core.sentences import Rule
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Mode, Splitter
+from derivlang.parsing.base import find_parser
 from derivlang.pipeline import Pipeline, read_lexicon
 
 
@@ -35,11 +36,13 @@ def derive(
     language: str = "en",
     sentences: Rule = "marks",
     lexicon: Path | None = None,
+    parser: str | None = None,
 ) -> DerivedText:
     """A line of text under a pipeline.
 
     words: how it becomes words: "space" (it is tokenised), "spacy", "unicode". lexicon: a saved lexicon.tsv,
-    needed where the spec keeps some of the types. Raises UsageError for a bad spec or a missing lexicon.
+    needed where the spec keeps some of the types. parser: what finds the trees that `syn` needs (default: the bundled
+    one of the language). Raises UsageError for a bad spec, a missing lexicon or parser.
 
     >>> derive("Welcome to ACL .", "inv").text
     'ACL to Welcome .'
@@ -52,6 +55,7 @@ def derive(
     gaps = Gaps(splitting.gaps.types(), split.lead, split.trail, split.at, split.inner)
     one = np.zeros((1, 1), np.int32)
     batch = build(split.words, types, split.units, one, np.zeros(1, np.int64), gaps=gaps)
-    result = pipeline.derive(batch, fitted, rule=sentences)
+    trees = find_parser(parser, language) if pipeline.needs_trees else None
+    result = pipeline.derive(batch, fitted, rule=sentences, parser=trees)
     derived = result.derived.strings().to_pylist()
     return DerivedText(derived, result.order.index.tolist(), " ".join(derived), result.source.strings().to_pylist())

@@ -19,6 +19,7 @@ from derivlang.core.schema import Schema
 from derivlang.core.sentences import Rule
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Mode, Splitter
+from derivlang.parsing.base import find_parser
 from derivlang.pipeline import Pipeline, read_lexicon
 from derivlang.sources.infer import infer
 from derivlang.sources.read import split_texts
@@ -52,6 +53,7 @@ class _Recipe:
     policies: Policies
     rule: Rule
     repair_tags: bool
+    parser: str | None
 
 
 def map_dataset(
@@ -65,6 +67,7 @@ def map_dataset(
     policies: Policies | None = None,
     sentences: Rule = "marks",
     repair_tags: bool = False,
+    parser: str | None = None,
 ) -> Any:
     """See `Pipeline.map`. Columns are as in `docs/formats.md`; `document` counts rows.
 
@@ -80,6 +83,7 @@ def map_dataset(
             "policies": policies,
             "sentences": sentences,
             "repair_tags": repair_tags,
+            "parser": parser,
         }
         return type(dataset)({k: map_dataset(pipeline, v, columns, **options) for k, v in dataset.items()})
     columns = columns or Columns()
@@ -90,7 +94,12 @@ def map_dataset(
     schema = _with_tags(schema, dataset, columns, streaming)
     saved = read_lexicon(lexicon) if lexicon else None
     pipeline.fit(saved=saved, where=str(lexicon))  # a missing lexicon is an error now, not in the first batch
-    recipe = _Recipe(str(pipeline), saved, schema, words, language, policies or Policies(), sentences, repair_tags)
+    found = None
+    if pipeline.needs_trees and not schema.has_trees:
+        found, schema = find_parser(parser, language).name, replace(schema, parsed=True)
+    recipe = _Recipe(
+        str(pipeline), saved, schema, words, language, policies or Policies(), sentences, repair_tags, found
+    )
     mapped: dict[str, Any] = {
         "with_indices": True,
         "batched": True,
@@ -118,7 +127,8 @@ def _derive_rows(table: pa.Table, indices: list[int], recipe: _Recipe) -> pa.Tab
         counts=Counter(),
         repair_tags=recipe.repair_tags,
     )
-    derived = pipeline.derive(batch, lexicon, policies=recipe.policies, rule=recipe.rule)
+    trees = None if recipe.parser is None else find_parser(recipe.parser, recipe.language)
+    derived = pipeline.derive(batch, lexicon, policies=recipe.policies, rule=recipe.rule, parser=trees)
     columns = to_table(
         derived.source,
         derived.derived,

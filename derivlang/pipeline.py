@@ -221,7 +221,7 @@ class Pipeline:
         """A Hugging Face Dataset, DatasetDict or IterableDataset, derived: the rows that `make` gives.
 
         columns: which columns hold words, text and labels (default: by name and type). Options are those of
-        `derivlang.map.map_dataset`: lexicon, words, language, policies, sentences, repair_tags.
+        `derivlang.map.map_dataset`: lexicon, words, language, policies, sentences, repair_tags, parser.
         """
         from derivlang.map import map_dataset
 

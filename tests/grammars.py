@@ -1,7 +1,7 @@
 """What the tests of grammars share: real families, keyed draws, and the published model written out plainly.
 
-`plain_distribution` is the reference: it knows nothing of the package. It lists all orders, counts every feature of each in
-each view, pads as the data listing says, and normalises.
+`plain_distribution` is the reference: it knows nothing of the package. It lists all orders, counts every feature of
+each in each view, pads as the data listing says, and normalises.
 """
 
 from __future__ import annotations

@@ -43,7 +43,9 @@ def test_probs_of_one_published_file() -> None:
     assert found["probs"][0] == pytest.approx(0.999924364627, abs=1e-9)
     mapped = run("grammar", "probs", "--superstrate", path, *CLAUSE, "--json").json
     assert mapped["probs"] == found["probs"]
-    assert "grammar-class" in fails("probs", "--superstrate", path, "--head", "NOUN", "--nodes", "@NOUN&@ ADJ&amod", code=2)
+    assert "grammar-class" in fails(
+        "probs", "--superstrate", path, "--head", "NOUN", "--nodes", "@NOUN&@ ADJ&amod", code=2
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 
 import numpy as np
 import pytest
 
 from derivlang.core.keys import mix
 from derivlang.grammar import exact, gibbs, order_model
+from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.memo import Memo
 from derivlang.grammar.model import Families, OrderModel, load_grammar
+from derivlang.grammar.weights import Weights
 from tests.grammars import Keyed, sizes, treebank
 from tests.real import SHARED, needs_data
 
@@ -25,12 +28,17 @@ HEADS = [
 ]
 
 
+@cache
+def grammar(name: str) -> Grammar:
+    return load_grammar(SHARED / "gd/models" / name if "/" in name else name)
+
+
 def published(code: str = "GD_French/fr", **options) -> OrderModel:
-    return OrderModel(load_grammar(SHARED / "gd/models" / code), load_grammar(SHARED / "gd/models/GD_English/en"), **options)
+    return OrderModel(grammar(code), grammar("GD_English/en"), **options)
 
 
 def shipped(**options) -> OrderModel:
-    return OrderModel(load_grammar("fr"), load_grammar("en"), **options)
+    return OrderModel(grammar("fr"), grammar("en"), **options)
 
 
 def real(keys_from: int = 0) -> Families:
@@ -48,9 +56,6 @@ def test_ten_thousand_draws_follow_the_distribution(make, head: str) -> None:
     labels = head.split()
     model = make()
     orders, probabilities = model.distribution(labels)
-    if len(labels) > 7:  # beyond enumeration the published model is used without its sequences
-        every = Families.of([labels] * len(orders))
-        probabilities = np.exp(model.log_probs(every, orders.astype(np.int32).reshape(-1)))
     n = 10_000
     families = Families(np.arange(n + 1) * len(labels), np.tile(Families.of([labels]).members, n),
                         Families.of([labels]).tokens, mix(np.arange(n, dtype=np.uint64)))  # fmt: skip
@@ -130,9 +135,8 @@ def test_every_order_is_a_permutation_and_no_family_is_lost() -> None:
 
 
 def test_heads_without_a_model_stay() -> None:
-    grammar = load_grammar("fr")
     families = real()
-    model = OrderModel({"N": grammar})
+    model = OrderModel({"N": grammar("fr")})
     assert model.has_model("NOUN")
     assert model.has_model("@PROPN&@")
     assert not model.has_model("@VERB&@")
@@ -160,11 +164,9 @@ def test_argmax_keeps_ties_as_they_stand() -> None:
     labels = "NOUN&obl NOUN&obl @VERB&@ NOUN&obl NOUN&obl".split()
     chosen = [i for i in best.draw(Families.of([labels]), Keyed()).tolist() if i != 2]
     assert chosen == [0, 1, 3, 4]
-    unknown = "X&x INTJ&y @VERB&@ SYM&z".split()  # no weights at all: nothing moves
-    nothing = OrderModel(load_grammar(SHARED / "gd/models/GD_French/fr"), labels="as-is", mode="argmax")
-    nothing._scores._tables[:] = 0
-    assert nothing.draw(Families.of([["X&foo", "X&bar", "@VERB&@"]]), Keyed()).tolist() is not None
-    assert sorted(best.draw(Families.of([unknown]), Keyed()).tolist()) == [0, 1, 2, 3]
+    unknown = "X&x INTJ&y @VERB&@ SYM&z".split()
+    model = OrderModel(Grammar("", "", "v2", {"V": Weights.of([("PRE", ("NOUN", "VERB"), 1.0)], 5)}), mode="argmax")
+    assert model.draw(Families.of([unknown]), Keyed()).tolist() == [0, 1, 2, 3]  # no weights at all: nothing moves
 
 
 def test_temperature_sharpens_and_flattens() -> None:
@@ -181,7 +183,7 @@ def precedence(drawn: np.ndarray) -> np.ndarray:
 
 def test_large_families_come_near_the_exact_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = HEADS[5].split()
-    n = 1500
+    n = 500
     one = Families.of([labels])
     families = Families(
         np.arange(n + 1) * len(labels), np.tile(one.members, n), one.tokens, mix(np.arange(n, dtype=np.uint64))
@@ -189,13 +191,13 @@ def test_large_families_come_near_the_exact_distribution(monkeypatch: pytest.Mon
     exactly = precedence(shipped().draw(families, Keyed()).reshape(n, -1))
     monkeypatch.setattr(exact, "MOST_DEPENDENTS", 2)
     sampled = precedence(shipped().draw(families, Keyed()).reshape(n, -1))
-    assert np.abs(sampled - exactly).max() < 0.09  # 4.5 standard errors of the difference
+    assert np.abs(sampled - exactly).max() < 0.15  # 4.7 standard errors of the difference
     best = shipped(mode="argmax").draw(one, Keyed()).tolist()
     monkeypatch.undo()
     assert best == shipped(mode="argmax").draw(one, Keyed()).tolist()
 
 
-@pytest.mark.parametrize("n", [14, 17, 100, 2000])
+@pytest.mark.parametrize("n", [14, 15, 17, 100, 2000])
 def test_a_head_with_many_dependents_is_ordered_quickly(n: int) -> None:
     rng = np.random.default_rng(n)
     pool = "NOUN&nsubj NOUN&obj ADV&advmod NOUN&obl VERB&conj CCONJ&cc NOUN&conj".split()
@@ -208,4 +210,6 @@ def test_a_head_with_many_dependents_is_ordered_quickly(n: int) -> None:
         assert sorted(drawn) == list(range(n + 1))
         assert drawn == shipped(mode=mode).draw(Families.of([labels, labels]), Keyed()).tolist()[: n + 1]
         assert n > 100 or time.process_time() - began < 5  # a guard against the factorial; speed is in benchmarks/
+        other = model.draw(Families.of([labels]), Keyed("another")).tolist()
+        assert (other == drawn) == (mode == "argmax")
     assert gibbs.n_sweeps(2000) == 1

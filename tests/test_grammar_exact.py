@@ -47,7 +47,10 @@ def test_a_published_model_gives_the_plain_distribution(path: Path) -> None:
 @needs_data
 @pytest.mark.parametrize("name", ["N", "V"])
 def test_seven_members_and_a_mixture(name: str) -> None:
-    paths = [SHARED / f"gd/models/GD_{language}/{code}@{name}.orm.gz" for language, code in (("Irish", "ga"), ("English", "en"))]
+    paths = [
+        SHARED / f"gd/models/GD_{language}/{code}@{name}.orm.gz"
+        for language, code in (("Irish", "ga"), ("English", "en"))
+    ]
     ga, en = map(load_grammar, paths)
     mixture = [(0.95, plain_weights(paths[0])), (0.05, plain_weights(paths[1]))]
     for labels in real_heads(0, name, {7: 1, 5: 5, 3: 10}):
@@ -59,7 +62,9 @@ def test_seven_members_and_a_mixture(name: str) -> None:
 def random_labels(n: int, seed: int) -> list[str]:
     """Labels of an English verb head, some of them equal."""
     rng = np.random.default_rng(seed)
-    pool = "NOUN&nsubj NOUN&obj ADV&advmod NOUN&obl NOUN&obl AUX&aux PRON&nsubj VERB&advcl SCONJ&mark PART&advmod".split()
+    pool = (
+        "NOUN&nsubj NOUN&obj ADV&advmod NOUN&obl NOUN&obl AUX&aux PRON&nsubj VERB&advcl SCONJ&mark PART&advmod".split()
+    )
     labels = [pool[i] for i in rng.integers(0, len(pool), n - 1)]
     labels.insert(int(rng.integers(0, n)), "@VERB&@")
     return labels

@@ -72,12 +72,12 @@ def test_counts_weigh_families() -> None:
 
 
 def test_build_chooses_by_held_out_families_and_says_so() -> None:
-    inside, held = folds(toy(), 4, 0)
+    inside, held = folds(toy(), 2, 0)
     recipe = Recipe("toy", "Toy", ("N", "V", "ADJ"), strengths=(0.1, 50.0))
     grammar, l2 = build(recipe, inside, held, {"treebanks": "toy"})
-    assert l2 == 0.1
+    assert l2 == {"V": 0.1}
     assert grammar.classes == ("V",)  # too few nouns, no adjective
-    assert "L2 0.1" in grammar.about["settings"]
+    assert "L2 V 0.1" in grammar.about["settings"]
     strong, _ = build(Recipe("toy", "Toy", ("V",), strengths=(50.0,)), inside, None, {})
     assert held_out_bits(OrderModel(grammar), held) < held_out_bits(OrderModel(strong), held)
     with pytest.raises(DataError, match="few-heads"):

@@ -176,7 +176,7 @@ def test_a_tree_over_two_sentences_goes_on_from_its_rows(after: str, tmp_path: P
 @needs_data
 @pytest.mark.parametrize("after", ["inv", "perm"])
 def test_gold_units_of_several_sentences_go_on_from_their_rows(after: str, tmp_path: Path) -> None:
-    source = SHARED / "ud/UD_English-GUM/en_gum-ud-dev.conllu"
+    source = SHARED / "ud/UD_English-GUM/en_gum-ud-dev.conllu.gz"
     one = make("syn:fr", source, tmp_path / "one", limit=200)
     two = make(after, one, tmp_path / "two")
     both = make(f"syn:fr,{after}", source, tmp_path / "both", limit=200)
@@ -236,7 +236,7 @@ SENTENCES = [
 def test_equal_sentences_are_ordered_alike_in_every_format(tmp_path: Path) -> None:
     words = [line.split() for line in SENTENCES]
     files = {
-        "a.tokens": "\n".join(SENTENCES[::-1] + ["More words came ."] + SENTENCES) + "\n",
+        "a.tokens": "\n".join([*SENTENCES[::-1], "More words came .", *SENTENCES]) + "\n",
         "b.tokens": " ".join(SENTENCES) + "\n",
         "c.tsv": "".join("".join(f"{w}\tO\n" for w in row) + "\n" for row in words),
         "d.jsonl": "".join(json.dumps({"tokens": row, "label": "neutral"}) + "\n" for row in words),

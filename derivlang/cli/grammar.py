@@ -121,7 +121,11 @@ def score(
         expected, _ = statistics.expected_shares(model, clauses)
         chosen = statistics.observed_shares(clauses, best.draw(clauses.families, NoDraws()))
         found["clauses"] = len(clauses.families)
-        for key, shares in (("observed", statistics.observed_shares(clauses)), ("sample", expected), ("argmax", chosen)):
+        for key, shares in (
+            ("observed", statistics.observed_shares(clauses)),
+            ("sample", expected),
+            ("argmax", chosen),
+        ):
             found[key] = {order: _number(share) for order, share in zip(statistics.SVO, shares, strict=True)}
     if as_json:
         click.echo(json.dumps(found))
@@ -198,7 +202,8 @@ def fit(
         click.echo(json.dumps(result, ensure_ascii=False))
     else:
         heads = ", ".join(f"{name} {count:,}" for name, count in result["classes"].items())
-        click.echo(f"{out}: weights of {heads}; L2 {chosen:g}; {out.stat().st_size:,} bytes")
+        strengths = ", ".join(f"{name} {value:g}" for name, value in chosen.items())
+        click.echo(f"{out}: weights of {heads}; L2 {strengths}; {out.stat().st_size:,} bytes")
 
 
 @command.command("probs", no_args_is_help=True)

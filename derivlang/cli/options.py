@@ -145,9 +145,18 @@ def show(result: dict[str, Any], as_json: bool) -> None:
         )
     for reason, count in {**result["changed"], **result["dropped"]}.items():
         click.echo(f"{reason}: {count:,}")
+    for name, entry in _entities(Path(result["out"])).items():
+        click.echo(f"{name}: {entry['broken_percent']} % of {entry['entities']:,} entities taken apart")
     click.echo(
         f"{result['out']}{os.sep}  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} tokens a second"
     )
+
+
+def _entities(folder: Path) -> dict[str, Any]:
+    """What the manifest says of entities; `--json` has a fixed form, which holds their counts alone."""
+    path = folder / "derivlang.json"
+    found: dict[str, Any] = json.loads(path.read_text("utf-8")).get("entities", {}) if path.exists() else {}
+    return found
 
 
 class Progress:

@@ -44,7 +44,7 @@ def to_table(
     exact: bool = False,
     policies: Policies | None = None,
 ) -> dict[str, pa.Array]:
-    """The output columns, by name, R rows each. has_order, exact: of the pipeline, is there one, is it a permutation."""
+    """The output columns, by name, R rows each. has_order, exact: has the pipeline an order, is it a permutation."""
     rows = [to_arrow(source.records[:, side]) for side in range(len(schema.sides))]
     out: dict[str, pa.Array] = {
         "document": to_arrow(source.documents),
@@ -292,10 +292,10 @@ def _read_layers(columns: dict[str, pa.Array], schema: Schema, batch: Batch) -> 
                 codes = np.where(codes < 0, len(field.classes), codes).astype(np.int32)
                 filler = FILLERS.get(field.column, "_")
                 layers[field.column] = Words(field.column, codes, values, filler, field.classes)
-        elif field.kind == "parse":
-            layers |= read_parse(columns, batch.sides)
         else:
             layers |= read_layer(field, columns, batch, Counter())
+    if schema.parsed:
+        layers |= read_parse(columns, batch.sides, has_tags="upos" in layers)
     return layers
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from derivlang.core.errors import LayerError
 
-Kind = Literal["tags", "misc", "entities", "tree", "answers", "value", "parse"]
+Kind = Literal["tags", "misc", "entities", "tree", "answers", "value"]
 NLI = ("entailment", "neutral", "contradiction")
 # Columns that are the derived set's own, with a side's name before them or not.
 PARTS = ("source", "tokens", "order", "sentences", "gaps")
@@ -56,11 +56,15 @@ def own_columns(sides: tuple[Side, ...], fields: tuple[Field, ...]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """sides of a record, its labels, and whether records are the sentences of running text."""
+    """sides of a record, its labels, and whether records are the sentences of running text.
+
+    parsed: has it the tags and trees of a parser, which are no labels of the source (`layers/parse.py`).
+    """
 
     sides: tuple[Side, ...]
     fields: tuple[Field, ...] = ()
     running: bool = False
+    parsed: bool = False
 
     def __post_init__(self) -> None:
         taken = own_columns(self.sides, self.fields)
@@ -79,7 +83,12 @@ class Schema:
         fields = tuple(
             Field(f["column"], f["kind"], f["classes"] and tuple(f["classes"]), f.get("given")) for f in data["fields"]
         )
-        return cls(sides, fields, data["running"])
+        return cls(sides, fields, data["running"], data.get("parsed", False))
+
+    @property
+    def has_trees(self) -> bool:
+        """Has every word a head, from a treebank or from a parser?"""
+        return self.parsed or any(field.kind == "tree" for field in self.fields)
 
     def field(self, column: str) -> Field | None:
         return next((field for field in self.fields if field.column == column), None)

@@ -34,6 +34,7 @@ from derivlang.store.journal import STAGE, Journal
 from derivlang.store.manifest import FORMAT, LEXICON, NAME, dump
 
 _DROPS = ("-dropped", "-deleted")
+_TOTAL = "-total"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def make(
     if corpus.spec is not None:
         pipeline = Pipeline.parse(corpus.spec).then(pipeline)
     _warn_missing(corpus, options, events)
-    if pipeline.needs_trees and not has_trees(corpus):
+    if pipeline.needs_trees and not corpus.schema.has_trees:
         from derivlang.engine.parse import parsed
 
         corpus = parsed(corpus, request, options, events)
@@ -106,11 +107,6 @@ def make(
         _dropped_columns(options.columns, pipeline),
     )
     return summary(options.out, build(pipeline, job, options, events), began)
-
-
-def has_trees(corpus: Corpus) -> bool:
-    """Has every word a head, from a treebank or from a parser?"""
-    return any(field.kind in ("tree", "parse") for field in corpus.schema.fields)
 
 
 def build(pipeline: Pipeline, job: Job, options: Options, events: Events) -> dict[str, Any]:
@@ -262,8 +258,9 @@ def _manifest(
         "schema": corpus.schema.to_json(),
         "splits": splits,
         "missing": corpus.missing,
-        "changed": {k: v for k, v in sorted(counts.items()) if not k.endswith(_DROPS)},
+        "changed": {k: v for k, v in sorted(counts.items()) if not k.endswith((*_DROPS, _TOTAL))},
         "dropped": {k: v for k, v in sorted(counts.items()) if k.endswith(_DROPS)},
+        "entities": _entities(counts),
         "vocabulary": vocabulary,
         "lexicon": LEXICON if job.lexicon else None,
         "columns_left_out": list(job.drop_columns),
@@ -271,6 +268,16 @@ def _manifest(
         "plan": identity,
         **({"parser": parser} if (parser := _parser_of(job)) else {}),
     }
+
+
+def _entities(counts: Counter[str]) -> dict[str, dict[str, Any]]:
+    """Of each column with entities: how many there are, and how many an order has taken apart."""
+    out = {}
+    for key in sorted(key for key in counts if key.endswith(_TOTAL)):
+        name, total = key.removesuffix(_TOTAL), counts[key]
+        broken = counts[f"{name}-split"] + counts[f"{name}-dropped"]
+        out[name] = {"entities": total, "broken": broken, "broken_percent": round(100 * broken / max(total, 1), 2)}
+    return out
 
 
 def summary(out: Path, manifest: dict[str, Any], began: float) -> dict[str, Any]:

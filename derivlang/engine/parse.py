@@ -16,11 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import UsageError
-from derivlang.core.layers.parse import PARSE
-from derivlang.core.schema import Field, Schema
 from derivlang.core.splits import split_name
 from derivlang.engine.job import Job
-from derivlang.engine.make import Events, Options, build, has_trees, identity_of, summary
+from derivlang.engine.make import Events, Options, build, identity_of, summary
 from derivlang.engine.plan import make_plan, source_files
 from derivlang.parsing.base import find_parser
 from derivlang.pipeline import Pipeline
@@ -39,7 +37,7 @@ def parse(request: Request, options: Options, events: Events) -> dict[str, Any]:
     """
     began = time.perf_counter()
     corpus = find(request)
-    if has_trees(corpus):
+    if corpus.schema.has_trees:
         raise UsageError(f"{corpus.name} has trees already", fix="make it: no parser is needed", id="has-trees")
     if options.out != Path():
         return summary(
@@ -98,11 +96,10 @@ def _by_split(
 
 def _job(corpus: Corpus, request: Request, options: Options) -> Job:
     find_parser(options.parser, corpus.language)  # an unknown one is an error before anything is read
-    schema = Schema(corpus.schema.sides, (*corpus.schema.fields, Field(PARSE, PARSE)), corpus.schema.running)
     return Job(
         _SPEC,
         None,
-        replace(corpus, schema=schema),
+        replace(corpus, schema=replace(corpus.schema, parsed=True)),
         options.rule,
         options.policies,
         request.encoding,

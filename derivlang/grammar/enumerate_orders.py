@@ -67,13 +67,13 @@ def indicators(n: int) -> Float:
     orders = all_orders(n)
     place = orders.argsort(axis=1)
     first, second = _pairs(d)
-    is_left = place[:, :d].T < place[:, d]
+    is_left = place[:, d] > place[:, :d].T
     ahead = (place[:, first] < place[:, second]).T
     near = (place[:, first] + 1 == place[:, second]).T
     a, b = is_left[first], is_left[second]
-    rows = [ahead & a & b, ahead & ~a & ~b, ahead & a & ~b]
-    rows += [near, is_left, ~is_left, place[:, :d].T == 0, place[:, :d].T == d]
-    rows += [place[:, :d].T + 1 == place[:, d], place[:, :d].T - 1 == place[:, d]]
+    rows: list[NDArray[np.bool_]] = [ahead & a & b, ahead & ~a & ~b, ahead & a & ~b]
+    rows += [near, is_left, ~is_left, place[:, :d].T == 0, np.int64(d) == place[:, :d].T]
+    rows += [place[:, d] == place[:, :d].T + 1, place[:, d] == place[:, :d].T - 1]
     rows += [place[None, :, d] == 0, place[None, :, d] == d]
     out = np.concatenate(rows).astype(np.float64)
     out.flags.writeable = False

@@ -37,7 +37,9 @@ def text_of(grammar: Grammar) -> str:
     out += [f"# {key}: {value}" for key, value in grammar.about.items()]
     for name, weights in grammar.weights.items():
         out.append(f"class\t{name}")
-        features = [(kind, tokens[:-1], tokens[-1], f"{weight:.{DECIMALS}f}") for kind, tokens, weight in weights.features()]
+        features = [
+            (kind, tokens[:-1], tokens[-1], f"{weight:.{DECIMALS}f}") for kind, tokens, weight in weights.features()
+        ]
         kept = [feature for feature in features if float(feature[3])]
         for (kind, first), group in groupby(kept, key=lambda feature: feature[:2]):
             cells = (f"{last}={value}" for _, _, last, value in group)
@@ -79,7 +81,9 @@ def read(path: Path) -> Grammar:
     labels = about.pop("labels", "")
     if labels not in ("v1", "v2"):
         raise DataError(
-            f"labels: {labels!r} must be v1 or v2, the version of Universal Dependencies", where=str(path), id="grammar-header"
+            f"labels: {labels!r} must be v1 or v2, the version of Universal Dependencies",
+            where=str(path),
+            id="grammar-header",
         )
     if not sections:
         raise DataError("the file has no section `class`", where=str(path), id="grammar-header")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from derivlang.core.arrays import Int64, lengths_of
+from derivlang.core.errors import UsageError
 from derivlang.grammar.enumerate_orders import MOST_MEMBERS, all_orders, indicators
 from derivlang.grammar.families import Families, head_class
 from derivlang.grammar.weights import BOS, EOS, PAIRS, PUBLISHED, VIEWS, Float, Weights, views
@@ -54,15 +55,17 @@ class Problem:
         self._codes: tuple[dict[str, int], ...] = tuple({} for _ in VIEWS)
         self._has_subtype = np.array([":" in token for token in (*families.tokens, BOS, EOS)])
         rows = np.array(
-            [[codes.setdefault(name, len(codes)) for codes, name in zip(self._codes, token, strict=True)] for token in seen]
+            [
+                [codes.setdefault(name, len(codes)) for codes, name in zip(self._codes, token, strict=True)]
+                for token in seen
+            ]
         )  # [T + 2, views]
         self._sizes_of_views = [len(codes) for codes in self._codes]
         found = [self._size(n, rows, counts) for n in range(2, settings.most + 1)]
-        used = np.unique(np.concatenate([np.unique(cells) for _, _, _, cells in found if cells.size] or [[]]).astype(np.int64))
+        used = np.unique(np.concatenate([np.zeros(0, np.int64), *(np.unique(cells) for _, _, _, cells in found)]))
+        used = used[used >= 0]
         self.cells = used  # which cell of the tables each weight is
-        self._parts = [
-            _Size(n, c, _matrix(cells, used), observed) for n, c, observed, cells in found if len(c)
-        ]
+        self._parts = [_Size(n, c, _matrix(cells, used), observed) for n, c, observed, cells in found if len(c)]
         self.strengths = self._strengths()
         self.n_families = float(sum(part.counts.sum() for part in self._parts))
 
@@ -141,14 +144,21 @@ class Problem:
             for kind in PAIRS:
                 inside = (self.cells >= begin) & (self.cells < begin + v * v)
                 factors = self.settings.factors or {}
-                out[inside] *= float(factors.get(kind, 1.0)) * factors.get(view, 1.0) * factors.get(f"{kind}-{view}", 1.0)
+                out[inside] *= (
+                    float(factors.get(kind, 1.0)) * factors.get(view, 1.0) * factors.get(f"{kind}-{view}", 1.0)
+                )
                 begin += v * v
         return out
 
 
 def fit(families: Families, name: str, settings: Settings, counts: Float | None = None) -> Weights:
     """The weights of head class `name` ("N", "V", …). counts: float64[F], how much each family counts; 1 by default."""
-    from scipy.optimize import minimize
+    try:
+        from scipy.optimize import minimize
+    except ImportError:
+        raise UsageError(
+            "fitting a grammar needs scipy", fix="pip install 'derivlang[fit]'", id="missing-package"
+        ) from None
 
     problem = Problem(*distinct(families, name, counts), settings)
     if not problem.n_families:

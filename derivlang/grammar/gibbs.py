@@ -20,7 +20,7 @@ from derivlang.grammar.weights import Float
 if TYPE_CHECKING:
     from derivlang.grammar.order_model import Draws
 
-SWEEPS = 8
+SWEEPS = 4
 _MOST_STEPS = 2000
 
 

@@ -1,9 +1,9 @@
 """load_grammar: a shipped grammar by its name, or a file by its path.
 
-    fr                       shipped with derivlang
-    my.grammar.tsv           derivlang's own format
-    DIR/fr                   DIR/fr@N.orm.gz and DIR/fr@V.orm.gz, those that are there
-    DIR/fr@V.orm.gz          one head class alone
+fr                       shipped with derivlang
+my.grammar.tsv           derivlang's own format
+DIR/fr                   DIR/fr@N.orm.gz and DIR/fr@V.orm.gz, those that are there
+DIR/fr@V.orm.gz          one head class alone
 """
 
 from __future__ import annotations

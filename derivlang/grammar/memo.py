@@ -8,6 +8,8 @@ bounded whatever the corpus.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -155,7 +157,7 @@ class Memo:
         self._n_intervals = end
 
 
-def _room(array: NDArray[np.generic], size: int) -> NDArray[np.generic]:
+def _room(array: NDArray[Any], size: int) -> NDArray[Any]:
     """The array with room for `size`, grown by half so that growing costs little in all."""
     if size <= len(array):
         return array

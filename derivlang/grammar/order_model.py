@@ -7,7 +7,7 @@ A draw is a function of the family's labels in surface order, its key and the pa
 draw(key, 0) / 2^64 goes through the inverse distribution. (Rounding may differ where u lies within 1e-15 of a border.)
 
 - up to `exact.MOST_DEPENDENTS` dependents the distribution is exact;
-- with HI features (`.orm` files) up to `sequences.MOST_MEMBERS` members exact by enumeration, above that HI is left out;
+- with HI features (`.orm` files) up to `sequences.MOST_MEMBERS` members exact by enumeration, above that without HI;
 - larger families: Gibbs sampling, see `gibbs`.
 
 `argmax` gives the most probable order; among orders that are equally probable (to 1e-6 in log) the one that keeps
@@ -46,6 +46,7 @@ from derivlang.grammar.weights import Float
 
 _CHUNK = 1 << 18  # numbers in the largest table of a chunk: 2 MB, about the second-level cache
 _ENUMERATED = 16  # families at a time whose orders are all listed: 59,049 numbers each for sequences of five
+_LARGE_KEPT = 4096  # orders of large families
 _TIE = 1e-7  # what keeping a pair is worth under argmax
 
 
@@ -99,7 +100,13 @@ class OrderModel:
         self.classes = tuple(classes)
         self._scores = Scores(classes, temperature)
         self._memo = Memo()
+        self._large_memo: dict[tuple[int, bytes], Int32] = {}
         self._hashes: dict[str, np.uint64] = {}
+
+    @property
+    def memo_bytes(self) -> int:
+        """Bytes that the families and draws kept so far take; bounded."""
+        return self._memo.n_bytes
 
     def has_model(self, head: str) -> bool:
         """Are families with this head ordered? head: `@UPOS&@`, or a UPOS."""
@@ -124,20 +131,22 @@ class OrderModel:
         packed = np.full(n_families, IDENTITY)
         exactly = (classes >= 0) & (lengths > 1) & (lengths <= exact.MOST_DEPENDENTS + 1)
         hashes = sequence_keys(self._token_hashes(families.tokens)[families.members], families.offsets)
-        u = (draws.draw(families.keys, np.zeros(n_families, np.int64)) >> np.uint64(11)) * 2.0**-53
+        u: Float = (draws.draw(families.keys, np.zeros(n_families, np.int64)) >> np.uint64(11)) * np.float64(2.0**-53)
         numbers = numbers[families.members]
         found = self._memo.find(hashes)
         known = np.flatnonzero(exactly & self._memo.same(found, numbers, families.offsets, lengths, spot))
-        todo = exactly.copy()
+        missing = exactly.copy()
         if known.size:
             orders, hit = self._memo.orders(found[known], u[known])
             packed[known[hit]] = orders[hit]
-            todo[known[hit]] = False
-        todo = np.flatnonzero(todo)
+            missing[known[hit]] = False
+        todo = np.flatnonzero(missing)
         for n in np.unique(lengths[todo]).tolist():
             at = todo[lengths[todo] == n]
             rows = numbers[families.offsets[at] + np.arange(n)[:, None]]
-            packed[at] = self._compute(rows, families.head_places[at] - families.offsets[at], classes[at], hashes[at], u[at])
+            packed[at] = self._compute(
+                rows, families.head_places[at] - families.offsets[at], classes[at], hashes[at], u[at]
+            )
         shift = (np.minimum(place, 15) * 4).astype(np.uint64)
         out = ((np.repeat(packed, lengths) >> shift) & np.uint64(15)).astype(np.int32)
         for f in np.flatnonzero(lengths > exact.MOST_DEPENDENTS + 1):
@@ -170,7 +179,9 @@ class OrderModel:
                 mine = to_dependents(orders[index].T.astype(np.int8), heads)
                 if self._by_enumeration(n, classes[chunk]):
                     for f in range(len(chunk)):
-                        every = self._log_all(_columns(local, [f]), numbers[index[:, [f]]], heads[[f]], classes[chunk[[f]]])
+                        every = self._log_all(
+                            _columns(local, [f]), numbers[index[:, [f]]], heads[[f]], classes[chunk[[f]]]
+                        )
                         at_order = (all_orders(n) == mine[f]).all(axis=1).argmax()
                         out[chunk[f]] = every[0, at_order] - _log_sum(every[0])
                 else:
@@ -207,7 +218,9 @@ class OrderModel:
         n = len(nodes)
         if classes[0] < 0:
             head = next(node for node in nodes if node.startswith("@"))
-            raise UsageError(f"no model for the head {head}", fix=f"there are: {', '.join(self.classes)}", id="grammar-class")
+            raise UsageError(
+                f"no model for the head {head}", fix=f"there are: {', '.join(self.classes)}", id="grammar-class"
+            )
         if n > MOST_MEMBERS:
             raise UsageError(
                 f"{n} members have too many orders to list", fix=f"give at most {MOST_MEMBERS}", id="family-size"
@@ -272,17 +285,25 @@ class OrderModel:
 
     def _large(self, numbers: Int32, head: int, classes: Int32, key: np.uint64, draws: Draws) -> Int32:
         """The order of a family above the exact sizes: label numbers int32[n]."""
+        stream = draws.draw(np.array([key], np.uint64), np.array([1]))  # another for another seed
+        known = (int(stream[0]), numbers.tobytes())
+        if known in self._large_memo:
+            return self._large_memo[known]
         distinct, labels = np.unique(np.delete(numbers, head), return_inverse=True)
         rows = np.append(distinct, numbers[head])[:, None]
         local = self._scores.local(rows, np.array([len(distinct)]), classes)
-        return gibbs.arrange(local, labels, head, key, draws, best=self.mode == "argmax")
+        order = gibbs.arrange(local, labels, head, key, draws, best=self.mode == "argmax")
+        if len(self._large_memo) >= _LARGE_KEPT:
+            self._large_memo.clear()
+        self._large_memo[known] = order
+        return order
 
     def _log_all(self, local: Local, rows: Int32, heads: Int64, classes: Int32) -> Float:
         """float64[b, n!]: scores of all orders of b families, HI included; rows: label numbers int32[n, b].
 
         The orders are those of `all_orders`, of the dependents and, as the last member, the head.
         """
-        n, b = rows.shape
+        n = len(rows)
         out = flat(local).T @ indicators(n)
         for c in np.unique(classes).tolist():
             at = np.flatnonzero(classes == c)

@@ -140,12 +140,11 @@ class Scores:
         tables[:] = 0
         for component, rows in zip(self.classes[name], self._rows[at], strict=True):
             for view in range(len(rows)):
-                pairs = component.weights.pairs[view][:, rows[view][firsts][:, None], rows[view][seconds][None, :]]
-                share = component.share * self._scale
-                tables[0] += share * (pairs[_PRE] + pairs[_BFR])
-                tables[1] += share * (pairs[_PRE] + pairs[_AFT])
-                tables[2] += share * (pairs[_PRE] + pairs[_BTW])
-                tables[3] += share * pairs[_BI]
+                weights = component.weights.pairs[view]
+                four = weights[[_BFR, _AFT, _BTW, _BI]]
+                four[:3] += weights[_PRE]
+                four *= component.share * self._scale
+                tables += four.take(rows[view][firsts], axis=1).take(rows[view][seconds], axis=2)
 
 
 def _mapped(token: str, name: str, component: Component) -> str:

@@ -31,7 +31,9 @@ class Sequences:
         self._prefixes: dict[int, Int64] = {}
         keys = {tokens: [self.codes[token] for token in tokens] for tokens in weights}
         for length in range(SHORTEST, LONGEST_SEQUENCE + 1):
-            found = sorted((self._key(codes), weights[tokens]) for tokens, codes in keys.items() if len(tokens) == length)
+            found = sorted(
+                (self._key(codes), weights[tokens]) for tokens, codes in keys.items() if len(tokens) == length
+            )
             self._features[length] = (np.array([k for k, _ in found], np.int64), np.array([w for _, w in found]))
             longer = {self._key(codes[: length - 1]) for codes in keys.values() if len(codes) >= length}
             self._prefixes[length - 1] = np.array(sorted(longer), np.int64)
@@ -51,7 +53,8 @@ class Sequences:
             return out
         size = n + 2  # the members, BOS, EOS
         codes = np.concatenate(
-            [np.where(labels < 0, self._base - 1, labels), np.zeros((b, 1), np.int64), np.ones((b, 1), np.int64)], axis=1
+            [np.where(labels < 0, self._base - 1, labels), np.zeros((b, 1), np.int64), np.ones((b, 1), np.int64)],
+            axis=1,
         )
         family = np.repeat(np.arange(b), size)
         place = np.tile(np.arange(size), b)

@@ -18,10 +18,11 @@ from derivlang.core.arrays import Bool, Int32, Int64, lengths_of
 from derivlang.grammar.families import Families, head_class
 from derivlang.grammar.local import Local
 from derivlang.grammar.order_model import OrderModel
+from derivlang.grammar.treebank import as_they_stand
 from derivlang.grammar.weights import Float
 
 SVO = ("S-V-O", "S-O-V", "V-S-O", "V-O-S", "O-V-S", "O-S-V")
-_RULED_OUT = -1e5  # added to a log score: its factor underflows to nothing
+_RULED_OUT = -1e3  # added to a log score: its factor underflows to nothing
 _NOMINAL = ("NOUN", "PROPN")
 
 
@@ -71,8 +72,7 @@ def observed_shares(found: Clauses, orders: Int32 | None = None) -> Float:
     """float64[6]: the share of each order of SVO, as the families stand or as `orders` (int32[M]) puts them."""
     families = found.families
     if orders is None:
-        orders = np.arange(len(families.members)) - np.repeat(families.offsets[:-1], lengths_of(families.offsets))
-        orders = orders.astype(np.int32)
+        orders = as_they_stand(families)
     counts = np.zeros(len(SVO))
     for f in range(len(families)):
         begin, end = families.offsets[f], families.offsets[f + 1]
@@ -81,7 +81,7 @@ def observed_shares(found: Clauses, orders: Int32 | None = None) -> Float:
         s, o = (int(x[f]) + (x[f] >= head) for x in (found.subject, found.object))
         places = sorted([(line.index(s), "S"), (line.index(o), "O"), (line.index(head), "V")])
         counts[SVO.index("-".join(letter for _, letter in places))] += 1
-    return counts / max(counts.sum(), 1)
+    return np.asarray(counts / max(counts.sum(), 1))
 
 
 def expected_shares(model: OrderModel, found: Clauses) -> tuple[Float, int]:
@@ -142,14 +142,14 @@ def _flags(families: Families, is_one: Callable[[str, str], bool]) -> Bool:
     """bool[M]: the members that are so, by UPOS and relation without subtype."""
     labels = [token.partition("&") for token in families.tokens]
     tests = [not upos.startswith("@") and is_one(upos, relation.partition(":")[0]) for upos, _, relation in labels]
-    return np.array(tests, bool)[families.members]
+    return np.asarray(np.array(tests, bool)[families.members])
 
 
 def _of_pair(families: Families, pair: Pair) -> Bool:
     flags = _flags(families, pair.is_one)
     of_class = np.array([head_class(token) == pair.head for token in families.tokens])
     chosen = of_class[families.members[families.head_places]]
-    return flags & np.repeat(chosen, lengths_of(families.offsets))
+    return np.asarray(flags & np.repeat(chosen, lengths_of(families.offsets)))
 
 
 def _with_any(families: Families, flags: Bool) -> tuple[Families, Bool]:

@@ -1,6 +1,6 @@
 """Treebanks as families: what fitting and scoring read.
 
-    families_of_tables(conllu tables, subtypes=("acl:relcl",))     "obl:arg" is read as "obl", "acl:relcl" stays
+families_of_tables(conllu tables, subtypes=("acl:relcl",))     "obl:arg" is read as "obl", "acl:relcl" stays
 """
 
 from __future__ import annotations

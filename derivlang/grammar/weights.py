@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -44,11 +45,23 @@ def views(token: str, n_views: int) -> tuple[str, ...]:
 
 def view_of(tokens: Iterable[str], n_views: int) -> int:
     """Which view the tokens of a feature are of."""
-    tokens = [token for token in tokens if token not in (BOS, EOS)]
-    fine = PUBLISHED if n_views > PUBLISHED and any(":" in token for token in tokens) else 0
-    if any("&" in token for token in tokens):
-        return fine
-    return 2 + (fine and fine - 1) if not tokens or not tokens[0].lstrip("@")[:1].isupper() else 1
+    shapes = [_shape(token) for token in tokens]
+    kind = max(shape & 3 for shape in shapes)
+    if n_views > PUBLISHED and kind != 2 and any(shape & _FINE for shape in shapes):
+        return PUBLISHED if kind == 1 else PUBLISHED + 1
+    return max(kind - 1, 0)
+
+
+_FINE = 4
+
+
+@cache
+def _shape(token: str) -> int:
+    """0 BOS and EOS, 1 joint, 2 tag, 3 relation; and _FINE with a subtype."""
+    if token in (BOS, EOS):
+        return 0
+    kind = 1 if "&" in token else 2 if token.lstrip("@")[:1].isupper() else 3
+    return kind | (_FINE if ":" in token else 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +86,8 @@ class Weights:
                 continue
             view = view_of(tokens, n_views)
             known = codes[view]
-            first, second = (known.setdefault(token, len(known)) for token in tokens)
+            first = known.setdefault(tokens[0], len(known))
+            second = known.setdefault(tokens[1], len(known))
             cells[view].append((numbers[kind], first, second, weight))
         pairs = []
         for view in range(n_views):

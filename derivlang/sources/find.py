@@ -229,7 +229,7 @@ def _with_classes(corpus: Corpus, encoding: str) -> Corpus:
     fields = tuple(
         Field(f.column, f.kind, _all_names(names[f.column])) if f.column in names else f for f in corpus.schema.fields
     )
-    return replace(corpus, schema=Schema(corpus.schema.sides, fields, corpus.schema.running))
+    return replace(corpus, schema=replace(corpus.schema, fields=fields))
 
 
 def _all_names(found: set[str]) -> tuple[str, ...]:

@@ -173,7 +173,7 @@ def _derived(corpus: Corpus, part: Part, lexicon: Lexicon, limit: int | None) ->
     from derivlang.store.shards import read_shard
 
     # Row group by row group, as written: the white space that goes without saying is told by a batch's own lines.
-    for table in read_shard(part.path):
+    for table in read_shard(part.path, codes=True):
         if limit is not None:
             table = table.filter(pc.less(table["document"], limit))
             if not table.num_rows:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int8, Int32
+from derivlang.core.arrays import Bool, Int8, Int32, Int64
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import LayerError
@@ -63,10 +63,9 @@ class Seen:
     relations: tuple[str, ...]
     kind: Int8
 
-    def part(self, begin: int, end: int) -> Seen:
-        """Of the words from begin to before end."""
-        cut = slice(begin, end)
-        return replace(self, upos=self.upos[cut], relation=self.relation[cut], kind=self.kind[cut])
+    def take(self, words: slice | Int64) -> Seen:
+        """Of some of the words."""
+        return replace(self, upos=self.upos[words], relation=self.relation[words], kind=self.kind[words])
 
     def has_tag(self, *tags: str) -> Bool:
         return np.isin(np.array(self.tags), tags)[self.upos]

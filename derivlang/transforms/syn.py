@@ -30,7 +30,7 @@ from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.load import load_grammar
 from derivlang.grammar.order_model import OrderModel
-from derivlang.syntax.arrange import arrange
+from derivlang.syntax.arrange import Block, Rules, arrange
 from derivlang.syntax.forest import Forest, forest_of
 from derivlang.syntax.layout import Listing
 from derivlang.syntax.parts import bonds
@@ -93,40 +93,27 @@ class Syn(Transform):
         keys = _tree_keys(batch, whole)
         tails, sentences, new_tails = _merged(batch, whole, tails=self.punct == "reader")
         bound = bonds(whole, words, tree) if self.freeze == "parts" else np.zeros(batch.n_words, bool)
-        model = self.model()
+        rules = Rules(self.nonprojective == "keep-order", self.punct == "permute")
+        choose = partial(_choose, self.model(), draws, keys)
         index = np.empty(batch.n_words, np.int32)
         counts: Counter[str] = Counter()
         for begin, end in stretches(whole.trees, _BLOCK):
             a, b = int(whole.trees[begin]), int(whole.trees[end])
             parent = whole.parent[a:b]
             forest = Forest(np.where(parent < 0, -1, parent - a), whole.trees[begin : end + 1] - a)
-            seen = words.part(a, b)
-            choose = partial(_choose, model, draws, seen, keys[begin:end], forest.trees[:-1])
-            place, found = arrange(
-                forest,
-                seen,
-                tails[begin:end],
-                bound[a:b],
-                choose,
-                keep_order=self.nonprojective == "keep-order",
-                free_marks=self.punct == "permute",
-            )
+            seen = words.take(slice(a, b))
+            block = Block(forest, seen, tails[begin:end], bound[a:b], np.arange(begin, end))
+            place, found = arrange(block, choose, rules)
             index[a + place] = np.arange(a, b, dtype=np.int32)
             counts += found
         return Order(index, sentences, new_tails, batch.n_words, counts=counts)
 
 
 def _choose(
-    model: OrderModel,
-    draws: Draws,
-    seen: Seen,
-    keys: UInt64,
-    begins: Int64,
-    forest: Forest,
-    listing: Listing,
-    top: Int64,
+    model: OrderModel, draws: Draws, keys: UInt64, block: Block, forest: Forest, listing: Listing, top: Int64
 ) -> Listing:
-    """The families of heads with a model, drawn. keys: uint64[T], begins: int64[T], the first word of each tree."""
+    """The families of heads with a model, drawn. keys: uint64[T], of all trees of the batch."""
+    seen = block.seen
     n = len(forest)
     ordered = np.array([model.has_model(tag) for tag in seen.tags], bool)
     heads = listing.heads
@@ -145,7 +132,7 @@ def _choose(
     tokens = tuple(_token(code, seen) for code in used.tolist())
     head = heads[which]
     tree = forest.tree_of[head]
-    family_keys = draws.draw(keys[tree], top[head] - begins[tree])
+    family_keys = draws.draw(keys[block.numbers[tree]], top[head] - block.forest.trees[:-1][tree])
     families = Families(offsets_of(sizes), members, tokens, family_keys)
     return listing.reordered(which, model.draw(families, draws).astype(np.int64))
 

@@ -6,7 +6,7 @@ one tree a sentence. They are no labels of the source: nothing is kept of them t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,6 @@ from derivlang.core.layers.words import Words
 if TYPE_CHECKING:
     from derivlang.core.layers import Layer
 
-PARSE: Literal["parse"] = "parse"  # the kind, and the column, of the field in a schema
-COLUMNS = ("upos", "head", "deprel")
-
 
 def parse_layers(
     upos: Ints, tags: tuple[str, ...], head: Ints, deprel: Ints, relations: tuple[str, ...]
@@ -32,21 +29,20 @@ def parse_layers(
     return {"upos": words, "head": Tree(np.asarray(head, np.int32), relation, side=None)}
 
 
-def read_parse(columns: dict[str, pa.Array], sides: tuple[str, ...]) -> dict[str, Layer]:
-    """The layers from output columns, whose units lie side by side."""
+def read_parse(columns: dict[str, pa.Array], sides: tuple[str, ...], *, has_tags: bool) -> dict[str, Layer]:
+    """The layers from output columns, whose units lie side by side. has_tags: the source has tags of its own."""
 
     def flat(name: str) -> pa.Array:
         parts = [columns[f"{side}_{name}" if side else name].flatten() for side in sides]
         return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
-    upos, deprel = (
-        column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        for column in (flat("upos"), flat("deprel"))
-    )
-    return parse_layers(
-        to_numpy(upos.indices),
-        tuple(upos.dictionary.to_pylist()),
-        to_numpy(flat("head")),
-        to_numpy(deprel.indices),
-        tuple(deprel.dictionary.to_pylist()),
-    )
+    def coded(name: str) -> tuple[Ints, tuple[str, ...]]:
+        encoded = flat(name).dictionary_encode()
+        return to_numpy(encoded.indices), tuple(encoded.dictionary.to_pylist())
+
+    head = to_numpy(flat("head"))
+    nothing: tuple[Ints, tuple[str, ...]] = np.zeros(len(head), np.int32), ("X",)
+    upos, tags = nothing if has_tags else coded("upos")
+    deprel, relations = coded("deprel")
+    layers = parse_layers(upos, tags, head, deprel, relations)
+    return {name: layer for name, layer in layers.items() if name != "upos" or not has_tags}

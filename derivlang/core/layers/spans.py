@@ -100,6 +100,7 @@ class Spans:
         entity, start, end, whole = contiguous_runs(move.order, owner, members, move.places)
         broken = len(np.unique(entity[~whole]))
         gone = len(sizes) - len(np.unique(entity))
+        move.counts[f"{self.name}-total"] += len(sizes)
         if gone:
             move.counts[f"{self.name}-deleted"] += gone
         if broken:
