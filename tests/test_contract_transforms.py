@@ -1,6 +1,7 @@
 """Every transform keeps the laws that it declares: a new one is held to them by being registered.
 
-Batches have tags and trees, one tree a sentence or one a unit, so that a transform that needs them finds them. The sample transforms that insert and delete words (`tests/strategies.py`) are held to the same ones.
+Batches have tags and trees, one tree a sentence or one a unit, so that a transform that needs them finds them. The
+sample transforms that insert and delete words (`tests/strategies.py`) are held to the same ones.
 """
 
 from __future__ import annotations

@@ -84,9 +84,8 @@ def _by_split(
     wanted = [split_name(split) for split in options.splits] or corpus.splits
     job = _job(corpus, request, options)
     for split in dict.fromkeys(wanted):
-        settings = replace(
-            options, splits=(split,), shard_tokens=min(options.shard_tokens, SHARD_TOKENS), columns=(), force=False
-        )
+        # Shards of one size, whatever the derived set's: the plan is part of what the parse is known by.
+        settings = replace(options, splits=(split,), shard_tokens=SHARD_TOKENS, columns=(), force=False)
         plan = make_plan(job, Path(STAGE), splits=[split], shard_tokens=settings.shard_tokens, limit=options.limit)
         identity = identity_of(job, plan, source_files(job, [split]))
         name = "".join(c if c.isalnum() or c in "-_." else "-" for c in corpus.name)

@@ -79,6 +79,10 @@ class Nodes:
 
 def arrange(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, Counter[str]]:
     """(int64[n], the place of each word; counts by reason)."""
+    if not rules.free_marks:
+        bonds = block.bonds.copy()
+        bonds[(block.forest.trees[1:] - block.tails)[block.tails > 0]] = False  # a tail stays, whatever it is bound to
+        block = replace(block, bonds=bonds)
     nodes, more = _prepare(block, rules)
     gaps = nodes.inner.has_gap
     counts: Counter[str] = Counter()
@@ -88,7 +92,7 @@ def arrange(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, Counter[
     place = _laid_out(block.forest, nodes, listing)
     again = block.forest.tree_of[more]
     if not rules.free_marks:
-        again = np.concatenate([again, block.forest.tree_of[_leading_marks(block.forest, nodes, place)]])
+        again = np.concatenate([again, block.forest.tree_of[_leading_marks(block, place)]])
     if len(again):  # few trees: they are done once more, with more care
         part, words = block.take(np.unique(again))
         mended, kept = _with_care(part, choose, rules)
@@ -121,9 +125,10 @@ def _with_care(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, int]:
         return place, 0
     of_word = np.full(len(forest), -1)
     of_word[nodes.groups[marks.at]] = np.arange(len(marks.at))
-    wrong = _leading_marks(forest, nodes, place)
+    wrong = _leading_marks(block, place)
     while len(wrong):
         which = of_word[wrong]
+        which = which[which >= 0]  # others are parts of several words, or have words under them
         which = which[(marks.side[which] == BEFORE) & ~marks.paired[which]]
         if not len(which):
             break
@@ -132,7 +137,7 @@ def _with_care(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, int]:
         marks = replace(marks, side=side)
         nodes = replace(nodes, marks=marks)
         place = _laid_out(forest, nodes, listing)
-        wrong = _leading_marks(forest, nodes, place)
+        wrong = _leading_marks(block, place)
     trees = np.unique(forest.tree_of[wrong])
     kept = spread(forest.trees[:-1][trees], lengths_of(forest.trees)[trees])
     place[kept] = kept
@@ -173,11 +178,11 @@ def _uncrowded(forest: Forest, nodes: Nodes, layout: Layout, place: Int64) -> In
     return out
 
 
-def _leading_marks(forest: Forest, nodes: Nodes, place: Int64) -> Int64:
-    """The marks that lead a tree that did not begin with one."""
-    is_mark = np.zeros(len(forest), bool)
-    is_mark[nodes.groups[:-1][nodes.gone]] = True
-    begins = forest.trees[:-1][np.diff(forest.trees) > 0]
+def _leading_marks(block: Block, place: Int64) -> Int64:
+    """The words of punctuation that lead a tree that did not begin with one."""
+    is_mark = block.seen.has_tag("PUNCT")
+    trees = block.forest.trees
+    begins = trees[:-1][np.diff(trees) > 0]
     begins = begins[~is_mark[begins]]
     index = np.empty(len(place), np.int64)
     index[place] = np.arange(len(place))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -38,8 +39,7 @@ class Chain:
         tags = [tag_of_type[code] for code in words.tolist()]
         heads: list[int] = []
         relations: list[str] = []
-        bounds = sentences.tolist()
-        for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        for begin, end in pairwise(sentences.tolist()):
             here = heads_of(tags[begin:end])
             heads += here
             relations += relations_of(tags[begin:end], here)
