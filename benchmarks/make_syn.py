@@ -12,6 +12,7 @@ draw, lay out, write Parquet with hashes, manifest and card.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from functools import partial
@@ -65,6 +66,7 @@ def _parse(text: Path, folder: Path) -> Usage:
 
 def main(sets: list[Path]) -> None:
     """Make all sets twice; print the words, and the CPU seconds of both passes."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line does, before numpy
     from derivlang.engine.make import Events, Options, make
     from derivlang.sources.find import Request
 
