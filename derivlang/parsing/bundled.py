@@ -24,8 +24,9 @@ from derivlang.parsing.inference import Network, Packed
 from derivlang.parsing.model import Model, damaged, load_model
 from derivlang.parsing.normalise import Normal, normalise, restore
 
-WORDS_AT_ONCE = 4096  # of sentences that go through the network together: with more, memory grows and speed does not
-FEWEST = 48  # sentences together, all the same: products of fewer rows wait for the weights to come from memory
+WORDS_AT_ONCE = 3072  # of sentences that go through the network together: with more, memory grows and speed does not
+FEWEST = 24  # sentences together, all the same: with fewer a product waits for the weights to come from memory
+MOST = 512  # of them: with more, the gates of one step of short ones take more room than all the rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +107,7 @@ def _batches(lengths: Int64) -> Iterator[Int64]:
     start = 0
     while start < len(order):
         longest = int(lengths[order[start]])
-        most = max(WORDS_AT_ONCE // longest, FEWEST)
+        most = min(max(WORDS_AT_ONCE // longest, FEWEST), MOST)
         yield order[start : start + most]
         start += most
 
