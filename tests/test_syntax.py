@@ -214,6 +214,8 @@ def test_a_subtree_is_one_block_marks_aside(words: list[str], seed: int) -> None
     words = [word for word in words if word not in PAIRED]
     found, batch = one_tree(words, seed)
     ours = arranged_words(batch, by_key(seed, False), frozen=False)
+    if ours == sorted(ours):
+        return  # a tree that only punctuation could lead keeps its order
     tail = len(words) - int(batch.tails.sum())
     plain = [word for word in ours if found.tags[word] != "PUNCT" and word < tail]
     place = {word: number for number, word in enumerate(plain)}
@@ -283,8 +285,8 @@ def test_brackets_keep_what_they_enclose(words: list[str], seed: int) -> None:
     place = np.argsort(ours)
     for left, right in pairs_of(found, len(words) - int(batch.tails.sum())):
         assert place[left] < place[right]
-        inside = {word for word in ours[place[left] + 1 : place[right]] if word in range(left + 1, right)}
-        assert inside == set(range(left + 1, right))
+        inside = set(ours[place[left] + 1 : place[right]])
+        assert {word for word in range(left + 1, right) if found.tags[word] != "PUNCT"} <= inside
 
 
 @laws
@@ -313,6 +315,10 @@ def test_keep_order_leaves_the_stretch_of_a_gap_as_it_is(words: list[str], seed:
             "well/INTJ/discourse/3 ,/PUNCT/punct/1 come/VERB/root/0 back/ADV/advmod/3 ./PUNCT/punct/3",
             "back come , well .",
         ),
+        (
+            "come/VERB/root/0 well/ADV/advmod/1 ,/PUNCT/punct/2 back/ADV/advmod/1 ./PUNCT/punct/1",
+            "back well , come .",
+        ),
         # names, numbers with signs, fixed expressions
         ("saw/VERB/root/0 Ada/PROPN/obj/1 Lovelace/PROPN/flat/2 ./PUNCT/punct/1", "Ada Lovelace saw ."),
         ("paid/VERB/root/0 $/SYM/obj/1 5/NUM/nummod/2 ./PUNCT/punct/1", "$ 5 paid ."),
@@ -327,6 +333,11 @@ def test_keep_order_leaves_the_stretch_of_a_gap_as_it_is(words: list[str], seed:
         (
             "Bo/PROPN/nsubj/5 (/PUNCT/punct/3 5/NUM/appos/1 )/PUNCT/punct/3 slept/VERB/root/0 ./PUNCT/punct/5",
             "slept ( 5 ) Bo .",
+        ),
+        (
+            "he/PRON/nsubj/2 said/VERB/advcl/7 (/PUNCT/punct/2 Bo/PROPN/nsubj/5 left/VERB/parataxis/2 )/PUNCT/punct/2 "
+            "today/ADV/root/0 ./PUNCT/punct/7",
+            "today ( left Bo ) said he .",
         ),
         # a final quote stays with the final mark
         ('"/PUNCT/punct/2 go/VERB/root/0 home/ADV/advmod/2 ./PUNCT/punct/2 "/PUNCT/punct/2', '" home go . "'),

@@ -39,6 +39,12 @@ def parse(request: Request, options: Options, events: Events) -> dict[str, Any]:
     corpus = find(request)
     if corpus.schema.has_trees:
         raise UsageError(f"{corpus.name} has trees already", fix="make it: no parser is needed", id="has-trees")
+    if corpus.spec is not None:
+        raise UsageError(
+            f"{corpus.name} is derived ({corpus.spec}): its words are no longer in the order that a parser reads",
+            fix="parse its source, and make the set from that",
+            id="parse-derived",
+        )
     if options.out != Path():
         return summary(
             options.out, build(Pipeline.parse(_SPEC), _job(corpus, request, options), options, events), began

@@ -70,6 +70,8 @@ class Syn(Transform):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.temperature <= 0:
+            raise UsageError(f"syn: temperature={self.temperature} must be above 0", id="bad-value")
         self.model()  # an unknown grammar is an error before anything is read
 
     def model(self) -> OrderModel:
@@ -173,11 +175,21 @@ def _model(
     classes: dict[str, Grammar] = {}
     for part in grammar.split("~"):
         name, at, head_class = part.rpartition("@")
+        if not part or (at and not (name and head_class)):
+            raise UsageError(
+                f"syn: {grammar!r} names no grammar in {part!r}",
+                fix="as syn:fr, syn:fr@N, syn:fr@N~hi@V",
+                id="bad-value",
+            )
         one_class = bool(at) and head_class.isupper() and not Path(part).is_file()
         found = _grammar(file := name if one_class else part, "--t syn", _stamp(file))
         for wanted in (head_class,) if one_class else found.classes:
             if wanted in classes:
-                raise UsageError(f"syn: {grammar} gives two grammars for {wanted} heads", id="bad-value")
+                raise UsageError(
+                    f"syn: {grammar} gives two grammars for {wanted} heads",
+                    fix="say which classes each is for, as fr@N~hi@V",
+                    id="bad-value",
+                )
             if wanted not in found.classes:
                 raise UsageError(
                     f"syn: the grammar {name} has no model of {wanted} heads",
