@@ -93,7 +93,7 @@ class Pipeline:
     @property
     def needs_trees(self) -> bool:
         """Must every word have a tag and a head before this pipeline can run?"""
-        return any("head" in transform.needs for transform in self.transforms)
+        return any({"head", "upos"} & set(transform.needs) for transform in self.transforms)
 
     @property
     def is_permutation(self) -> bool:

@@ -159,7 +159,7 @@ def test_a_parser_that_cannot_be_used(
 
 def test_the_language_option_that_a_message_names_is_there() -> None:
     message = refused("make", "--t", "syn:fr", "a.tokens", "--parser", "chain-fr", code=2)
-    named = {word.strip("().,`") for word in message.split() if word.startswith(("--", "(--"))}
+    named = {word.strip("().,:`") for word in message.split() if word.startswith(("--", "(--"))}
     options = run("make", "--help").out
     assert named
     assert all(option in options.split() for option in named)

@@ -142,18 +142,16 @@ class OrderModel:
         same = self._memo.same(found, numbers, families.offsets, lengths, spot)
         todo = exactly.copy()
         if self.mode == "sample":
-            small = np.flatnonzero(exactly & (lengths <= tables.MOST_MEMBERS))
-            small = small[same[small] | (found[small] < 0)]  # else another family has the same hash
+            small = exactly & (lengths <= tables.MOST_MEMBERS)
             heads = families.head_places - families.offsets[:-1]
             for n in np.unique(lengths[small]).tolist():
-                at = small[lengths[small] == n]
-                rows = self._rows(n, at[found[at] < 0], hashes, numbers, families, heads, classes)
-                new = found[at] < 0
-                known = np.zeros(len(at), np.int32) if new.all() else self._memo.rows(np.maximum(found[at], 0))
-                known[new] = rows
-                at, known = at[known >= 0], known[known >= 0]
-                packed[at] = self._tables.draw(n, known, heads[at], (random[at] >> np.uint64(32)).astype(np.uint32))
-                todo[at] = False
+                at = np.flatnonzero(small & (lengths == n))
+                rows = np.zeros(len(at), np.int32)
+                known = same[at]
+                rows[known] = self._memo.rows(found[at[known]])
+                rows[~known] = self._rows(n, at[~known], found, hashes, numbers, families, heads, classes)
+                packed[at] = self._tables.draw(n, rows, heads[at], (random[at] >> np.uint64(32)).astype(np.uint32))
+            todo &= ~small
         met = np.flatnonzero(todo & same)
         if met.size:
             orders, hit = self._memo.orders(found[met], u[met])
@@ -300,25 +298,35 @@ class OrderModel:
         return packed
 
     def _rows(
-        self, n: int, at: Int64, hashes: UInt64, numbers: Int32, families: Families, heads: Int64, classes: Int32
+        self,
+        n: int,
+        at: Int64,
+        found: Int32,
+        hashes: UInt64,
+        numbers: Int32,
+        families: Families,
+        heads: Int64,
+        classes: Int32,
     ) -> Int32:
-        """int32[K]: the rows in the tables of families `at`, of n members, that are not in the memo yet.
-
-        -1 where two families have one hash: the one that comes second has no row.
-        """
+        """int32[K]: the rows in the tables of families `at`, of n members, that are not in the memo yet."""
         if not len(at):
             return np.zeros(0, np.int32)
         _, first, inverse = np.unique(hashes[at], return_index=True, return_inverse=True)
-        one = at[first]
-        labels = numbers[families.offsets[one] + np.arange(n)[:, None]]
-        rows = np.empty(len(one), np.int32)
-        for chunk in np.array_split(np.arange(len(one)), -(-len(one) // _ENUMERATED_SMALL)):
-            some = one[chunk]
-            local = self._scores.local(labels[:, chunk], heads[some], classes[some])
-            rows[chunk] = self._tables.add(n, self._log_all(local, labels[:, chunk], heads[some], classes[some]))
-        self._memo.add_families(hashes[one], labels.T, rows)
-        same = (labels[:, inverse] == numbers[families.offsets[at] + np.arange(n)[:, None]]).all(axis=0)
-        return np.where(same, rows[inverse], np.int32(-1))
+        labels = numbers[families.offsets[at] + np.arange(n)[:, None]]
+        other = np.flatnonzero((labels[:, first[inverse]] != labels).any(axis=0))
+        if other.size:  # two families with one hash: those that come second are done by themselves, and not kept
+            inverse[other] = len(first) + np.arange(len(other))
+            first = np.concatenate([first, other])
+        rows = np.empty(len(first), np.int32)
+        for chunk in np.array_split(np.arange(len(first)), -(-len(first) // _ENUMERATED_SMALL)):
+            which = first[chunk]
+            some = at[which]
+            local = self._scores.local(labels[:, which], heads[some], classes[some])
+            rows[chunk] = self._tables.add(n, self._log_all(local, labels[:, which], heads[some], classes[some]))
+        new = np.flatnonzero(found[at[first]] < 0)
+        new = new[new < len(first) - len(other)]
+        self._memo.add_families(hashes[at[first[new]]], labels[:, first[new]].T, rows[new])
+        return rows[inverse]
 
     def _by_enumeration(self, n: int, classes: Int32) -> bool:
         return n <= MOST_WITH_SEQUENCES and self._scores.has_sequences(classes)
