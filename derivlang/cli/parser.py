@@ -20,7 +20,7 @@ def command() -> None:
     """Train a parser on a treebank, score one, list them.
 
     \b
-    derivlang parser score english UD_English-EWT
+    derivlang parser ls
     """
 
 
