@@ -17,7 +17,7 @@ from derivlang.core.batch import Batch, Policies
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.rows import to_table
 from derivlang.core.sentences import Rule
-from derivlang.formats.text import Piece
+from derivlang.formats.text import WORDS_PER_BATCH, Piece
 from derivlang.parsing.base import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, Part
@@ -28,6 +28,7 @@ from derivlang.store.shards import ShardWriter
 OPTIONAL = ("key", "source", "tokens", "text")
 
 
+_PARSED_WORDS = 1 << 18  # in a batch that is parsed, and so in a row group that syn reads: trees take much room
 _TYPES_AT_ONCE = 1 << 16  # of a large vocabulary, so that its images never lie in memory whole
 
 
@@ -197,6 +198,7 @@ def read_part(job: Job, task: Task, reading: Reading) -> Iterator[Batch]:
         limit=task.limit,
         first_document=task.first_document,
         lexicon=prior,
+        batch_words=_PARSED_WORDS if job.parser else WORDS_PER_BATCH,
     )
 
 
