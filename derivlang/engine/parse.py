@@ -46,9 +46,9 @@ def parse(request: Request, options: Options, events: Events) -> dict[str, Any]:
             id="parse-derived",
         )
     if options.out != Path():
-        return summary(
-            options.out, build(Pipeline.parse(_SPEC), _job(corpus, request, options), options, events), began
-        )
+        settings = replace(options, shard_tokens=min(options.shard_tokens, SHARD_TOKENS), columns=())
+        manifest = build(Pipeline.parse(_SPEC), _job(corpus, request, options), settings, events)
+        return summary(options.out, manifest, began)
     manifests = [manifest for _, manifest in _by_split(corpus, request, options, events)]
     splits = {name: entry for manifest in manifests for name, entry in manifest["splits"].items()}
     return summary(_store(options), {**manifests[0], "splits": splits}, began)
