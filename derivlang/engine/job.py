@@ -213,11 +213,12 @@ def count_vocabulary(job: Job, tasks: list[Task]) -> tuple[pa.Array, Int64]:
 def shares(types: pa.Array, counts: Int64, lexicon: Lexicon, listed: int = 100) -> dict[str, Any]:
     """How much of the vocabulary looks the same in both languages; what stays or clashes, the first `listed`.
 
-    stay: types equal to their image. clash: types whose image is another type of the source.
+    stay: types equal to their image. clash: types whose image is another type of the source. Neither is known where
+    words of one type look unlike.
     """
     total = int(counts.sum())
     out: dict[str, Any] = {"types": len(types), "tokens": total}
-    if lexicon.is_identity or not len(types):
+    if lexicon.is_identity or lexicon.chooses or not len(types):
         return out
     parts = []
     for start in range(0, len(types), _TYPES_AT_ONCE):
