@@ -144,7 +144,7 @@ def run_task(job: Job, task: Task) -> Result:
             last = int(numbers[-1]) if len(numbers) else last
             sentences += _in_rows(derived.source, np.diff(derived.source.units))
             tokens += _in_rows(derived.source, np.diff(derived.derived.unit_words))
-            vocabulary.add(batch.types, _type_counts(batch))
+            vocabulary.add(batch.types, count_types(batch))
         digest = writer.close()
     finally:
         writer.discard()
@@ -159,7 +159,7 @@ def run_task(job: Job, task: Task) -> Result:
     return Result(task, shard, documents, sentences, tokens, dict(counts), types, type_counts)
 
 
-def _type_counts(batch: Batch) -> Int64:
+def count_types(batch: Batch) -> Int64:
     """int64[T]: how often each type stands in the rows; a unit that several rows share counts in each."""
     weights = None
     if not batch.running:
@@ -206,7 +206,7 @@ def count_vocabulary(job: Job, tasks: list[Task]) -> tuple[pa.Array, Int64]:
     for task in tasks:
         reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags)
         for batch in read_part(job, task, reading):
-            vocabulary.add(batch.types, _type_counts(batch))
+            vocabulary.add(batch.types, count_types(batch))
     return vocabulary.result()
 
 
