@@ -67,8 +67,8 @@ def make_dictionary(
     lines, entries of the vocabulary, entries of the dictionary, its shares of types and of running words in percent,
     entries held out, wrong pairs, words that hold a space. Raises DerivlangError; nothing is half-written.
     """
-    kind = format_of(options.out, options.format)
     _check(options)
+    kind = format_of(options.out, options.format)
     check_encoding(request.encoding)
     corpus = find(request)
     pipeline = _pipeline(spec, corpus.spec)

@@ -168,7 +168,9 @@ def _to_blame(derived: Derived, row: pa.Table, columns: list[str]) -> str:
     """The column of a bad row that does not fit the others: source, order, tokens, then the first in the file."""
     if "key" in columns and "key" in row.column_names:
         undone = _undone_key(derived, row)
-        if undone is not None and undone == row["key"][0].as_py():
+        # Without a way back the key is that of the stored source: if that was changed, the words fit it no more.
+        one_way = not derived.lexicon.injective and len(columns) > 1
+        if one_way or (undone is not None and undone == row["key"][0].as_py()):
             for side in derived.schema.sides:
                 if side.column("tokens") in columns:
                     return side.column("source")
