@@ -23,6 +23,8 @@ COMMANDS = {
     "export": "Write a derived set in another format.",
     "undo": "Give the source of a derived set back.",
     "parse": "Parse a source once, for all the sets that `syn` makes of it.",
+    "dict": "Write the bilingual dictionary of a pair, at a stated coverage.",
+    "pair": "Write sentence pairs of a derived set with their word links.",
     "grammar": "List, show, score and fit word-order models.",
     "parser": "Train, score and list parsers.",
     "ls": "List transforms, sources and scripts.",

@@ -145,7 +145,7 @@ def run_task(job: Job, task: Task) -> Result:
             last = int(numbers[-1]) if len(numbers) else last
             sentences += _in_rows(derived.source, np.diff(derived.source.units))
             tokens += _in_rows(derived.source, np.diff(derived.derived.unit_words))
-            vocabulary.add(batch.types, _type_counts(batch))
+            vocabulary.add(batch.types, count_types(batch))
         digest = writer.close()
     finally:
         writer.discard()
@@ -160,7 +160,7 @@ def run_task(job: Job, task: Task) -> Result:
     return Result(task, shard, documents, sentences, tokens, dict(counts), types, type_counts)
 
 
-def _type_counts(batch: Batch) -> Int64:
+def count_types(batch: Batch) -> Int64:
     """int64[T]: how often each type stands in the rows; a unit that several rows share counts in each."""
     weights = None
     if not batch.running:
@@ -208,18 +208,19 @@ def count_vocabulary(job: Job, tasks: list[Task]) -> tuple[pa.Array, Int64]:
     for task in tasks:
         reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags)
         for batch in read_part(job, task, reading):
-            vocabulary.add(batch.types, _type_counts(batch))
+            vocabulary.add(batch.types, count_types(batch))
     return vocabulary.result()
 
 
 def shares(types: pa.Array, counts: Int64, lexicon: Lexicon, listed: int = 100) -> dict[str, Any]:
     """How much of the vocabulary looks the same in both languages; what stays or clashes, the first `listed`.
 
-    stay: types equal to their image. clash: types whose image is another type of the source.
+    stay: types equal to their image. clash: types whose image is another type of the source. Neither is known where
+    words of one type look unlike.
     """
     total = int(counts.sum())
     out: dict[str, Any] = {"types": len(types), "tokens": total}
-    if lexicon.is_identity or not len(types):
+    if lexicon.is_identity or lexicon.chooses or not len(types):
         return out
     parts = []
     for start in range(0, len(types), _TYPES_AT_ONCE):
