@@ -24,6 +24,7 @@ COMMANDS = {
     "undo": "Give the source of a derived set back.",
     "parse": "Parse a source once, for all the sets that `syn` makes of it.",
     "grammar": "List, show, score and fit word-order models.",
+    "tokenizer": "Train tokenizers, and make their twins.",
     "parser": "Train, score and list parsers.",
     "ls": "List transforms, sources and scripts.",
 }
