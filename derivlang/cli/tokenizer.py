@@ -18,8 +18,8 @@ def command() -> None:
     """Tokenizers that know they are twins: the derived text has the ids of the source's.
 
     \b
-    derivlang tokenizer train --vocab-size 400 demo -o tok
     derivlang tokenizer twin tok --t trans:script=georgian -o tok-georgian
+    derivlang tokenizer train --vocab-size 400 demo -o tok
     """
 
 
