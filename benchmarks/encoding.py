@@ -76,7 +76,7 @@ def _measure(way: str, folder: Path, path: Path) -> dict[str, float | str]:
             encoded = encoder.batch(batch)
             cpu += time.process_time() - began
             words, subwords = words + encoded.n_words, subwords + encoded.n_subwords
-            types = max(types, len(encoder._types))
+            types = max(types, encoder.n_types)
             digest.update(encoded.ids.tobytes())
             began = time.process_time()
     else:

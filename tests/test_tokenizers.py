@@ -297,8 +297,8 @@ def test_a_growing_vocabulary_and_a_short_memory_change_nothing() -> None:
         want = library(None).encode(" ".join(line)).ids
         assert remembers.batch(batch).ids.tolist() == want
         assert forgets.batch(batch).ids.tolist() == want
-    assert len(remembers._types) == 50
-    assert len(forgets._types) == 50  # of the last batch alone: 50 types, but not 3 + 20 + 7 before
+    assert remembers.n_types == 50
+    assert forgets.n_types == 50  # of the last batch alone: 50 types, but not 3 + 20 + 7 before
     assert Encoder(small()).batch(batch_of([])).n_words == 0
 
 

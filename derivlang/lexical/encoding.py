@@ -82,6 +82,11 @@ class Encoder:
         self._types = Vocabulary()
         self._known = Encoded(np.zeros(0, np.int32), np.zeros(1, np.int64))
 
+    @property
+    def n_types(self) -> int:
+        """Types in memory."""
+        return len(self._types)
+
     def batch(self, batch: Batch) -> Encoded:
         """The sub-words of a batch's words."""
         return self.types(batch.types).take(batch.words)
