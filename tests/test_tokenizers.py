@@ -109,14 +109,23 @@ def test_training_does_not_depend_on_the_order_of_types() -> None:
 
 
 def test_no_entry_reads_in_two_ways() -> None:
-    """`e</w>` inside a word would be the same string as a last `e`; a special token would be an entry twice."""
-    bpe = trained(TEXT.split(" "), 87)
-    assert len(set(bpe.entries)) == bpe.size == 87
-    parts = {entry for merge in bpe.merges for entry in merge}
-    for left, right in bpe.merges:
-        assert not left.endswith(SUFFIX)
-        assert left + right in bpe.entries[bpe.n_special :]
-    assert not parts & set(SPECIAL_TOKENS)
+    """`e</w>` inside a word would be the same string as a last `e`; a special token would be an entry twice. So in
+    every twin: what a script makes `</w>`, or a special token, inside a word is no entry."""
+    seen = [SUFFIX, "<s>", *(load_script(name).map_text(text_) for name in SCRIPTS for text_ in (SUFFIX, "<s>"))]
+    words = ["he", *(f"{e}{text_}{c}" for text_ in seen for c in "abcd" for e in ("e", ""))] * 4
+    with pytest.raises(UsageError) as error:
+        trained(words, 9999)
+    bpe = trained(words, int(re.findall(r"--vocab-size (\d+) or less", str(error.value))[0]))
+    assert "he</w>" in bpe.entries
+    assert not any(left.endswith(SUFFIX) for left, _ in bpe.merges)
+    assert not {entry for merge in bpe.merges for entry in merge} & set(SPECIAL_TOKENS)
+    source = Tokenizer(bpe)
+    built = source.build()
+    for name in SCRIPTS:
+        derived = Pipeline.parse(f"trans:{name}").fit().apply(string_array(words)).to_pylist()
+        twin = twin_of(source, load_script(name))
+        assert len(set(twin.bpe.entries)) == len(set(bpe.entries)) == bpe.size
+        assert twin.build().encode(" ".join(derived)).ids == built.encode(" ".join(words)).ids
 
 
 @pytest.mark.parametrize(
@@ -290,15 +299,15 @@ def test_types_once_is_the_text(lines: list[list[str]]) -> None:
 
 
 def test_a_growing_vocabulary_and_a_short_memory_change_nothing() -> None:
-    lines = [[f"low{i % k}" for i in range(50)] for k in (3, 20, 7, 50)]
+    lines = [[f"low{k}x{i % k}" for i in range(50)] for k in (3, 20, 7, 50)]
     remembers, forgets = Encoder(small()), Encoder(small(), most=5)
     for line in lines:
         batch = batch_of([line])
         want = library(None).encode(" ".join(line)).ids
         assert remembers.batch(batch).ids.tolist() == want
         assert forgets.batch(batch).ids.tolist() == want
-    assert remembers.n_types == 50
-    assert forgets.n_types == 50  # of the last batch alone: 50 types, but not 3 + 20 + 7 before
+    assert remembers.n_types == 3 + 20 + 7 + 50
+    assert forgets.n_types == 50  # those of the last batch: it had more than five before
     assert Encoder(small()).batch(batch_of([])).n_words == 0
 
 
