@@ -26,6 +26,7 @@ NAMES = (
     "make_syn",
     "profile_make",
     "grammar_draws",
+    "encoding",
 )
 
 

@@ -43,7 +43,6 @@ def command(source: str | None, given: Path | None, as_json: bool, **options: An
 
     \b
     derivlang dict --t trans --coverage 25 wikitext103 -o en-derived.tsv
-    derivlang dict --read en-fr.txt --json
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if (source is None) == (given is None):

@@ -26,6 +26,7 @@ COMMANDS = {
     "dict": "Write the bilingual dictionary of a pair, at a stated coverage.",
     "pair": "Write sentence pairs of a derived set with their word links.",
     "grammar": "List, show, score and fit word-order models.",
+    "tokenizer": "Train tokenizers, and make their twins.",
     "parser": "Train, score and list parsers.",
     "ls": "List transforms, sources and scripts.",
 }

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from derivlang.core.lexicon import TypeMap
 
 
+# The layer that a batch has whose words are sub-words; `unit=token` asks for it.
+SUBWORDS = "subwords"
+
+
 @dataclass(frozen=True, slots=True)
 class Draws:
     """A stream of keyed draws: everything a draw depends on, but for the key and the position."""
@@ -185,6 +189,17 @@ class Transform:
                 raise UsageError(f"{cls.name}: {key} is given twice", id="bad-spec")
             given[key] = value
         return cls(**{key: _value(cls.name, key, hints[key], value) for key, value in given.items()})
+
+
+def check_unit(transform: Transform, unit: str, batch: Batch) -> None:
+    """UsageError where a transform of sub-words gets words."""
+    if unit == "token" and SUBWORDS not in batch.layers:
+        raise UsageError(
+            f"{transform} orders sub-words, which a text of words cannot hold",
+            where="--t",
+            fix="leave unit=token out; for encoded batches there is derivlang.lexical.subwords.subword_order",
+            id="unit",
+        )
 
 
 def quote(value: str) -> str:
