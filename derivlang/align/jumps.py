@@ -18,11 +18,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from derivlang.align.blocks import mask
+from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Int64
-
-Floats = NDArray[np.floating]
 
 _EXACT = 8  # jumps of up to so many words have a bin each
 _FIRST = 6  # bins of the distance from one end
@@ -60,13 +59,13 @@ class Jumps:
     first: Floats
     null: float = 0.2
 
-    def matrix(self, n: int, dtype: type) -> Floats:
+    def matrix(self, n: int, dtype: np.dtype[np.floating]) -> Floats:
         """[n, n]: weights of the jumps between n places."""
         return self.c[jump_bins(n)].astype(dtype)
 
-    def starts(self, lengths: Int64, n: int, dtype: type) -> Floats:
+    def starts(self, lengths: Int64, n: int, dtype: np.dtype[np.floating]) -> Floats:
         """[S, n]: chances of the first place, 0 beyond the sentence."""
-        weights = self.first[first_bins(lengths, n)] * (np.arange(n) < lengths[:, None])
+        weights = self.first[first_bins(lengths, n)] * mask(lengths, n)
         return np.asarray(weights / weights.sum(1, keepdims=True), dtype)
 
 
@@ -85,14 +84,14 @@ class JumpCounts:
         """expected [I, I]: jumps from, to. departures [S, I]: expected departures over their normaliser."""
         n = len(expected)
         bins = jump_bins(n).ravel()
-        possible = departures.T.astype(np.float64) @ (np.arange(n) < lengths[:, None]).astype(np.float64)
+        possible = departures.T.astype(np.float64) @ mask(lengths, n).astype(np.float64)
         self.jumps += np.bincount(bins, expected.ravel().astype(np.float64), N_JUMPS)
         self.chances += np.bincount(bins, possible.ravel(), N_JUMPS)
 
     def add_firsts(self, expected: Floats, lengths: Int64, weights: Floats) -> None:
         """expected [S, I]: first places; weights: those of the model that gave them."""
         n = expected.shape[1]
-        bins, inside = first_bins(lengths, n), np.arange(n) < lengths[:, None]
+        bins, inside = first_bins(lengths, n), mask(lengths, n)
         norm = (weights[bins] * inside).sum(1)
         possible = inside * (expected.sum(1) / norm)[:, None]
         self.firsts += np.bincount(bins.ravel(), expected.ravel().astype(np.float64), N_FIRST)

@@ -1,129 +1,223 @@
+"""Training of the statistical aligners: both directions, block by block, and the posteriors they agree on.
+
+Some iterations of IBM model 1, of model 2, and then of the HMM. From the iteration `agree_from` on, the expected
+links of both directions are (p(link | source to target) p(link | target to source)) ** agreement: a link counts as
+far as both believe in it. Exponent 1 is the product of Liang, Taskar and Klein 2006; ½ loses fewer links whose two
+directions are unsure.
+"""
+
 from __future__ import annotations
-import numpy as np
+
+from collections.abc import Iterator
 from dataclasses import dataclass
-from derivlang.align.table import build
-from derivlang.align.jumps import uniform, JumpCounts
-from derivlang.align.diagonal import Diagonal, distance
-from derivlang.align.hmm import posterior
 
-@dataclass
-class Cfg:
-    kappa: float = 2.0     # pseudo count a source type, spread over the base
-    kappa0: float = 2.0
-    null: float = 0.2
-    ibm1: int = 4
-    ibm2: int = 0
-    hmm: int = 20
-    agree_from: int = 100
-    agree_how: str = 'product'
-    sim: float = 0.0
+import numpy as np
+from numpy.typing import DTypeLike
+
+from derivlang.align import diagonal, hmm
+from derivlang.align.bitext import Bitext
+from derivlang.align.blocks import Block, Table, build
+from derivlang.align.diagonal import Diagonal, DiagonalCounts
+from derivlang.align.jumps import JumpCounts, Jumps, uniform
+from derivlang.align.lexical import ESTIMATORS, Estimator, Floats, Lexical
+from derivlang.align.spelling import prior_counts
+from derivlang.core.errors import UsageError, unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the aligner is trained.
+
+    ibm1, ibm2, hmm: iterations of each model, in this order. estimator: see `lexical.py`. concentration: prior
+    counts of each type's translations, together. jump_prior: prior counts of each bin of jumps. null: the chance of
+    a word without a link. agree_from: the iteration, from 0, from which the directions agree; None: they never do.
+    spelling: whether words that are written alike get prior counts.
+    """
+
+    ibm1: int = 2
+    ibm2: int = 2
+    hmm: int = 8
+    estimator: Estimator = "collapsed"
+    concentration: float = 10.0
     jump_prior: float = 0.5
-    power: float = 1.0
-    noise: float=0.0
-    seed: int=0
-    loo: bool=True
+    null: float = 0.2
+    agreement: float = 0.5
+    agree_from: int | None = 1
+    spelling: bool = True
+    tension: float | None = None
+    dtype: DTypeLike = np.float32
 
-class Side:
-    """one direction: from -> to, given its own orientation of blocks"""
+    def __post_init__(self) -> None:
+        if self.estimator not in ESTIMATORS:
+            raise unknown("estimator", self.estimator, ESTIMATORS)
+        if min(self.ibm1, self.ibm2, self.hmm) < 0 or self.ibm1 + self.ibm2 + self.hmm < 1:
+            raise UsageError("an aligner needs at least one iteration", where="iterations", id="iterations")
+        if not 0 < self.null < 1:
+            raise UsageError(f"{self.null} is no chance between 0 and 1", where="null", id="null")
 
-def train(bitext, cfg, log=None, sims=None):
-    T = build(bitext)
-    E = len(T)
-    f4 = np.float32
-    ns, nt = T.n_source, T.n_target
-    # direction 0: target words given source; direction 1: source given target
-    given = (T.source_of, T.target_of)
-    made = (T.target_of, T.source_of)
-    n_given = (ns, nt); n_made = (nt, ns)
-    freq = [np.bincount(bitext.target, minlength=nt), np.bincount(bitext.source, minlength=ns)]
-    base = []
-    for d in range(2):
-        b = np.full(E, 1.0 / n_made[d])
-        kap = cfg.kappa
-        if sims is not None and cfg.sim:
-            b = b * kap + cfg.sim * sims(T)
-        else: b = b * kap
-        b[-1] = 0
-        base.append(b)
-    N = [b.copy() for b in base]
-    tot = [np.bincount(given[d], base[d], n_given[d] + 1) * 0 + cfg.kappa + (0 if not cfg.sim or sims is None else cfg.sim*np.bincount(given[d], sims(T), n_given[d]+1)) for d in range(2)]
-    base_tot = [t.copy() for t in tot]
-    N0 = [np.append(cfg.kappa0 * np.full(n_made[d], 1/n_made[d]), 0) for d in range(2)]
-    base0 = [x.copy() for x in N0]
-    tot0 = [cfg.kappa0]*2
-    own = [[None]*len(T.blocks) for _ in range(2)]
-    own0 = [[None]*len(T.blocks) for _ in range(2)]
-    jumps = [uniform(cfg.null) for _ in range(2)]
-    diag = [Diagonal(0.0, False, cfg.null) for _ in range(2)]
-    total = cfg.ibm1 + cfg.ibm2 + cfg.hmm
-    first = True
-    rng=np.random.default_rng(cfg.seed)
-    for it in range(total):
-        kind = 'ibm1' if it < cfg.ibm1 else 'ibm2' if it < cfg.ibm1+cfg.ibm2 else 'hmm'
-        newN = [b.copy() for b in base]
-        newtot = [t.copy() for t in base_tot]
-        newN0 = [b.copy() for b in base0]
-        ll = [0.0, 0.0]
-        jc = [JumpCounts(), JumpCounts()]
-        last = it == total - 1
-        out = []
-        dstat = np.zeros((2, 4))
-        for k, B in enumerate(T.blocks):
-            gam = []
-            gam0 = []
-            for d in range(2):
-                if d == 0:
-                    cells = B.cells; g = B.source; m = B.target; gl = B.source_lengths; ml = B.target_lengths
-                else:
-                    cells = np.ascontiguousarray(B.cells.transpose(2, 1, 0)); g = B.target; m = B.source; gl = B.target_lengths; ml = B.source_lengths
-                ot = own[d][k]
-                if first:
-                    em = np.ones(cells.shape, f4); em *= (cells != E-1)
-                    if cfg.noise: em *= rng.gamma(1/cfg.noise, cfg.noise, em.shape)
-                    nl = np.ones((cells.shape[0], cells.shape[1]), f4)
-                    em /= n_made[d]; nl /= n_made[d]
-                else:
-                    num = N[d][cells].astype(f4)
-                    den = np.broadcast_to(tot[d][g].astype(f4)[None], cells.shape)
-                    if cfg.loo:
-                        em = np.maximum(num - ot, 1e-9) / np.maximum(den - ot, 1e-9)
-                    else: em = num/den
-                    em *= (cells != E-1)
-                    o0 = own0[d][k] if cfg.loo else 0
-                    nl = ((np.maximum(N0[d][m].T - o0, 1e-9)) / (tot0[d] - o0)).astype(f4)
-                if cfg.power != 1: em = em ** f4(cfg.power); nl = nl ** f4(cfg.power)
-                if kind == 'hmm':
-                    P = posterior(em, nl, gl, ml, jumps[d], jc[d])
-                    q = P.links; ll[d] += P.log_likelihood.sum()
-                else:
-                    pr = diag[d].prior(cells.shape[0], cells.shape[2], gl, ml, f4)
-                    q = em * pr
-                    s = q.sum(2) + cfg.null * nl
-                    q /= s[:, :, None]
-                    q[np.arange(cells.shape[0])[:, None] >= ml] = 0
-                gam.append(q)
-            if it >= cfg.agree_from:
-                pr = gam[0] * gam[1].transpose(2, 1, 0)
-                if cfg.agree_how == 'sqrt': pr = np.sqrt(pr)
-                if cfg.agree_how == 'mean': pr = (gam[0]+gam[1].transpose(2,1,0))/2
-                gam = [pr, np.ascontiguousarray(pr.transpose(2, 1, 0))]
-            for d in range(2):
-                cells = B.cells if d == 0 else np.ascontiguousarray(B.cells.transpose(2, 1, 0))
-                g, m = (B.source, B.target) if d == 0 else (B.target, B.source)
-                q = gam[d]
-                own[d][k] = q
-                np.add.at(newN[d], cells.ravel(), q.ravel())
-                np.add.at(newtot[d], g.ravel(), q.sum(0).ravel())
-                q0 = np.maximum(1 - q.sum(2), 0)
-                q0[m.T == n_made[d]] = 0
-                own0[d][k] = q0
-                np.add.at(newN0[d], m.T.ravel(), q0.ravel())
-        N, tot, N0 = newN, newtot, newN0
-        for d in range(2):
-            N[d][-1] = 0
-        tot0 = [x.sum() for x in N0]
-        first = False
-        if kind == 'hmm':
-            jumps = [jc[d].fit(jumps[d], cfg.jump_prior) for d in range(2)]
-        if log: log(it, kind, ll, T, own)
-    return T, own, jumps
+    @property
+    def stages(self) -> list[str]:
+        return ["ibm1"] * self.ibm1 + ["ibm2"] * self.ibm2 + ["hmm"] * self.hmm
+
+
+@dataclass(slots=True)
+class Direction:
+    """One direction's model: words of the target given the source's, or (reverse) the other way round."""
+
+    reverse: bool
+    lexical: Lexical
+    diagonal: Diagonal
+    jumps: Jumps
+
+
+@dataclass(slots=True)
+class Links:
+    """What is believed of a block. links [J, S, I]: p(i and j are linked), by direction; null: what each word made
+    lacks to 1, [J, S] and [I, S]. Under agreement both directions hold the same links."""
+
+    forward: Floats
+    backward: Floats  # [J, S, I] as well
+    null: tuple[Floats, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """After an iteration: its stage, the log likelihood of each direction before its update, and posteriors."""
+
+    stage: str
+    log_likelihood: tuple[float, float]
+    links: list[Links]
+
+
+def train(bitext: Bitext, settings: Settings = Settings()) -> tuple[Table, list[Links]]:
+    """The table of a bitext, and the posteriors of each of its blocks."""
+    table = build(bitext)
+    state = None
+    for state in iterate(table, bitext, settings):  # noqa: B007
+        pass
+    assert state is not None
+    return table, state.links
+
+
+def iterate(table: Table, bitext: Bitext, settings: Settings) -> Iterator[State]:
+    """The states after each iteration."""
+    directions = start(table, bitext, settings)
+    links: list[Links] = []
+    for number, stage in enumerate(settings.stages):
+        agree = settings.agree_from is not None and number >= settings.agree_from
+        links, likelihood = _iteration(table, directions, links, stage, settings, agree)
+        yield State(stage, likelihood, links)
+
+
+def start(table: Table, bitext: Bitext, settings: Settings) -> tuple[Direction, Direction]:
+    """Both directions before the first iteration."""
+    dtype = np.dtype(settings.dtype)
+    alike = np.zeros(len(table))
+    if settings.spelling and settings.estimator != "em":
+        alike = prior_counts(table, bitext.source_types, bitext.target_types)
+    out = []
+    for reverse in (False, True):
+        given_of = table.target_of if reverse else table.source_of
+        n_given, n_made = (table.n_target, table.n_source) if reverse else (table.n_source, table.n_target)
+        even = 0.0 if settings.estimator == "em" else settings.concentration / n_made
+        prior = alike + even
+        prior[-1] = 0
+        prior_of = np.bincount(given_of, alike, n_given + 1) + even * n_made
+        lexical = Lexical.start(
+            table, settings.estimator, prior.astype(dtype), prior_of.astype(dtype), even, reverse=reverse
+        )
+        out.append(Direction(reverse, lexical, Diagonal(null=settings.null), uniform(settings.null)))
+    return out[0], out[1]
+
+
+class _Counts:
+    """Expected counts of one direction in one iteration."""
+
+    def __init__(self, lexical: Lexical):
+        self.counts = np.zeros(len(lexical.counts), lexical.counts.dtype)
+        self.null = np.zeros(len(lexical.null))
+        self.jumps = JumpCounts()
+        self.diagonal = DiagonalCounts()
+
+
+def _iteration(
+    table: Table, directions: tuple[Direction, Direction], before: list[Links], stage: str, settings: Settings, agree: bool
+) -> tuple[list[Links], tuple[float, float]]:
+    """One iteration: posteriors of every block by the models as they are, then new models."""
+    new = (_Counts(directions[0].lexical), _Counts(directions[1].lexical))
+    likelihood = [0.0, 0.0]
+    found = []
+    for number, block in enumerate(table.blocks):
+        own = before[number] if before else None
+        links, block_likelihood = _posteriors(block, directions, own, stage, new)
+        if agree:
+            links = _agreed(links, settings.agreement, block)
+        _gather(block, links, new, same=agree)
+        found.append(links)
+        likelihood = [a + b for a, b in zip(likelihood, block_likelihood, strict=True)]
+    if agree:  # the links are the same in both directions
+        new[1].counts = new[0].counts
+    for direction, counts in zip(directions, new, strict=True):
+        direction.lexical.fit(counts.counts, counts.null)
+        if stage == "hmm":
+            direction.jumps = counts.jumps.fit(direction.jumps, settings.jump_prior)
+        elif settings.tension is None:
+            direction.diagonal = counts.diagonal.fit(direction.diagonal)
+    return found, (likelihood[0], likelihood[1])
+
+
+def _posteriors(
+    block: Block, directions: tuple[Direction, Direction], own: Links | None, stage: str, new: tuple[_Counts, _Counts]
+) -> tuple[Links, list[float]]:
+    """Each direction's own posteriors of a block, all [J, S, I], and its log likelihood."""
+    links, nulls, likelihood = [], [], []
+    for number, direction in enumerate(directions):
+        lexical, reverse = direction.lexical, direction.reverse
+        lengths, ends = block.source_lengths, block.target_lengths
+        given, made = block.source, block.target
+        counts = lexical.counts[block.entries].take(block.cells, mode="clip")
+        mine = None if own is None else (own.backward if reverse else own.forward)
+        if reverse:
+            lengths, ends, given, made = ends, lengths, made, given
+            emission = lexical.emission(counts, given.T[:, :, None], mine)
+            emission = np.ascontiguousarray(emission.transpose(2, 1, 0))
+        else:
+            emission = lexical.emission(counts, given, mine)
+        null = lexical.null_emission(np.ascontiguousarray(made.T), None if own is None else own.null[number])
+        if stage == "hmm":
+            found, value = hmm.posterior(emission, null, lengths, ends, direction.jumps, new[number].jumps)
+        else:
+            model = direction.diagonal if stage == "ibm2" else Diagonal(null=direction.diagonal.null)
+            found, value = diagonal.posterior(emission, null, lengths, ends, model)
+            new[number].diagonal.add(found, model, lengths, ends)
+        links.append(found.transpose(2, 1, 0) if reverse else found)
+        nulls.append(_lacking(found, ends))
+        likelihood.append(float(value.sum()))
+    return Links(links[0], links[1], (nulls[0], nulls[1])), likelihood
+
+
+def _agreed(links: Links, exponent: float, block: Block) -> Links:
+    """The links that both directions believe in."""
+    both = links.forward * links.backward
+    if exponent == 0.5:
+        np.sqrt(both, out=both)
+    elif exponent != 1:
+        np.power(both, exponent, out=both)
+    null = _lacking(both, block.target_lengths), _lacking(both.transpose(2, 1, 0), block.source_lengths)
+    return Links(both, both, null)
+
+
+def _lacking(links: Floats, ends: np.ndarray) -> Floats:
+    """[J, S]: what the links of each word lack to 1; 0 at padding."""
+    lacking = np.maximum(1 - links.sum(2), 0)
+    lacking[np.arange(len(lacking))[:, None] >= ends] = 0
+    return np.asarray(lacking)
+
+
+def _gather(block: Block, links: Links, new: tuple[_Counts, _Counts], *, same: bool) -> None:
+    """Add a block's links to the counts."""
+    cells = block.cells.ravel()
+    for counts, found in zip(new[: 1 if same else 2], (links.forward, links.backward), strict=False):
+        counts.counts[block.entries] += np.bincount(cells, found.ravel(), len(block.entries)).astype(counts.counts.dtype)
+    for counts, null, made in zip(new, links.null, (block.target, block.source), strict=True):
+        counts.null += np.bincount(made.T.ravel(), null.ravel(), len(counts.null))
