@@ -71,12 +71,15 @@ class Direction:
 
 
 @dataclass(slots=True)
-class Links:
-    """What is believed of a block. links [J, S, I]: p(i and j are linked), by direction; null: what each word made
-    lacks to 1, [J, S] and [I, S]. Under agreement both directions hold the same links."""
+class Beliefs:
+    """What is believed of a block.
+
+    forward, backward [J, S, I]: p(i and j are linked), by each direction; the same array where they agree.
+    null ([J, S], [I, S]): what the links of each target word, of each source word, lack to 1.
+    """
 
     forward: Floats
-    backward: Floats  # [J, S, I] as well
+    backward: Floats
     null: tuple[Floats, Floats]
 
 
@@ -86,10 +89,10 @@ class State:
 
     stage: str
     log_likelihood: tuple[float, float]
-    links: list[Links]
+    links: list[Beliefs]
 
 
-def train(bitext: Bitext, settings: Settings = Settings()) -> tuple[Table, list[Links]]:
+def train(bitext: Bitext, settings: Settings = Settings()) -> tuple[Table, list[Beliefs]]:
     """The table of a bitext, and the posteriors of each of its blocks."""
     table = build(bitext)
     state = None
@@ -102,7 +105,7 @@ def train(bitext: Bitext, settings: Settings = Settings()) -> tuple[Table, list[
 def iterate(table: Table, bitext: Bitext, settings: Settings) -> Iterator[State]:
     """The states after each iteration."""
     directions = start(table, bitext, settings)
-    links: list[Links] = []
+    links: list[Beliefs] = []
     for number, stage in enumerate(settings.stages):
         agree = settings.agree_from is not None and number >= settings.agree_from
         links, likelihood = _iteration(table, directions, links, stage, settings, agree)
@@ -141,8 +144,8 @@ class _Counts:
 
 
 def _iteration(
-    table: Table, directions: tuple[Direction, Direction], before: list[Links], stage: str, settings: Settings, agree: bool
-) -> tuple[list[Links], tuple[float, float]]:
+    table: Table, directions: tuple[Direction, Direction], before: list[Beliefs], stage: str, settings: Settings, agree: bool
+) -> tuple[list[Beliefs], tuple[float, float]]:
     """One iteration: posteriors of every block by the models as they are, then new models."""
     new = (_Counts(directions[0].lexical), _Counts(directions[1].lexical))
     likelihood = [0.0, 0.0]
@@ -167,8 +170,8 @@ def _iteration(
 
 
 def _posteriors(
-    block: Block, directions: tuple[Direction, Direction], own: Links | None, stage: str, new: tuple[_Counts, _Counts]
-) -> tuple[Links, list[float]]:
+    block: Block, directions: tuple[Direction, Direction], own: Beliefs | None, stage: str, new: tuple[_Counts, _Counts]
+) -> tuple[Beliefs, list[float]]:
     """Each direction's own posteriors of a block, all [J, S, I], and its log likelihood."""
     links, nulls, likelihood = [], [], []
     for number, direction in enumerate(directions):
@@ -193,10 +196,10 @@ def _posteriors(
         links.append(found.transpose(2, 1, 0) if reverse else found)
         nulls.append(_lacking(found, ends))
         likelihood.append(float(value.sum()))
-    return Links(links[0], links[1], (nulls[0], nulls[1])), likelihood
+    return Beliefs(links[0], links[1], (nulls[0], nulls[1])), likelihood
 
 
-def _agreed(links: Links, exponent: float, block: Block) -> Links:
+def _agreed(links: Beliefs, exponent: float, block: Block) -> Beliefs:
     """The links that both directions believe in."""
     both = links.forward * links.backward
     if exponent == 0.5:
@@ -204,7 +207,7 @@ def _agreed(links: Links, exponent: float, block: Block) -> Links:
     elif exponent != 1:
         np.power(both, exponent, out=both)
     null = _lacking(both, block.target_lengths), _lacking(both.transpose(2, 1, 0), block.source_lengths)
-    return Links(both, both, null)
+    return Beliefs(both, both, null)
 
 
 def _lacking(links: Floats, ends: np.ndarray) -> Floats:
@@ -214,7 +217,7 @@ def _lacking(links: Floats, ends: np.ndarray) -> Floats:
     return np.asarray(lacking)
 
 
-def _gather(block: Block, links: Links, new: tuple[_Counts, _Counts], *, same: bool) -> None:
+def _gather(block: Block, links: Beliefs, new: tuple[_Counts, _Counts], *, same: bool) -> None:
     """Add a block's links to the counts."""
     cells = block.cells.ravel()
     for counts, found in zip(new[: 1 if same else 2], (links.forward, links.backward), strict=False):
