@@ -1,6 +1,6 @@
 """Who imports whom: one way only, read from the source; and what a command may load, seen in a fresh process.
 
-    core -> grammar -> syntax -> transforms -> parsing -> pipeline -> formats -> store -> sources -> engine
+    core -> align -> grammar -> syntax -> transforms -> parsing -> pipeline -> formats -> store -> sources -> engine
          -> map, api -> cli
 
 A module imports from its own row and from rows before it (docs/architecture.md). `cli` is imported by none.
@@ -20,7 +20,7 @@ from tests.helpers import ROOT, conllu, python
 
 PACKAGE = ROOT / "derivlang"
 ROWS = (
-    "core", "grammar", "syntax", "transforms", "parsing", "pipeline", "formats", "store", "sources", "engine",
+    "core", "align", "grammar", "syntax", "transforms", "parsing", "pipeline", "formats", "store", "sources", "engine",
     "map", "api", "cli",
 )  # fmt: skip
 # Beyond the rows: formats read files and know no transform; sources know no pipeline.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of
+from derivlang.core.arrays import Int32, Int64
 from derivlang.core.errors import DataError
 from derivlang.core.vocabulary import Vocabulary
 
@@ -23,7 +23,7 @@ _NEWLINE = 10
 
 @dataclass(frozen=True, slots=True)
 class Bitext:
-    """source int32[N], target int32[M]: word codes of each side; offsets int64[S + 1]; types: the words of the codes."""
+    """source int32[N], target int32[M]: word codes of each side; offsets int64[S + 1]; types: the codes' words."""
 
     source: Int32
     source_offsets: Int64
@@ -77,14 +77,3 @@ def encode_lines(lines: Sequence[str], *, lower: bool = False) -> tuple[Int32, I
     newlines = np.flatnonzero(buffer == _NEWLINE)[: len(lines)]
     offsets = np.concatenate([[0], np.searchsorted(starts, newlines)])
     return codes, offsets, [str(word) for word in vocabulary.types().to_pylist()]
-
-
-def select(bitext: Bitext, rows: Int64) -> Bitext:
-    """The sentence pairs of these rows, with the same types."""
-    from derivlang.core.arrays import spread
-
-    parts = []
-    for codes, offsets in ((bitext.source, bitext.source_offsets), (bitext.target, bitext.target_offsets)):
-        lengths = lengths_of(offsets)[rows]
-        parts.append((codes[spread(offsets[rows], lengths)], offsets_of(lengths)))
-    return Bitext(*parts[0], bitext.source_types, *parts[1], bitext.target_types)

@@ -77,7 +77,7 @@ def build(bitext: Bitext, cells: int = CELLS) -> Table:
         source = _padded(bitext.source, bitext.source_offsets, rows, n_source)
         target = _padded(bitext.target, bitext.target_offsets, rows, n_target)
         pairs = source[None, :, :].astype(np.int64) * n_target + target.T[:, :, None]
-        pairs[(source == n_source)[None, :, :] | (target.T == n_target)[:, :, None]] = pad
+        pairs[(source == n_source)[None, :, :] | (n_target == target.T)[:, :, None]] = pad
         distinct, local = _numbered(pairs, pad)
         sides.append((source, target, local))
         keys.append(distinct)

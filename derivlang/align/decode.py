@@ -27,7 +27,8 @@ def decode(table: Table, beliefs: Iterable[Beliefs], n_rows: int, method: Method
     beliefs = list(beliefs)
     both = [
         _collect(
-            ((block, _best(belief, reverse=reverse)) for block, belief in zip(table.blocks, beliefs, strict=True)), n_rows
+            ((block, _best(belief, reverse=reverse)) for block, belief in zip(table.blocks, beliefs, strict=True)),
+            n_rows,
         )
         for reverse in (False, True)
     ]

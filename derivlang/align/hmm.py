@@ -35,9 +35,9 @@ def posterior(
     emission *= dtype(1 - model.null)
     null = null * dtype(model.null)
     if ragged := not within.all():  # padded words say nothing: every place is alike
-        j, s = np.nonzero(~within)
-        emission[j, s] = dtype(1 - model.null) * inside[s]
-        null[j, s] = model.null
+        padded = np.nonzero(~within)
+        emission[padded] = dtype(1 - model.null) * inside[padded[1]]
+        null[padded] = model.null
 
     links = np.empty_like(emission)  # forward probabilities of links, then posteriors
     leaving = np.empty_like(emission)  # forward probabilities of each place, linked or empty, times inverse

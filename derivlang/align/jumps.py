@@ -99,7 +99,11 @@ class JumpCounts:
 
     def fit(self, old: Jumps, prior: float) -> Jumps:
         """The weights of the next iteration; prior: counts added to each bin, in the model of equal weights."""
-        return Jumps(_fit(self.jumps, self.chances, old.c, prior), _fit(self.firsts, self.first_chances, old.first, prior), old.null)
+        return Jumps(
+            _fit(self.jumps, self.chances, old.c, prior),
+            _fit(self.firsts, self.first_chances, old.first, prior),
+            old.null,
+        )
 
 
 def _fit(counts: Floats, chances: Floats, old: Floats, prior: float) -> Floats:

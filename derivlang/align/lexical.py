@@ -49,12 +49,16 @@ class Lexical:
     null_total: float
 
     @classmethod
-    def start(cls, table: Table, estimator: Estimator, prior: Floats, prior_of: Floats, null_prior: float, *, reverse: bool) -> Lexical:
+    def start(
+        cls, table: Table, estimator: Estimator, prior: Floats, prior_of: Floats, null_prior: float, *, reverse: bool
+    ) -> Lexical:
         """Every pair alike, or as the priors say. reverse: source words are made by target words."""
         given_of = table.target_of if reverse else table.source_of
         n_made = table.n_source if reverse else table.n_target
         dtype = prior.dtype
-        counts, totals = (np.ones_like(prior), np.full_like(prior_of, n_made)) if estimator == "em" else (prior, prior_of)
+        counts, totals = (
+            (np.ones_like(prior), np.full_like(prior_of, n_made)) if estimator == "em" else (prior, prior_of)
+        )
         counts[-1] = 0
         null = np.full(n_made + 1, max(null_prior, 1.0 if estimator == "em" else 0.0), dtype)
         return cls(estimator, given_of, prior, prior_of, null_prior, counts, totals, null, float(null[:-1].sum()))
@@ -66,7 +70,10 @@ class Lexical:
         summed = np.bincount(self.given_of, counts, len(self.prior_of))
         null = null + self.null_prior
         null[-1] = 0
-        self.counts, self.totals = (counts + self.prior).astype(dtype, copy=False), (summed + self.prior_of).astype(dtype)
+        self.counts, self.totals = (
+            (counts + self.prior).astype(dtype, copy=False),
+            (summed + self.prior_of).astype(dtype),
+        )
         self.null, self.null_total = null.astype(dtype), float(null.sum())
         if self.estimator == "vb":
             self.counts = np.maximum(exp_digamma(self.counts), _FLOOR).astype(dtype)

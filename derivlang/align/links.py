@@ -7,13 +7,14 @@ Gold files tell sure links (`i-j`) from possible ones (`ipj`); a sure link is po
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, offsets_of, owners
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, lengths_of, offsets_of, owners
 from derivlang.core.errors import DataError
 
 _LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
@@ -46,7 +47,7 @@ class Links:
         marks = np.where(self.sure, "-", "p").tolist()
         pairs = list(map("%d%s%d".__mod__, zip(self.source.tolist(), marks, self.target.tolist(), strict=True)))
         offsets = self.offsets.tolist()
-        for begin, end in zip(offsets[:-1], offsets[1:], strict=True):
+        for begin, end in itertools.pairwise(offsets):
             yield " ".join(pairs[begin:end])
 
 
@@ -72,31 +73,39 @@ def parse_lines(lines: Iterable[str], where: str = "links") -> Links:
             sure.append(match[2] == "-")
         counts.append(len(words))
     return Links(
-        offsets_of(np.array(counts, np.int64)), np.array(source, np.int32), np.array(target, np.int32), np.array(sure, bool)
+        offsets_of(np.array(counts, np.int64)),
+        np.array(source, np.int32),
+        np.array(target, np.int32),
+        np.array(sure, bool),
     )
 
 
-def check_range(links: Links, n_source: Sequence[int], n_target: Sequence[int], where: str = "links") -> None:
-    """DataError `link-range` for a link beyond its sentences, `lengths` where there are other sentences than links."""
-    if not len(links) == len(n_source) == len(n_target):
-        raise DataError(
-            f"{len(links):,} lines of links, but {len(n_source):,} source and {len(n_target):,} target sentences",
-            where=where,
-            fix="line n of the links must belong to line n of the texts",
-            id="lengths",
-        )
+def check_range(links: Links, n_source: Ints | None, n_target: Ints | None, where: str = "links") -> None:
+    """DataError `link-range` for a link beyond its sentences, `lengths` where there are other sentences than links.
+
+    n_source, n_target int[R]: words of the sentences; None: not known.
+    """
     row = owners(links.offsets)
-    beyond = (links.source >= np.asarray(n_source)[row]) | (links.target >= np.asarray(n_target)[row])
-    if beyond.any():
-        at = int(np.flatnonzero(beyond)[0])
-        line = int(row[at])
-        raise DataError(
-            f"the link {links.source[at]}-{links.target[at]} lies outside its sentences "
-            f"of {n_source[line]} and {n_target[line]} words",
-            where=f"{where}:{line + 1}",
-            fix="numbers of words are zero-based, the source's first; check the files' order",
-            id="link-range",
-        )
+    for side, words, sizes in (("source", links.source, n_source), ("target", links.target, n_target)):
+        if sizes is None:
+            continue
+        if len(links) != len(sizes):
+            raise DataError(
+                f"{len(links):,} lines of links, but {len(sizes):,} {side} sentences",
+                where=where,
+                fix="line n of the links must belong to line n of the texts",
+                id="lengths",
+            )
+        beyond = np.flatnonzero(words >= sizes[row])
+        if len(beyond):
+            at = int(beyond[0])
+            raise DataError(
+                f"the link {links.source[at]}-{links.target[at]} is to {side} word {words[at]}, but the sentence has "
+                f"{sizes[row[at]]} words",
+                where=f"{where}:{int(row[at]) + 1}",
+                fix="words are numbered from 0, the source's first; check the order of the sides and of the files",
+                id="link-range",
+            )
 
 
 def keys_of(links: Links, width: int) -> Int64:

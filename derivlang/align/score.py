@@ -42,7 +42,7 @@ def score(links: Links, gold: Links) -> Score:
             fix="score the links of the same sentence pairs, in the same order",
             id="lengths",
         )
-    width = 1 + max((int(side.max(initial=0)) for side in (links.source, links.target, gold.source, gold.target)))
+    width = 1 + max(int(side.max(initial=0)) for side in (links.source, links.target, gold.source, gold.target))
     found = np.unique(keys_of(links, width))
     keys = keys_of(gold, width)
     possible, sure = np.unique(keys), np.unique(keys[gold.sure])

@@ -1,9 +1,9 @@
 """One set of links from those of both directions (Och and Ney 2003; Koehn, Och and Marcu 2003).
 
-    intersection, union            links of both directions, or of either
-    grow-diag-final-and            the intersection, grown by neighbours of its links that are in the union, then by
-                                   links of either direction whose two words have none (Koehn et al. 2005)
-    posterior:0.3                  links whose two posteriors have a geometric mean above 0.3
+intersection, union            links of both directions, or of either
+grow-diag-final-and            the intersection, grown by neighbours of its links that are in the union, then by
+                               links of either direction whose two words have none (Koehn et al. 2005)
+posterior:0.3                  links whose two posteriors have a geometric mean above 0.3
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def method(text: str) -> Method:
 def symmetrise(forward: Links, backward: Links, name: str) -> Links:
     """One set of links of two; name: all METHODS but `posterior`, which needs more than links."""
     n_rows = len(forward)
-    width = 1 + max((int(side.max(initial=0)) for side in (forward.source, forward.target, backward.source, backward.target)))
+    width = 1 + max(
+        int(side.max(initial=0)) for side in (forward.source, forward.target, backward.source, backward.target)
+    )
     first, second = _keys(forward, width), _keys(backward, width)
     if name == "union":
         return _links(np.union1d(first, second), width, n_rows)

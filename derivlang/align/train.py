@@ -115,7 +115,7 @@ def iterate(table: Table, bitext: Bitext, settings: Settings) -> Iterator[State]
 def start(table: Table, bitext: Bitext, settings: Settings) -> tuple[Direction, Direction]:
     """Both directions before the first iteration."""
     dtype = np.dtype(settings.dtype)
-    alike = np.zeros(len(table))
+    alike: Floats = np.zeros(len(table))
     if settings.spelling and settings.estimator != "em":
         alike = prior_counts(table, bitext.source_types, bitext.target_types)
     out = []
@@ -144,7 +144,12 @@ class _Counts:
 
 
 def _iteration(
-    table: Table, directions: tuple[Direction, Direction], before: list[Beliefs], stage: str, settings: Settings, agree: bool
+    table: Table,
+    directions: tuple[Direction, Direction],
+    before: list[Beliefs],
+    stage: str,
+    settings: Settings,
+    agree: bool,
 ) -> tuple[list[Beliefs], tuple[float, float]]:
     """One iteration: posteriors of every block by the models as they are, then new models."""
     new = (_Counts(directions[0].lexical), _Counts(directions[1].lexical))
@@ -221,6 +226,8 @@ def _gather(block: Block, links: Beliefs, new: tuple[_Counts, _Counts], *, same:
     """Add a block's links to the counts."""
     cells = block.cells.ravel()
     for counts, found in zip(new[: 1 if same else 2], (links.forward, links.backward), strict=False):
-        counts.counts[block.entries] += np.bincount(cells, found.ravel(), len(block.entries)).astype(counts.counts.dtype)
+        counts.counts[block.entries] += np.bincount(cells, found.ravel(), len(block.entries)).astype(
+            counts.counts.dtype
+        )
     for counts, null, made in zip(new, links.null, (block.target, block.source), strict=True):
         counts.null += np.bincount(made.T.ravel(), null.ravel(), len(counts.null))

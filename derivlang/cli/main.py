@@ -25,6 +25,7 @@ COMMANDS = {
     "parse": "Parse a source once, for all the sets that `syn` makes of it.",
     "grammar": "List, show, score and fit word-order models.",
     "parser": "Train, score and list parsers.",
+    "align": "Link the words of two texts; score links.",
     "ls": "List transforms, sources and scripts.",
 }
 
