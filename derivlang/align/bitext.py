@@ -62,7 +62,7 @@ def encode(source: Sequence[str], target: Sequence[str], *, lower: bool = False)
 
 
 def encode_lines(lines: Sequence[str], *, lower: bool = False) -> tuple[Int32, Int64, list[str]]:
-    """(codes int32[N], offsets int64[S + 1], types) of lines without line ends."""
+    """(codes int32[N], offsets int64[S + 1], types) of lines; ValueError where one holds a line end."""
     text = "\n".join(lines)
     if lower:
         text = text.lower()
@@ -74,6 +74,9 @@ def encode_lines(lines: Sequence[str], *, lower: bool = False) -> tuple[Int32, I
     starts, ends = edges[::2], edges[1::2]  # the text ends in white space: every word has an end
     vocabulary = Vocabulary()
     codes = vocabulary.encode(buffer, starts, ends - starts)
-    newlines = np.flatnonzero(buffer == _NEWLINE)[: len(lines)]
+    newlines = np.flatnonzero(buffer == _NEWLINE)
+    if lines and len(newlines) != len(lines):
+        raise ValueError("a line holds a line end")
+    newlines = newlines[: len(lines)]
     offsets = np.concatenate([[0], np.searchsorted(starts, newlines)])
     return codes, offsets, [str(word) for word in vocabulary.types().to_pylist()]

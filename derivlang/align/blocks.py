@@ -77,7 +77,11 @@ def build(bitext: Bitext, cells: int = CELLS) -> Table:
         source = _padded(bitext.source, bitext.source_offsets, rows, n_source)
         target = _padded(bitext.target, bitext.target_offsets, rows, n_target)
         pairs = source[None, :, :].astype(np.int64) * n_target + target.T[:, :, None]
-        pairs[(source == n_source)[None, :, :] | (n_target == target.T)[:, :, None]] = pad
+        empty = ~(
+            mask(source_lengths[rows], source.shape[1])[None, :, :]
+            & mask(target_lengths[rows], target.shape[1]).T[:, :, None]
+        )
+        pairs[empty] = pad
         distinct, local = _numbered(pairs, pad)
         sides.append((source, target, local))
         keys.append(distinct)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from derivlang.align.lexical import Floats
-from derivlang.core.arrays import Bool
+from derivlang.core.arrays import Bool, Int64
 
 FLOOR = 1e-6  # of what optimal transport takes for a similarity
 
@@ -31,8 +31,9 @@ def argmax(similarity: Floats) -> Bool:
     n_source, n_target = similarity.shape
     links = np.zeros(similarity.shape, bool)
     if n_source and n_target:
-        target = similarity.argmax(1)
-        mutual = np.flatnonzero(similarity.argmax(0)[target] == np.arange(n_source))
+        target: Int64 = np.argmax(similarity, 1)
+        source: Int64 = np.argmax(similarity, 0)
+        mutual = np.flatnonzero(np.equal(source[target], np.arange(n_source)))
         links[mutual, target[mutual]] = True
     return links
 
