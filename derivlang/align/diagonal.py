@@ -47,7 +47,8 @@ def distance(
 ) -> Floats:
     """[J, S, I]: how far each cell lies from the diagonal."""
     source = ((np.arange(shape[2]) + 0.5) / lengths[:, None]).astype(dtype)
-    target = ((np.arange(shape[0])[:, None] + 0.5) / ends).astype(dtype)
+    # padded words stand at the end: further on, every weight would underflow
+    target = np.minimum((np.arange(shape[0])[:, None] + 0.5) / ends, 1).astype(dtype)
     out = source - (1 - target if mirrored else target)[:, :, None]
     return np.asarray(np.abs(out, out=out))
 

@@ -33,7 +33,7 @@ def argmax(similarity: Floats) -> Bool:
     if n_source and n_target:
         target: Int64 = np.argmax(similarity, 1)
         source: Int64 = np.argmax(similarity, 0)
-        mutual = np.flatnonzero(np.equal(source[target], np.arange(n_source)))
+        mutual = np.flatnonzero(source.take(target) - np.arange(n_source) == 0)
         links[mutual, target[mutual]] = True
     return links
 

@@ -31,7 +31,8 @@ class Settings:
     ibm1, ibm2, hmm: iterations of each model, in this order. estimator: see `lexical.py`. concentration: prior
     counts of each type's translations, together. jump_prior: prior counts of each bin of jumps. null: the chance of
     a word without a link. agree_from: the iteration, from 0, from which the directions agree; None: they never do.
-    spelling: whether words that are written alike get prior counts.
+    agreement: the exponent. spelling: whether words that are written alike get prior counts. tension: of the diagonal
+    prior; None: fitted.
     """
 
     ibm1: int = 2
@@ -129,7 +130,8 @@ def start(table: Table, bitext: Bitext, settings: Settings) -> tuple[Direction, 
         lexical = Lexical.start(
             table, settings.estimator, prior.astype(dtype), prior_of.astype(dtype), even, reverse=reverse
         )
-        out.append(Direction(reverse, lexical, Diagonal(null=settings.null), uniform(settings.null)))
+        places = Diagonal(settings.tension or 0.0, null=settings.null)
+        out.append(Direction(reverse, lexical, places, uniform(settings.null)))
     return out[0], out[1]
 
 
