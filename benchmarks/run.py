@@ -25,6 +25,7 @@ NAMES = (
     "parse",
     "profile_make",
     "grammar_draws",
+    "align",
 )
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from derivlang.align.lexical import Floats
-from derivlang.core.arrays import Bool, Int64
+from derivlang.core.arrays import Bool
 
 FLOOR = 1e-6  # of what optimal transport takes for a similarity
 
@@ -31,9 +31,8 @@ def argmax(similarity: Floats) -> Bool:
     n_source, n_target = similarity.shape
     links = np.zeros(similarity.shape, bool)
     if n_source and n_target:
-        target: Int64 = np.argmax(similarity, 1)
-        source: Int64 = np.argmax(similarity, 0)
-        mutual = np.flatnonzero(source.take(target) - np.arange(n_source) == 0)
+        target, source = np.argmax(similarity, 1), np.argmax(similarity, 0)
+        mutual = np.flatnonzero(source[target] == np.arange(n_source))
         links[mutual, target[mutual]] = True
     return links
 
@@ -47,7 +46,7 @@ def itermax(similarity: Floats, iterations: int = 2, alpha: float = 0.9) -> Bool
     similarity = np.maximum(similarity, 0)
     links = argmax(similarity) & (similarity > 0)
     for _ in range(iterations - 1):
-        source, target = links.any(1)[:, None], links.any(0)[None, :]
+        source, target = np.any(links, axis=1, keepdims=True), np.any(links, axis=0, keepdims=True)
         if source.all() and target.all():
             break
         weights = np.where(source & target, 0.0, np.where(source | target, alpha, 1.0))
