@@ -89,7 +89,7 @@ def _texts(settings: Settings) -> list[tuple[str, Path, Path, Path]]:
 def _bitext(folder: Path, pair: str) -> tuple[list[str], list[str]] | None:
     if pair == "de-en":
         files = (folder / f"multi30k/train.lc.norm.tok.{language}.gz" for language in ("de", "en"))
-        german, english = (gzip.open(file, "rt", encoding="utf-8").read().split("\n")[:-1] for file in files)
+        german, english = (gzip.decompress(file.read_bytes()).decode().split("\n")[:-1] for file in files)
         return german, english
     if pair == "en-fr":
         with gzip.open(folder / "tatoeba/en-fr.tsv.gz", "rt", encoding="utf-8") as stream:

@@ -45,7 +45,7 @@ def test_a_gold_set_that_no_setting_was_chosen_on() -> None:
 def test_derived_pairs(spec: str, most: float, tmp_path: Path) -> None:
     """Under perm, words that a sentence has twice can be told apart by nobody: they make most of the errors."""
     out = tmp_path / "out"
-    run("make", "--t", spec, "wikitext2", "--splits", "valid", "--data-dir", SHARED, "--limit", "800", "-o", out)
+    run("make", "--t", spec, "wikitext2", "--splits", "valid", "--data-dir", SHARED, "--limit", "500", "-o", out)
     for name, options in (("a", ("text", "--source")), ("b", ("text",)), ("gold", ("pharaoh",))):
         run("export", out, "--format", *options, "-o", tmp_path / name)
     run("align", "train", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "found")

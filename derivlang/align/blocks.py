@@ -15,7 +15,7 @@ import numpy as np
 from derivlang.align.bitext import Bitext
 from derivlang.core.arrays import Bool, Int32, Int64, lengths_of
 
-CELLS = 1 << 17  # of a block: its temporaries stay in the cache
+CELLS = 1 << 18  # of a block: its temporaries stay in the cache
 _WASTE = 1.3  # cells of a block for each that is no padding
 _LEAST = 1 << 14  # smaller blocks cost more in calls than padding does
 

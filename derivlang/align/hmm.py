@@ -16,6 +16,8 @@ from derivlang.align.jumps import JumpCounts, Jumps
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Int64
 
+_NEVER = 1e-30  # a chance below this is none
+
 
 def posterior(
     emission: Floats, null: Floats, lengths: Int64, ends: Int64, model: Jumps, counts: JumpCounts | None = None
@@ -30,50 +32,51 @@ def posterior(
     dtype = emission.dtype.type
     inside = mask(lengths, n).astype(dtype)
     matrix, starts = model.matrix(n, emission.dtype), model.starts(lengths, n, emission.dtype)
-    inverse = 1 / (inside @ matrix.T)  # [S, I]: of the sum of weights of the possible jumps from each place
+    inverse = dtype(1 - model.null) / (inside @ matrix.T)  # [S, I]: over the sum of weights of the possible jumps
+    starts *= dtype(1 - model.null)
     within = mask(ends, n_steps).T  # [J, S]
-    emission *= dtype(1 - model.null)
     null = null * dtype(model.null)
     if ragged := not within.all():  # padded words say nothing: every place is alike
         padded = np.nonzero(~within)
-        emission[padded] = dtype(1 - model.null) * inside[padded[1]]
+        emission[padded] = inside[padded[1]]
         null[padded] = model.null
 
-    links = np.empty_like(emission)  # forward probabilities of links, then posteriors
+    links = np.empty_like(emission)  # forward probabilities of links, unscaled; then posteriors
     leaving = np.empty_like(emission)  # forward probabilities of each place, linked or empty, times inverse
-    scales, unset = np.empty_like(null), np.empty_like(null)
+    scales, unset = np.empty_like(null), np.zeros_like(null)
     none = np.ones(n_pairs, dtype)  # p(no link yet)
-    at = np.zeros((n_pairs, n), dtype)
+    at, ahead = np.zeros((n_pairs, n), dtype), np.zeros((n_pairs, n), dtype)
+    n_open = 0  # steps before which there may be no link yet
     for j in range(n_steps):
-        unset[j] = none
-        ahead = starts * none[:, None]
         if j:
             np.multiply(at, inverse, out=leaving[j - 1])
-            ahead += leaving[j - 1] @ matrix
-        link = np.multiply(ahead, emission[j], out=links[j])
+            np.matmul(leaving[j - 1], matrix, out=ahead)
+        if n_open == j and none.max() > _NEVER:
+            unset[j] = none
+            ahead += starts * none[:, None]
+            n_open += 1
+        np.multiply(ahead, emission[j], out=links[j])
         none = none * null[j]
         at *= null[j][:, None]
-        at += link
-        scales[j] = 1 / (at.sum(1) + none)
-        scale = scales[j][:, None]
-        at *= scale
-        link *= scale
-        none *= scales[j]
+        at += links[j]
+        scale = np.divide(1, at.sum(1) + none, out=scales[j])
+        at *= scale[:, None]
+        none *= scale
 
     arriving = emission  # in place: what a jump to each place is worth
-    emission *= scales[:, :, None]
-    null *= scales
     beta = np.ones((n_pairs, n), dtype)
+    back = ahead
     departures, firsts = np.zeros((n_pairs, n), dtype), np.zeros((n_pairs, n), dtype)
     for j in range(n_steps - 1, -1, -1):
+        beta *= scales[j][:, None]
         links[j] *= beta
         arriving[j] *= beta
-        if counts is not None:
+        if counts is not None and j < n_open:
             firsts += arriving[j] * (unset[j] * within[j])[:, None]
         if not j:
             break
         beta *= null[j][:, None]
-        back = arriving[j] @ matrix.T
+        np.matmul(arriving[j], matrix.T, out=back)
         back *= inverse
         beta += back
         if counts is not None:
@@ -88,6 +91,6 @@ def posterior(
         if ragged:
             arriving[~within] = 0
         expected = leaving[:-1].reshape(-1, n).T @ arriving[1:].reshape(-1, n)
-        counts.add_jumps(expected * matrix, departures, lengths)
+        counts.add_jumps(expected * matrix, departures / dtype(1 - model.null), lengths)
         counts.add_firsts(firsts * starts, lengths, model.first)
     return links, -np.log(scales, dtype=np.float64).sum(0)

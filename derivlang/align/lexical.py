@@ -39,7 +39,6 @@ class Lexical:
     """
 
     estimator: Estimator
-    given_of: Int32
     prior: Floats
     prior_of: Floats
     null_prior: float
@@ -53,7 +52,6 @@ class Lexical:
         cls, table: Table, estimator: Estimator, prior: Floats, prior_of: Floats, null_prior: float, *, reverse: bool
     ) -> Lexical:
         """Every pair alike, or as the priors say. reverse: source words are made by target words."""
-        given_of = table.target_of if reverse else table.source_of
         n_made = table.n_source if reverse else table.n_target
         dtype = prior.dtype
         counts, totals = (
@@ -61,19 +59,16 @@ class Lexical:
         )
         counts[-1] = 0
         null = np.full(n_made + 1, max(null_prior, 1.0 if estimator == "em" else 0.0), dtype)
-        return cls(estimator, given_of, prior, prior_of, null_prior, counts, totals, null, float(null[:-1].sum()))
+        return cls(estimator, prior, prior_of, null_prior, counts, totals, null, float(null[:-1].sum()))
 
-    def fit(self, counts: Floats, null: Floats) -> None:
-        """Take expected counts [E + 1] and those of words without a link [M + 1]; without the priors."""
+    def fit(self, counts: Floats, totals: Floats, null: Floats) -> None:
+        """Take expected counts [E + 1], their sums by given type [T + 1], and those of words without a link [M + 1]."""
         dtype = self.prior.dtype
         counts[-1] = 0
-        summed = np.bincount(self.given_of, counts, len(self.prior_of))
+        totals = totals + self.prior_of
         null = null + self.null_prior
         null[-1] = 0
-        self.counts, self.totals = (
-            (counts + self.prior).astype(dtype, copy=False),
-            (summed + self.prior_of).astype(dtype),
-        )
+        self.counts, self.totals = (counts + self.prior).astype(dtype, copy=False), totals.astype(dtype)
         self.null, self.null_total = null.astype(dtype), float(null.sum())
         if self.estimator == "vb":
             self.counts = np.maximum(exp_digamma(self.counts), _FLOOR).astype(dtype)

@@ -140,6 +140,7 @@ class _Counts:
 
     def __init__(self, lexical: Lexical):
         self.counts = np.zeros(len(lexical.counts), lexical.counts.dtype)
+        self.totals = np.zeros(len(lexical.totals))
         self.null = np.zeros(len(lexical.null))
         self.jumps = JumpCounts()
         self.diagonal = DiagonalCounts()
@@ -168,7 +169,7 @@ def _iteration(
     if agree:  # the links are the same in both directions
         new[1].counts = new[0].counts
     for direction, counts in zip(directions, new, strict=True):
-        direction.lexical.fit(counts.counts, counts.null)
+        direction.lexical.fit(counts.counts, counts.totals, counts.null)
         if stage == "hmm":
             direction.jumps = counts.jumps.fit(direction.jumps, settings.jump_prior)
         elif settings.tension is None:
@@ -228,8 +229,11 @@ def _gather(block: Block, links: Beliefs, new: tuple[_Counts, _Counts], *, same:
     """Add a block's links to the counts."""
     cells = block.cells.ravel()
     for counts, found in zip(new[: 1 if same else 2], (links.forward, links.backward), strict=False):
-        counts.counts[block.entries] += np.bincount(cells, found.ravel(), len(block.entries)).astype(
-            counts.counts.dtype
-        )
-    for counts, null, made in zip(new, links.null, (block.target, block.source), strict=True):
-        counts.null += np.bincount(made.T.ravel(), null.ravel(), len(counts.null))
+        summed = np.bincount(cells, found.ravel(), len(block.entries))
+        counts.counts[block.entries] += summed.astype(counts.counts.dtype)
+    sums = links.forward.sum(0), links.backward.sum(2).T
+    sides = block.source, block.target
+    for number, counts in enumerate(new):
+        given, made = sides[number], sides[1 - number]
+        counts.totals += np.bincount(given.ravel(), sums[number].ravel(), len(counts.totals))
+        counts.null += np.bincount(made.T.ravel(), links.null[number].ravel(), len(counts.null))
