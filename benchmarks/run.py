@@ -27,6 +27,7 @@ NAMES = (
     "profile_make",
     "grammar_draws",
     "encoding",
+    "align",
 )
 
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "grammar": "List, show, score and fit word-order models.",
     "tokenizer": "Train tokenizers, and make their twins.",
     "parser": "Train, score and list parsers.",
+    "align": "Link the words of two texts; score links.",
     "ls": "List transforms, sources and scripts.",
 }
 

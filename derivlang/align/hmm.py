@@ -1,0 +1,96 @@
+"""Forward and backward of an HMM aligner with an empty word, over a block of sentence pairs at once.
+
+The states of a target word are the source words, and for each source word an empty word that remembers it: a word
+without a link does not forget where the last link was. Before the first link one more state remembers nothing.
+Probabilities are scaled to sum 1 at each word, so that single precision does.
+
+Source: Vogel, Ney and Tillmann 1996; the empty word: Och and Ney 2003, §2.1.2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from derivlang.align.blocks import mask
+from derivlang.align.jumps import JumpCounts, Jumps
+from derivlang.align.lexical import Floats
+from derivlang.core.arrays import Int64
+
+_NEVER = 1e-30  # a chance below this is none
+
+
+def posterior(
+    emission: Floats, null: Floats, lengths: Int64, ends: Int64, model: Jumps, counts: JumpCounts | None = None
+) -> tuple[Floats, Floats]:
+    """(links [J, S, I]: p(word j is linked to i | pair), log likelihood float64[S]); expected jumps go to counts.
+
+    emission [J, S, I]: p(target word j | source word i), 0 at padding. null [J, S]: p(target word j | no word).
+    lengths int64[S]: source words; ends int64[S]: target words. What a row lacks to 1 is p(no link). `emission` is
+    overwritten.
+    """
+    n_steps, n_pairs, n = emission.shape
+    dtype = emission.dtype.type
+    inside = mask(lengths, n).astype(dtype)
+    matrix, starts = model.matrix(n, emission.dtype), model.starts(lengths, n, emission.dtype)
+    inverse = dtype(1 - model.null) / (inside @ matrix.T)  # [S, I]: over the sum of weights of the possible jumps
+    starts *= dtype(1 - model.null)
+    within = mask(ends, n_steps).T  # [J, S]
+    null = null * dtype(model.null)
+    if ragged := not within.all():  # padded words say nothing: every place is alike
+        padded = np.nonzero(~within)
+        emission[padded] = inside[padded[1]]
+        null[padded] = model.null
+
+    links = np.empty_like(emission)  # forward probabilities of links, unscaled; then posteriors
+    leaving = np.empty_like(emission)  # forward probabilities of each place, linked or empty, times inverse
+    scales, unset = np.empty_like(null), np.zeros_like(null)
+    none = np.ones(n_pairs, dtype)  # p(no link yet)
+    at, ahead = np.zeros((n_pairs, n), dtype), np.zeros((n_pairs, n), dtype)
+    n_open = 0  # steps before which there may be no link yet
+    for j in range(n_steps):
+        if j:
+            np.multiply(at, inverse, out=leaving[j - 1])
+            np.matmul(leaving[j - 1], matrix, out=ahead)
+        if n_open == j and none.max() > _NEVER:
+            unset[j] = none
+            ahead += starts * none[:, None]
+            n_open += 1
+        np.multiply(ahead, emission[j], out=links[j])
+        none = none * null[j]
+        at *= null[j][:, None]
+        at += links[j]
+        scale = np.divide(1, at.sum(1) + none, out=scales[j])
+        at *= scale[:, None]
+        none *= scale
+
+    arriving = emission  # in place: what a jump to each place is worth
+    beta = np.ones((n_pairs, n), dtype)
+    back = ahead
+    departures, firsts = np.zeros((n_pairs, n), dtype), np.zeros((n_pairs, n), dtype)
+    for j in range(n_steps - 1, -1, -1):
+        beta *= scales[j][:, None]
+        links[j] *= beta
+        arriving[j] *= beta
+        if counts is not None and j < n_open:
+            firsts += arriving[j] * (unset[j] * within[j])[:, None]
+        if not j:
+            break
+        beta *= null[j][:, None]
+        np.matmul(arriving[j], matrix.T, out=back)
+        back *= inverse
+        beta += back
+        if counts is not None:
+            back *= leaving[j - 1]
+            if ragged:
+                back *= within[j][:, None]
+            departures += back
+    if ragged:
+        links[~within] = 0
+        scales[~within] = 1
+    if counts is not None:
+        if ragged:
+            arriving[~within] = 0
+        expected = leaving[:-1].reshape(-1, n).T @ arriving[1:].reshape(-1, n)
+        counts.add_jumps(expected * matrix, departures / dtype(1 - model.null), lengths)
+        counts.add_firsts(firsts * starts, lengths, model.first)
+    return links, -np.log(scales, dtype=np.float64).sum(0)

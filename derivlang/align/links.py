@@ -1,0 +1,114 @@
+"""Word links, and the Pharaoh format: a line a sentence pair, `i-j` a link, source first, zero-based.
+
+Gold files tell sure links (`i-j`) from possible ones (`ipj`); a sure link is possible as well.
+
+    parse_lines(["0-0 1p2", ""])  ->  Links(offsets [0, 2, 2], source [0, 1], target [0, 2], sure [True, False])
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, lengths_of, offsets_of, owners
+from derivlang.core.errors import DataError
+
+_LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Links of R sentence pairs: offsets int64[R + 1]; source, target int32[L], zero-based; sure bool[L]."""
+
+    offsets: Int64
+    source: Int32
+    target: Int32
+    sure: Bool
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @classmethod
+    def of(cls, rows: Int64, source: Int32, target: Int32, n_rows: int) -> Links:
+        """Sure links in any order: int [L] each; sorted by row, source word and target word, each kept once."""
+        order = np.lexsort((target, source, rows))
+        rows, source, target = rows[order], source[order], target[order]
+        new = np.ones(len(rows), bool)
+        new[1:] = (np.diff(rows) != 0) | (np.diff(source) != 0) | (np.diff(target) != 0)
+        offsets = offsets_of(np.bincount(rows[new], minlength=n_rows))
+        return cls(offsets, source[new].astype(np.int32), target[new].astype(np.int32), np.ones(int(new.sum()), bool))
+
+    def lines(self) -> Iterator[str]:
+        """Pharaoh lines, without line ends."""
+        marks = np.where(self.sure, "-", "p").tolist()
+        pairs = list(map("%d%s%d".__mod__, zip(self.source.tolist(), marks, self.target.tolist(), strict=True)))
+        offsets = self.offsets.tolist()
+        for begin, end in itertools.pairwise(offsets):
+            yield " ".join(pairs[begin:end])
+
+
+def parse_lines(lines: Iterable[str], where: str = "links") -> Links:
+    """Links of Pharaoh lines; where: what an error names. Raises DataError `link` with the line."""
+    counts: list[int] = []
+    source: list[int] = []
+    target: list[int] = []
+    sure: list[bool] = []
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        for word in words:
+            match = _LINK.fullmatch(word)
+            if match is None:
+                raise DataError(
+                    f"{word!r} is no link",
+                    where=f"{where}:{number}",
+                    fix="links are i-j (sure) or ipj (possible): numbers of words from 0, the source's first",
+                    id="link",
+                )
+            source.append(int(match[1]))
+            target.append(int(match[3]))
+            sure.append(match[2] == "-")
+        counts.append(len(words))
+    return Links(
+        offsets_of(np.array(counts, np.int64)),
+        np.array(source, np.int32),
+        np.array(target, np.int32),
+        np.array(sure, bool),
+    )
+
+
+def check_range(links: Links, n_source: Ints | None, n_target: Ints | None, where: str = "links") -> None:
+    """DataError `link-range` for a link beyond its sentences, `lengths` where there are other sentences than links.
+
+    n_source, n_target int[R]: words of the sentences; None: not known.
+    """
+    row = owners(links.offsets)
+    for side, words, sizes in (("source", links.source, n_source), ("target", links.target, n_target)):
+        if sizes is None:
+            continue
+        if len(links) != len(sizes):
+            raise DataError(
+                f"{len(links):,} lines of links, but {len(sizes):,} {side} sentences",
+                where=where,
+                fix="line n of the links must belong to line n of the texts",
+                id="lengths",
+            )
+        beyond = np.flatnonzero(words >= sizes[row])
+        if len(beyond):
+            at = int(beyond[0])
+            raise DataError(
+                f"the link {links.source[at]}-{links.target[at]} is to {side} word {words[at]}, but the sentence has "
+                f"{sizes[row[at]]} words",
+                where=f"{where}:{int(row[at]) + 1}",
+                fix="words are numbered from 0, the source's first; check the order of the sides and of the files",
+                id="link-range",
+            )
+
+
+def keys_of(links: Links, width: int) -> Int64:
+    """int64[L]: a number for each link, by row, source and target word; width: above every word's number."""
+    row = np.repeat(np.arange(len(links), dtype=np.int64), lengths_of(links.offsets))
+    return np.asarray((row * width + links.source) * width + links.target)

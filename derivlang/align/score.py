@@ -1,0 +1,55 @@
+"""Precision, recall, F1 and alignment error rate of links against gold links (Och and Ney 2003, §4.1).
+
+With links A, sure links S and possible links P, S being part of P:
+
+    precision = |A ∩ P| / |A|    recall = |A ∩ S| / |S|    AER = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
+
+Counts are summed over all sentence pairs. F1 is the harmonic mean of precision and recall.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from derivlang.align.links import Links, keys_of
+from derivlang.core.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """All between 0 and 1."""
+
+    precision: float
+    recall: float
+    f1: float
+    aer: float
+
+    def as_dict(self) -> dict[str, float]:
+        return asdict(self)
+
+
+def score(links: Links, gold: Links) -> Score:
+    """How good links are; every link of `links`, sure or not, is taken as one.
+
+    Nothing found and nothing to be found is right: precision (recall) is 1 without links (sure links), AER 0
+    without both. Raises DataError `lengths` where there are not as many lines.
+    """
+    if len(links) != len(gold):
+        raise DataError(
+            f"{len(links):,} lines of links, but {len(gold):,} lines of gold links",
+            fix="score the links of the same sentence pairs, in the same order",
+            id="lengths",
+        )
+    width = 1 + max(int(side.max(initial=0)) for side in (links.source, links.target, gold.source, gold.target))
+    found = np.unique(keys_of(links, width))
+    keys = keys_of(gold, width)
+    possible, sure = np.unique(keys), np.unique(keys[gold.sure])
+    hits_possible = int(np.isin(found, possible, assume_unique=True).sum())
+    hits_sure = int(np.isin(found, sure, assume_unique=True).sum())
+    precision = hits_possible / len(found) if len(found) else 1.0
+    recall = hits_sure / len(sure) if len(sure) else 1.0
+    f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    total = len(found) + len(sure)
+    return Score(precision, recall, f1, 1 - (hits_sure + hits_possible) / total if total else 0.0)

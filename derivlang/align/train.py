@@ -1,0 +1,239 @@
+"""Training of the statistical aligners: both directions, block by block, and the posteriors they agree on.
+
+Some iterations of IBM model 1, of model 2, and then of the HMM. From the iteration `agree_from` on, the expected
+links of both directions are (p(link | source to target) p(link | target to source)) ** agreement: a link counts as
+far as both believe in it. Exponent 1 is the product of Liang, Taskar and Klein 2006; ½ loses fewer links whose two
+directions are unsure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from derivlang.align import diagonal, hmm
+from derivlang.align.bitext import Bitext
+from derivlang.align.blocks import Block, Table, build
+from derivlang.align.diagonal import Diagonal, DiagonalCounts
+from derivlang.align.jumps import JumpCounts, Jumps, uniform
+from derivlang.align.lexical import ESTIMATORS, Estimator, Floats, Lexical
+from derivlang.align.spelling import prior_counts
+from derivlang.core.errors import UsageError, unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the aligner is trained.
+
+    ibm1, ibm2, hmm: iterations of each model, in this order. estimator: see `lexical.py`. concentration: prior
+    counts of each type's translations, together. jump_prior: prior counts of each bin of jumps. null: the chance of
+    a word without a link. agree_from: the iteration, from 0, from which the directions agree; None: they never do.
+    agreement: the exponent. spelling: whether words that are written alike get prior counts. tension: of the diagonal
+    prior; None: fitted.
+    """
+
+    ibm1: int = 2
+    ibm2: int = 2
+    hmm: int = 8
+    estimator: Estimator = "collapsed"
+    concentration: float = 10.0
+    jump_prior: float = 0.5
+    null: float = 0.2
+    agreement: float = 0.5
+    agree_from: int | None = 1
+    spelling: bool = True
+    tension: float | None = None
+    dtype: DTypeLike = np.float32
+
+    def __post_init__(self) -> None:
+        if self.estimator not in ESTIMATORS:
+            raise unknown("estimator", self.estimator, ESTIMATORS)
+        if min(self.ibm1, self.ibm2, self.hmm) < 0 or self.ibm1 + self.ibm2 + self.hmm < 1:
+            raise UsageError("an aligner needs at least one iteration", where="iterations", id="iterations")
+        if not 0 < self.null < 1:
+            raise UsageError(f"{self.null} is no chance between 0 and 1", where="null", id="null")
+
+    @property
+    def stages(self) -> list[str]:
+        return ["ibm1"] * self.ibm1 + ["ibm2"] * self.ibm2 + ["hmm"] * self.hmm
+
+
+@dataclass(slots=True)
+class Direction:
+    """One direction's model: words of the target given the source's, or (reverse) the other way round."""
+
+    reverse: bool
+    lexical: Lexical
+    diagonal: Diagonal
+    jumps: Jumps
+
+
+@dataclass(slots=True)
+class Beliefs:
+    """What is believed of a block.
+
+    forward, backward [J, S, I]: p(i and j are linked), by each direction; the same array where they agree.
+    null ([J, S], [I, S]): what the links of each target word, of each source word, lack to 1.
+    """
+
+    forward: Floats
+    backward: Floats
+    null: tuple[Floats, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """After an iteration: its stage, the log likelihood of each direction before its update, and posteriors."""
+
+    stage: str
+    log_likelihood: tuple[float, float]
+    links: list[Beliefs]
+
+
+def train(bitext: Bitext, settings: Settings = Settings()) -> tuple[Table, list[Beliefs]]:
+    """The table of a bitext, and the posteriors of each of its blocks."""
+    table = build(bitext)
+    state = None
+    for state in iterate(table, bitext, settings):  # noqa: B007
+        pass
+    assert state is not None
+    return table, state.links
+
+
+def iterate(table: Table, bitext: Bitext, settings: Settings) -> Iterator[State]:
+    """The states after each iteration."""
+    directions = start(table, bitext, settings)
+    links: list[Beliefs] = []
+    for number, stage in enumerate(settings.stages):
+        agree = settings.agree_from is not None and number >= settings.agree_from
+        links, likelihood = _iteration(table, directions, links, stage, settings, agree)
+        yield State(stage, likelihood, links)
+
+
+def start(table: Table, bitext: Bitext, settings: Settings) -> tuple[Direction, Direction]:
+    """Both directions before the first iteration."""
+    dtype = np.dtype(settings.dtype)
+    alike: Floats = np.zeros(len(table))
+    if settings.spelling and settings.estimator != "em":
+        alike = prior_counts(table, bitext.source_types, bitext.target_types)
+    out = []
+    for reverse in (False, True):
+        given_of = table.target_of if reverse else table.source_of
+        n_given, n_made = (table.n_target, table.n_source) if reverse else (table.n_source, table.n_target)
+        even = 0.0 if settings.estimator == "em" else settings.concentration / n_made
+        prior = alike + even
+        prior[-1] = 0
+        prior_of = np.bincount(given_of, alike, n_given + 1) + even * n_made
+        lexical = Lexical.start(
+            table, settings.estimator, prior.astype(dtype), prior_of.astype(dtype), even, reverse=reverse
+        )
+        places = Diagonal(settings.tension or 0.0, null=settings.null)
+        out.append(Direction(reverse, lexical, places, uniform(settings.null)))
+    return out[0], out[1]
+
+
+class _Counts:
+    """Expected counts of one direction in one iteration."""
+
+    def __init__(self, lexical: Lexical):
+        self.counts = np.zeros(len(lexical.counts), lexical.counts.dtype)
+        self.totals = np.zeros(len(lexical.totals))
+        self.null = np.zeros(len(lexical.null))
+        self.jumps = JumpCounts()
+        self.diagonal = DiagonalCounts()
+
+
+def _iteration(
+    table: Table,
+    directions: tuple[Direction, Direction],
+    before: list[Beliefs],
+    stage: str,
+    settings: Settings,
+    agree: bool,
+) -> tuple[list[Beliefs], tuple[float, float]]:
+    """One iteration: posteriors of every block by the models as they are, then new models."""
+    new = (_Counts(directions[0].lexical), _Counts(directions[1].lexical))
+    likelihood = [0.0, 0.0]
+    found = []
+    for number, block in enumerate(table.blocks):
+        own = before[number] if before else None
+        links, block_likelihood = _posteriors(block, directions, own, stage, new)
+        if agree:
+            links = _agreed(links, settings.agreement, block)
+        _gather(block, links, new, same=agree)
+        found.append(links)
+        likelihood = [a + b for a, b in zip(likelihood, block_likelihood, strict=True)]
+    if agree:  # the links are the same in both directions
+        new[1].counts = new[0].counts
+    for direction, counts in zip(directions, new, strict=True):
+        direction.lexical.fit(counts.counts, counts.totals, counts.null)
+        if stage == "hmm":
+            direction.jumps = counts.jumps.fit(direction.jumps, settings.jump_prior)
+        elif settings.tension is None:
+            direction.diagonal = counts.diagonal.fit(direction.diagonal)
+    return found, (likelihood[0], likelihood[1])
+
+
+def _posteriors(
+    block: Block, directions: tuple[Direction, Direction], own: Beliefs | None, stage: str, new: tuple[_Counts, _Counts]
+) -> tuple[Beliefs, list[float]]:
+    """Each direction's own posteriors of a block, all [J, S, I], and its log likelihood."""
+    links, nulls, likelihood = [], [], []
+    for number, direction in enumerate(directions):
+        lexical, reverse = direction.lexical, direction.reverse
+        lengths, ends = block.source_lengths, block.target_lengths
+        given, made = block.source, block.target
+        counts = lexical.counts[block.entries].take(block.cells, mode="clip")
+        mine = None if own is None else (own.backward if reverse else own.forward)
+        if reverse:
+            lengths, ends, given, made = ends, lengths, made, given
+            emission = lexical.emission(counts, given.T[:, :, None], mine)
+            emission = np.ascontiguousarray(emission.transpose(2, 1, 0))
+        else:
+            emission = lexical.emission(counts, given, mine)
+        null = lexical.null_emission(np.ascontiguousarray(made.T), None if own is None else own.null[number])
+        if stage == "hmm":
+            found, value = hmm.posterior(emission, null, lengths, ends, direction.jumps, new[number].jumps)
+        else:
+            model = direction.diagonal if stage == "ibm2" else Diagonal(null=direction.diagonal.null)
+            found, value = diagonal.posterior(emission, null, lengths, ends, model)
+            new[number].diagonal.add(found, model, lengths, ends)
+        links.append(found.transpose(2, 1, 0) if reverse else found)
+        nulls.append(_lacking(found, ends))
+        likelihood.append(float(value.sum()))
+    return Beliefs(links[0], links[1], (nulls[0], nulls[1])), likelihood
+
+
+def _agreed(links: Beliefs, exponent: float, block: Block) -> Beliefs:
+    """The links that both directions believe in."""
+    both = links.forward * links.backward
+    if exponent == 0.5:
+        np.sqrt(both, out=both)
+    elif exponent != 1:
+        np.power(both, exponent, out=both)
+    null = _lacking(both, block.target_lengths), _lacking(both.transpose(2, 1, 0), block.source_lengths)
+    return Beliefs(both, both, null)
+
+
+def _lacking(links: Floats, ends: np.ndarray) -> Floats:
+    """[J, S]: what the links of each word lack to 1; 0 at padding."""
+    lacking = np.maximum(1 - links.sum(2), 0)
+    lacking[np.arange(len(lacking))[:, None] >= ends] = 0
+    return np.asarray(lacking)
+
+
+def _gather(block: Block, links: Beliefs, new: tuple[_Counts, _Counts], *, same: bool) -> None:
+    """Add a block's links to the counts."""
+    cells = block.cells.ravel()
+    for counts, found in zip(new[: 1 if same else 2], (links.forward, links.backward), strict=False):
+        summed = np.bincount(cells, found.ravel(), len(block.entries))
+        counts.counts[block.entries] += summed.astype(counts.counts.dtype)
+    sums = links.forward.sum(0), links.backward.sum(2).T
+    sides = block.source, block.target
+    for number, counts in enumerate(new):
+        given, made = sides[number], sides[1 - number]
+        counts.totals += np.bincount(given.ravel(), sums[number].ravel(), len(counts.totals))
+        counts.null += np.bincount(made.T.ravel(), links.null[number].ravel(), len(counts.null))

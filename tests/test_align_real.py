@@ -1,0 +1,53 @@
+"""Alignment error rates on real gold links and on derived pairs: ceilings a little above what was measured.
+
+No gold link is used in training. Measured figures and those of other aligners: `docs/align.md`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from derivlang.align.align import Options, align
+from derivlang.align.links import parse_lines
+from derivlang.align.score import score
+from tests.commands import run
+from tests.real import SHARED, needs_data
+
+pytestmark = needs_data
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text("utf-8").split("\n")[:-1]
+
+
+def aer(pair: str, options: Options) -> float:
+    folder = SHARED / "align" / pair
+    source, target = (lines(folder / f"test.{language}") for language in pair.split("-"))
+    return 100 * score(align(source, target, options), parse_lines(lines(folder / "test.gold"))).aer
+
+
+@pytest.mark.parametrize(
+    ("pair", "hmm", "ibm2"),
+    [("en-fr", 12.5, 21), ("de-en", 33.5, 43), ("ro-en", 39, 48), ("en-hi", 64.5, 66)],
+)
+def test_gold_sets(pair: str, hmm: float, ibm2: float) -> None:
+    assert aer(pair, Options(lower=True)) < hmm
+    assert aer(pair, Options("ibm2", lower=True)) < ibm2
+
+
+def test_a_gold_set_that_no_setting_was_chosen_on() -> None:
+    assert aer("en-cs", Options(lower=True)) < 34.1  # eflomal's, from the same sentences
+
+
+@pytest.mark.parametrize(("spec", "most"), [("trans", 0.1), ("trans,inv", 3), ("trans,perm", 23)])
+def test_derived_pairs(spec: str, most: float, tmp_path: Path) -> None:
+    """Under perm, words that a sentence has twice can be told apart by nobody: they make most of the errors."""
+    out = tmp_path / "out"
+    run("make", "--t", spec, "wikitext2", "--splits", "valid", "--data-dir", SHARED, "--limit", "500", "-o", out)
+    for name, options in (("a", ("text", "--source")), ("b", ("text",)), ("gold", ("pharaoh",))):
+        run("export", out, "--format", *options, "-o", tmp_path / name)
+    run("align", "train", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "found")
+    found = run("align", "score", tmp_path / "found", tmp_path / "gold", "--json").json
+    assert 100 * found["aer"] < most
