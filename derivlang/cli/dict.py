@@ -42,7 +42,7 @@ def command(source: str | None, given: Path | None, as_json: bool, **options: An
     SOURCE: as for make; of a derived set, its own pair. Words are those of the train split (else the first).
 
     \b
-    derivlang dict --t trans --coverage 25 wikitext103 -o en-derived.tsv
+    derivlang dict --t trans --coverage 25 wikitext103 --data-dir DIR -o en-derived.tsv
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if (source is None) == (given is None):
