@@ -539,7 +539,7 @@ def test_ls() -> None:
     assert {"wikitext103", "wikitext2", "pos", "ner", "xnli", "squad", "demo"} <= set(names["sources"])
     assert "georgian" in names["scripts"]
     (perm,) = [t for t in found["transforms"] if t["name"] == "perm"]
-    assert {p["name"]: p["default"] for p in perm["parameters"]} == {"window": 0, "seed": 1}
+    assert {p["name"]: p["default"] for p in perm["parameters"]} == {"window": 0, "unit": "word", "seed": 1}
     assert all(p["help"] for t in found["transforms"] for p in t["parameters"])
     page = run("ls").out
     for kind in names:
