@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from derivlang import Pipeline
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.lexicon import SPECIALS
 from derivlang.formats.dictionary import read_dictionary, written
 from derivlang.lexical.noise import wrong_translations
 from derivlang.lexical.percent import percent, portion
@@ -239,8 +240,11 @@ def test_a_clean_copy(tmp_path: Path) -> None:
 @laws
 @given(st.lists(st.tuples(any_word, any_word), min_size=1, unique=True), st.sampled_from(["tsv", "json"]))
 def test_files_are_read_back(tmp_path_factory: pytest.TempPathFactory, pairs: Any, kind: Any) -> None:
-    usual = [p for p in pairs if all(w.strip() == w and w.strip(" \0\ufffd") == w and "<" not in w for w in p)]
-    usual = [p for p in usual if all("\ufffd" not in w and "\0" not in w for w in p)]
+    def is_fit(word: str) -> bool:
+        """Neither blank nor what counts as a fault; cells lose spaces at their ends."""
+        return word.strip() == word and not {"\ufffd", "\0"} & set(word) and word not in SPECIALS
+
+    usual = [pair for pair in pairs if all(map(is_fit, pair))]
     usual.sort(key=lambda pair: pair[0])  # JSON keeps a word's translations together
     if not usual:
         return
