@@ -407,3 +407,52 @@ def test_characters_that_xml_cannot_hold_are_counted(tmp_path: Path) -> None:
     assert result["unfit"] == 4
     root = ElementTree.parse(tmp_path / "p.tmx").getroot()
     assert [seg.text for seg in root.iter("seg")] == ["a\ufffdb c\ufffd ]]> .", "]]> c\ufffd a\ufffdb ."]
+
+
+# sub-words
+
+
+@pytest.fixture
+def tokenizers(derived: Path, tmp_path: Path) -> tuple[Path, Path]:
+    run("tokenizer", "train", tmp_path / "a.train.tokens", "--vocab-size", 40, "-o", tmp_path / "tok")
+    run("tokenizer", "twin", tmp_path / "tok", "--t", "trans", "-o", tmp_path / "twin")
+    return tmp_path / "tok", tmp_path / "twin"
+
+
+def test_subwords_are_linked_one_to_one(derived: Path, tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
+    ours, theirs = tokenizers
+    pair(derived, tmp_path / "out", "parquet", "--tokenizer", ours, "--twin", theirs)
+    rows = rows_of(tmp_path / "out")
+    several = 0
+    for row in rows:
+        links = [tuple(link) for link in row["subword_links"]]
+        assert links == sorted(links)
+        assert sorted(i for i, _ in links) == list(range(len(row["source_ids"])))
+        assert sorted(j for _, j in links) == list(range(len(row["ids"])))
+        assert all(row["source_ids"][i] == row["ids"][j] for i, j in links)  # a twin gives the same ids
+        several += len(row["source_ids"]) > len(row["source"])
+    assert several > len(rows) / 2
+    plain = whole(derived, tmp_path / "plain")
+    assert [row["links"] for row in rows] == [row["links"] for row in plain]
+
+
+def test_wrong_links_join_all_subwords(derived: Path, tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
+    ours, theirs = tokenizers
+    options = ("--tokenizer", ours, "--twin", theirs, "--noise", 30)
+    pair(derived, tmp_path / "out", "parquet", *options)
+    lengths: Counter[bool] = Counter()
+    for row in rows_of(tmp_path / "out"):
+        links = {tuple(link) for link in row["subword_links"]}
+        assert all(i < len(row["source_ids"]) and j < len(row["ids"]) for i, j in links)
+        lengths[len(links) == len(row["ids"])] += 1
+    assert lengths[False]
+
+
+def test_tokenizers_that_do_not_fit(derived: Path, tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
+    ours, theirs = tokenizers
+    out = tmp_path / "out"
+    alone = run("pair", derived, "--format", "parquet", "-o", out, "--tokenizer", ours, code=2)
+    assert "go together" in alone.err
+    text = run("pair", derived, "--format", "text", "-o", out, "--tokenizer", ours, "--twin", theirs, code=2)
+    assert "Parquet" in text.err
+    assert not list(tmp_path.glob("out*"))

@@ -21,6 +21,8 @@ import click
 @click.option("--noise", default="0", show_default=True, help="Percent of links, or of pairs, made wrong.")
 @click.option("--noise-kind", type=click.Choice(["links", "pairs"]), default="links", show_default=True,
               help="Links moved to a wrong source word, or derived sides of other pairs.")  # fmt: skip
+@click.option("--tokenizer", type=click.Path(path_type=Path), help="The source's: adds sub-words and their gold links.")
+@click.option("--twin", type=click.Path(path_type=Path), help="The derived language's tokenizer.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, rate: str, noise: str, as_json: bool, **options: Any) -> None:
     """Write sentence pairs of DERIVED at a rate, in source order, with gold word links and a recipe.
@@ -32,9 +34,13 @@ def command(derived: Path, rate: str, noise: str, as_json: bool, **options: Any)
     derivlang pair OUT --split train --rate 25 --format text -o train25
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from derivlang.core.errors import UsageError
     from derivlang.lexical.pairs import Options, write_pairs
     from derivlang.lexical.percent import percent
 
+    folders = options["tokenizer"], options["twin"]
+    if (folders[0] is None) != (folders[1] is None):
+        raise UsageError("--tokenizer and --twin go together", fix="give both folders, or none", id="usage")
     settings = Options(
         options["out"],
         options["kind"],
@@ -43,6 +49,7 @@ def command(derived: Path, rate: str, noise: str, as_json: bool, **options: Any)
         options["seed"],
         percent(noise, "--noise", zero=True),
         options["noise_kind"],
+        None if folders[0] is None else folders,
     )
     result = write_pairs(derived, settings)
     if as_json:

@@ -1,7 +1,7 @@
 """Files of sentence pairs: two texts with their links, Pharaoh links alone, Parquet, TMX.
 
     text      OUT.source, OUT.derived, OUT.pharaoh: a pair a line       pharaoh   OUT: the links of the same lines
-    parquet   OUT: pair, key, source, tokens, links                     tmx       OUT
+    parquet   OUT: pair, key, source, tokens, links (with tokenizers source_ids, ids, subword_links)        tmx   OUT
 
 Each writer takes the pairs of a row group at a time, and its files are there only when all of them are whole.
 """
@@ -30,16 +30,29 @@ FORMATS: tuple[str, ...] = get_args(Format)
 LINKS = pa.list_(pa.list_(pa.field("element", pa.int32(), nullable=False), 2))
 
 
+IDS = pa.list_(pa.field("element", pa.int32(), nullable=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Subwords:
+    """Of P pairs: source, derived list<int32>[P], the ids of their sub-words; links, by pair and source place."""
+
+    source: pa.Array
+    derived: pa.Array
+    links: Links
+
+
 @dataclass(frozen=True, slots=True)
 class Pairs:
     """P pairs: number int64[P], their place in the split; key uint64[P]; source, derived list<string>[P]; links, by
-    pair and source place."""
+    pair and source place. subwords: where tokenizers were given."""
 
     number: Int64
     key: UInt64
     source: pa.Array
     derived: pa.Array
     links: Links
+    subwords: Subwords | None = None
 
     def link_offsets(self) -> Int64:
         return np.searchsorted(self.links.pair, np.arange(len(self.number) + 1))
@@ -58,7 +71,9 @@ def files_of(out: Path, kind: Format) -> list[Path]:
     return [out]
 
 
-def open_writer(out: Path, kind: Format, language: str, files: ExitStack) -> tuple[Writer, list[Path]]:
+def open_writer(
+    out: Path, kind: Format, language: str, files: ExitStack, *, subwords: bool = False
+) -> tuple[Writer, list[Path]]:
     """The writer of a format, and the files that it will have written once the stack is closed without an error."""
     paths = files_of(out, kind)
     streams = [files.enter_context(writing(path)) for path in paths]
@@ -66,7 +81,7 @@ def open_writer(out: Path, kind: Format, language: str, files: ExitStack) -> tup
         return _Text(*streams), paths
     if kind == "pharaoh":
         return _Pharaoh(streams[0]), paths
-    return (_Parquet(streams[0]) if kind == "parquet" else _Tmx(streams[0], language)), paths
+    return (_Parquet(streams[0], subwords) if kind == "parquet" else _Tmx(streams[0], language)), paths
 
 
 def holding_space(words: pa.Array) -> Bool:
@@ -120,29 +135,33 @@ class _Pharaoh:
 
 
 class _Parquet:
-    def __init__(self, stream: BinaryIO):
+    def __init__(self, stream: BinaryIO, subwords: bool):
         from pyarrow import parquet
 
         words = pa.list_(pa.string())
-        self._schema = pa.schema(
-            [("pair", pa.int64()), ("key", pa.uint64()), ("source", words), ("tokens", words), ("links", LINKS)]
-        )
+        fields = [("pair", pa.int64()), ("key", pa.uint64()), ("source", words), ("tokens", words), ("links", LINKS)]
+        if subwords:
+            fields += [("source_ids", IDS), ("ids", IDS), ("subword_links", LINKS)]
+        self._schema = pa.schema(fields)
         self._writer = parquet.ParquetWriter(stream, self._schema, compression="zstd", compression_level=1)
 
     def write(self, pairs: Pairs) -> None:
-        ends = np.stack([pairs.links.source, pairs.links.derived], axis=1).astype(np.int32).ravel()
-        two: Any = pa.FixedSizeListArray.from_arrays(to_arrow(ends), type=LINKS.value_type)
-        columns = [
-            to_arrow(pairs.number),
-            to_arrow(pairs.key),
-            pairs.source,
-            pairs.derived,
-            pa.ListArray.from_arrays(to_arrow(pairs.link_offsets().astype(np.int32)), two, type=LINKS),
-        ]
+        n, sub = len(pairs.number), pairs.subwords
+        columns = [to_arrow(pairs.number), to_arrow(pairs.key), pairs.source, pairs.derived, _column(pairs.links, n)]
+        if sub is not None:
+            columns += [sub.source.cast(IDS), sub.derived.cast(IDS), _column(sub.links, n)]
         self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema), max(len(pairs.number), 1))
 
     def close(self) -> None:
         self._writer.close()
+
+
+def _column(links: Links, n: int) -> pa.Array:
+    """LINKS[n] of some pairs."""
+    ends = np.stack([links.source, links.derived], axis=1).astype(np.int32).ravel()
+    two: Any = pa.FixedSizeListArray.from_arrays(to_arrow(ends), type=LINKS.value_type)
+    offsets = np.searchsorted(links.pair, np.arange(n + 1)).astype(np.int32)
+    return pa.ListArray.from_arrays(to_arrow(offsets), two, type=LINKS)
 
 
 class _Tmx:

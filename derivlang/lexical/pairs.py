@@ -22,14 +22,17 @@ import pyarrow as pa
 
 import derivlang
 from derivlang.core.arrays import Bool, Int64, UInt64, offsets_of, spread
-from derivlang.core.arrow import list_array, string_array, to_arrow
+from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.keys import draw, text_key
 from derivlang.lexical import noise
-from derivlang.lexical.bitext import FORMATS, Format, Pairs, files_of, holding_space, open_writer
+from derivlang.lexical.bitext import FORMATS, Format, Pairs, Subwords, files_of, holding_space, open_writer
+from derivlang.lexical.encoding import Encoded, Encoder
 from derivlang.lexical.percent import Share, number, portion
 from derivlang.lexical.segments import Links, Segments, links_of, segment_keys, segments
+from derivlang.lexical.subwords import lift_links, lift_offsets
+from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.store.export import writing
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
@@ -40,7 +43,8 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """rate, noise: percent. split: None for the only one. noise_kind: what the noise makes wrong."""
+    """rate, noise: percent. split: None for the only one. noise_kind: what the noise makes wrong. tokenizers:
+    folders, the source's and the derived language's, for sub-words and their links."""
 
     out: Path
     format: Format = "parquet"
@@ -49,6 +53,7 @@ class Options:
     seed: int = 1
     noise: Share = Fraction(0)
     noise_kind: Literal["links", "pairs"] = "links"
+    tokenizers: tuple[Path, Path] | None = None
 
 
 def write_pairs(folder: Path, options: Options) -> dict[str, Any]:
@@ -191,7 +196,8 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
     }
     with ExitStack() as files:
         language = plan.derived.manifest["source"]["language"]
-        writer, _ = open_writer(out, options.format, language, files)
+        writer, _ = open_writer(out, options.format, language, files, subwords=options.tokenizers is not None)
+        encoders = None if options.tokenizers is None else [Encoder(Tokenizer.load(f)) for f in options.tokenizers]
         recipe = files.enter_context(writing(out.with_name(f"{out.name}.recipe.json")))
         listed = files.enter_context(writing(out.with_name(f"{out.name}.noise.tsv"))) if options.noise else None
         if listed is not None:
@@ -202,6 +208,8 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
             if not len(numbers):
                 continue
             pairs, rows, ties = _pairs(plan, numbers, group, ties)
+            if encoders is not None:
+                pairs = replace(pairs, subwords=_subwords(plan, pairs, *encoders))
             if listed is not None:
                 listed.write("".join("\t".join(map(str, row)) + "\n" for row in rows).encode())
             writer.write(pairs)
@@ -248,6 +256,32 @@ def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs
     return Pairs(plan.chosen[numbers], group.keys, source, target, links.sorted()), rows, ties
 
 
+def _subwords(plan: _Plan, pairs: Pairs, ours: Encoder, theirs: Encoder) -> Subwords:
+    """The ids of both sides, and the gold links of their sub-words.
+
+    A word and its transliteration have equally many, and the k-th is linked to the k-th; where words were exchanged (by
+    a dictionary, or by noise) every sub-word of one is linked to every one of the other.
+    """
+    source, derived = _encoded(ours, pairs.source), _encoded(theirs, pairs.derived)
+    sides = [to_numpy(side.offsets).astype(np.int64) for side in (pairs.source, pairs.derived)]
+    links = np.stack(
+        [pairs.links.source + sides[0][pairs.links.pair], pairs.links.derived + sides[1][pairs.links.pair]], 1
+    )
+    alike = plan.derived.lexicon.injective and plan.cut is None
+    lifted = lift_links(links, source, derived, "each" if alike else "all")
+    starts = [lift_offsets(words, encoded) for words, encoded in zip(sides, (source, derived), strict=True)]
+    pair = np.searchsorted(starts[0], lifted[:, 0], "right") - 1
+    found = Links(pair, lifted[:, 0] - starts[0][pair], lifted[:, 1] - starts[1][pair])
+    ids = [list_array(start, to_arrow(side.ids)) for start, side in zip(starts, (source, derived), strict=True)]
+    return Subwords(ids[0], ids[1], found.sorted())
+
+
+def _encoded(encoder: Encoder, words: pa.Array) -> Encoded:
+    """The sub-words of the words of list<string>[P]."""
+    coded = words.flatten().dictionary_encode()
+    return encoder.types(coded.dictionary).take(to_numpy(coded.indices))
+
+
 def _words(batch: Batch, begin: Int64, end: Int64) -> pa.Array:
     """list<string>[P]: the words of some ranges."""
     sizes = end - begin
@@ -270,6 +304,7 @@ def _recipe(plan: _Plan, result: dict[str, Any]) -> dict[str, Any]:
         "seed": options.seed,
         "noise": number(options.noise),
         "noise_kind": options.noise_kind if options.noise else None,
+        "tokenizers": [Tokenizer.load(f).fingerprint() for f in options.tokenizers or ()],
         "result": {name: value for name, value in result.items() if name != "out"},
     }
 
@@ -281,6 +316,10 @@ def _check(options: Options) -> None:
             where="--format",
             fix=f"there are: {', '.join(FORMATS)}",
             id="unknown-format",
+        )
+    if options.tokenizers is not None and options.format != "parquet":
+        raise UsageError(
+            "sub-words are columns of Parquet alone", where="--tokenizer", fix="--format parquet", id="usage"
         )
     if str(options.out) == "-":
         raise UsageError("pairs are files with a recipe beside them", where="-o", fix="name a file", id="output")
