@@ -162,6 +162,15 @@ def _layers(d: int) -> list[tuple[Int64, Int64]]:
     return out
 
 
+@cache
+def _set_sizes(d: int) -> Int64:
+    """int64[2^d]: how many members each set has."""
+    out = np.zeros(1, np.int64)
+    for _ in range(d):
+        out = np.concatenate([out, out + 1])
+    return out
+
+
 def _across(across: NDArray[Any], head: NDArray[Any], d: int, b: int) -> NDArray[Any]:
     """[2^d, b]: the log score of all pairs across the head, and of those with the head, for each left set.
 
@@ -208,13 +217,13 @@ def draw(tables: Chains, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float
         share = top - bottom
         low[at] += width[at] * bottom
         width[at] *= share
-        with np.errstate(divide="ignore", invalid="ignore"):
-            v[at] = np.clip(np.nan_to_num((v[at] - bottom) / share), 0.0, 1 - 2**-53)
+        inside = np.divide(v[at] - bottom, share, out=np.zeros(len(found)), where=share > 0)
+        v[at] = np.clip(inside, 0.0, 1 - 2**-53)
         return np.asarray(found)
 
     at = everyone
     left = choose(tables.splits[:, rows])
-    sizes = np.array([int(s).bit_count() for s in range(1 << d)], np.int64)
+    sizes = _set_sizes(d)
     for side, chosen in ((0, left), (1, (1 << d) - 1 - left)):
         rest = np.array(chosen, np.int64)
         place = sizes[left] - 1 if side == 0 else np.full(q, d, np.int64)
