@@ -19,7 +19,7 @@ from derivlang.grammar.enumerate_orders import all_orders, to_members
 from derivlang.grammar.weights import Float
 
 MOST_MEMBERS = 5
-LIMIT = 64 << 20  # bytes; then all is forgotten
+LIMIT = 128 << 20  # bytes in use: a quarter of a million families of five; then all is forgotten
 
 
 class Tables:
@@ -39,13 +39,13 @@ class Tables:
 
     @property
     def is_full(self) -> bool:
-        return self.n_bytes > LIMIT
+        return sum(4 * _width(n) * used for n, used in self._used.items()) > LIMIT
 
     def add(self, n: int, scores: Float) -> Int32:
         """The rows of new families. scores: float64[b, n!], in the order of `all_orders`."""
         begin, end = self._used[n], self._used[n] + len(scores)
         if end > len(self._rows[n]):
-            grown = np.empty((max(end, len(self._rows[n]) * 3 // 2, 64), _width(n)), np.uint32)
+            grown = np.empty((max(end, len(self._rows[n]) * 5 // 4, 64), _width(n)), np.uint32)
             grown[:begin] = self._rows[n][:begin]
             self._rows[n] = grown
         ends = np.exp(scores - scores.max(axis=1, keepdims=True)).cumsum(axis=1)
