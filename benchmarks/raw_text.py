@@ -15,7 +15,7 @@ from measure import Report, Settings, alternate, make, ratio, script, spread, to
 
 
 def benchmark(settings: Settings) -> Report:
-    text = _text(settings)
+    text = text_of(settings, settings.size)
     out = settings.work / "out"
     ours, lines = alternate(
         settings.repeat,
@@ -44,16 +44,16 @@ def benchmark(settings: Settings) -> Report:
     return report
 
 
-def _text(settings: Settings) -> Path:
+def text_of(settings: Settings, size: float) -> Path:
     """The first `size` MB of the novels, to a line end, as a plain file."""
     packed = settings.data / "text" / "eltec-eng" / "eltec-eng.txt.gz"
     if not packed.exists():
         raise SystemExit("eltec-eng is missing: DIR/text/eltec-eng/eltec-eng.txt.gz in --data-dir DIR")
-    file = settings.cache / f"raw-{settings.size:g}" / "eltec-eng.txt"
+    file = settings.cache / f"raw-{size:g}" / "eltec-eng.txt"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         temporary = file.with_suffix(".tmp")
-        left = settings.size * 1e6
+        left = size * 1e6
         with gzip.open(packed) as text, temporary.open("wb") as out:
             for line in text:
                 if left < len(line):

@@ -23,8 +23,10 @@ NAMES = (
     "make_workers",
     "raw_text",
     "parse",
+    "make_syn",
     "profile_make",
     "grammar_draws",
+    "encoding",
     "align",
 )
 

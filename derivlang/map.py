@@ -93,7 +93,8 @@ def map_dataset(
     schema = infer(features.arrow_schema, sample, where="Pipeline.map", words=columns.words, texts=columns.texts)
     schema = _with_tags(schema, dataset, columns, streaming)
     saved = read_lexicon(lexicon) if lexicon else None
-    pipeline.fit(saved=saved, where=str(lexicon))  # a missing lexicon is an error now, not in the first batch
+    # A missing lexicon is an error now, not in the first batch; what was read of files is part of the recipe.
+    saved = pipeline.save(pipeline.fit(saved=saved, where=str(lexicon)))
     found = None
     if pipeline.needs_trees and not schema.has_trees:
         found, schema = find_parser(parser, language).name, replace(schema, parsed=True)

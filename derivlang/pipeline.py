@@ -19,12 +19,12 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core import batch as batches
-from derivlang.core.arrays import Int64
-from derivlang.core.arrow import string_array
-from derivlang.core.batch import Batch, Policies, realign
+from derivlang.core.arrays import Int32, Int64, lengths_of
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.batch import Batch, Policies, realign, used_types
 from derivlang.core.errors import DataError, LayerError, UsageError
 from derivlang.core.keys import sequence_keys
-from derivlang.core.lexicon import Lexicon
+from derivlang.core.lexicon import Lexicon, TypeMap, chooses
 from derivlang.core.order import Order
 from derivlang.core.sentences import Rule
 from derivlang.parsing.attach import with_parses
@@ -93,7 +93,7 @@ class Pipeline:
     @property
     def needs_trees(self) -> bool:
         """Must every word have a tag and a head before this pipeline can run?"""
-        return any("head" in transform.needs for transform in self.transforms)
+        return any({"head", "upos"} & set(transform.needs) for transform in self.transforms)
 
     @property
     def is_permutation(self) -> bool:
@@ -105,8 +105,11 @@ class Pipeline:
 
     def fingerprint(self, lexicon: str | None = None) -> str:
         """16 hex digits: the spec, rule versions, files that it names, the fitted lexicon's text; not the package
-        version."""
-        rules = [(str(t), t.name, t.rule_version, *t.resources) for t in self.transforms]
+        version. A file of which the lexicon holds what was read need no longer be there."""
+        held = self._saving()[: fitted_parts(lexicon)]
+        rules = [
+            (str(t), t.name, t.rule_version, *(() if i in held else t.resources)) for i, t in enumerate(self.transforms)
+        ]
         text = repr((rules, hashlib.sha256(lexicon.encode()).hexdigest() if lexicon else None))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -125,14 +128,12 @@ class Pipeline:
         """
         sections = [section[len(_SECTION) :] for section in _SECTIONS.split(saved or "")[1:]]
         titles = [section.partition("\n")[0] for section in sections]
-        wanted = [title for t, title in zip(self.transforms, self._titles(), strict=True) if t.needs_reference]
-        if types is not None and counts is None and len(titles) < len(wanted):
+        saving = self._saving()
+        wanted = [self._titles()[i] for i in saving]
+        unfitted = any(self.transforms[i].needs_reference for i in saving[len(titles) :])
+        if types is not None and counts is None and unfitted:
             raise UsageError("a reference vocabulary needs the counts of its types", id="counts")
-        if (
-            titles != wanted[: len(titles)]
-            or (types is None and len(titles) < len(wanted))
-            or (saved is not None and not titles)
-        ):
+        if titles != wanted[: len(titles)] or (types is None and unfitted) or (saved is not None and not titles):
             raise self._unfitted(titles, wanted, saved, where)
         reference = types if types is not None else string_array([])
         numbers = counts if counts is not None else np.zeros(len(reference), np.int64)
@@ -140,7 +141,7 @@ class Pipeline:
         for transform, draws in self._streams():
             if not transform.has_lexicon:
                 continue
-            state = next(states, None) if transform.needs_reference else None
+            state = next(states, None) if transform.saves else None
             if state is None:
                 step = transform.fit(reference, numbers, draws)
             else:
@@ -150,8 +151,16 @@ class Pipeline:
                     raise DataError(f"not a lexicon: {error}", where=where, id="lexicon") from error
             if step is not None:
                 steps.append(step)
-                reference = step.apply(reference)
+                reference, numbers = _image(step, reference, numbers)
         return Lexicon(tuple(steps))
+
+    def _saving(self) -> list[int]:
+        """The transforms that have a section in lexicon.tsv, by their places."""
+        return [i for i, transform in enumerate(self.transforms) if transform.saves]
+
+    def needs_counts(self, saved: str | None) -> bool:
+        """Must a reference vocabulary be counted, beyond what a saved lexicon holds?"""
+        return any(self.transforms[i].needs_reference for i in self._saving()[fitted_parts(saved) :])
 
     def _titles(self) -> list[str]:
         """What each transform's lexicon was fitted on: itself and the lexicons before it, as a spec."""
@@ -213,8 +222,14 @@ class Pipeline:
         if parser is not None:
             batch = with_parses(batch, parser)
         order = self.order(batch, policies)
-        types = None if lexicon.is_identity else lexicon.apply(batch.types)
-        derived = realign(batch, order, types, distinct=lexicon.injective, policies=policies, counts=counts)
+        words: Int32 | None = None
+        types = None
+        if lexicon.chooses:
+            words, types = self._choose(batch, lexicon, policies, counts)
+        elif not lexicon.is_identity:
+            types = lexicon.apply(batch.types)
+        distinct = lexicon.injective
+        derived = realign(batch, order, types, words=words, distinct=distinct, policies=policies, counts=counts)
         return Derived(batch, derived, order)
 
     def map(self, dataset: Any, columns: Columns | None = None, **options: Any) -> Any:
@@ -235,6 +250,36 @@ class Pipeline:
             seen[transform.name] += 1
         return out
 
+    def _choose(
+        self, batch: Batch, lexicon: Lexicon, policies: Policies, counts: Counter[str] | None
+    ) -> tuple[Int32, pa.Array]:
+        """What each source word looks like, where words of one type may differ: int32[N] codes, and their types."""
+        words, types = batch.words, batch.types
+        steps = iter(lexicon.steps)
+        for place, (transform, draws) in enumerate(self._streams()):
+            if not transform.has_lexicon:
+                continue
+            step = next(steps)
+            if not chooses(step):
+                types = step.apply(types)
+                continue
+            found = step.images(types)
+            images = lengths_of(found.offsets).astype(np.int32)[words]
+            before = Pipeline(self.transforms[:place])
+            if before.has_order:  # draws go by the place that a word has by now
+                order = before.order(batch, policies)
+                kept = order.index >= 0
+                seen = np.where(kept, images[np.where(kept, order.index, 0)], 1).astype(np.int32)
+                taken = np.zeros(len(words), np.int32)
+                taken[order.index[kept]] = transform.choices(_reordered(batch, order, ()), seen, draws)[kept]
+            else:
+                taken = transform.choices(batch, images, draws)
+            if counts is not None:
+                counts[f"{transform.name}-replaced"] += int((taken > 0).sum())
+            used, words = used_types((found.offsets[:-1][words] + taken).astype(np.int32), len(found.strings))
+            types = found.strings.take(to_arrow(used))
+        return words, types
+
     def _fold(self, batch: Batch) -> Order:
         order: Order | None = None
         for transform, draws in self._streams():
@@ -247,6 +292,23 @@ class Pipeline:
             step = transform.order(view, draws)
             order = step if order is None else order.then(step)
         return Order.identity(batch.sentences, batch.tails) if order is None else order
+
+
+def _image(step: TypeMap, types: pa.Array, counts: Int64) -> tuple[pa.Array, Int64]:
+    """A reference vocabulary under one more map. Types that become one are one; of several images, the first
+    translation has the count."""
+    if not chooses(step):
+        types = step.apply(types)
+    else:
+        found = step.images(types)
+        several = np.zeros(len(found.strings), np.int64)
+        several[np.minimum(found.offsets[:-1] + 1, found.offsets[1:] - 1)] = counts
+        types, counts = found.strings, several
+    if step.injective:
+        return types, counts
+    merged = types.dictionary_encode()
+    total = np.bincount(to_numpy(merged.indices), counts, minlength=len(merged.dictionary))
+    return merged.dictionary, total.astype(np.int64)
 
 
 def _reordered(batch: Batch, order: Order, needs: tuple[str, ...]) -> Batch:

@@ -123,10 +123,19 @@ def main() -> None:
         for name, measured in zip(names, pool.map(measure_one, names, [options.data] * len(names)), strict=True):
             figures[name].update(measured)
             print(name, "measured", flush=True)
-    kept.write_text(json.dumps(dict(sorted(figures.items())), indent=1) + "\n", "utf-8")
+    kept.write_text(json.dumps(_rounded(dict(sorted(figures.items()))), indent=1) + "\n", "utf-8")
     from report import write
 
     write(ROOT, {name: figures[name] for name in PLANS if name in figures})
+
+
+def _rounded(value: Any) -> Any:
+    """Floats with six decimals: what lies beyond differs from run to run."""
+    if isinstance(value, dict):
+        return {key: _rounded(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_rounded(inner) for inner in value]
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def read(data: Path, treebank: str, splits: tuple[str, ...]) -> tuple[Families, int]:

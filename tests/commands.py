@@ -95,8 +95,9 @@ def run(*arguments: object, code: int | None = 0) -> Ran:
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """The environment of `spawn`: this checkout, no hub, no data folder."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("DERIVLANG", "HF_", "COV"))}
+    """The environment of `spawn`: this checkout, no hub, no data folder, the tests' own folder of parses."""
+    parses = "DERIVLANG_PARSES"
+    kept = {k: v for k, v in os.environ.items() if k == parses or not k.startswith(("DERIVLANG", "HF_", "COV"))}
     return {**kept, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "PYTHONIOENCODING": "utf-8", **changes}
 
 

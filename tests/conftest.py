@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,32 @@ _HOME = tempfile.mkdtemp(prefix="derivlang-tests-")
 # `datasets` reads these once, when it is imported: before any test module is.
 os.environ.update(HF_HOME=_HOME, HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", HF_DATASETS_DISABLE_PROGRESS_BARS="1")
 os.environ.pop("DERIVLANG_DATA", None)
+os.environ["DERIVLANG_PARSES"] = str(Path(_HOME) / "parses")
+
+
+@pytest.fixture(scope="session")
+def plugin_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that looks as after `pip install tests/plugin`."""
+    from tests.helpers import install_plugin
+
+    return install_plugin(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture
+def plugins(plugin_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The sample package is installed in this process: its parsers `chain` and `chain-fr` are there."""
+    from derivlang.core.plugins import plug_ins
+    from derivlang.parsing.base import _load
+
+    def forget() -> None:
+        plug_ins.cache_clear()
+        _load.cache_clear()
+
+    monkeypatch.syspath_prepend(str(plugin_site))
+    forget()
+    yield
+    monkeypatch.undo()
+    forget()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

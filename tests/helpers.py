@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -119,6 +121,21 @@ def first_blocks(data: bytes, limit: int) -> bytes:
     """The first `limit` sentences of a file that divides them by an empty line."""
     blocks = data.split(b"\n\n")
     return b"\n\n".join(blocks[:limit]) + (b"\n\n" if limit < len(blocks) else b"")
+
+
+def install_plugin(folder: Path) -> Path:
+    """`tests/plugin` in a folder, as after `pip install`: a `*.dist-info` beside it is what pip would write."""
+    plugin = ROOT / "tests" / "plugin"
+    shutil.copytree(plugin / "derivlang_sample", folder / "derivlang_sample")
+    project = tomllib.loads((plugin / "pyproject.toml").read_text("utf-8"))["project"]
+    info = folder / "derivlang_sample-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: derivlang-sample\nVersion: 0.1\n")
+    lines = []
+    for group, points in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    return folder
 
 
 def cli(*arguments: object, path: Sequence[Path] = (), **environment: str) -> subprocess.CompletedProcess[str]:

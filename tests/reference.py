@@ -273,3 +273,61 @@ def overlap(
         if len(kept) + len(entry) <= room:
             kept |= entry
     return kept
+
+
+# trees (methods, §1: Levels; the syntax issue, §2)
+
+
+def joined_sentences(head: Sequence[int], bounds: Sequence[int]) -> list[int]:
+    """Word offsets of the trees of one unit: sentences that an arc joins, or passes over, are one.
+
+    head: 1-based in the unit, 0 = root. bounds: word offsets of its sentences.
+    """
+    arcs = [(min(word, above - 1), max(word, above - 1)) for word, above in enumerate(head) if above]
+    inner = [cut for cut in bounds[1:-1] if not any(low < cut <= high for low, high in arcs)]
+    return [bounds[0], *inner, *bounds[-1:]] if len(bounds) > 1 else list(bounds)
+
+
+def parts_of(bonds: Sequence[bool]) -> list[list[int]]:
+    """Words in parts; bonds: is a word one part with the word before it."""
+    parts: list[list[int]] = []
+    for word, bound in enumerate(bonds):
+        if bound:
+            parts[-1].append(word)
+        else:
+            parts.append([word])
+    return parts
+
+
+def part_heads(head: Sequence[int], parts: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
+    """(heads of parts, 1-based, 0 = root; the word nearest to the root that stands for each)."""
+    part_of = {word: number for number, part in enumerate(parts, start=1) for word in part}
+
+    def depth(word: int) -> int:
+        steps = 0
+        while head[word]:
+            word = head[word] - 1
+            steps += 1
+        return steps
+
+    tops = [min(part, key=lambda word: (depth(word), word)) for part in parts]
+    return [part_of[head[top] - 1] if head[top] else 0 for top in tops], tops
+
+
+def laid_out(head: Sequence[int], arrange: Callable[[int, list[int]], list[int]]) -> list[int]:
+    """Which word stands at each place when every subtree is one block.
+
+    head: 1-based, 0 = root. arrange: a head's number from 0 (-1: that of the roots) and its family in surface
+    order, itself among its dependents, to the family in the order it is to have.
+    """
+    children: dict[int, list[int]] = {}
+    for word, above in enumerate(head):
+        children.setdefault(above - 1, []).append(word)
+
+    def block(top: int) -> list[int]:
+        family = sorted([*children.get(top, []), *([top] if top >= 0 else [])])
+        if len(family) > 1:
+            family = arrange(top, family)
+        return [word for member in family for word in ([member] if member == top else block(member))]
+
+    return block(-1)

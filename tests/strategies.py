@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import itertools
 import random
+import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from derivlang.core.arrays import Bool, Int32, Int64, Ints, lengths_of, offsets_
 from derivlang.core.batch import Batch, build, split_sentences
 from derivlang.core.layers import Layer
 from derivlang.core.layers.gaps import Gaps
+from derivlang.core.layers.tree import Nodes, Tree
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
@@ -255,6 +258,125 @@ def conllu_row(words: Sequence[str], rng: random.Random) -> dict[str, Any]:
 def node_line(id: str, form: str, deps: str) -> dict[str, str]:
     fields = dict.fromkeys(("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc"), "_")
     return {**fields, "id": id, "form": form, "deps": deps}
+
+
+# trees
+
+_OPEN_TAGS = ["NOUN", "VERB", "ADJ", "PROPN", "ADP", "DET", "ADV", "AUX", "PRON", "NUM", "SYM", "CCONJ", "PART", "X"]
+_RELATIONS = [
+    *["nsubj", "obj", "obl", "nmod", "det", "case", "amod", "advmod", "mark", "cc", "conj", "nummod"],
+    *["aux:pass", "advmod:emph", "nmod:poss", "acl:relcl", "compound:prt", "compound", "fixed", "flat", "flat:name"],
+    *["goeswith", "appos", "parataxis", "dep"],
+]
+
+
+def is_mark(word: str) -> bool:
+    """Is a word all punctuation, as a tagger sees it?"""
+    return all(unicodedata.category(c).startswith("P") or c == "`" for c in word) or word in ("-LRB-", "-RRB-")
+
+
+def some_tags(words: Sequence[str], rng: random.Random) -> list[str]:
+    """UPOS: PUNCT on marks (seldom anything else), NUM on digits, else any."""
+
+    def tag(word: str) -> str:
+        if is_mark(word):
+            return "PUNCT" if rng.random() < 0.9 else rng.choice(["SYM", "X"])
+        if word[0].isdigit():
+            return "NUM"
+        return rng.choice(_OPEN_TAGS) if rng.random() < 0.97 else "PUNCT"
+
+    return [tag(word) for word in words]
+
+
+def some_heads(tags: Sequence[str], rng: random.Random) -> list[int]:
+    """Heads, 1-based, 0 = root: half of the time without crossing arcs, punctuation mostly without dependents."""
+    heads = some_tree(len(tags), rng) if rng.random() < 0.5 else _projective(len(tags), rng)
+    if rng.random() < 0.8:
+        for place, head in enumerate(heads):
+            while head and tags[head - 1] == "PUNCT" and heads[head - 1]:
+                head = heads[head - 1]
+            heads[place] = head
+    return heads
+
+
+def _projective(length: int, rng: random.Random) -> list[int]:
+    """Heads, 1-based, 0 = root, of a tree in which no two arcs cross."""
+    heads = [0] * length
+    ranges = [(0, length, 0, True)]  # words from, to; their head; are they one subtree
+    while ranges:
+        low, high, head, one = ranges.pop()
+        if low < high:
+            cut = high if one else rng.randint(low + 1, high)  # the end of the first subtree
+            top = rng.randrange(low, cut)
+            heads[top] = head
+            ranges += [(low, top, top + 1, False), (top + 1, cut, top + 1, False), (cut, high, head, False)]
+    return heads
+
+
+def some_relations(tags: Sequence[str], heads: Sequence[int], rng: random.Random) -> list[str]:
+    return [
+        "root" if head == 0 else "punct" if tag == "PUNCT" else rng.choice(_RELATIONS)
+        for tag, head in zip(tags, heads, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """Words with tags, heads (1-based, 0 = root), relations and multiword tokens (first and last word, 1-based)."""
+
+    words: list[str]
+    tags: list[str]
+    heads: list[int]
+    relations: list[str]
+    ranges: list[tuple[int, int]]
+
+
+def annotated(words: Sequence[str], seed: int = 0) -> Annotated:
+    """What a parser could find: a function of the words and the seed."""
+    return _annotated(tuple(words), seed)
+
+
+@cache
+def _annotated(words: tuple[str, ...], seed: int) -> Annotated:
+    rng = random.Random(f"{seed} {' '.join(words)}")
+    tags = some_tags(words, rng)
+    heads = some_heads(tags, rng)
+    ranges = some_ranges(len(words), rng) if rng.random() < 0.3 else []
+    return Annotated(list(words), tags, heads, some_relations(tags, heads, rng), ranges)
+
+
+def tree_layers(units: Sequence[Sequence[Annotated]], *, side: int | None = 0) -> dict[str, Layer]:
+    """Layers `upos` and `head` of units, each some trees side by side. side=None: as a parser gives them."""
+    tags: list[str] = []
+    heads: list[int] = []
+    relations: list[str] = []
+    nodes: list[tuple[int, int, int]] = []
+    fields = []
+    for number, unit in enumerate(units):
+        begin = len(tags)
+        for tree in unit:
+            shift = len(tags) - begin
+            for first, last in tree.ranges:
+                nodes.append((number, len(tags) + first - 1, len(tags) + last - 1))
+                fields.append(node_line(f"{first + shift}-{last + shift}", "fused", "_"))
+            heads += [head + shift if head else 0 for head in tree.heads]
+            tags += tree.tags
+            relations += tree.relations
+    unit_of, firsts, lasts = np.array(nodes, np.int64).reshape(-1, 3).T.copy()
+    relation = Words.of("deprel", pa.array(relations, pa.string()), filler="dep", side=side)
+    mwt = Nodes(unit_of, firsts, lasts, tuple(fields)) if side is not None else None
+    return {
+        "upos": Words.of("upos", pa.array(tags, pa.string()), filler="X", side=side),
+        "head": Tree(np.array(heads, np.int32), relation, mwt=mwt, side=side),
+    }
+
+
+def with_trees(batch: Batch, *, seed: int = 0, whole_units: bool = False) -> Batch:
+    """A batch whose sentences are split, with tags and trees: one a sentence, or one a unit."""
+    rows = lists(batch.strings().to_pylist(), batch.unit_words if whole_units else batch.sentences)
+    trees = [annotated(row, seed) for row in rows]
+    units = [[tree] for tree in trees] if whole_units else lists(trees, batch.units)
+    return replace(batch, layers={**batch.layers, **tree_layers(units)})
 
 
 # transforms

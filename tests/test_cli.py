@@ -79,6 +79,8 @@ def test_the_example_works(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     for language in ("en", "fr"):
         for split in ("train", "dev", "test"):
             commands.entities(data / "ner" / "wikiann" / language, name=f"{split}.tsv")
+    (tmp_path / "en.txt").write_text("the cat sleeps .\na cat\n", "utf-8")
+    (tmp_path / "fr.txt").write_text("le chat dort .\nun chat\n", "utf-8")
     if name not in ("make", "ls"):
         make("trans,inv", "wikitext103", tmp_path / "OUT", "--data-dir", data)
     run(*(data if word == "DIR" else word for word in words[1:]))
@@ -539,7 +541,7 @@ def test_ls() -> None:
     assert {"wikitext103", "wikitext2", "pos", "ner", "xnli", "squad", "demo"} <= set(names["sources"])
     assert "georgian" in names["scripts"]
     (perm,) = [t for t in found["transforms"] if t["name"] == "perm"]
-    assert {p["name"]: p["default"] for p in perm["parameters"]} == {"window": 0, "seed": 1}
+    assert {p["name"]: p["default"] for p in perm["parameters"]} == {"window": 0, "seed": 1, "unit": "word"}
     assert all(p["help"] for t in found["transforms"] for p in t["parameters"])
     page = run("ls").out
     for kind in names:

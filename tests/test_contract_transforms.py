@@ -1,13 +1,16 @@
 """Every transform keeps the laws that it declares: a new one is held to them by being registered.
 
-The sample transforms that insert and delete words (`tests/strategies.py`) are held to the same ones.
+Batches have tags and trees, one tree a sentence or one a unit, so that a transform that needs them finds them. The
+sample transforms that insert and delete words (`tests/strategies.py`) are held to the same ones.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -19,7 +22,6 @@ import pytest
 from derivlang.core.arrays import Int32, lengths_of
 from derivlang.core.batch import Batch, split_sentences
 from derivlang.core.errors import LayerError
-from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import SPECIALS, Lexicon
 from derivlang.core.reading import to_batch
 from derivlang.core.rows import to_table
@@ -32,21 +34,33 @@ from derivlang.transforms.base import Transform
 from derivlang.transforms.registry import find_transform, transform_names
 from derivlang.transforms.scripts import script_names
 from tests.helpers import make, right, rows, same_rows, undone
+from tests.plugin.derivlang_sample.parser import Chain
 from tests.strategies import (
     Drop,
     DropPunct,
     Mark,
+    annotated,
     batch_of,
     gathered,
     lists,
     sentence_lists,
     split_at_spaces,
+    tree_layers,
     unit_lists,
+    with_trees,
 )
 
 SAMPLES = (Mark, Drop, DropPunct)
 _NUMBERS = (0, 1, 2, 3, 25, 50, 100)
-_STRINGS = {"script": script_names}  # parameters of type str: where their values are listed
+_FLOATS = (0.25, 0.5, 1.0, 2.0)
+# Parameters of type str: where their values are listed.
+_STRINGS: dict[str, Callable[[], list[str]]] = {
+    "script": script_names,
+    "grammar": lambda: ["fr@N", "fr@V~en@N"],
+    "substrate": lambda: ["none", "fr"],
+}
+# What a transform cannot do without.
+_GIVEN = {"lex": {"file": str(Path(__file__).parent / "dictionaries" / "toy.tsv")}}
 
 
 def settings_of(transform: type[Transform]) -> Iterator[Transform]:
@@ -55,6 +69,8 @@ def settings_of(transform: type[Transform]) -> Iterator[Transform]:
     values: dict[str, list[Any]] = {}
     for parameter, field in zip(transform.parameters(), dataclasses.fields(transform), strict=True):
         name, kind = parameter["name"], hints[parameter["name"]]
+        if name == "unit":
+            continue  # sub-words, which these batches have not: tests/test_tokenizers_subwords.py
         low, high = field.metadata["low"], field.metadata["high"]
         if get_args(kind):
             found = list(get_args(kind))
@@ -62,20 +78,25 @@ def settings_of(transform: type[Transform]) -> Iterator[Transform]:
             found = [False, True]
         elif kind is int:
             found = [n for n in _NUMBERS if (low is None or n >= low) and (high is None or n <= high)]
+        elif kind is float:
+            found = [n for n in _FLOATS if (low is None or n >= low) and (high is None or n <= high)]
         else:
             found = list(_STRINGS[name]()) if name in _STRINGS else []
         values[name] = [value for value in found if value != parameter["default"]]
-    yield transform()
+    given: dict[str, Any] = dict(_GIVEN.get(transform.name, {}))
+    yield transform(**given)
     for name, others in values.items():
         for value in others:
-            yield transform(**{name: value})
+            yield transform(**{**given, name: value})
     if len(values) > 1:
-        yield transform(**{name: others[len(others) // 2] for name, others in values.items() if others})
+        yield transform(**given, **{name: others[len(others) // 2] for name, others in values.items() if others})
 
 
 EVERY = [t for cls in [*map(find_transform, transform_names()), *SAMPLES] for t in settings_of(cls)]
 every = pytest.mark.parametrize("transform", EVERY, ids=str)
-of_text = pytest.mark.parametrize("transform", [t for t in EVERY if not t.needs], ids=str)
+# Plain text has no labels, but a parser gives it tags and trees where heads are needed.
+OF_TEXT = [t for t in EVERY if not t.needs or "head" in t.needs]
+of_text = pytest.mark.parametrize("transform", OF_TEXT, ids=str)
 
 
 @pytest.fixture(autouse=True)
@@ -108,13 +129,14 @@ PAIRS = Schema(
 )
 
 
-def batch_for(units: list[list[str]], *, running: bool = False, split: bool = True) -> Batch:
-    """A batch with word tags; read-only."""
-    n = sum(map(len, units))
-    upos = pa.array(["PUNCT" if n % 4 == 3 else "NOUN" for n in range(n)], pa.string())
-    layers = {"upos": Words.of("upos", upos, filler="X")}
-    batch = batch_of(units, layers=layers, running=running, split=split)
-    return all_frozen(batch)
+def batch_for(units: list[list[str]], *, running: bool = False, whole_units: bool = False) -> Batch:
+    """A batch with tags and trees, one a sentence or one a unit; read-only."""
+    return _batch_for(tuple(map(tuple, units)), running, whole_units)
+
+
+@cache
+def _batch_for(units: tuple[tuple[str, ...], ...], running: bool, whole_units: bool) -> Batch:
+    return all_frozen(with_trees(batch_of(units, running=running), whole_units=whole_units))
 
 
 def all_frozen(batch: Batch) -> Batch:
@@ -147,7 +169,8 @@ def lexicon_of(pipeline: Pipeline) -> Lexicon:
 
 def derive(spec: Transform | str, batch: Batch) -> Derived:
     pipeline = Pipeline((spec,)) if isinstance(spec, Transform) else Pipeline.parse(spec)
-    return pipeline.derive(batch, lexicon_of(pipeline), split=False)
+    parser = Chain() if pipeline.needs_trees else None
+    return pipeline.derive(batch, lexicon_of(pipeline), split=False, parser=parser)
 
 
 def per_sentence(derived: Derived) -> list[tuple[list[str], list[int]]]:
@@ -187,6 +210,15 @@ def test_every_parameter_written_out_is_the_same_transform(transform: Transform)
     written = {f.name: getattr(transform, f.name) for f in dataclasses.fields(transform)}
     text = {k: ("yes" if v else "no") if isinstance(v, bool) else str(v) for k, v in written.items()}
     assert type(transform).from_values([], text) == transform
+
+
+@pytest.mark.parametrize("name", transform_names())
+def test_it_takes_the_bounds_that_it_declares(name: str) -> None:
+    transform = find_transform(name)
+    for parameter in transform.parameters():
+        for bound in (parameter["low"], parameter["high"]):
+            if bound is not None:
+                assert transform.from_values([], {parameter["name"]: str(bound)})
 
 
 # the order
@@ -231,6 +263,50 @@ def test_words_stay_a_multiset_where_it_is_a_permutation(transform: Transform, c
 
 
 @every
+def test_with_a_tree_a_unit_words_stay_in_their_unit(transform: Transform) -> None:
+    """Sentences that one tree joins may become one; what is derived is a function of the unit."""
+    batch = batch_for(ALL, whole_units=True)
+    result = derive(transform, batch)
+    order = result.order.check()
+    assert len(order.sentences) == len(batch.sentences)
+    assert (order.tails >= 0).all()
+    assert (order.tails <= lengths_of(order.sentences)).all()
+    units = order.sentences[batch.units]
+    local = order.index - np.repeat(batch.unit_words[:-1], lengths_of(units))
+    rows = lists(np.where(order.index < 0, -1, local).tolist(), units)
+    for row, size in zip(rows, lengths_of(batch.unit_words).tolist(), strict=True):
+        assert all(-1 <= place < size for place in row)
+        if transform.is_permutation:
+            assert sorted(row) == list(range(size))
+    if transform.is_permutation:
+        back = order.invert(batch.sentences, batch.tails)
+        assert order.then(back).index.tolist() == list(range(batch.n_words))
+    if "head" not in transform.needs:
+        assert order.index.tolist() == derive(transform, batch_for(ALL)).order.index.tolist() or transform.needs
+    alone = [derive(transform, batch_for([unit], whole_units=True)) for unit in ALL]
+    assert rows == [row.order.index.tolist() for row in alone]
+    assert unit_lists(result.derived) == [unit_lists(row.derived)[0] for row in alone]
+
+
+@every
+@pytest.mark.parametrize("whole_units", [False, True])
+def test_every_word_keeps_its_governor(transform: Transform, whole_units: bool) -> None:
+    units = [unit for unit in ALL if len(unit) < 100]
+    batch = batch_for(units, whole_units=whole_units)
+    result = derive(transform, batch)
+    before, after = (b.layers["head"].head.tolist() for b in (result.source, result.derived))  # type: ignore[attr-defined]
+    if not transform.is_permutation:
+        assert not [h for row in lists(after, result.derived.unit_words) for h in row if not 0 <= h <= len(row)]
+        return
+    begins = batch.unit_words.tolist()
+    for begin, end in itertools.pairwise(begins):  # a permutation: units keep their places
+        index = result.order.index[begin:end].tolist()
+        place = {word: place for place, word in enumerate(index, start=1)}
+        wanted = [place[begin + before[word] - 1] if before[word] else 0 for word in index]
+        assert after[begin:end] == wanted
+
+
+@every
 def test_labels_go_with_their_words(transform: Transform) -> None:
     batch = batch_for(ALL)
     result = derive(transform, batch)
@@ -272,7 +348,8 @@ def test_a_saved_lexicon_is_the_same_one(transform: Transform) -> None:
     pipeline = Pipeline((transform,))
     lexicon = lexicon_of(pipeline)
     saved = pipeline.save(lexicon)
-    assert (saved is None) == (not transform.needs_reference)
+    assert (saved is None) == (not transform.saves)
+    assert transform.saves or not transform.needs_reference
     again = pipeline.fit(saved=saved)
     types = pa.array([*reference()[0].to_pylist(), "zebra", "ზებრა"], pa.string())
     assert again.apply(types).to_pylist() == lexicon.apply(types).to_pylist()
@@ -295,6 +372,8 @@ def test_a_type_looks_the_same_in_any_vocabulary(transform: Transform) -> None:
 @every
 @pytest.mark.parametrize("script", ["trans", "trans:copy", "trans:overlap=25"])
 def test_trans_commutes_with_an_order(transform: Transform, script: str) -> None:
+    if lexicon_of(Pipeline((transform,))).chooses:
+        pytest.skip("its choices go by the places of the words as they reach it")
     if transform.has_lexicon:
         assert not transform.has_order
         other = "inv" if script == "trans" else "perm:window=2" if script == "trans:copy" else "perm"
@@ -313,8 +392,6 @@ def test_trans_commutes_with_an_order(transform: Transform, script: str) -> None
 
 @every
 def test_a_sentence_is_derived_alike_alone_and_among_others(transform: Transform) -> None:
-    if isinstance(transform, DropPunct):
-        pytest.skip("it goes by labels, which stand at other places here")
     among = per_sentence(derive(transform, batch_for(ALL)))
     alone = [one for unit in ALL for one in per_sentence(derive(transform, batch_for([unit])))]
     assert among == alone
@@ -329,6 +406,21 @@ def test_a_sentence_is_derived_alike_alone_and_among_others(transform: Transform
 def test_running_text_and_records_are_derived_alike(transform: Transform) -> None:
     running = per_sentence(derive(transform, batch_for(ALL, running=True)))
     assert running == per_sentence(derive(transform, batch_for(ALL)))
+
+
+@every
+def test_a_treebank_and_its_parsed_text_are_derived_alike(transform: Transform) -> None:
+    """A record for each sentence with its gold tree, and running text with a parser's trees."""
+    source = batch_of(ALL, running=True)
+    kept = [row for row in sentence_lists(source) if len(sentence_lists(batch_of([row]))) == 1]
+    trees = [replace(annotated(row), ranges=[]) for row in kept]
+    gold = replace(batch_of(kept), layers=tree_layers([[tree] for tree in trees]))
+    text = replace(batch_of(kept, running=True), layers=tree_layers([[tree] for tree in trees], side=None))
+    side_by_side = batch_of([[word for row in kept for word in row]])
+    assert per_sentence(derive(transform, gold)) == per_sentence(derive(transform, text))
+    if sentence_lists(side_by_side) == kept:
+        side_by_side = replace(side_by_side, layers=tree_layers([trees], side=None))
+        assert per_sentence(derive(transform, gold)) == per_sentence(derive(transform, side_by_side))
 
 
 @of_text
@@ -379,7 +471,7 @@ def test_a_set_without_layers(transform: Transform) -> None:
     batch = batch_of(ALL)
     if transform.needs:
         with pytest.raises(LayerError, match=r"\[needs-layer\]"):
-            derive(transform, batch)
+            Pipeline((transform,)).order(batch)
     else:
         assert per_sentence(derive(transform, batch)) == per_sentence(derive(transform, batch_for(ALL)))
 
@@ -395,7 +487,7 @@ def rows_read(path: Path, transform: Transform, batch_words: int) -> dict[str, l
     lexicon = lexicon_of(pipeline)
     out: dict[str, list[Any]] = {}
     for batch in text.read(path, Splitter("space"), batch_words=batch_words):
-        result = pipeline.derive(batch, lexicon)
+        result = pipeline.derive(batch, lexicon, parser=Chain() if pipeline.needs_trees else None)
         columns = to_table(
             result.source,
             result.derived,
@@ -429,15 +521,17 @@ def few(transforms: list[Transform]) -> list[Transform]:
     return list(dict.fromkeys([*first.values(), *last.values()]))
 
 
-@pytest.mark.parametrize("transform", few([t for t in EVERY if not t.needs]), ids=str)
+@pytest.mark.usefixtures("plugins")
+@pytest.mark.parametrize("transform", few(OF_TEXT), ids=str)
 def test_the_same_rows_for_any_size_of_shards(transform: Transform, tmp_path: Path) -> None:
     path = tmp_path / "a.tokens"
     path.write_bytes(TEXT.encode())
-    whole = make(str(transform), path, tmp_path / "whole")
+    parser = "chain" if "head" in transform.needs else None
+    whole = make(str(transform), path, tmp_path / "whole", parser=parser)
     right(whole)
     assert undone(whole) == TEXT.encode()
     for size in (1, 20):
-        cut = make(str(transform), path, tmp_path / f"cut{size}", shard_tokens=size)
+        cut = make(str(transform), path, tmp_path / f"cut{size}", shard_tokens=size, parser=parser)
         same_rows(rows(cut), rows(whole))
         right(cut)
         assert undone(cut) == TEXT.encode()

@@ -123,9 +123,9 @@ def test_french_predicts_held_out_heads() -> None:
 def test_the_pages_hold_what_is_measured() -> None:
     kept = json.loads((ROOT / "grammars" / "figures.json").read_text("utf-8"))["fr"]
     expected, _ = statistics.expected_shares(model("fr"), clauses())
-    np.testing.assert_allclose(kept["svo"]["ewt_sample"], expected, atol=1e-6)
+    np.testing.assert_allclose(kept["svo"]["ewt_sample"], expected, atol=2e-6)
     got = evaluate(OrderModel(grammar("fr")), model("fr", mode="argmax"), treebank("UD_French-GSD", "test", False), "V")
-    assert kept["held"]["V"]["bits"] == pytest.approx(got.bits, abs=1e-6)
+    assert kept["held"]["V"]["bits"] == pytest.approx(got.bits, abs=2e-6)
     page = (ROOT / "docs" / "word-order.md").read_text("utf-8")
     assert f"{100 * expected[0]:.1f} %" in page
     assert Path(ROOT / "docs" / "word-order.svg").stat().st_size < 50_000

@@ -1,13 +1,11 @@
 """A user's own transforms and sources, by entry point: used by name everywhere, without any change here.
 
-`tests/plugin` is such a package. It is not installed: a `*.dist-info` folder beside it is what pip would write.
+`tests/plugin` is such a package. It is not installed, but looks so.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +19,8 @@ NER = "Ann\tB-PER\nLee\tI-PER\nmet\tO\nBo\tB-PER\n.\tO\n\nIn\tO\nNew\tB-LOC\nYor
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that looks as after `pip install tests/plugin`."""
-    folder = tmp_path_factory.mktemp("site")
-    shutil.copytree(PLUGIN / "derivlang_sample", folder / "derivlang_sample")
-    project = tomllib.loads((PLUGIN / "pyproject.toml").read_text("utf-8"))["project"]
-    info = folder / "derivlang_sample-0.1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: derivlang-sample\nVersion: 0.1\n")
-    lines = []
-    for group, points in project["entry-points"].items():
-        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
-    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
-    return folder
+def site(plugin_site: Path) -> Path:
+    return plugin_site
 
 
 def run(site: Path, *arguments: object, code: int = 0) -> str:

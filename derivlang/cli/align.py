@@ -22,8 +22,8 @@ def command() -> None:
     """Word aligners: link the words of two texts, and score links against gold links.
 
     \b
-    derivlang align train en.txt fr.txt --lower -o en-fr.pharaoh
     derivlang align score en-fr.pharaoh gold.pharaoh --json
+    derivlang align train en.txt fr.txt --lower -o en-fr.pharaoh
     """
 
 

@@ -17,14 +17,20 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_SOURCE = (
+_FOUND = (
     click.option(
         "--data-dir", type=click.Path(path_type=Path), help="Where corpora lie; else $DERIVLANG_DATA, then the hub."
     ),
-    click.option("--splits", help="Only these, e.g. train,test.  [default: all that are found]"),
-    click.option("--limit", type=click.IntRange(1), help="At most so many documents a split."),
     click.option("--words", type=click.Choice(["spacy", "unicode", "space"]), help="How raw text becomes words."),
     click.option("--lang", help="Language of raw text, for spaCy's tokenizer.  [default: the source's]"),
+    click.option("--encoding", default="utf-8", show_default=True, help="Of text files."),
+    click.option("--text-column", multiple=True, help="A column of raw text, where names do not tell."),
+    click.option("--word-column", multiple=True, help="A column of word lists, where names do not tell."),
+)
+_SOURCE = (
+    *_FOUND,
+    click.option("--splits", help="Only these, e.g. train,test.  [default: all that are found]"),
+    click.option("--limit", type=click.IntRange(1), help="At most so many documents a split."),
     click.option(
         "--sentences",
         type=click.Choice(["marks", "period", "unit"]),
@@ -54,9 +60,6 @@ _SOURCE = (
         help="Multiword tokens: their words move freely, or as one.",
     ),
     click.option("--repair-tags", is_flag=True, help="Repair ill-formed BIO tags and count them."),
-    click.option("--encoding", default="utf-8", show_default=True, help="Of text files."),
-    click.option("--text-column", multiple=True, help="A column of raw text, where names do not tell."),
-    click.option("--word-column", multiple=True, help="A column of word lists, where names do not tell."),
 )
 _RUN = (
     click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes."),
@@ -75,6 +78,11 @@ _RUN = (
     ),
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
 )
+
+
+def find_options(command: Command) -> Command:
+    """Where a source lies and what its text is, for commands that make no set."""
+    return _with(_FOUND, command)
 
 
 def source_options(command: Command) -> Command:

@@ -23,7 +23,6 @@ def command(source: str, out: Path | None, as_json: bool, **options: Any) -> Non
 
     \b
     derivlang parse wikitext103 --data-dir DIR --workers 8
-    derivlang make --t trans,syn:fr wikitext103 --data-dir DIR -o OUT
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: --workers share the cores, not threads
     from derivlang.engine.parse import parse

@@ -20,7 +20,7 @@ def command() -> None:
     """Train a parser on a treebank, score one, list them.
 
     \b
-    derivlang parser score english UD_English-EWT
+    derivlang parser ls
     """
 
 
@@ -70,7 +70,7 @@ def train(treebank: Path, out: Path, as_json: bool, **options: Any) -> None:
         **trained.card(options["language"]),
         "name": out.name,
         "licence": options["licence"],
-        "data": {path.name: _sha256(path) for path in [*files.values(), *filter(None, [options["text"]])]},
+        "trained_on": {path.name: _sha256(path) for path in filter(None, [files["train"], options["text"]])},
         "torch": torch.__version__.partition("+")[0],
         "threads": options["threads"],
     }
@@ -134,7 +134,7 @@ def ls(as_json: bool) -> None:
     found = []
     for language, name in sorted(BUNDLED.items()):
         card = bundled_model(name).card
-        summary = f"in this package; trained on {', '.join(card['data'])}"
+        summary = f"in this package; trained on {', '.join(card['trained_on'])}"
         found.append({"name": name, "language": language, "summary": summary, "licence": card["licence"]})
     found += [{"name": name, "summary": f"plug-in: {point.value}"} for name, point in sorted(plug_ins(GROUP).items())]
     found += [

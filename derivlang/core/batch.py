@@ -257,18 +257,19 @@ def realign(
     order: Order,
     types: pa.Array | None = None,
     *,
+    words: Int32 | None = None,
     distinct: bool = False,
     policies: Policies | None = None,
     counts: Counter[str] | None = None,
 ) -> Batch:
     """The batch in another order, every annotation with its word.
 
-    types: Arrow strings [T], what each type looks like now (a lexicon's image); default: as it was. distinct:
-    they are known to differ from each other. Inserted words keep their own form: they are outside a lexicon's
-    domain. White space is left behind.
+    types: Arrow strings [T], what each type looks like now (a lexicon's image); default: as it was. words: int32[N],
+    codes into them, where words of one type look unlike. distinct: they are known to differ from each other. Inserted
+    words keep their own form: they are outside a lexicon's domain. White space is left behind.
     """
     image = batch.types if types is None else types
-    words = batch.words.take(order.index, mode="clip")
+    words = (batch.words if words is None else words).take(order.index, mode="clip")
     if order.inserted is not None and len(order.inserted):
         words = words.copy()
         marks = order.inserted.dictionary_encode()

@@ -222,6 +222,9 @@ def read_layer(field: Field, columns: dict[str, pa.Array], batch: Batch, counts:
     return {name: Words.of(name, columns[name].flatten(), filler=filler, spaces=field.kind == "misc")}
 
 
+_UD_V1 = "CONJ is a tag of Universal Dependencies version 1, for CCONJ: take a release of version 2"
+
+
 def _class_codes(field: Field, flat: pa.Array, where: Callable[[int], str], missing: str | None = None) -> Int32:
     """int32[n]: class numbers of names or numbers; `missing` is -1; LayerError names an unknown one."""
     assert field.classes is not None
@@ -243,6 +246,7 @@ def _class_codes(field: Field, flat: pa.Array, where: Callable[[int], str], miss
         raise LayerError(
             f"{field.column} is {flat[at].as_py()!r}, which is none of {', '.join(field.classes)}",
             where=where(at),
+            fix=_UD_V1 if (field.column, flat[at].as_py()) == ("upos", "CONJ") else None,
             id="unknown-label",
         )
     return np.asarray(codes, np.int32)

@@ -76,8 +76,9 @@ def from_table(
 ) -> tuple[Batch, Batch, Order]:
     """(source, derived, order) of R output rows.
 
-    The source comes by the inverse order and lexicon alone, where every source word is in the order, else (or with
-    stored_source, where it is there) from the `source` column. Raises LayerError where columns do not fit.
+    The source comes by the inverse order and lexicon alone, where every source word is in the order and the lexicon
+    has an inverse, else (or with stored_source, where it is there) from the `source` column. Raises LayerError where
+    columns do not fit.
     """
     table = table.combine_chunks()
     n = table.num_rows
@@ -126,7 +127,8 @@ def from_table(
     sentences = _read_sentences(stored, source_units)
     layers = _read_layers(columns, schema, derived)
     derived = replace(derived, layers=layers)
-    given = stack("source") if (order.n_deleted or stored_source) and sides[0].column("source") in columns else None
+    wanted = order.n_deleted or stored_source or not lexicon.injective
+    given = stack("source") if wanted and sides[0].column("source") in columns else None
     source, back = _undo(derived, order, source_units, sentences, lexicon, given)
     if side_gaps := [side.column("gaps") for side in sides if side.column("gaps") in columns]:
         source = replace(source, gaps=Gaps.read(pa.concat_arrays([columns[name] for name in side_gaps]), source))
@@ -160,15 +162,17 @@ def _undo(
     words, types = flat.words, flat.types
     if order.n_derived:
         inverse = _back(order, source_units, np.zeros(n, np.int32), source_units, order.sentences)
-        undone = realign(flat, inverse, None if lexicon.is_identity else lexicon.invert().apply(derived.types))
+        one_way = lexicon.is_identity or not lexicon.injective
+        undone = realign(flat, inverse, None if one_way else lexicon.invert().apply(derived.types))
         words, types, back = undone.words, undone.types, dict(undone.layers)
     if given is not None:
         encoded = given.flatten().dictionary_encode()
         words, types = to_numpy(encoded.indices).astype(np.int32), encoded.dictionary
         if not np.array_equal(offsets_of(to_numpy(pc.list_value_length(given))), source_units):
             raise LayerError("the source words and the order differ in length", id="row-order")
-    elif order.n_deleted:
-        raise LayerError("words were deleted, and the source is not stored", id="row-order")
+    elif order.n_deleted or not lexicon.injective:
+        why = "words were deleted" if order.n_deleted else "the lexicon has no inverse"
+        raise LayerError(f"{why}, and the source is not stored", id="row-order")
     source = build(
         words,
         types,

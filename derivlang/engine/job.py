@@ -17,7 +17,7 @@ from derivlang.core.batch import Batch, Policies
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.rows import to_table
 from derivlang.core.sentences import Rule
-from derivlang.formats.text import Piece
+from derivlang.formats.text import WORDS_PER_BATCH, Piece
 from derivlang.parsing.base import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, Part
@@ -28,6 +28,7 @@ from derivlang.store.shards import ShardWriter
 OPTIONAL = ("key", "source", "tokens", "text")
 
 
+_PARSED_WORDS = 1 << 18  # in a batch that is parsed, and so in a row group that syn reads: trees take much room
 _TYPES_AT_ONCE = 1 << 16  # of a large vocabulary, so that its images never lie in memory whole
 
 
@@ -144,7 +145,7 @@ def run_task(job: Job, task: Task) -> Result:
             last = int(numbers[-1]) if len(numbers) else last
             sentences += _in_rows(derived.source, np.diff(derived.source.units))
             tokens += _in_rows(derived.source, np.diff(derived.derived.unit_words))
-            vocabulary.add(batch.types, _type_counts(batch))
+            vocabulary.add(batch.types, count_types(batch))
         digest = writer.close()
     finally:
         writer.discard()
@@ -159,7 +160,7 @@ def run_task(job: Job, task: Task) -> Result:
     return Result(task, shard, documents, sentences, tokens, dict(counts), types, type_counts)
 
 
-def _type_counts(batch: Batch) -> Int64:
+def count_types(batch: Batch) -> Int64:
     """int64[T]: how often each type stands in the rows; a unit that several rows share counts in each."""
     weights = None
     if not batch.running:
@@ -197,6 +198,7 @@ def read_part(job: Job, task: Task, reading: Reading) -> Iterator[Batch]:
         limit=task.limit,
         first_document=task.first_document,
         lexicon=prior,
+        batch_words=_PARSED_WORDS if job.parser else WORDS_PER_BATCH,
     )
 
 
@@ -206,18 +208,19 @@ def count_vocabulary(job: Job, tasks: list[Task]) -> tuple[pa.Array, Int64]:
     for task in tasks:
         reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags)
         for batch in read_part(job, task, reading):
-            vocabulary.add(batch.types, _type_counts(batch))
+            vocabulary.add(batch.types, count_types(batch))
     return vocabulary.result()
 
 
 def shares(types: pa.Array, counts: Int64, lexicon: Lexicon, listed: int = 100) -> dict[str, Any]:
     """How much of the vocabulary looks the same in both languages; what stays or clashes, the first `listed`.
 
-    stay: types equal to their image. clash: types whose image is another type of the source.
+    stay: types equal to their image. clash: types whose image is another type of the source. Neither is known where
+    words of one type look unlike.
     """
     total = int(counts.sum())
     out: dict[str, Any] = {"types": len(types), "tokens": total}
-    if lexicon.is_identity or not len(types):
+    if lexicon.is_identity or lexicon.chooses or not len(types):
         return out
     parts = []
     for start in range(0, len(types), _TYPES_AT_ONCE):

@@ -25,7 +25,7 @@ from derivlang.engine.job import OPTIONAL, Job, Result, Task, Vocabulary, count_
 from derivlang.engine.plan import SHARD_TOKENS, check_shard_tokens, make_plan, source_files
 from derivlang.formats.opening import check_encoding
 from derivlang.parsing.base import find_parser
-from derivlang.pipeline import Pipeline, fitted_parts, read_lexicon
+from derivlang.pipeline import Pipeline, read_lexicon
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import Request, find
 from derivlang.store.card import card
@@ -169,9 +169,8 @@ def _run(job: Job, plan: dict[str, list[Task]], journal: Journal, engine: Engine
 
 def _fit(pipeline: Pipeline, job: Job, options: Options, events: Events) -> Job:
     """The job with its lexicon: saved, or fitted on the whole train split (else the first), before any limit."""
-    wanted = sum(t.needs_reference for t in pipeline.transforms)
     where = str(options.lexicon or "--lexicon")
-    if options.lexicon or fitted_parts(job.lexicon) >= wanted:
+    if options.lexicon or not pipeline.needs_counts(job.lexicon):
         lexicon = pipeline.fit(saved=job.lexicon, where=where)
     else:
         split = job.corpus.splits[0]

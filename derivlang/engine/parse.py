@@ -39,10 +39,16 @@ def parse(request: Request, options: Options, events: Events) -> dict[str, Any]:
     corpus = find(request)
     if corpus.schema.has_trees:
         raise UsageError(f"{corpus.name} has trees already", fix="make it: no parser is needed", id="has-trees")
-    if options.out != Path():
-        return summary(
-            options.out, build(Pipeline.parse(_SPEC), _job(corpus, request, options), options, events), began
+    if corpus.spec is not None:
+        raise UsageError(
+            f"{corpus.name} is derived ({corpus.spec}): its words are no longer in the order that a parser reads",
+            fix="parse its source, and make the set from that",
+            id="parse-derived",
         )
+    if options.out != Path():
+        settings = replace(options, shard_tokens=min(options.shard_tokens, SHARD_TOKENS), columns=())
+        manifest = build(Pipeline.parse(_SPEC), _job(corpus, request, options), settings, events)
+        return summary(options.out, manifest, began)
     manifests = [manifest for _, manifest in _by_split(corpus, request, options, events)]
     splits = {name: entry for manifest in manifests for name, entry in manifest["splits"].items()}
     return summary(_store(options), {**manifests[0], "splits": splits}, began)
@@ -84,9 +90,8 @@ def _by_split(
     wanted = [split_name(split) for split in options.splits] or corpus.splits
     job = _job(corpus, request, options)
     for split in dict.fromkeys(wanted):
-        settings = replace(
-            options, splits=(split,), shard_tokens=min(options.shard_tokens, SHARD_TOKENS), columns=(), force=False
-        )
+        # Shards of one size, whatever the derived set's: the plan is part of what the parse is known by.
+        settings = replace(options, splits=(split,), shard_tokens=SHARD_TOKENS, columns=(), force=False)
         plan = make_plan(job, Path(STAGE), splits=[split], shard_tokens=settings.shard_tokens, limit=options.limit)
         identity = identity_of(job, plan, source_files(job, [split]))
         name = "".join(c if c.isalnum() or c in "-_." else "-" for c in corpus.name)

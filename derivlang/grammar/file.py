@@ -4,6 +4,7 @@
     # language: French
     # labels: v2
     # licence: CC-BY-SA-4.0
+    # weights: 55780
     class	V
     BTW	NOUN&nsubj	NOUN&obj=1.204	VERB&advcl=0.31
 
@@ -24,6 +25,7 @@ from derivlang.grammar.weights import KINDS, LONGEST_SEQUENCE, VIEWS, Feature, W
 
 FIRST_LINE = "# derivlang grammar 1"
 DECIMALS = 2
+_WEIGHTS = "weights"
 
 
 def write(grammar: Grammar, path: Path) -> None:
@@ -35,6 +37,7 @@ def text_of(grammar: Grammar) -> str:
     """What `write` writes."""
     out = [FIRST_LINE, f"# language: {grammar.language}", f"# labels: {grammar.labels}"]
     out += [f"# {key}: {value}" for key, value in grammar.about.items()]
+    n_header, n_weights = len(out), 0
     for name, weights in grammar.weights.items():
         out.append(f"class\t{name}")
         features = [
@@ -42,15 +45,17 @@ def text_of(grammar: Grammar) -> str:
         ]
         kept = [feature for feature in features if float(feature[3])]
         for (kind, first), group in groupby(kept, key=lambda feature: feature[:2]):
-            cells = (f"{last}={value}" for _, _, last, value in group)
+            cells = [f"{last}={value}" for _, _, last, value in group]
+            n_weights += len(cells)
             out.append("\t".join([kind, " ".join(first), *cells]))
+    out.insert(n_header, f"# {_WEIGHTS}: {n_weights}")  # a file that was cut is found by it
     return "\n".join(out) + "\n"
 
 
 def read(path: Path) -> Grammar:
     """The grammar of a file.
 
-    Raises DataError missing-file, encoding, grammar-header (not this format, no labels), grammar-line (file:line).
+    Raises DataError missing-file, encoding, grammar-header (not this format, no labels), grammar-line, grammar-cut.
     """
     rows = lines(path)
     if next(rows, (0, ""))[1] != FIRST_LINE:
@@ -88,6 +93,14 @@ def read(path: Path) -> Grammar:
     if not sections:
         raise DataError("the file has no section `class`", where=str(path), id="grammar-header")
     language = about.pop("language", "")
+    told, there = about.pop(_WEIGHTS, ""), sum(map(len, sections.values()))
+    if told and told != str(there):
+        raise DataError(
+            f"the header says {told} weights, the file has {there}",
+            where=str(path),
+            fix="the file was cut or changed: copy it again, or take the line `# weights` away if you changed it",
+            id="grammar-cut",
+        )
     weights = {}
     for name, features in sections.items():
         if len({feature[:2] for feature in features}) < len(features):

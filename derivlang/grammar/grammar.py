@@ -39,7 +39,5 @@ class Grammar:
         """16 hex digits: a hash of label version, classes and weights; not of the name, nor of `about`."""
         digest = hashlib.blake2b(self.labels.encode(), digest_size=8)
         for name in sorted(self.weights):
-            digest.update(f"\n{name}\n".encode())
-            for kind, tokens, weight in self.weights[name].features():
-                digest.update(f"{kind} {' '.join(tokens)} {weight!r}\n".encode())
+            digest.update(f"\n{name}\n".encode() + self.weights[name].digest())
         return digest.hexdigest()

@@ -38,6 +38,7 @@ class Memo:
         self._first = np.zeros(0, np.int32)  # of a family's chain
         self._last = np.zeros(0, np.int32)
         self._length = np.zeros(0, np.int32)
+        self._row = np.zeros(0, np.int32)  # in the tables of its size
         self._low = np.zeros(0)
         self._high = np.zeros(0)
         self._order = np.zeros(0, np.uint64)
@@ -93,6 +94,19 @@ class Memo:
             todo = todo[~inside]
         return self._order.take(entry), hit
 
+    @property
+    def is_full(self) -> bool:
+        return self._n_families >= self._limit
+
+    def rows(self, found: Int32) -> Int32:
+        """int32[K]: the row of each family found in the tables of its size."""
+        return self._row.take(found)
+
+    def add_families(self, hashes: UInt64, labels: NDArray[np.int32], rows: Int32) -> None:
+        """New families with rows in tables: hashes uint64[K], all different; labels int32[K, n]."""
+        families = self._new_families(hashes, labels)
+        self._row[families] = rows
+
     def add(self, hashes: UInt64, labels: NDArray[np.int32], orders: UInt64, low: Float, high: Float) -> None:
         """Intervals: hashes uint64[K], labels int32[K, n], packed orders, [low, high). A family may come repeatedly."""
         if self._n_intervals + len(hashes) > self._limit:
@@ -117,12 +131,14 @@ class Memo:
         self._start = _room(self._start, end)
         self._first, self._last = _room(self._first, end), _room(self._last, end)
         self._length = _room(self._length, end)
+        self._row = _room(self._row, end)
         self._labels = _room(self._labels, self._n_labels + n * width)
         self._hash[begin:end] = hashes
         self._start[begin:end] = self._n_labels + np.arange(n) * width
         self._labels[self._n_labels : self._n_labels + n * width] = labels.reshape(-1)
         self._first[begin:end] = self._last[begin:end] = -1
         self._length[begin:end] = 0
+        self._row[begin:end] = -1
         self._n_labels += n * width
         self._n_families = end
         if 3 * end > len(self._slots):

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, lengths_of
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import mix, sequence_keys, text_key
-from derivlang.grammar import exact, gibbs
+from derivlang.grammar import exact, gibbs, tables
 from derivlang.grammar.enumerate_orders import (
     MOST_MEMBERS,
     all_orders,
@@ -47,6 +47,7 @@ from derivlang.grammar.weights import Float
 _CHUNK = 1 << 18  # numbers in the largest table of a chunk: 2 MB, about the second-level cache
 _ENUMERATED = 16  # families at a time whose orders are all listed: 59,049 numbers each for sequences of five
 _LARGE_KEPT = 4096  # orders of large families
+_ENUMERATED_SMALL = 2048  # of those of at most `tables.MOST_MEMBERS` members
 _TIE = 1e-7  # what keeping a pair is worth under argmax
 
 
@@ -99,14 +100,14 @@ class OrderModel:
         self.mode = mode
         self.classes = tuple(classes)
         self._scores = Scores(classes, temperature)
-        self._memo = Memo()
+        self._memo, self._tables = Memo(), tables.Tables()
         self._large_memo: dict[tuple[int, bytes], Int32] = {}
         self._hashes: dict[str, np.uint64] = {}
 
     @property
     def memo_bytes(self) -> int:
         """Bytes that the families and draws kept so far take; bounded."""
-        return self._memo.n_bytes
+        return self._memo.n_bytes + self._tables.n_bytes
 
     def has_model(self, head: str) -> bool:
         """Are families with this head ordered? head: `@UPOS&@`, or a UPOS."""
@@ -125,24 +126,40 @@ class OrderModel:
         numbers, classes = self._classes(families)
         lengths = lengths_of(families.offsets)
         spot = np.arange(len(families.members), dtype=np.int32)
+        if self._tables.is_full or self._memo.is_full:
+            self._memo.clear()
+            self._tables.clear()
         place = spot - np.repeat(families.offsets[:-1].astype(np.int32), lengths)
         if n_families == 0:
             return place
         packed = np.full(n_families, IDENTITY)
         exactly = (classes >= 0) & (lengths > 1) & (lengths <= exact.MOST_DEPENDENTS + 1)
         hashes = sequence_keys(self._token_hashes(families.tokens)[families.members], families.offsets)
-        u: Float = (draws.draw(families.keys, np.zeros(n_families, np.int64)) >> np.uint64(11)) * np.float64(2.0**-53)
+        random = draws.draw(families.keys, np.zeros(n_families, np.int64))
+        u: Float = (random >> np.uint64(11)).astype(np.float64) * 2.0**-53
         numbers = numbers[families.members]
         found = self._memo.find(hashes)
-        known = np.flatnonzero(exactly & self._memo.same(found, numbers, families.offsets, lengths, spot))
-        missing = exactly.copy()
-        if known.size:
-            orders, hit = self._memo.orders(found[known], u[known])
-            packed[known[hit]] = orders[hit]
-            missing[known[hit]] = False
-        todo = np.flatnonzero(missing)
-        for n in np.unique(lengths[todo]).tolist():
-            at = todo[lengths[todo] == n]
+        same = self._memo.same(found, numbers, families.offsets, lengths, spot)
+        todo = exactly.copy()
+        if self.mode == "sample":
+            small = exactly & (lengths <= tables.MOST_MEMBERS)
+            heads = families.head_places - families.offsets[:-1]
+            for n in np.unique(lengths[small]).tolist():
+                at = np.flatnonzero(small & (lengths == n))
+                rows = np.zeros(len(at), np.int32)
+                known = same[at]
+                rows[known] = self._memo.rows(found[at[known]])
+                rows[~known] = self._rows(n, at[~known], found, hashes, numbers, families, heads, classes)
+                packed[at] = self._tables.draw(n, rows, heads[at], (random[at] >> np.uint64(32)).astype(np.uint32))
+            todo &= ~small
+        met = np.flatnonzero(todo & same)
+        if met.size:
+            orders, hit = self._memo.orders(found[met], u[met])
+            packed[met[hit]] = orders[hit]
+            todo[met[hit]] = False
+        left = np.flatnonzero(todo)
+        for n in np.unique(lengths[left]).tolist():
+            at = left[lengths[left] == n]
             rows = numbers[families.offsets[at] + np.arange(n)[:, None]]
             packed[at] = self._compute(
                 rows, families.head_places[at] - families.offsets[at], classes[at], hashes[at], u[at]
@@ -279,6 +296,37 @@ class OrderModel:
         once = np.flatnonzero(keep)[once]
         self._memo.add(hashes[once], rows[:, once].T, packed[once], low[once], high[once])
         return packed
+
+    def _rows(
+        self,
+        n: int,
+        at: Int64,
+        found: Int32,
+        hashes: UInt64,
+        numbers: Int32,
+        families: Families,
+        heads: Int64,
+        classes: Int32,
+    ) -> Int32:
+        """int32[K]: the rows in the tables of families `at`, of n members, that are not in the memo yet."""
+        if not len(at):
+            return np.zeros(0, np.int32)
+        _, first, inverse = np.unique(hashes[at], return_index=True, return_inverse=True)
+        labels = numbers[families.offsets[at] + np.arange(n)[:, None]]
+        other = np.flatnonzero((labels[:, first[inverse]] != labels).any(axis=0))
+        if other.size:  # two families with one hash: those that come second are done by themselves, and not kept
+            inverse[other] = len(first) + np.arange(len(other))
+            first = np.concatenate([first, other])
+        rows = np.empty(len(first), np.int32)
+        for chunk in np.array_split(np.arange(len(first)), -(-len(first) // _ENUMERATED_SMALL)):
+            which = first[chunk]
+            some = at[which]
+            local = self._scores.local(labels[:, which], heads[some], classes[some])
+            rows[chunk] = self._tables.add(n, self._log_all(local, labels[:, which], heads[some], classes[some]))
+        new = np.flatnonzero(found[at[first]] < 0)
+        new = new[new < len(first) - len(other)]
+        self._memo.add_families(hashes[at[first[new]]], labels[:, first[new]].T, rows[new])
+        return rows[inverse]
 
     def _by_enumeration(self, n: int, classes: Int32) -> bool:
         return n <= MOST_WITH_SEQUENCES and self._scores.has_sequences(classes)

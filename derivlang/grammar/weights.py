@@ -12,6 +12,7 @@ what is known of `obl`, and an unknown subtype is looked up without it.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -45,7 +46,11 @@ def views(token: str, n_views: int) -> tuple[str, ...]:
 
 def view_of(tokens: Iterable[str], n_views: int) -> int:
     """Which view the tokens of a feature are of."""
-    shapes = [_shape(token) for token in tokens]
+    return _view_of_shapes(tuple([_shape(token) for token in tokens]), n_views)
+
+
+@cache
+def _view_of_shapes(shapes: tuple[int, ...], n_views: int) -> int:
     kind = max(shape & 3 for shape in shapes)
     if n_views > PUBLISHED and kind != 2 and any(shape & _FINE for shape in shapes):
         return PUBLISHED if kind == 1 else PUBLISHED + 1
@@ -107,6 +112,18 @@ class Weights:
                 out.append((PAIRS[kind], (names[first], names[second]), float(self.pairs[view][kind, first, second])))
         out += [("HI", tokens, weight) for tokens, weight in self.sequences.items()]
         return sorted(out, key=lambda f: (KINDS.index(f[0]), view_of(f[1], len(self.codes)), f[1]))
+
+    def digest(self) -> bytes:
+        """A hash of all weights, whatever order they were read in."""
+        out = hashlib.blake2b(digest_size=16)
+        for codes, table in zip(self.codes, self.pairs, strict=True):
+            names = sorted(codes)
+            by = np.array([codes[name] for name in names], np.int64)
+            known = table[:, by[:, None], by] if len(by) else np.zeros((len(PAIRS), 0, 0))
+            places = np.flatnonzero(known)
+            out.update(repr(names).encode() + places.tobytes() + known.reshape(-1)[places].tobytes())
+        out.update(repr(sorted(self.sequences.items())).encode())
+        return out.digest()
 
     def __len__(self) -> int:
         return sum(int(np.count_nonzero(table)) for table in self.pairs) + len(self.sequences)

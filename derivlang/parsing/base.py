@@ -96,7 +96,7 @@ def find_parser(spec: str | None, language: str) -> Parser:
         raise UsageError(
             f"the parser {spec!r} reads {parser.language!r}, but the source is in {language!r}",
             where="--parser",
-            fix="name a parser of the source's language, or the source's true language (--language)",
+            fix="name a parser of the source's language, or the source's true language (--lang)",
             id="parser-language",
         )
     return parser

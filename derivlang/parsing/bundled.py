@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +25,10 @@ from derivlang.parsing.inference import Network, Packed
 from derivlang.parsing.model import Model, damaged, load_model
 from derivlang.parsing.normalise import Normal, normalise, restore
 
-WORDS_AT_ONCE = 4096  # of sentences that go through the network together: with more, memory grows and speed does not
-FEWEST = 48  # sentences together, all the same: products of fewer rows wait for the weights to come from memory
+WORDS_PER_STRETCH = 1 << 18  # whose types and codes are there together; the vectors of a stretch's types are made once
+WORDS_AT_ONCE = 3072  # of sentences that go through the network together: with more, memory grows and speed does not
+FEWEST = 24  # sentences together, all the same: with fewer a product waits for the weights to come from memory
+MOST = 512  # of them: with more, the gates of one step of short ones take more room than all the rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +58,28 @@ class ModelParser:
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
-        """The model's relations, and those by which parts of a long sentence hang together."""
+        """The model's relations, and those that pieces of words and parts of sentences hang by."""
         known = self.model.relations
-        return known + tuple(name for name in ("parataxis", "punct") if name not in known)
+        return known + tuple(name for name in ("goeswith", "parataxis", "punct") if name not in known)
 
     def parse(self, words: Int32, types: pa.Array, sentences: Int64) -> Parses:
+        first = np.searchsorted(sentences, np.arange(0, int(sentences[-1]) + 1, WORDS_PER_STRETCH))
+        bounds = np.unique(np.concatenate([first, [len(sentences) - 1]])).tolist()
+        found = [
+            self._parse(words[sentences[a] : sentences[b]], types, sentences[a : b + 1] - sentences[a])
+            for a, b in pairwise(bounds)
+        ]
+        if not found:
+            return Parses(np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int32), self.relations)
+        return Parses(
+            np.concatenate([parses.upos for parses in found]),
+            np.concatenate([parses.head for parses in found]),
+            np.concatenate([parses.deprel for parses in found]),
+            self.relations,
+        )
+
+    def _parse(self, words: Int32, types: pa.Array, sentences: Int64) -> Parses:
+        """Of a stretch of sentences."""
         normal = normalise(words, types, sentences, self.language)
         return restore(normal, self._trees(normal), sentences)
 
@@ -106,7 +126,7 @@ def _batches(lengths: Int64) -> Iterator[Int64]:
     start = 0
     while start < len(order):
         longest = int(lengths[order[start]])
-        most = max(WORDS_AT_ONCE // longest, FEWEST)
+        most = min(max(WORDS_AT_ONCE // longest, FEWEST), MOST)
         yield order[start : start + most]
         start += most
 

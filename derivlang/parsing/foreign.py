@@ -60,7 +60,8 @@ class ForeignParser:
                 here = slice(int(offsets[i]), int(offsets[i + 1]))
                 tags[here] = [self._tag(tag) for tag in upos]
                 head[here] = heads
-                deprel[here] = [relations.setdefault(self._relation(name), len(relations)) for name in names]
+                called = [self._relation(name) if up else "root" for name, up in zip(names, heads, strict=True)]
+                deprel[here] = [relations.setdefault(name, len(relations)) for name in called]
         parses = checked(Parses(tags, head, deprel, tuple(relations)), offsets, self.name)
         return restore(normal, parses, sentences)
 

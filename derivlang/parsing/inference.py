@@ -137,10 +137,14 @@ class Network:
             hidden = len(sides[0][1].weights)
             out = np.empty((len(code), 2 * hidden), np.float32)
             for side, (given, state) in enumerate(sides):
-                z = given.times(x)
-                if layer == 0:  # a type's product is the same wherever it stands
-                    z = z[code]
-                self._run(z, state, packed, out[:, side * hidden : (side + 1) * hidden], back=side == 1)
+                # Handed over at once: two of these, the largest arrays, are never there together.
+                self._run(
+                    given.times(x)[code] if layer == 0 else given.times(x),  # a type's product is the same anywhere
+                    state,
+                    packed,
+                    out[:, side * hidden : (side + 1) * hidden],
+                    back=side == 1,
+                )
             x = out
         return x
 

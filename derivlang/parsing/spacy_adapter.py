@@ -79,7 +79,7 @@ def spacy_parser(pipeline: Any, name: str) -> ForeignParser:
     def run(sentences: list[list[str]]) -> Iterator[Tree]:
         for doc in pipeline.pipe(documents(sentences)):
             heads = [0 if token.head.i == token.i else token.head.i + 1 for token in doc]
-            deprel = ["root" if head == 0 else token.dep_ for head, token in zip(heads, doc, strict=True)]
+            deprel = [token.dep_ for token in doc]
             first, *others = [i for i, head in enumerate(heads) if head == 0]
             for i in others:
                 heads[i], deprel[i] = first + 1, "parataxis"

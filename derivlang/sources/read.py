@@ -47,10 +47,11 @@ def batches(
     limit: int | None = None,
     first_document: int = 0,
     lexicon: Lexicon | None = None,
+    batch_words: int = text.WORDS_PER_BATCH,
 ) -> Iterator[Batch]:
     """The batches of a file or of a piece of a text file; sentences still to be split, but in derived sets.
 
-    limit: documents at most. lexicon: of the pipeline that made a derived set.
+    limit: documents at most. lexicon: of the pipeline that made a derived set. batch_words: words in a batch of text.
     """
     if corpus.format == "text":
         yield from text.read(
@@ -60,6 +61,7 @@ def batches(
             encoding=reading.encoding,
             limit=limit,
             first_document=first_document,
+            batch_words=batch_words,
         )
         return
     if corpus.format == "derived":

@@ -78,7 +78,7 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
         nonlocal rows
         for group in load(derived, name):
             rows += group.table.num_rows
-            yield labelled(group.source, derived.schema)
+            yield labelled(group.source, derived.schema, parses=False)  # they are none of the source's
 
     with writing(out) as stream:
         if derived.schema.running:
@@ -101,8 +101,8 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
     return {"out": str(out), "rows": rows, "format": "text" if derived.schema.running else kind}
 
 
-def labelled(batch: Batch, schema: Schema) -> pa.Table:
-    """The columns of a labelled set as its readers give them: words or text, labels by name."""
+def labelled(batch: Batch, schema: Schema, *, parses: bool = True) -> pa.Table:
+    """The columns of a labelled set as its readers give them: words or text, labels by name; a parser's if `parses`."""
     rows = to_arrow(batch.records[:, 0])
     columns: dict[str, pa.Array] = {"document": to_arrow(batch.documents)}
     texts = batch.texts()
@@ -114,7 +114,8 @@ def labelled(batch: Batch, schema: Schema) -> pa.Table:
         if side.text is not None:
             columns[side.text] = texts.take(rows)
     for layer in batch.layers.values():
-        columns |= layer.columns(batch)
+        if parses or getattr(layer, "side", 0) is not None:
+            columns |= layer.columns(batch)
     for field in schema.fields:
         if field.classes is not None and field.column in columns:
             columns[field.column] = _named(columns[field.column], field.classes)

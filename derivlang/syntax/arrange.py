@@ -79,15 +79,20 @@ class Nodes:
 
 def arrange(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, Counter[str]]:
     """(int64[n], the place of each word; counts by reason)."""
+    if not rules.free_marks:
+        bonds = block.bonds.copy()
+        bonds[(block.forest.trees[1:] - block.tails)[block.tails > 0]] = False  # a tail stays, whatever it is bound to
+        block = replace(block, bonds=bonds)
     nodes, more = _prepare(block, rules)
     gaps = nodes.inner.has_gap
     counts: Counter[str] = Counter()
     if gaps.any():
         counts["trees-not-projective"] = len(np.unique(nodes.inner.tree_of[gaps]))
-    place, _ = _arranged(block, nodes, choose)
+    listing = choose(block, nodes.inner, list_families(nodes.inner), nodes.top)
+    place = _laid_out(block.forest, nodes, listing)
     again = block.forest.tree_of[more]
     if not rules.free_marks:
-        again = np.concatenate([again, block.forest.tree_of[_leading_marks(block.forest, nodes, place)]])
+        again = np.concatenate([again, block.forest.tree_of[_leading_marks(block, place)]])
     if len(again):  # few trees: they are done once more, with more care
         part, words = block.take(np.unique(again))
         mended, kept = _with_care(part, choose, rules)
@@ -97,9 +102,11 @@ def arrange(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, Counter[
     return place, counts
 
 
-def _arranged(block: Block, nodes: Nodes, choose: Choose) -> tuple[Int64, Listing]:
-    listing = choose(block, nodes.inner, list_families(nodes.inner), nodes.top)
-    return _places(block.forest, nodes, lay_out(nodes.inner, listing, _sizes(nodes))), listing
+def _laid_out(forest: Forest, nodes: Nodes, listing: Listing) -> Int64:
+    """int64[n]: the place of each word."""
+    layout = lay_out(nodes.inner, listing, _sizes(nodes))
+    place = _places(forest, nodes, layout)
+    return _uncrowded(forest, nodes, layout, place) if len(nodes.marks.at) else place
 
 
 def _with_care(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, int]:
@@ -111,15 +118,17 @@ def _with_care(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, int]:
     while more.any():
         block = replace(block, bonds=block.bonds | more)
         nodes, more = _prepare(block, rules)
-    place, listing = _arranged(block, nodes, choose)
+    listing = choose(block, nodes.inner, list_families(nodes.inner), nodes.top)
+    forest, marks = block.forest, nodes.marks
+    place = _laid_out(forest, nodes, listing)
     if rules.free_marks:
         return place, 0
-    forest, marks = block.forest, nodes.marks
     of_word = np.full(len(forest), -1)
     of_word[nodes.groups[marks.at]] = np.arange(len(marks.at))
-    wrong = _leading_marks(forest, nodes, place)
+    wrong = _leading_marks(block, place)
     while len(wrong):
         which = of_word[wrong]
+        which = which[which >= 0]  # others are parts of several words, or have words under them
         which = which[(marks.side[which] == BEFORE) & ~marks.paired[which]]
         if not len(which):
             break
@@ -127,19 +136,53 @@ def _with_care(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, int]:
         side[which] = AFTER
         marks = replace(marks, side=side)
         nodes = replace(nodes, marks=marks)
-        place = _places(forest, nodes, lay_out(nodes.inner, listing, _sizes(nodes)))
-        wrong = _leading_marks(forest, nodes, place)
+        place = _laid_out(forest, nodes, listing)
+        wrong = _leading_marks(block, place)
     trees = np.unique(forest.tree_of[wrong])
     kept = spread(forest.trees[:-1][trees], lengths_of(forest.trees)[trees])
     place[kept] = kept
     return place, len(trees)
 
 
-def _leading_marks(forest: Forest, nodes: Nodes, place: Int64) -> Int64:
-    """The marks that lead a tree that did not begin with one."""
-    is_mark = np.zeros(len(forest), bool)
+def _uncrowded(forest: Forest, nodes: Nodes, layout: Layout, place: Int64) -> Int64:
+    """The places, with marks that would stand before another mark, or last, on the other side of their phrase.
+
+    A comma parts its phrase from what stands beside it: `, when he came .`, not `when he came , .` Only the phrase
+    makes room.
+    """
+    marks = nodes.marks
+    which = np.flatnonzero((marks.side == AFTER) & ~marks.paired)
+    if not len(which):
+        return place
+    which = which[marks.count(BEFORE, len(nodes.inner))[marks.node[which]] == 0]
+    node = marks.node[which]
+    tree = nodes.inner.tree_of[node]
+    is_mark, opens = np.zeros((2, len(forest) + 1), bool)
     is_mark[nodes.groups[:-1][nodes.gone]] = True
-    begins = forest.trees[:-1][np.diff(forest.trees) > 0]
+    opens[nodes.groups[marks.at[marks.paired & (marks.side == BEFORE)]]] = True
+    index = np.full(len(forest) + 1, len(forest))
+    index[place] = np.arange(len(forest))
+    word = nodes.groups[marks.at[which]]
+    at, behind = place[word], place[word] + 1
+    crowds = (behind == forest.trees[tree + 1]) | (is_mark[index[behind]] & ~opens[index[behind]])
+    begin = layout.start[node] + _shift(forest, nodes)[0][tree]
+    moves = crowds & (begin > forest.trees[tree]) & ~is_mark[index[begin - 1]]
+    begin, at, word = begin[moves], at[moves], word[moves]
+    # How many of the phrases that make room a place lies in; a mark goes to where its own begins.
+    inside = np.zeros(len(forest) + 1, np.int64)
+    np.add.at(inside, begin, 1)
+    np.add.at(inside, at, -1)
+    inside = np.cumsum(inside)
+    out = place + inside[place]
+    out[word] = begin + inside[at]
+    return out
+
+
+def _leading_marks(block: Block, place: Int64) -> Int64:
+    """The words of punctuation that lead a tree that did not begin with one."""
+    is_mark = block.seen.has_tag("PUNCT")
+    trees = block.forest.trees
+    begins = trees[:-1][np.diff(trees) > 0]
     begins = begins[~is_mark[begins]]
     index = np.empty(len(place), np.int64)
     index[place] = np.arange(len(place))
@@ -227,9 +270,7 @@ def _places(forest: Forest, nodes: Nodes, layout: Layout) -> Int64:
     sizes = lengths_of(groups)
     tree = owners(np.searchsorted(groups, forest.trees))
     at = np.zeros(len(sizes), np.int64)
-    n_front = np.bincount(tree[nodes.front], minlength=len(forest.trees) - 1)
-    n_back = np.bincount(tree[nodes.back], sizes[nodes.back], len(forest.trees) - 1).astype(np.int64)
-    shift = offsets_of(n_front + n_back)[:-1] + n_front
+    shift, n_back = _shift(forest, nodes)
     before = marks.count(TIED_BEFORE, n)
     at[~nodes.gone] = layout.own + before + shift[nodes.inner.tree_of]
     if len(marks.at):
@@ -245,6 +286,15 @@ def _places(forest: Forest, nodes: Nodes, layout: Layout) -> Int64:
     base = np.repeat(ends[first], np.diff(np.append(first, len(pinned))))
     at[pinned] = (forest.trees[1:] - n_back)[tree[pinned]] + ends - base
     return np.repeat(at - groups[:-1], sizes) + np.arange(len(forest))
+
+
+def _shift(forest: Forest, nodes: Nodes) -> tuple[Int64, Int64]:
+    """int64[T] each: what places of the layout lack, the pins of earlier trees and in front; words pinned behind."""
+    sizes = lengths_of(nodes.groups)
+    tree, n = owners(np.searchsorted(nodes.groups, forest.trees)), len(forest.trees) - 1
+    n_front = np.bincount(tree[nodes.front], minlength=n)
+    n_back = np.bincount(tree[nodes.back], sizes[nodes.back], n).astype(np.int64)
+    return offsets_of(n_front + n_back)[:-1] + n_front, n_back
 
 
 def _ranks(rows: Int32) -> Int64:

@@ -44,19 +44,19 @@ class Listing:
 def list_families(forest: Forest) -> Listing:
     """All families, their members in surface order."""
     n = len(forest)
-    nodes = np.arange(n)
-    family = np.where(forest.parent < 0, n + forest.tree_of, forest.parent)
     is_head = np.zeros(n, bool)
     is_head[forest.parent[forest.parent >= 0]] = True
-    heads = np.flatnonzero(is_head)
-    # One sort of packed numbers: family, then node, then whether the entry is the head.
-    shift = max(n, 1).bit_length() + 1
-    entries = np.concatenate([family << shift | nodes << 1, heads << shift | heads << 1 | 1])
-    entries.sort()
-    family = entries >> shift
+    # Entries in surface order: each node as a child, then, where it is one, as a head; then sorted by family, stably.
+    nodes = np.repeat(np.arange(n), 1 + is_head)
+    itself = np.zeros(len(nodes), bool)
+    itself[1:] = nodes[1:] == nodes[:-1]
+    above = np.where(forest.parent < 0, n + forest.tree_of, forest.parent)
+    family = np.where(itself, nodes, above[nodes])
+    narrow = family.astype(np.uint16) if n + len(forest.trees) <= 1 << 16 else family  # 16 bits: sorted in linear time
+    by = np.argsort(narrow, kind="stable")
+    family = family[by]
     begins = np.flatnonzero(np.diff(family, prepend=-1))
-    members = entries & ((1 << shift) - 1)
-    return Listing(family[begins], np.append(begins, len(entries)), members >> 1, (members & 1).astype(bool))
+    return Listing(family[begins], np.append(begins, len(by)), nodes[by], itself[by])
 
 
 @dataclass(frozen=True, eq=False)

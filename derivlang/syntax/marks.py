@@ -100,9 +100,10 @@ def tie(full: Forest, inner: Forest, gone: Bool, at: Int64, partner: Int64) -> t
     first, last = inner.edges
     mate = partner[at]
     opens, closes = mate > at, (mate >= 0) & (mate < at)
-    # Inside a pair, a phrase must not reach over the other mark.
-    low = np.where(closes, content[mate], 0)
-    high = np.where(opens, content[mate] - 1, len(inner))
+    # Inside a pair, a phrase must not reach over its marks.
+    low, high = _bounds(at, partner, content, len(inner))
+    low = np.where(closes, content[mate], low)
+    high = np.where(opens, content[mate] - 1, high)
     node, side = np.full(len(at), -1), np.zeros(len(at), np.int8)
 
     def settle(chosen: Bool, nodes: Int64, where: int) -> None:
@@ -115,7 +116,7 @@ def tie(full: Forest, inner: Forest, gone: Bool, at: Int64, partner: Int64) -> t
     settle(after & (last[left] == left), _highest(inner, left, last, first, low), AFTER)
     settle(before & (first[right] == right), _highest(inner, right, first, -last, -high), BEFORE)
     rest = node < 0
-    tied_after = rest & has_left & ~(opens & has_right)
+    tied_after = rest & has_left & (left >= low) & ~(opens & has_right) | rest & ~has_right
     node[tied_after], side[tied_after] = left[tied_after], TIED_AFTER
     rest &= ~tied_after
     node[rest], side[rest] = right[rest], TIED_BEFORE
@@ -126,6 +127,19 @@ def tie(full: Forest, inner: Forest, gone: Bool, at: Int64, partner: Int64) -> t
     closer = index[mate[opener]]
     apart = (node[opener] != node[closer]) | (side[opener] != BEFORE) | (side[closer] != AFTER)
     return Marks(at, node, side, mate >= 0), np.stack([at[opener[apart]], at[closer[apart]]], axis=1)
+
+
+def _bounds(at: Int64, partner: Int64, content: Int64, n: int) -> tuple[Int64, Int64]:
+    """int64[K] each: the first and the last inner node that stands inside the same pairs as each mark."""
+    low, high = np.zeros(len(at), np.int64), np.full(len(at), n)
+    opener = np.flatnonzero(partner > np.arange(len(partner)))
+    closer = partner[opener]
+    inside = np.searchsorted(at, opener, "right"), np.searchsorted(at, closer)
+    by = np.argsort(opener - closer, kind="stable")  # the longest first: inner pairs bound closer
+    for i in by[inside[1][by] > inside[0][by]].tolist():
+        marks = slice(inside[0][i], inside[1][i])
+        low[marks], high[marks] = content[opener[i]], content[closer[i]] - 1
+    return low, high
 
 
 def _highest(forest: Forest, nodes: Int64, edge: Int64, other: Int64, least: Ints) -> Int64:

@@ -1,7 +1,7 @@
 """Parts: words that are one word to a reader, kept together and in order by `freeze=parts`.
 
-fixed, flat and goeswith expressions; compounds of names; numbers with their signs (`$ 5`, `5 %`); multiword tokens and
-clitics (`do n't`); WikiText's `5 @,@ 000` and hyphens between words that depend on each other.
+fixed, flat and goeswith expressions; compounds of names; numbers with their signs (`$ 5 million`, `5 %`); multiword
+tokens and clitics (`do n't`); WikiText's `5 @,@ 000` and hyphens between words that depend on each other.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ def bonds(forest: Forest, seen: Seen, tree: Tree | None) -> Bool:
     inner = parent >= 0
     name = seen.has_tag("PROPN")
     frozen = seen.has_relation(*_FROZEN) | (seen.has_relation("compound") & name & name[parent])
+    number = seen.has_tag("NUM", "SYM")
+    frozen |= number & number[parent] & ~seen.has_relation("conj")
     cluster = _tops(np.where(frozen & inner, parent, here))
     out[1:] = cluster[1:] == cluster[:-1]
-    number, sign = seen.has_tag("NUM"), seen.has_tag("SYM")
-    linked = _linked(parent, here[:-1], here[1:])
-    out[1:] |= linked & ((number[1:] & sign[:-1]) | (sign[1:] & number[:-1]))
     out |= seen.kind == CLITIC
     joiner = seen.kind == JOINER
     out |= joiner

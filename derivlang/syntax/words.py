@@ -84,8 +84,11 @@ def see(batch: Batch) -> Seen:
     tags = [tag if tag is not None else "_" for tag in upos.values.to_pylist()]
     if (without := np.isin(np.array(tags), ["_", ""])[upos.codes]).any():
         at = int(np.flatnonzero(without)[0])
+        unit = int(np.searchsorted(batch.unit_words, at, "right")) - 1
+        first = int(batch.unit_words[unit])
+        words = batch.types.take(to_arrow(batch.words[first : int(batch.unit_words[unit + 1])])).to_pylist()
         raise LayerError(
-            f"word {at + 1} of a batch ({batch.types[int(batch.words[at])].as_py()!r}) has no UPOS",
+            f"word {at - first + 1} ({words[at - first]!r}) of {' '.join(words[:20])!r} has no UPOS",
             fix="syn needs a tag and a head for every word: parse the text, or leave such sentences out",
             id="upos-missing",
         )

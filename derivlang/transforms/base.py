@@ -7,8 +7,9 @@
         every: int = param(1, "exchange every k-th pair", low=1)
         def order(self, batch, draws): ...
 
-A transform overrides what it does: `order` (which source word stands where), `fit` (what types look like), or
-both; the rest is the identity. What it declares decides which laws the contract tests hold it to.
+A transform overrides what it does: `order` (which source word stands where), `fit` (what types look like; with
+`choices` where a type has several images), or both; the rest is the identity. What it declares decides which laws the
+contract tests hold it to.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_origin, get_type_hints
 
+import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int64, Ints, UInt64
+from derivlang.core.arrays import Int32, Int64, Ints, UInt64
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.keys import draw, text_key
 from derivlang.core.order import Order
@@ -28,6 +30,10 @@ from derivlang.core.order import Order
 if TYPE_CHECKING:
     from derivlang.core.batch import Batch
     from derivlang.core.lexicon import TypeMap
+
+
+# The layer that a batch has whose words are sub-words; `unit=token` asks for it.
+SUBWORDS = "subwords"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +89,26 @@ class Transform:
         """The fitted map again, from the text that its `state()` gave."""
         return None
 
+    def choices(self, batch: Batch, images: Int32, draws: Draws) -> Int32:
+        """Where the fitted map has several images for a type: which one each word takes, int32[N], 0: itself.
+
+        batch: source words in the order so far, as `order` sees them. images: int32[N], how many there are for each.
+        """
+        return np.minimum(images - 1, 1)
+
     @property
     def needs_reference(self) -> bool:
         """Must `fit` see a reference vocabulary with these parameters?"""
         return False
 
     @property
+    def saves(self) -> bool:
+        """Is what `fit` gives kept in `lexicon.tsv`, so that nothing else is needed for deriving once more?"""
+        return self.needs_reference
+
+    @property
     def resources(self) -> tuple[str, ...]:
-        """Fingerprints of the files that the parameters name (grammars)."""
+        """Fingerprints of the files that the parameters name (grammars, dictionaries)."""
         return ()
 
     @property
@@ -171,6 +189,17 @@ class Transform:
                 raise UsageError(f"{cls.name}: {key} is given twice", id="bad-spec")
             given[key] = value
         return cls(**{key: _value(cls.name, key, hints[key], value) for key, value in given.items()})
+
+
+def check_unit(transform: Transform, unit: str, batch: Batch) -> None:
+    """UsageError where a transform of sub-words gets words."""
+    if unit == "token" and SUBWORDS not in batch.layers:
+        raise UsageError(
+            f"{transform} orders sub-words, which a text of words cannot hold",
+            where="--t",
+            fix="leave unit=token out; for encoded batches there is derivlang.lexical.subwords.subword_order",
+            id="unit",
+        )
 
 
 def quote(value: str) -> str:

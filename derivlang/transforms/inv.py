@@ -17,7 +17,7 @@ import numpy as np
 from derivlang.core.arrays import lengths_of, spread
 from derivlang.core.batch import Batch
 from derivlang.core.order import Order
-from derivlang.transforms.base import Draws, Transform, param
+from derivlang.transforms.base import Draws, Transform, check_unit, param
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +26,12 @@ class Inv(Transform):
 
     name = "inv"
     final: Literal["keep", "move"] = param("keep", "the final marks stay last, or move to the front", draws=False)
+    unit: Literal["word", "token"] = param(
+        "word", "order the words of a text, or the sub-words of an encoded batch", draws=False
+    )
 
     def order(self, batch: Batch, draws: Draws) -> Order:
+        check_unit(self, self.unit, batch)
         start, end = batch.sentences[:-1], batch.sentences[1:]
         tails = batch.tails if self.final == "keep" else np.zeros_like(batch.tails)
         body_end = end - tails

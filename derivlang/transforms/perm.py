@@ -10,13 +10,14 @@ Source: MultilingualAnalysis (Deshpande et al. 2022), `modify_inputs_permute_sen
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from derivlang.core.arrays import Int32, Int64, UInt64, lengths_of, spread
 from derivlang.core.batch import Batch
 from derivlang.core.order import Order
-from derivlang.transforms.base import Draws, Transform, param
+from derivlang.transforms.base import Draws, Transform, check_unit, param
 
 _BLOCK = 1 << 16  # words sorted at once: group and position fit 16 bits each, and the array stays in cache
 
@@ -27,9 +28,13 @@ class Perm(Transform):
 
     name = "perm"
     window: int = param(0, "permute within blocks of so many words; 0: the whole sentence", low=0, high=2**31 - 1)
+    unit: Literal["word", "token"] = param(
+        "word", "order the words of a text, or the sub-words of an encoded batch", draws=False
+    )
     seed: int = param(1, "another seed, another language", low=0)
 
     def order(self, batch: Batch, draws: Draws) -> Order:
+        check_unit(self, self.unit, batch)
         lengths = lengths_of(batch.sentences)
         place = np.arange(batch.n_words) - np.repeat(batch.sentences[:-1], lengths)
         random = draws.draw(np.repeat(batch.keys, lengths), place)

@@ -18,6 +18,7 @@ GROUP = "derivlang.transforms"
 _BUILT_IN = {
     "identity": "derivlang.transforms.identity:Identity",
     "inv": "derivlang.transforms.inv:Inv",
+    "lex": "derivlang.transforms.lex:Lex",
     "perm": "derivlang.transforms.perm:Perm",
     "syn": "derivlang.transforms.syn:Syn",
     "trans": "derivlang.transforms.trans:Trans",

@@ -11,6 +11,7 @@ differences are in `docs/syntax.md`.
 
 from __future__ import annotations
 
+import glob
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -50,7 +51,7 @@ class Syn(Transform):
         "fr", "a shipped grammar (fr, ja, …), a file, or classes apart: fr@N~hi@V", positional=True, draws=False
     )
     mode: Literal["sample", "argmax"] = param("sample", "draw an order, or take the most probable one", draws=False)
-    temperature: float = param(1.0, "below 1: nearer to the most probable order", low=0, draws=False)
+    temperature: float = param(1.0, "above 0; below 1: nearer to the most probable order", draws=False)
     substrate: str = param("en", "grammar of the source language, mixed in; none: nothing mixed in", draws=False)
     mix: float = param(0.05, "weight of the substrate", low=0, high=1, draws=False)
     labels: Literal["map", "as-is"] = param(
@@ -69,18 +70,22 @@ class Syn(Transform):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.temperature <= 0:
+            raise UsageError(f"syn: temperature={self.temperature} must be above 0", id="bad-value")
         self.model()  # an unknown grammar is an error before anything is read
 
     def model(self) -> OrderModel:
         """The word-order models. UsageError or DataError for an unknown or broken grammar."""
-        return _model(*self._setting())[0]
-
-    def _setting(self) -> tuple[str, str, float, str, str, float]:
-        return self.grammar, self.substrate, self.mix, self.labels, self.mode, self.temperature
+        return self._loaded()[0]
 
     @property
     def resources(self) -> tuple[str, ...]:
-        return _model(*self._setting())[1]
+        return self._loaded()[1]
+
+    def _loaded(self) -> tuple[OrderModel, tuple[str, ...]]:
+        stamps = tuple(_stamp(part.rpartition("@")[0] or part) for part in (*self.grammar.split("~"), self.substrate))
+        setting = self.grammar, self.substrate, self.mix, self.labels, self.mode, self.temperature
+        return _model(*setting, (*stamps, _stamp(self.grammar)))
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         tree = batch.layers["head"]
@@ -149,19 +154,42 @@ def _tree_keys(batch: Batch, forest: Forest) -> UInt64:
     return sequence_keys(batch.type_hashes[batch.words], forest.trees)
 
 
-@lru_cache(maxsize=8)
+def _stamp(name: str) -> tuple[tuple[str, int, int], ...]:
+    """Of the files that a name may mean: name, size and time of change; () for a shipped grammar."""
+    path = Path(name)
+    found = sorted(path.parent.glob(f"{glob.escape(path.name)}*")) if path.name else []
+    return tuple((file.name, (stat := file.stat()).st_size, stat.st_mtime_ns) for file in found if file.is_file())
+
+
+@lru_cache(maxsize=16)
+def _grammar(name: str, where: str, stamp: object) -> Grammar:
+    """A grammar, read once as long as its files stay as they are."""
+    return load_grammar(name, where=where)
+
+
+@lru_cache(maxsize=32)
 def _model(
-    grammar: str, substrate: str, mix: float, labels: str, mode: str, temperature: float
+    grammar: str, substrate: str, mix: float, labels: str, mode: str, temperature: float, stamps: object
 ) -> tuple[OrderModel, tuple[str, ...]]:
     """(the model, the fingerprints of its grammars), one a process and setting: what it has computed is kept."""
     classes: dict[str, Grammar] = {}
     for part in grammar.split("~"):
         name, at, head_class = part.rpartition("@")
+        if not part or (at and not (name and head_class)):
+            raise UsageError(
+                f"syn: {grammar!r} names no grammar in {part!r}",
+                fix="as syn:fr, syn:fr@N, syn:fr@N~hi@V",
+                id="bad-value",
+            )
         one_class = bool(at) and head_class.isupper() and not Path(part).is_file()
-        found = load_grammar(name if one_class else part, where="--t syn")
+        found = _grammar(file := name if one_class else part, "--t syn", _stamp(file))
         for wanted in (head_class,) if one_class else found.classes:
             if wanted in classes:
-                raise UsageError(f"syn: {grammar} gives two grammars for {wanted} heads", id="bad-value")
+                raise UsageError(
+                    f"syn: {grammar} gives two grammars for {wanted} heads",
+                    fix="say which classes each is for, as fr@N~hi@V",
+                    id="bad-value",
+                )
             if wanted not in found.classes:
                 raise UsageError(
                     f"syn: the grammar {name} has no model of {wanted} heads",
@@ -169,7 +197,7 @@ def _model(
                     id="grammar-class",
                 )
             classes[wanted] = found
-    under = None if substrate == "none" else load_grammar(substrate, where="--t syn:substrate")
+    under = None if substrate == "none" else _grammar(substrate, "--t syn:substrate", _stamp(substrate))
     model = OrderModel(classes, under, mix=mix, labels=labels, mode=mode, temperature=temperature)  # type: ignore[arg-type]
     used = [f"{name} {found.fingerprint}" for name, found in classes.items()]
     return model, (*used, *([f"substrate {under.fingerprint}"] if under is not None and mix else []))

@@ -27,7 +27,7 @@ from derivlang.core.arrays import Bool, Int64, UInt64, offsets_of
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, unknown
 from derivlang.core.keys import draw, hash_types, string_buffers, strings_from, text_key
-from derivlang.core.lexicon import TypeMap, special_types
+from derivlang.core.lexicon import TypeMap, escape, special_types, unescape
 from derivlang.transforms.base import Draws, Transform, param
 from derivlang.transforms.scripts import Script, load_script, script_names
 
@@ -67,7 +67,7 @@ class Trans(Transform):
         rows = [line.split("\t") for line in lines[1:]]
         if any(len(row) != 4 or row[3] not in ("kept", "changed") for row in rows):
             raise DataError("a lexicon's rows are type, image, count, kept|changed", id="lexicon")
-        types = string_array([_unescape(row[0]) for row in rows])
+        types = string_array([unescape(row[0]) for row in rows])
         counts = np.array([int(row[2]) for row in rows], np.int64)
         kept = np.array([row[3] == "kept" for row in rows], bool)
         return replace(fitted, reference=Reference.of(types, counts, kept))
@@ -146,7 +146,7 @@ class Transliteration:
         for source, target, count, kept in zip(
             reference.types.to_pylist(), image.to_pylist(), reference.counts, reference.kept, strict=True
         ):
-            lines.append(f"{_escape(source)}\t{_escape(target)}\t{count}\t{'kept' if kept else 'changed'}")
+            lines.append(f"{escape(source)}\t{escape(target)}\t{count}\t{'kept' if kept else 'changed'}")
         return "\n".join(lines) + "\n"
 
 
@@ -196,19 +196,3 @@ def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Referenc
     kept[partner[chosen]] = True
     by = np.lexsort((ours, -counts))  # the same lines in lexicon.tsv, in whatever order the types were met
     return Reference.of(types.take(to_arrow(by)), counts[by], kept[by])
-
-
-def _escape(word: str) -> str:
-    return word.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
-
-
-def _unescape(cell: str) -> str:
-    if "\\" not in cell:
-        return cell
-    pairs = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r"}
-    out, i = [], 0
-    while i < len(cell):
-        two = cell[i : i + 2]
-        out.append(pairs.get(two, cell[i]))
-        i += 2 if two in pairs else 1
-    return "".join(out)

@@ -41,6 +41,8 @@ def read_parse(columns: dict[str, pa.Array], sides: tuple[str, ...], *, has_tags
         return to_numpy(encoded.indices), tuple(encoded.dictionary.to_pylist())
 
     head = to_numpy(flat("head"))
-    tags = (np.zeros(len(head), np.int32), ("X",)) if has_tags else coded("upos")
-    layers = parse_layers(*tags, head, *coded("deprel"))
+    nothing: tuple[Ints, tuple[str, ...]] = np.zeros(len(head), np.int32), ("X",)
+    upos, tags = nothing if has_tags else coded("upos")
+    deprel, relations = coded("deprel")
+    layers = parse_layers(upos, tags, head, deprel, relations)
     return {name: layer for name, layer in layers.items() if name != "upos" or not has_tags}

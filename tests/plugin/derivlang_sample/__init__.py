@@ -1,1 +1,1 @@
-"""A package that adds two transforms and a source to derivlang by entry points."""
+"""A package that adds two transforms, a source and a parser to derivlang by entry points."""

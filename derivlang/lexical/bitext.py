@@ -1,0 +1,181 @@
+"""Files of sentence pairs: two texts with their links, Pharaoh links alone, Parquet, TMX.
+
+    text      OUT.source, OUT.derived, OUT.pharaoh: a pair a line       pharaoh   OUT: the links of the same lines
+    parquet   OUT: pair, key, source, tokens, links (with tokenizers source_ids, ids, subword_links)        tmx   OUT
+
+Each writer takes the pairs of a row group at a time, and its files are there only when all of them are whole.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Protocol, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import derivlang
+from derivlang.core.arrays import Bool, Int64, UInt64
+from derivlang.core.arrow import list_array, to_arrow, to_numpy
+from derivlang.lexical import tmx
+from derivlang.lexical.segments import Links
+from derivlang.store.export import writing
+
+Format = Literal["pharaoh", "parquet", "text", "tmx"]
+_SPACE = "[ \t\r\n]"
+FORMATS: tuple[str, ...] = get_args(Format)
+LINKS = pa.list_(pa.list_(pa.field("element", pa.int32(), nullable=False), 2))
+
+
+IDS = pa.list_(pa.field("element", pa.int32(), nullable=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Subwords:
+    """Of P pairs: source, derived list<int32>[P], the ids of their sub-words; links, by pair and source place."""
+
+    source: pa.Array
+    derived: pa.Array
+    links: Links
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """P pairs: number int64[P], their place in the split; key uint64[P]; source, derived list<string>[P]; links, by
+    pair and source place. subwords: where tokenizers were given."""
+
+    number: Int64
+    key: UInt64
+    source: pa.Array
+    derived: pa.Array
+    links: Links
+    subwords: Subwords | None = None
+
+    def link_offsets(self) -> Int64:
+        return np.searchsorted(self.links.pair, np.arange(len(self.number) + 1))
+
+
+class Writer(Protocol):
+    def write(self, pairs: Pairs) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def files_of(out: Path, kind: Format) -> list[Path]:
+    """The files that a format writes."""
+    if kind == "text":
+        return [out.with_name(f"{out.name}.{part}") for part in ("source", "derived", "pharaoh")]
+    return [out]
+
+
+def open_writer(
+    out: Path, kind: Format, language: str, files: ExitStack, *, subwords: bool = False
+) -> tuple[Writer, list[Path]]:
+    """The writer of a format, and the files that it will have written once the stack is closed without an error."""
+    paths = files_of(out, kind)
+    streams = [files.enter_context(writing(path)) for path in paths]
+    if kind == "text":
+        return _Text(*streams), paths
+    if kind == "pharaoh":
+        return _Pharaoh(streams[0]), paths
+    return (_Parquet(streams[0], subwords) if kind == "parquet" else _Tmx(streams[0], language)), paths
+
+
+def holding_space(words: pa.Array) -> Bool:
+    """bool[N]: which words of list<string>[P] hold white space, so that a line of text cannot show them."""
+    return to_numpy(pc.match_substring_regex(words.flatten(), _SPACE))
+
+
+def lines(words: pa.Array) -> list[str]:
+    """list<string>[P] as lines: words joined by a space, white space inside a word as U+00A0."""
+    if holding_space(words).any():
+        flat = pc.replace_substring_regex(words.flatten(), _SPACE, "\u00a0")
+        words = pa.ListArray.from_arrays(words.offsets, flat)
+    found: list[str] = pc.binary_join(words, " ").to_pylist()
+    return found
+
+
+def link_lines(pairs: Pairs) -> list[str]:
+    """`0-0 1-2` for each pair: source place, derived place, from 0."""
+    ends = [to_arrow(side).cast(pa.string()) for side in (pairs.links.source, pairs.links.derived)]
+    joined = list_array(pairs.link_offsets(), pc.binary_join_element_wise(*ends, "-"))
+    found: list[str] = pc.binary_join(joined, " ").to_pylist()
+    return found
+
+
+def _encoded(rows: list[str]) -> bytes:
+    return "".join(f"{row}\n" for row in rows).encode()
+
+
+class _Text:
+    def __init__(self, source: BinaryIO, derived: BinaryIO, links: BinaryIO):
+        self._sides, self._links = (source, derived), links
+
+    def write(self, pairs: Pairs) -> None:
+        for stream, words in zip(self._sides, (pairs.source, pairs.derived), strict=True):
+            stream.write(_encoded(lines(words)))
+        self._links.write(_encoded(link_lines(pairs)))
+
+    def close(self) -> None:
+        pass
+
+
+class _Pharaoh:
+    def __init__(self, stream: BinaryIO):
+        self._stream = stream
+
+    def write(self, pairs: Pairs) -> None:
+        self._stream.write(_encoded(link_lines(pairs)))
+
+    def close(self) -> None:
+        pass
+
+
+class _Parquet:
+    def __init__(self, stream: BinaryIO, subwords: bool):
+        from pyarrow import parquet
+
+        words = pa.list_(pa.string())
+        fields = [("pair", pa.int64()), ("key", pa.uint64()), ("source", words), ("tokens", words), ("links", LINKS)]
+        if subwords:
+            fields += [("source_ids", IDS), ("ids", IDS), ("subword_links", LINKS)]
+        self._schema = pa.schema(fields)
+        self._writer = parquet.ParquetWriter(stream, self._schema, compression="zstd", compression_level=1)
+
+    def write(self, pairs: Pairs) -> None:
+        n, sub = len(pairs.number), pairs.subwords
+        columns = [to_arrow(pairs.number), to_arrow(pairs.key), pairs.source, pairs.derived, _column(pairs.links, n)]
+        if sub is not None:
+            columns += [sub.source.cast(IDS), sub.derived.cast(IDS), _column(sub.links, n)]
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema), max(len(pairs.number), 1))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _column(links: Links, n: int) -> pa.Array:
+    """LINKS[n] of some pairs."""
+    ends = np.stack([links.source, links.derived], axis=1).astype(np.int32).ravel()
+    two: Any = pa.FixedSizeListArray.from_arrays(to_arrow(ends), type=LINKS.value_type)
+    offsets = np.searchsorted(links.pair, np.arange(n + 1)).astype(np.int32)
+    return pa.ListArray.from_arrays(to_arrow(offsets), two, type=LINKS)
+
+
+class _Tmx:
+    def __init__(self, stream: BinaryIO, language: str):
+        self._stream, self._language = stream, language
+        self.unfit = 0
+        stream.write(tmx.head(language, derivlang.__version__).encode())
+
+    def write(self, pairs: Pairs) -> None:
+        sides = [lines(words) for words in (pairs.source, pairs.derived)]
+        rows = zip(pairs.number.tolist(), *sides, link_lines(pairs), strict=True)
+        text, unfit = tmx.units(rows, self._language)
+        self.unfit += unfit
+        self._stream.write(text.encode())
+
+    def close(self) -> None:
+        self._stream.write(tmx.TAIL.encode())

@@ -1,0 +1,125 @@
+"""Every word type is encoded once; a corpus is then a gather.
+
+    types   lower -> 17 4      Encoder.batch:   lower the lower   ->   ids 17 4 9 17 4, offsets 0 2 3 5
+
+The same ids as `encode_batch` gives for the words joined by one space: a space inside a word is U+00A0 in text, so
+words and text are divided alike. A word may have no sub-word (white space alone).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from derivlang.core.arrays import Int32, Int64, Ints, lengths_of, offsets_of, owners, spread
+from derivlang.core.batch import Batch
+from derivlang.core.keys import string_buffers
+from derivlang.core.vocabulary import Vocabulary
+from derivlang.lexical.bpe import WHITE_SPACE
+from derivlang.lexical.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import tokenizers
+
+_STRETCH = 1 << 16  # words gathered at once: the temporaries stay in the cache
+_TYPES_AT_ONCE = 1 << 14  # `tokenizers` makes an object a type
+_MOST_TYPES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """Sub-words of N words: word i has ids[offsets[i]:offsets[i + 1]]. ids: int32[M]; offsets: int64[N + 1]."""
+
+    ids: Int32
+    offsets: Int64
+
+    @property
+    def n_words(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_subwords(self) -> int:
+        return len(self.ids)
+
+    def words(self) -> Int32:
+        """int32[M]: the word of each sub-word."""
+        return owners(self.offsets)
+
+    def firsts(self) -> Int64:
+        """int64: where the first sub-word stands, of each word that has one."""
+        return self.offsets[:-1][np.diff(self.offsets) > 0]
+
+    def take(self, words: Ints) -> Encoded:
+        """The sub-words of these words, in this order, as often as they are named."""
+        lengths = lengths_of(self.offsets)
+        offsets = offsets_of(lengths.take(words))
+        ids = np.empty(int(offsets[-1]), np.int32)
+        for begin in range(0, len(words), _STRETCH):
+            some = words[begin : begin + _STRETCH]
+            at = spread(self.offsets.take(some), lengths.take(some))
+            self.ids.take(at, out=ids[offsets[begin] : offsets[begin + len(some)]], mode="clip")
+        return Encoded(ids, offsets)
+
+
+class Encoder:
+    """Encodes words by type, and remembers the types; a growing vocabulary costs what is new in it.
+
+    most: with more types than these the memory starts anew at the next batch.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, most: int = _MOST_TYPES):
+        self.tokenizer = tokenizer
+        self._library: tokenizers.Tokenizer = tokenizer.build()
+        self._most = most
+        self._last: tuple[pa.Array, Encoded] | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self._types = Vocabulary()
+        self._known = Encoded(np.zeros(0, np.int32), np.zeros(1, np.int64))
+
+    @property
+    def n_types(self) -> int:
+        """Types in memory."""
+        return len(self._types)
+
+    def batch(self, batch: Batch) -> Encoded:
+        """The sub-words of a batch's words."""
+        return self.types(batch.types).take(batch.words)
+
+    def types(self, types: pa.Array) -> Encoded:
+        """The sub-words of some types, Arrow strings [T]."""
+        if self._last is not None and self._last[0] is types:
+            return self._last[1]
+        if len(self._types) > self._most:
+            self._clear()
+        data, offsets = string_buffers(types)
+        known = len(self._types)
+        codes = self._types.encode(np.append(data, np.zeros(8, np.uint8)), offsets[:-1], lengths_of(offsets))
+        if len(self._types) > known:
+            new = np.arange(known, len(self._types))
+            self._known = _joined(self._known, self._fresh(self._types.subset(new)))
+        encoded = self._known.take(codes)
+        self._last = types, encoded
+        return encoded
+
+    def _fresh(self, types: pa.Array) -> Encoded:
+        """Types that were not met before, by the library."""
+        # White space inside a word is one kind of it: what stands between must not look like a word of the text.
+        joined = pc.replace_substring_regex(types, f"[{WHITE_SPACE}]", "\u00a0")
+        parts = []
+        for start in range(0, len(joined), _TYPES_AT_ONCE):
+            some = joined.slice(start, _TYPES_AT_ONCE).to_pylist()
+            parts += [encoding.ids for encoding in self._library.encode_batch(some, add_special_tokens=False)]
+        lengths = np.fromiter(map(len, parts), np.int64, len(parts))
+        ids = np.fromiter((i for part in parts for i in part), np.int32, int(lengths.sum()))
+        return Encoded(ids, offsets_of(lengths))
+
+
+def _joined(first: Encoded, then: Encoded) -> Encoded:
+    offsets = np.concatenate([first.offsets, then.offsets[1:] + first.offsets[-1]])
+    return Encoded(np.concatenate([first.ids, then.ids]), offsets)

@@ -1,0 +1,327 @@
+"""Sentence pairs of a derived set at a stated rate, with gold word links, in source order; with noise on request.
+
+    S pairs of a split  ->  the first floor(pS/100 + 1/2) by one keyed ranking, ties by place  ->  in source order
+
+Rates are nested for one seed, and a pair is drawn by its source words, not by where it stands. The set is gone through
+by row groups, once for the keys and once for writing (with noise three times more); what stays in memory are some bytes
+a pair, and the derived sides that pair noise exchanges. Methods, section 3.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+import derivlang
+from derivlang.core.arrays import Bool, Int64, UInt64, offsets_of, spread
+from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
+from derivlang.core.batch import Batch
+from derivlang.core.errors import DataError, StoreError, UsageError
+from derivlang.core.keys import draw, text_key
+from derivlang.lexical import noise
+from derivlang.lexical.bitext import FORMATS, Format, Pairs, Subwords, files_of, holding_space, open_writer
+from derivlang.lexical.encoding import Encoded, Encoder
+from derivlang.lexical.percent import Share, number, portion
+from derivlang.lexical.segments import Links, Segments, links_of, segment_keys, segments
+from derivlang.lexical.subwords import lift_links, lift_offsets
+from derivlang.lexical.tokenizer import Tokenizer
+from derivlang.store.export import writing
+from derivlang.store.load import Loaded, load
+from derivlang.store.manifest import Derived
+
+RULE_VERSION = 1
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """rate, noise: percent. split: None for the only one. noise_kind: what the noise makes wrong. tokenizers:
+    folders, the source's and the derived language's, for sub-words and their links."""
+
+    out: Path
+    format: Format = "parquet"
+    rate: Share = Fraction(100)
+    split: str | None = None
+    seed: int = 1
+    noise: Share = Fraction(0)
+    noise_kind: Literal["links", "pairs"] = "links"
+    tokenizers: tuple[Path, Path] | None = None
+
+
+def write_pairs(folder: Path, options: Options) -> dict[str, Any]:
+    """Write sentence pairs of a derived set, and how in OUT.recipe.json; with noise, what is wrong in OUT.noise.tsv.
+
+    Returns {"out", "files", "pairs", "sentences", "links", "words": {"source", "derived"}, "noise", "spaces"}:
+    sentences = pairs of the split; noise = wrong links or pairs; spaces = words that hold one. Raises StoreError
+    where `folder` is no derived set; DataError: no pair; UsageError: no pair at this rate, too much noise. Nothing is
+    half-written.
+    """
+    _check(options)
+    derived = Derived(folder)
+    split = derived.choose_split(options.split)
+    keys = np.concatenate([np.zeros(0, np.uint64), *(group.keys for group in _groups(derived, split))])
+    if not len(keys):
+        raise DataError(f"the split {split} has no sentence pair", where=str(folder), id="empty-split")
+    n = portion(options.rate, len(keys))
+    if not n:
+        raise UsageError(
+            f"a rate of {float(options.rate):g} % of {len(keys):,} sentence pairs is none", where="--rate", id="rate"
+        )
+    stream = text_key(f"pair|seed={options.seed}|rule={RULE_VERSION}")
+    chosen = noise.first_by_key(draw(stream, keys, np.zeros(len(keys), np.int64)), n)
+    plan = _Plan(derived, split, chosen, options)
+    if options.noise and options.noise_kind == "pairs":
+        wrong, donors = noise.wrong_partners(keys[chosen], options.noise, options.seed)
+        plan = replace(plan, donors=dict(zip(wrong.tolist(), donors.tolist(), strict=True)))
+        plan.exchanged.update(_derived_sides(plan))
+    elif options.noise:
+        plan = replace(plan, cut=_wrong_links(plan))
+    return _write(plan, len(keys))
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A row group's pairs, in the order of rows, sides, sentences: ranges of words, and content keys."""
+
+    loaded: Loaded
+    found: Segments
+    keys: UInt64
+
+    def take(self, which: Int64) -> _Group:
+        return _Group(self.loaded, self.found.take(which), self.keys[which])
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """chosen: int64[n], places of pairs in the split, ascending; a pair's line is its rank there. donors: line of a
+    wrong pair -> line of the pair whose derived side it gets; exchanged: those sides. cut: which links are wrong."""
+
+    derived: Derived
+    split: str
+    chosen: Int64
+    options: Options
+    donors: dict[int, int] = field(default_factory=dict)
+    exchanged: dict[int, list[str]] = field(default_factory=dict)
+    cut: noise.Threshold | None = None
+
+    def groups(self) -> Iterator[tuple[Int64, _Group]]:
+        """The chosen pairs of each row group, with their lines."""
+        first = 0
+        for group in _groups(self.derived, self.split):
+            last = first + len(group.found)
+            begin, end = np.searchsorted(self.chosen, [first, last])
+            yield np.arange(begin, end), group.take(self.chosen[begin:end] - first)
+            first = last
+
+    def link_draws(self, links: Links, group: _Group) -> tuple[Bool, UInt64]:
+        """(bool[L]: has the pair another source word; the draws of those links)."""
+        able = (group.found.source_end - group.found.source_begin)[links.pair] > 1
+        stream = noise.stream("links", self.options.seed)
+        return able, draw(stream, group.keys[links.pair[able]], links.derived[able])
+
+
+def _groups(derived: Derived, split: str) -> Iterator[_Group]:
+    """All sentence pairs of a split. A unit that rows in turn share (the context of questions) counts once."""
+    last: tuple[int, list[int]] | None = None
+    for loaded in load(derived, split):
+        source = loaded.source
+        found = segments(source, loaded.derived, loaded.order)
+        # Units lie side by side: those of one side of all rows, then of the next.
+        rank = np.empty(len(source.units) - 1, np.int64)
+        rank[source.records.ravel()] = np.arange(source.records.size)
+        if not derived.schema.running and source.n_records:
+            shared, last = _shared(source, last)
+            found = found.take(~shared[found.unit])
+        found = found.take(np.argsort(rank[found.unit], kind="stable"))
+        yield _Group(loaded, found, segment_keys(source, found))
+
+
+def _shared(source: Batch, last: tuple[int, list[int]] | None) -> tuple[Bool, tuple[int, list[int]]]:
+    """(bool[U]: units that the row before has, too, of the same document; that of the last row, for the next group)."""
+    keys = source.unit_keys[source.records]
+    same = np.zeros(keys.shape, bool)
+    same[1:] = (keys[1:] == keys[:-1]) & (source.documents[1:] == source.documents[:-1])[:, None]
+    if last is not None and last[0] == source.documents[0]:
+        same[0] = keys[0] == np.array(last[1], np.uint64)
+    out = np.zeros(len(source.units) - 1, bool)
+    out[source.records] = same
+    return out, (int(source.documents[-1]), keys[-1].tolist())
+
+
+def _derived_sides(plan: _Plan) -> dict[int, list[str]]:
+    """The derived words of the pairs that lend them, by line."""
+    wanted = np.unique(np.array(list(plan.donors.values()), np.int64))
+    out: dict[int, list[str]] = {}
+    for numbers, group in plan.groups():
+        here = np.isin(numbers, wanted)
+        if here.any():
+            batch = group.loaded.derived
+            names = batch.types.to_pylist()  # one string a type, however often it occurs
+            some = group.found.take(here)
+            for line, begin, end in zip(numbers[here].tolist(), some.begin, some.end, strict=True):
+                out[line] = [names[code] for code in batch.words[begin:end]]
+    return out
+
+
+def _wrong_links(plan: _Plan) -> noise.Threshold:
+    """Which links are to be wrong: the first floor(pL/100 + 1/2) of L by one keyed ranking."""
+    total = sum(len(links_of(g.loaded.order, g.found).pair) for _, g in plan.groups())
+
+    def draws() -> Iterator[UInt64]:
+        for _, group in plan.groups():
+            yield plan.link_draws(links_of(group.loaded.order, group.found), group)[1]
+
+    return noise.threshold(draws, portion(plan.options.noise, total))
+
+
+def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
+    options, out = plan.options, plan.options.out
+    result: dict[str, Any] = {
+        "out": str(out),
+        "files": [path.name for path in files_of(out, options.format)],
+        "pairs": len(plan.chosen),
+        "sentences": sentences,
+        "links": 0,
+        "words": {"source": 0, "derived": 0},
+        "noise": 0,
+        "spaces": 0,
+    }
+    with ExitStack() as files:
+        language = plan.derived.manifest["source"]["language"]
+        writer, _ = open_writer(out, options.format, language, files, subwords=options.tokenizers is not None)
+        encoders = None if options.tokenizers is None else [Encoder(Tokenizer.load(f)) for f in options.tokenizers]
+        recipe = files.enter_context(writing(out.with_name(f"{out.name}.recipe.json")))
+        listed = files.enter_context(writing(out.with_name(f"{out.name}.noise.tsv"))) if options.noise else None
+        if listed is not None:
+            columns = "line\tsource\tderived\twrong" if plan.cut else "line\tderived_of"
+            listed.write(f"{columns}\n".encode())
+        ties = 0
+        for numbers, group in plan.groups():
+            if not len(numbers):
+                continue
+            pairs, rows, ties = _pairs(plan, numbers, group, ties)
+            if encoders is not None:
+                pairs = replace(pairs, subwords=_subwords(plan, pairs, *encoders))
+            if listed is not None:
+                listed.write("".join("\t".join(map(str, row)) + "\n" for row in rows).encode())
+            writer.write(pairs)
+            result["noise"] += len(rows)
+            result["links"] += len(pairs.links.pair)
+            for side, words in (("source", pairs.source), ("derived", pairs.derived)):
+                result["words"][side] += len(words.flatten())
+                result["spaces"] += int(holding_space(words).sum())
+        writer.close()
+        if unfit := getattr(writer, "unfit", 0):
+            result["unfit"] = unfit
+        recipe.write((json.dumps(_recipe(plan, result), ensure_ascii=False, indent=1) + "\n").encode())
+    return result
+
+
+def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs, list[tuple[int, ...]], int]:
+    """Some pairs as they are written, what is wrong in them, and the ties that the noise's cut has met so far."""
+    found, loaded = group.found, group.loaded
+    links = links_of(loaded.order, found)
+    target = _words(loaded.derived, found.begin, found.end)
+    rows: list[tuple[int, ...]] = []
+    if plan.cut is not None:
+        able, draws = plan.link_draws(links, group)
+        drawn, ties = noise.below(draws, plan.cut, ties)
+        which = np.flatnonzero(able)[drawn]
+        pair, place = links.pair[which], links.derived[which]
+        moved = links.source.copy()
+        to = draw(noise.stream("words", plan.options.seed), group.keys[pair], place)
+        moved[which] = noise.other_word(to, links.source[which], (found.source_end - found.source_begin)[pair])
+        rows = list(zip(*(a.tolist() for a in (numbers[pair], links.source[which], place, moved[which])), strict=True))
+        links = Links(links.pair, moved, links.derived)
+    wrong = np.array([line in plan.donors for line in numbers.tolist()], bool)
+    if wrong.any():
+        sides = target.to_pylist()
+        for at in np.flatnonzero(wrong).tolist():
+            donor = plan.donors[int(numbers[at])]
+            sides[at] = plan.exchanged[donor]
+            rows.append((int(numbers[at]), donor))
+        sizes = np.fromiter(map(len, sides), np.int64, len(sides))
+        target = list_array(offsets_of(sizes), string_array([word for side in sides for word in side]))
+        still = ~wrong[links.pair]  # nothing links a pair that is none
+        links = Links(links.pair[still], links.source[still], links.derived[still])
+    source = _words(loaded.source, found.source_begin, found.source_end)
+    return Pairs(plan.chosen[numbers], group.keys, source, target, links.sorted()), rows, ties
+
+
+def _subwords(plan: _Plan, pairs: Pairs, ours: Encoder, theirs: Encoder) -> Subwords:
+    """The ids of both sides, and the gold links of their sub-words.
+
+    A word and its transliteration have equally many, and the k-th is linked to the k-th; where words were exchanged (by
+    a dictionary, or by noise) every sub-word of one is linked to every one of the other.
+    """
+    source, derived = _encoded(ours, pairs.source), _encoded(theirs, pairs.derived)
+    sides = [to_numpy(side.offsets).astype(np.int64) for side in (pairs.source, pairs.derived)]
+    links = np.stack(
+        [pairs.links.source + sides[0][pairs.links.pair], pairs.links.derived + sides[1][pairs.links.pair]], 1
+    )
+    alike = plan.derived.lexicon.injective and plan.cut is None
+    lifted = lift_links(links, source, derived, "each" if alike else "all")
+    starts = [lift_offsets(words, encoded) for words, encoded in zip(sides, (source, derived), strict=True)]
+    pair = np.searchsorted(starts[0], lifted[:, 0], "right") - 1
+    found = Links(pair, lifted[:, 0] - starts[0][pair], lifted[:, 1] - starts[1][pair])
+    ids = [list_array(start, to_arrow(side.ids)) for start, side in zip(starts, (source, derived), strict=True)]
+    return Subwords(ids[0], ids[1], found.sorted())
+
+
+def _encoded(encoder: Encoder, words: pa.Array) -> Encoded:
+    """The sub-words of the words of list<string>[P]."""
+    coded = words.flatten().dictionary_encode()
+    return encoder.types(coded.dictionary).take(to_numpy(coded.indices))
+
+
+def _words(batch: Batch, begin: Int64, end: Int64) -> pa.Array:
+    """list<string>[P]: the words of some ranges."""
+    sizes = end - begin
+    return list_array(offsets_of(sizes), batch.types.take(to_arrow(batch.words[spread(begin, sizes)])))
+
+
+def _recipe(plan: _Plan, result: dict[str, Any]) -> dict[str, Any]:
+    manifest, options = plan.derived.manifest, plan.options
+    return {
+        "format": FORMAT,
+        "derivlang": derivlang.__version__,
+        "spec": manifest["spec"],
+        "fingerprint": manifest["fingerprint"],
+        "plan": manifest["plan"],
+        "source": {name: manifest["source"][name] for name in ("name", "language", "licence", "citation")},
+        "split": plan.split,
+        "rule_version": RULE_VERSION,
+        "kind": options.format,
+        "rate": number(options.rate),
+        "seed": options.seed,
+        "noise": number(options.noise),
+        "noise_kind": options.noise_kind if options.noise else None,
+        "tokenizers": [Tokenizer.load(f).fingerprint() for f in options.tokenizers or ()],
+        "result": {name: value for name, value in result.items() if name != "out"},
+    }
+
+
+def _check(options: Options) -> None:
+    if options.format not in FORMATS:
+        raise UsageError(
+            f"there is no format {options.format!r} of sentence pairs",
+            where="--format",
+            fix=f"there are: {', '.join(FORMATS)}",
+            id="unknown-format",
+        )
+    if options.tokenizers is not None and options.format != "parquet":
+        raise UsageError(
+            "sub-words are columns of Parquet alone", where="--tokenizer", fix="--format parquet", id="usage"
+        )
+    if str(options.out) == "-":
+        raise UsageError("pairs are files with a recipe beside them", where="-o", fix="name a file", id="output")
+    if options.out.is_dir():
+        raise StoreError("this is a folder", where=str(options.out), fix="name a file", id="cannot-write")

@@ -1,0 +1,156 @@
+"""Orders, labels and links of words, lifted to their sub-words; and orders whose unit is the sub-word.
+
+    words  we lower it      sub-words  we low er it      order [2, 1, 0]  ->  [3, 1, 2, 0]
+
+A word's sub-words stay together and keep their order. `inv:unit=token` and `perm:unit=token` order the sub-words
+themselves (the unit of MultilingualAnalysis, Deshpande et al. 2022): the same transforms, of a batch whose words are
+the sub-words. A derived *text* cannot hold such an order, so it is there for encoded batches alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.arrays import Int64, Ints, lengths_of, offsets_of, spread
+from derivlang.core.arrow import to_arrow
+from derivlang.core.batch import Batch, Policies, realign
+from derivlang.core.errors import LayerError, UsageError
+from derivlang.core.layers.words import Words
+from derivlang.core.order import Order
+from derivlang.lexical.encoding import Encoded
+from derivlang.pipeline import Pipeline
+from derivlang.transforms.base import SUBWORDS, Transform
+
+IGNORED = -100  # the label that `torch`'s cross-entropy leaves out
+
+
+def lift_order(
+    order: Order, source: Encoded, inserted: Encoded | None = None, entries: pa.Array | None = None
+) -> Order:
+    """An order of words as an order of their sub-words.
+
+    source: of the source's words. inserted: of the words that the order inserts, in turn, and entries: Arrow strings
+    [V], the vocabulary; both needed where there are any (LayerError), and each of their sub-words is inserted.
+    """
+    if source.n_words != order.n_source:
+        raise LayerError(f"sub-words of {source.n_words} words, but an order of {order.n_source}", id="order")
+    kept = order.index >= 0
+    counts = np.zeros(order.n_derived, np.int64)
+    starts = np.zeros(order.n_derived, np.int64)
+    counts[kept] = lengths_of(source.offsets)[order.index[kept]]
+    starts[kept] = source.offsets[:-1][order.index[kept]]
+    strings = marks = None
+    if order.n_inserted:
+        if inserted is None or entries is None or inserted.n_words != order.n_inserted:
+            raise LayerError(f"the sub-words of {order.n_inserted} inserted words are not given", id="order")
+        counts[~kept] = lengths_of(inserted.offsets)
+        strings = entries.take(to_arrow(inserted.ids))
+        if order.marks is not None:
+            first = np.minimum(source.offsets[order.marks], max(source.n_subwords - 1, 0))
+            marks = np.repeat(first, lengths_of(inserted.offsets)).astype(np.int32)
+    offsets = offsets_of(counts)
+    index = spread(starts, counts).astype(np.int32)
+    index[np.repeat(~kept, counts)] = -1
+    tails = offsets[order.sentences[1:]] - offsets[order.sentences[1:] - order.tails]
+    return Order(
+        index, offsets[order.sentences], tails.astype(np.int32), source.n_subwords, strings, marks, order.counts
+    )
+
+
+def lift_labels(labels: Ints, encoded: Encoded, ignored: int = IGNORED) -> Int64:
+    """int64[M]: the label of each word on its first sub-word, `ignored` on the others. labels: [N]."""
+    out = np.full(encoded.n_subwords, ignored, np.int64)
+    some = np.diff(encoded.offsets) > 0
+    out[encoded.offsets[:-1][some]] = labels[some]
+    return out
+
+
+def lift_links(links: Ints, source: Encoded, derived: Encoded, how: Literal["each", "all"] = "all") -> Int64:
+    """int64[L', 2]: links (i, j) of words as links of their sub-words, in the order of `links`.
+
+    how: `all` links every sub-word of a word to every one of the other's. `each` links the k-th to the k-th: the gold
+    of a derived language, where a word and its image have equally many; LayerError where they have not.
+    """
+    i, j = np.asarray(links, np.int64).reshape(-1, 2).T
+    ours, theirs = lengths_of(source.offsets)[i], lengths_of(derived.offsets)[j]
+    if how == "each":
+        if (ours != theirs).any():
+            raise LayerError(
+                f"{int((ours != theirs).sum())} links of words with unequal numbers of sub-words", id="links"
+            )
+        left, right = spread(source.offsets[:-1][i], ours), spread(derived.offsets[:-1][j], theirs)
+        return np.stack([left, right], axis=1)
+    left = spread(source.offsets[:-1][i], ours)
+    per_left = np.repeat(theirs, ours)
+    right = spread(np.repeat(derived.offsets[:-1][j], ours), per_left)
+    return np.stack([np.repeat(left, per_left), right], axis=1)
+
+
+def lift_offsets(offsets: Ints, encoded: Encoded) -> Int64:
+    """Word offsets (of sentences, units, groups) as sub-word offsets."""
+    return encoded.offsets[offsets]
+
+
+def subword_batch(batch: Batch, encoded: Encoded, entries: pa.Array) -> Batch:
+    """The batch with each sub-word as a word: sentences, tails, units, records and keys as they are.
+
+    encoded: of the batch's words; entries: Arrow strings [V], the vocabulary. The layer `subwords` holds the number of
+    the word that each sub-word is of, and follows orders; other layers are left behind.
+    """
+    numbers = to_arrow(np.arange(batch.n_words, dtype=np.int32))
+    ends = batch.sentences[1:]
+    return replace(
+        batch,
+        words=encoded.ids,
+        types=entries,
+        hashes=None,
+        sentences=lift_offsets(batch.sentences, encoded),
+        tails=(encoded.offsets[ends] - encoded.offsets[ends - batch.tails]).astype(np.int32),
+        layers={SUBWORDS: Words(SUBWORDS, encoded.words(), numbers)},
+        gaps=None,
+    )
+
+
+def subword_order(
+    pipeline: Pipeline,
+    batch: Batch,
+    encoded: Encoded,
+    entries: pa.Array,
+    *,
+    policies: Policies | None = None,
+    inserted: Encoded | None = None,
+) -> Order:
+    """The order of a batch's sub-words under a pipeline: its orders of words, lifted, then those with unit=token.
+
+    batch: its sentences are split. UsageError where an order of words comes after one of sub-words: it would have no
+    words to order. Keys are those of the sentences' words, so equal sentences are permuted alike.
+    """
+    units = [is_token(t) for t in pipeline.transforms if t.has_order]
+    if units != sorted(units):
+        raise UsageError(
+            f"{pipeline}: an order of words cannot come after one of sub-words",
+            where="--t",
+            fix="put the transforms with unit=token last",
+            id="unit",
+        )
+    words = Pipeline(tuple(t for t in pipeline.transforms if not is_token(t)))
+    order = lift_order(words.order(batch, policies), encoded, inserted, entries)
+    view = subword_batch(batch, encoded, entries)
+    before = Counter(t.name for t in words.transforms)
+    for transform in pipeline.transforms:
+        if not is_token(transform):
+            continue
+        step = transform.order(realign(view, order), transform.stream(before[transform.name]))
+        before[transform.name] += 1
+        order = order.then(step)
+    return order
+
+
+def is_token(transform: Transform) -> bool:
+    """Does a transform order sub-words (`unit=token`)?"""
+    return getattr(transform, "unit", "word") == "token"

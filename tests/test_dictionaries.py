@@ -1,0 +1,495 @@
+"""Dictionaries: files read and written, rankings and cuts, noise, and `derivlang dict`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from derivlang import Pipeline
+from derivlang.core.errors import DataError, UsageError
+from derivlang.core.lexicon import SPECIALS
+from derivlang.formats.dictionary import read_dictionary, written
+from derivlang.lexical.noise import wrong_translations
+from derivlang.lexical.percent import percent, portion
+from derivlang.lexical.ranking import cut
+from tests.commands import run, trees
+from tests.helpers import make, rows
+from tests.strategies import any_word, laws
+
+SENTENCES = [f"w{i % 97} w{i % 13} common the . w{i}\n" for i in range(400)]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.train.tokens"
+    path.write_text("".join(SENTENCES) + "<unk> again .\n", "utf-8")
+    return path
+
+
+def counts_of(corpus: Path) -> Counter[str]:
+    counts = Counter(corpus.read_text("utf-8").split())
+    del counts["<unk>"]
+    return counts
+
+
+def dictionary(source: Path, out: Path, *options: object, spec: str = "trans") -> Any:
+    return run("dict", "--t", spec, source, "-o", out, "--json", *options).json
+
+
+def sources(path: Path) -> list[str]:
+    return [word for word, _ in read_dictionary(path).pairs]
+
+
+def rounded(share: int | Fraction, n: int) -> int:
+    return int((Fraction(share) * n / 100 + Fraction(1, 2)) // 1)
+
+
+# shares
+
+
+@laws
+@given(st.fractions(0, 100), st.integers(0, 10**6))
+def test_a_portion_is_rounded_half_up(share: Fraction, n: int) -> None:
+    assert portion(share, n) == rounded(share, n)
+
+
+def test_shares_are_read_exactly() -> None:
+    assert percent("12.5", "--x") == Fraction(25, 2)
+    assert percent("1/3", "--x") == Fraction(1, 3)
+    for text in ("0", "-1", "100.1", "x", "nan", "1/0", ""):
+        with pytest.raises(UsageError, match="--x"):
+            percent(text, "--x")
+    assert percent("0", "--x", zero=True) == 0
+    with pytest.raises(UsageError, match="below 100"):
+        percent("100", "--x", hundred=False)
+
+
+# rankings and cuts
+
+
+vocabularies = st.dictionaries(any_word, st.integers(1, 50), min_size=1, max_size=60)
+
+
+@laws
+@given(
+    vocabularies,
+    st.integers(1, 100),
+    st.integers(1, 100),
+    st.integers(0, 99),
+    st.sampled_from(["random", "frequency", "pos", "mass"]),
+    st.integers(0, 5),
+    st.randoms(),
+)
+def test_cuts_are_exact_nested_disjoint_and_of_the_set_of_words(
+    counts: dict[str, int], one: int, other: int, heldout: int, by: Any, seed: int, random: Any
+) -> None:
+    words = list(counts)
+    tag = {word: f"T{len(word) % 3}" for word in words}
+
+    def run_cut(names: list[str], coverage: int) -> tuple[list[str], list[str]] | None:
+        numbers = np.array([counts[n] for n in names], np.int64)
+        tags = pa.array([tag[n] for n in names])
+        try:
+            found = cut(pa.array(names), numbers, coverage=coverage, by=by, heldout=heldout, seed=seed, tags=tags)
+        except UsageError as error:
+            assert error.id == "coverage"  # noqa: PT017
+            return None
+        return [names[i] for i in found.chosen], [names[i] for i in found.heldout]
+
+    small, large = (run_cut(words, share) for share in sorted((one, other)))
+    n, total = len(words), sum(counts.values())
+    held = rounded(heldout, n)
+    if by != "mass":
+        assert (small is None) == (rounded(min(one, other), n) > n - held)
+    shuffled = words[:]
+    random.shuffle(shuffled)
+    assert run_cut(shuffled, min(one, other)) == small
+    if small is None:
+        return
+    chosen, apart = small
+    assert len(set(chosen)) == len(chosen)
+    assert len(apart) == held
+    assert set(chosen).isdisjoint(apart)
+    if by == "mass":
+        reached = sum(counts[w] for w in chosen) * 100
+        assert reached >= min(one, other) * total
+        assert reached - 100 * counts[chosen[-1]] < min(one, other) * total
+    else:
+        assert len(chosen) == rounded(min(one, other), n)
+    if large is not None:
+        assert large[0][: len(chosen)] == chosen
+        assert large[1] == apart
+
+
+def test_by_frequency_takes_the_most_frequent() -> None:
+    words = [f"w{i}" for i in range(40)]
+    counts = np.array([i // 2 for i in range(40)], np.int64)
+    found = cut(pa.array(words), counts, coverage=50, by="frequency").chosen
+    assert sorted(counts[found], reverse=True) == counts[found].tolist() == sorted(counts, reverse=True)[:20]
+    assert found.tolist() != cut(pa.array(words), counts, coverage=50, by="frequency", seed=2).chosen.tolist()
+
+
+def test_by_pos_keeps_the_proportions_at_every_cut() -> None:
+    words = [f"w{i}" for i in range(200)]
+    tags = ["NOUN"] * 120 + ["VERB"] * 60 + ["ADP"] * 20
+    for coverage in (5, 10, 25, 50, 90):
+        found = cut(pa.array(words), np.ones(200, np.int64), coverage=coverage, by="pos", tags=pa.array(tags)).chosen
+        seen = Counter(tags[i] for i in found)
+        for tag, size in (("NOUN", 120), ("VERB", 60), ("ADP", 20)):
+            assert abs(seen[tag] - size * coverage / 100) <= 1
+
+
+def test_the_held_out_part_is_the_same_for_every_by() -> None:
+    words = pa.array([f"w{i}" for i in range(100)])
+    counts = np.arange(1, 101)
+    tags = pa.array(["A", "B"] * 50)
+    parts = [
+        cut(words, counts, coverage=30, by=by, heldout=20, tags=tags).heldout.tolist()
+        for by in ("random", "frequency", "mass", "pos")  # type: ignore[arg-type]
+    ]
+    assert parts[0] == parts[1] == parts[2] == parts[3]
+    assert len(parts[0]) == 20
+
+
+# noise
+
+
+@laws
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("uvwxyz")), min_size=1, unique=True),
+    st.integers(0, 100),
+)
+def test_wrong_translations_are_exact_and_wrong(pairs: list[tuple[str, str]], share: int) -> None:
+    words, translations = [a for a, _ in pairs], [b for _, b in pairs]
+    try:
+        found = wrong_translations(words, translations, share, 1)
+    except UsageError as error:
+        assert error.id == "noise"  # noqa: PT017
+        return
+    assert len(found) == rounded(share, len(pairs))
+    own = set(pairs)
+    wrong = [(words[i], t) for i, t in found.items()]
+    assert len(set(wrong)) == len(wrong)
+    assert own.isdisjoint(wrong)
+    assert {t for _, t in wrong} <= set(translations)
+    assert found == wrong_translations(words, translations, share, 1)
+
+
+def test_impossible_noise_is_an_error() -> None:
+    with pytest.raises(UsageError, match=r"\[noise\]"):
+        wrong_translations(["a", "b"], ["x", "x"], 50, 1)
+
+
+# files
+
+
+FAULTY = (
+    b"\xef\xbb\xbfthe le\r\nthe la\nthe le\n\n one\ntwo deux trois\n"
+    b"\xff\xfe x\nbad \xef\xbf\xbd\n<unk> inconnu\ncat\tle chat\na  b\n"
+)
+
+
+def test_faults_are_told_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "d.txt"
+    path.write_bytes(FAULTY)
+    found = read_dictionary(path)
+    assert found.entries() == {"the": ("le", "la"), "cat": ("le chat",), "a": ("b",)}
+    assert [(f.line, f.kind) for f in found.faults] == [
+        (3, "duplicate"),
+        (4, "blank"),
+        (5, "blank"),
+        (6, "columns"),
+        (7, "encoding"),
+        (8, "encoding"),
+        (9, "special"),
+    ]
+    result = run("dict", "--read", path, "--json").json
+    assert (result["pairs"], result["types"], result["skipped"]) == (4, 3, 7)
+    assert result["faults"] == {"blank": 2, "columns": 1, "duplicate": 1, "encoding": 2, "special": 1}
+    assert result["lines"][4] == {"line": 7, "kind": "encoding", "what": "the line is not UTF-8: byte 0xff"}
+    told = run("dict", "--read", path)
+    assert f"{path}:6: 3 columns instead of 2 [columns]" in told.err
+    assert "4 pairs of 3 words; 7 lines skipped" in told.out
+    strict = run("dict", "--read", path, "--strict", code=1)
+    assert f"{path}:3: " in strict.err
+    assert strict.out == ""
+
+
+def test_a_clean_copy(tmp_path: Path) -> None:
+    path = tmp_path / "d.txt"
+    path.write_bytes(FAULTY)
+    for name in ("clean.tsv", "clean.json"):
+        run("dict", "--read", path, "-o", tmp_path / name)
+        clean = read_dictionary(tmp_path / name, strict=True)
+        assert clean.pairs == read_dictionary(path).pairs
+    packed = tmp_path / "d.txt.gz"
+    packed.write_bytes(gzip.compress(FAULTY))
+    assert read_dictionary(packed) == read_dictionary(path)
+
+
+@laws
+@given(st.lists(st.tuples(any_word, any_word), min_size=1, unique=True), st.sampled_from(["tsv", "json"]))
+def test_files_are_read_back(tmp_path_factory: pytest.TempPathFactory, pairs: Any, kind: Any) -> None:
+    def is_fit(word: str) -> bool:
+        """Neither blank nor what counts as a fault; cells lose spaces at their ends."""
+        return word.strip() == word and not {"\ufffd", "\0"} & set(word) and word not in SPECIALS
+
+    usual = [pair for pair in pairs if all(map(is_fit, pair))]
+    usual.sort(key=lambda pair: pair[0])  # JSON keeps a word's translations together
+    if not usual:
+        return
+    path = tmp_path_factory.mktemp("d") / f"d.{kind}"
+    text, spaces = written(usual, [1] * len(usual), kind)
+    path.write_text(text, "utf-8", newline="\n")
+    assert spaces == 0
+    assert list(read_dictionary(path, strict=True).pairs) == usual
+
+
+def test_muse_text_shows_a_space_as_a_fixed_one(tmp_path: Path) -> None:
+    text, spaces = written([("20 000", "vingt mille"), ("a", "b")], [1, 1], "muse")
+    assert (text, spaces) == ("20\u00a0000 vingt\u00a0mille\na b\n", 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "pairs"),
+    [
+        ("d.tsv", "the\tle\nthe\tla\n", [("the", "le"), ("the", "la")]),
+        ("d.tsv", "id\ttarget\tsource\n1\tle\tthe\n", [("the", "le")]),
+        ("d.tsv", "source\tderived\tcount\na\\\\n\tb\\tc\t3\n", [("a\\n", "b\tc")]),
+        ("d.tsv", "source\ttarget\na\\n\tb\n", [("a\\n", "b")]),
+        ("d.json", '{"the": ["le", "la"], "cat": "chat"}', [("the", "le"), ("the", "la"), ("cat", "chat")]),
+        ("d.json", '[["the", "le"], ["cat", ["chat"]]]', [("the", "le"), ("cat", "chat")]),
+        ("en-fr.0-5000", "the le\n", [("the", "le")]),
+    ],
+)
+def test_forms(name: str, content: str, pairs: list[tuple[str, str]], tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content, "utf-8")
+    assert list(read_dictionary(tmp_path / name, strict=True).pairs) == pairs
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("d.json", b'{"a": ["b"],\n "c" "d"}', r"d.json:2: this is no JSON"),
+        ("d.json", b'{"a": "b",\n "c": "\xff"}', r"d.json:2: the file is not UTF-8"),
+        ("d.json", b"3", r"a JSON dictionary is"),
+        ("d.json", b'{"a": []}', r"holds no pair; the first fault, in line 1: 'a' has no translation"),
+        ("d.txt", b"\n\n", r"holds no pair; the first fault, in line 1: the word is blank"),
+        ("d.txt", b"", r"the dictionary holds no pair \[no-pair\]"),
+    ],
+)
+def test_files_that_are_no_dictionary(name: str, content: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read_dictionary(tmp_path / name)
+
+
+# the command
+
+
+def test_a_dictionary_of_a_pair(corpus: Path, tmp_path: Path) -> None:
+    counts = counts_of(corpus)
+    n, total = len(counts), sum(counts.values())
+    found = {}
+    for coverage in (25, 50, 100):
+        out = tmp_path / f"c{coverage}.tsv"
+        result = dictionary(corpus, out, "--coverage", coverage)
+        pairs = read_dictionary(out, strict=True).pairs
+        found[coverage] = [word for word, _ in pairs]
+        assert result["types"] == n
+        assert result["pairs"] == result["entries"] == len(pairs) == rounded(coverage, n)
+        assert result["coverage_types"] == pytest.approx(100 * len(pairs) / n, abs=1e-4)
+        mass = sum(counts[word] for word, _ in pairs)
+        assert result["coverage_tokens"] == pytest.approx(100 * mass / total, abs=1e-4)
+        twin = Pipeline.parse("trans").fit()
+        assert [t for _, t in pairs] == twin.apply(pa.array(found[coverage])).to_pylist()
+        listed = [line.split("\t") for line in out.read_text("utf-8").splitlines()[1:]]
+        assert all(int(number) == counts[word] for word, _, number in listed)
+    assert found[100][: len(found[50])] == found[50]
+    assert found[50][: len(found[25])] == found[25]
+    assert set(found[100]) == set(counts)
+    assert dictionary(corpus, tmp_path / "x.tsv", "--coverage", 25, "--seed", 2)["pairs"] == len(found[25])
+    assert sources(tmp_path / "x.tsv") != found[25]
+
+
+def test_it_depends_on_the_words_and_not_on_their_order(corpus: Path, tmp_path: Path) -> None:
+    turned = tmp_path / "turned.train.tokens"
+    turned.write_text("".join(reversed(corpus.read_text("utf-8").splitlines(keepends=True))), "utf-8")
+    for by in ("random", "frequency", "mass"):
+        for source, out in ((corpus, tmp_path / f"a{by}.txt"), (turned, tmp_path / f"b{by}.txt")):
+            dictionary(source, out, "--coverage", 30, "--by", by, "--noise", 10, "--heldout", 10)
+        assert (tmp_path / f"a{by}.txt").read_bytes() == (tmp_path / f"b{by}.txt").read_bytes()
+        assert (tmp_path / f"a{by}.heldout.txt").read_bytes() == (tmp_path / f"b{by}.heldout.txt").read_bytes()
+
+
+def test_the_same_command_gives_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        dictionary(corpus, tmp_path / folder / "d.json", "--coverage", 20, "--noise", 5, "--heldout", 5)
+    one, two = ({p.name: p.read_bytes() for p in (tmp_path / f).iterdir()} for f in ("one", "two"))
+    assert one == two
+    assert set(one) == {"d.json", "d.heldout.json", "d.json.recipe.json"}
+    assert str(tmp_path).encode() not in one["d.json.recipe.json"]
+
+
+def test_held_out_entries_and_listed_noise(corpus: Path, tmp_path: Path) -> None:
+    n = len(counts_of(corpus))
+    out = tmp_path / "d.tsv"
+    result = dictionary(corpus, out, "--coverage", 40, "--heldout", 10, "--noise", "7.5")
+    assert result["heldout"] == rounded(10, n)
+    pairs, apart = read_dictionary(out, strict=True).pairs, sources(tmp_path / "d.heldout.tsv")
+    assert len(apart) == result["heldout"]
+    assert {word for word, _ in pairs}.isdisjoint(apart)
+    recipe = json.loads((tmp_path / "d.tsv.recipe.json").read_text("utf-8"))
+    twin = Pipeline.parse("trans").fit()
+    truth = dict(zip(sources(out), twin.apply(pa.array(sources(out))).to_pylist(), strict=True))
+    wrong = [[word, found, truth[word]] for word, found in pairs if found != truth[word]]
+    assert recipe["wrong"] == wrong
+    assert len(wrong) == result["noise"] == rounded(Fraction(15, 2), len(pairs))
+    assert {found for _, found, _ in wrong} <= set(truth.values())
+    assert recipe["noise"] == 7.5
+    assert recipe["result"]["pairs"] == len(pairs)
+
+
+def test_by_mass_and_by_pos(corpus: Path, tmp_path: Path) -> None:
+    result = dictionary(corpus, tmp_path / "m.tsv", "--coverage", 30, "--by", "mass")
+    assert 30 <= result["coverage_tokens"] < 60
+    dictionary(trees(tmp_path), tmp_path / "p.tsv", "--coverage", 50, "--by", "pos")
+    assert len(sources(tmp_path / "p.tsv")) == rounded(50, 12)
+    ran = run("dict", "--t", "trans", corpus, "-o", tmp_path / "q.tsv", "--by", "pos", code=2)
+    assert "[needs-tags]" in ran.err
+    assert not (tmp_path / "q.tsv").exists()
+
+
+def test_overlap_is_fitted_on_the_same_words(corpus: Path, tmp_path: Path) -> None:
+    out = make("trans:overlap=25,inv", corpus, tmp_path / "set")
+    dictionary(corpus, tmp_path / "a.tsv", spec="trans:overlap=25")
+    run("dict", out, "-o", tmp_path / "b.tsv")  # a derived set: its own pair
+    assert (tmp_path / "a.tsv").read_bytes() == (tmp_path / "b.tsv").read_bytes()
+    seen = {
+        (s, t)
+        for row in rows(out).to_pylist()
+        for s, t in zip((row["source"][i] for i in row["order"]), row["tokens"], strict=True)
+    }
+    assert {pair for pair in seen if pair[0] != "<unk>"} == set(read_dictionary(tmp_path / "b.tsv").pairs)
+
+
+def test_several_translations(corpus: Path, tmp_path: Path) -> None:
+    given_ = tmp_path / "en-fr.txt"
+    given_.write_text("the le\nthe la\ncommon commun\nunseen invu\n", "utf-8")
+    for spec, script in ((f'lex:"{given_}"', False), (f'lex:"{given_}",trans', True)):
+        result = dictionary(corpus, tmp_path / "d.tsv", spec=spec)
+        found = read_dictionary(tmp_path / "d.tsv", strict=True).entries()
+        trans = Pipeline.parse("trans").fit()
+        expected = {"the": ("le", "la"), "common": ("commun",)}
+        if script:
+            expected = {w: tuple(trans.apply(pa.array(list(t))).to_pylist()) for w, t in expected.items()}
+        assert {w: found[w] for w in expected} == expected
+        assert ("w1" in found) == script
+        assert result["types"] == (len(counts_of(corpus)) if script else 2)
+        assert result["pairs"] == result["types"] + 1
+
+
+def test_sub_words_of_a_tokenizer(corpus: Path, tmp_path: Path) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=60, special_tokens=specials, end_of_word_suffix="</w>", show_progress=False
+    )
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    folder = tmp_path / "tok"
+    folder.mkdir()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    vocabulary = set(tokenizer.get_vocab()) - set(specials)
+    result = dictionary(corpus, tmp_path / "t.tsv", "--level", "token", "--tokenizer", folder)
+    found = dict(read_dictionary(tmp_path / "t.tsv", strict=True).pairs)
+    assert set(found) == vocabulary
+    assert result["types"] == len(vocabulary)
+    trans = Pipeline.parse("trans").fit()
+    for token, twin in found.items():
+        stem = token.removesuffix("</w>")
+        assert twin == trans.apply(pa.array([stem]))[0].as_py() + token[len(stem) :]
+    counted = Counter(t for line in corpus.read_text("utf-8").splitlines() for t in tokenizer.encode(line).tokens)
+    listed = [line.split("\t") for line in (tmp_path / "t.tsv").read_text("utf-8").splitlines()[1:]]
+    assert {word: int(n) for word, _, n in listed} == {word: counted[word] for word in vocabulary}
+    half = dictionary(corpus, tmp_path / "h.tsv", "--level", "token", "--tokenizer", folder, "--coverage", 50)
+    assert half["pairs"] == rounded(50, len(vocabulary))
+
+
+# bad input
+
+
+def bad(corpus: Path, tmp_path: Path) -> list[tuple[list[object], int, str]]:
+    lex = tmp_path / "lex.txt"
+    lex.write_text("nothing rien\n", "utf-8")
+    (tmp_path / "folder.tsv").mkdir()
+    (tmp_path / "empty").mkdir()
+    out = tmp_path / "d.tsv"
+    usual: list[object] = ["--t", "trans", corpus, "-o", out]
+    return [
+        ([*usual, "--coverage", "101"], 2, "--coverage: 101 is no share: percent must be above 0 to 100 [bad-value]"),
+        ([*usual, "--coverage", "0"], 2, "[bad-value]"),
+        ([*usual, "--coverage", "much"], 2, "'much' is no number of percent"),
+        ([*usual, "--coverage", "0.01"], 2, "is none [coverage]"),
+        ([*usual, "--coverage", "95", "--heldout", "10"], 2, "of the entries are held out [coverage]"),
+        ([*usual, "--coverage", "99.9", "--heldout", "10", "--by", "mass"], 2, "held out [coverage]"),
+        ([*usual, "--heldout", "100"], 2, "[bad-value]"),
+        ([*usual, "--noise", "-1"], 2, "[bad-value]"),
+        (
+            ["--t", "inv", corpus, "-o", out],
+            2,
+            "leaves every word as it is: there is nothing to translate [no-lexicon]",
+        ),
+        ([corpus, "-o", out], 2, "a dictionary needs a pair of languages [no-pair]"),
+        (["--t", "trans", corpus], 2, "[output]"),
+        (["--t", "trans", corpus, "-o", "-"], 2, "[output]"),
+        (["--t", "trans", "-o", out], 2, "[usage]"),
+        (["--t", "trans", corpus, "-o", tmp_path / "d.csv"], 2, "the suffix '.csv' tells no format [unknown-format]"),
+        (["--t", "trans", corpus, "-o", tmp_path / "folder.tsv"], 1, "Is a directory [cannot-write]"),
+        (["--t", "trans", corpus, "-o", tmp_path / "no" / "d.tsv"], 1, "[cannot-write]"),
+        (["--t", "trans", tmp_path / "none.txt", "-o", out], 1, "[missing-file]"),
+        (["--t", f'lex:"{lex}"', corpus, "-o", out], 1, "no word of the source has an entry [empty-dictionary]"),
+        ([*usual, "--level", "token"], 2, "[tokenizer]"),
+        ([*usual, "--tokenizer", tmp_path], 2, "[tokenizer]"),
+        ([*usual, "--level", "token", "--tokenizer", tmp_path / "empty"], 1, "there is no tokenizer.json"),
+        ([*usual, "--level", "token", "--tokenizer", tmp_path, "--by", "pos"], 2, "[needs-tags]"),
+        (["--read", tmp_path / "none.txt"], 1, "[missing-file]"),
+        (["--read", tmp_path / "folder.tsv"], 1, "[directory]"),
+    ]
+
+
+def test_bad_input_is_one_message_and_leaves_nothing(corpus: Path, tmp_path: Path) -> None:
+    for arguments, code, message in bad(corpus, tmp_path):
+        before = sorted(tmp_path.rglob("*"))
+        ran = run("dict", *arguments, code=code)
+        assert message in ran.err, (arguments, ran.err)
+        assert ran.out == ""
+        assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_tokenizer_that_does_not_fit(corpus: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "tok"
+    folder.mkdir()
+    usual = ["--t", "trans", corpus, "-o", tmp_path / "d.tsv", "--level", "token", "--tokenizer", folder]
+    for content, message in (
+        ("{", "the tokenizer cannot be used"),
+        ('{"model": {}}', "it lacks 'vocab'"),
+        ('{"model": {"vocab": {"a": 0}}, "pre_tokenizer": {"type": "ByteLevel"}}', "it works on bytes"),
+    ):
+        (folder / "tokenizer.json").write_text(content, "utf-8")
+        assert message in run("dict", *usual, code=1).err
+    ran = run("dict", *["trans:overlap=50" if a == "trans" else a for a in usual], code=2)
+    assert "[token-level]" in ran.err

@@ -1,0 +1,458 @@
+"""Sentence pairs: exact rates, nested and keyed; gold links; formats read back; noise exact and listed."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from derivlang.core.arrays import UInt64
+from derivlang.core.errors import UsageError
+from derivlang.lexical.noise import below, other_word, threshold, wrong_partners
+from derivlang.lexical.segments import links_of, segments
+from derivlang.pipeline import Pipeline
+from derivlang.store.load import load
+from derivlang.store.manifest import Derived
+from derivlang.transforms import registry
+from tests.commands import change, pairs, questions, run, shards, trees
+from tests.helpers import make
+from tests.strategies import Drop, Mark, batch_of, few_words, laws, seeds, sentence_lists, units_of
+
+WORDS = "the a cat dog <unk> sat , ran & < > \" don't".split()
+
+
+def sentences(n: int, seed: int = 1) -> list[str]:
+    draws = random.Random(seed)
+    return [" ".join(draws.choices(WORDS, k=draws.randint(1, 9))) + " ." for _ in range(n)]
+
+
+@pytest.fixture
+def derived(tmp_path: Path) -> Path:
+    source = tmp_path / "a.train.tokens"
+    source.write_text("".join(f"{s}\n" for s in sentences(300)), "utf-8")
+    return make("trans,inv", source, tmp_path / "set")
+
+
+def pair(folder: Path, out: Path, kind: str, *options: object) -> Any:
+    return run("pair", folder, "--format", kind, "-o", out, "--json", *options).json
+
+
+def read_links(path: Path) -> list[list[tuple[int, int]]]:
+    found = []
+    for line in path.read_text("utf-8").splitlines():
+        links = [tuple(map(int, link.split("-"))) for link in line.split()]
+        assert links == sorted(links)
+        found.append(links)
+    return found  # type: ignore[return-value]
+
+
+def whole(folder: Path, out: Path) -> list[dict[str, Any]]:
+    """All pairs of a set, as rows of the Parquet form."""
+    pair(folder, out, "parquet")
+    return rows_of(out)
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    return pq.read_table(path).to_pylist()
+
+
+def rounded(share: Fraction | int, n: int) -> int:
+    return int((Fraction(share) * n / 100 + Fraction(1, 2)) // 1)
+
+
+# rates
+
+
+def test_rates_are_exact_nested_and_in_source_order(derived: Path, tmp_path: Path) -> None:
+    everything = whole(derived, tmp_path / "all")
+    assert [row["pair"] for row in everything] == list(range(len(everything)))
+    last: set[int] = set()
+    for rate in ("1", "10", "12.5", "25", "99"):
+        result = pair(derived, tmp_path / "p", "parquet", "--rate", rate)
+        found = rows_of(tmp_path / "p")
+        numbers = [row["pair"] for row in found]
+        assert result["sentences"] == len(everything)
+        assert result["pairs"] == len(found) == rounded(Fraction(rate), len(everything))
+        assert numbers == sorted(set(numbers))
+        assert last <= set(numbers)
+        assert found == [everything[n] for n in numbers]
+        last = set(numbers)
+    pair(derived, tmp_path / "q", "parquet", "--rate", 25, "--seed", 2)
+    pair(derived, tmp_path / "p", "parquet", "--rate", 25)
+    assert {r["pair"] for r in rows_of(tmp_path / "q")} != {r["pair"] for r in rows_of(tmp_path / "p")}
+
+
+def test_all_formats_give_the_same_pairs(derived: Path, tmp_path: Path) -> None:
+    options = ("--rate", 20, "--seed", 3)
+    results = [pair(derived, tmp_path / kind, kind, *options) for kind in ("text", "pharaoh", "parquet", "tmx")]
+    counts = [{k: v for k, v in r.items() if k not in ("out", "files")} for r in results]
+    assert counts[0] == counts[1] == counts[2] == counts[3]
+    rows = rows_of(tmp_path / "parquet")
+    for side, column in (("source", "source"), ("derived", "tokens")):
+        lines = (tmp_path / f"text.{side}").read_text("utf-8").splitlines()
+        assert lines == [" ".join(row[column]) for row in rows]
+    links = read_links(tmp_path / "pharaoh")
+    assert links == read_links(tmp_path / "text.pharaoh")
+    assert links == [[tuple(link) for link in row["links"]] for row in rows]
+    trans = Pipeline.parse("trans").fit()
+    for row in rows:
+        assert len(row["links"]) == len(row["source"]) == len(row["tokens"])
+        ours = [row["source"][i] for i, _ in row["links"]]
+        assert trans.apply(_strings(ours)).to_pylist() == [row["tokens"][j] for _, j in row["links"]]
+    assert results[0]["words"] == {"source": results[0]["links"], "derived": results[0]["links"]}
+    root = ElementTree.parse(tmp_path / "tmx").getroot()
+    assert (root.tag, root.get("version")) == ("tmx", "1.4")
+    header = root.find("header")
+    assert header is not None
+    assert {"creationtool", "creationtoolversion", "segtype", "o-tmf", "adminlang", "srclang", "datatype"} <= set(
+        header.keys()
+    )
+    lang = "{http://www.w3.org/XML/1998/namespace}lang"
+    units = root.findall("body/tu")
+    assert [u.get("tuid") for u in units] == [str(row["pair"]) for row in rows]
+    for unit, row in zip(units, rows, strict=True):
+        ours, theirs = unit.findall("tuv")
+        assert (ours.get(lang), theirs.get(lang)) == ("en", "en-x-derived")
+        assert (ours.findtext("seg"), theirs.findtext("seg")) == (" ".join(row["source"]), " ".join(row["tokens"]))
+        assert unit.findtext("prop") == " ".join(f"{i}-{j}" for i, j in row["links"])
+
+
+def _strings(words: list[str]) -> Any:
+    from derivlang.core.arrow import string_array
+
+    return string_array(words)
+
+
+def test_the_same_pairs_for_any_size_of_shards_and_order_of_the_source(tmp_path: Path) -> None:
+    texts = sorted(set(sentences(200)))
+    turned = texts[::-1]
+    found = []
+    for name, lines, size in (("a", texts, 10**6), ("b", texts, 150), ("c", turned, 70)):
+        source = tmp_path / name / "x.train.tokens"
+        source.parent.mkdir()
+        source.write_text("".join(f"{s}\n" for s in lines), "utf-8")
+        out = make("perm,trans", source, tmp_path / name / "set", shard_tokens=size)
+        pair(out, tmp_path / name / "p", "text", "--rate", 30)
+        pair(out, tmp_path / name / "n", "text", "--rate", 30, "--noise", 10)
+        pair(out, tmp_path / name / "m", "text", "--rate", 30, "--noise", 10, "--noise-kind", "pairs")
+        sides = [(tmp_path / name / f"{p}.{s}").read_text("utf-8").splitlines()
+                 for p in "pnm" for s in ("source", "derived", "pharaoh")]  # fmt: skip
+        found.append(sides)
+    assert len(shards(tmp_path / "c" / "set")) > len(shards(tmp_path / "b" / "set")) > 1
+    assert found[0] == found[1]
+    assert [side[::-1] for side in found[2]] == found[0]
+
+
+def test_the_same_command_gives_the_same_bytes(derived: Path, tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        for kind in ("text", "parquet", "tmx", "pharaoh"):
+            pair(derived, tmp_path / folder / kind, kind, "--rate", 40, "--noise", 3)
+    one, two = ({p.name: p.read_bytes() for p in (tmp_path / f).iterdir()} for f in ("one", "two"))
+    assert one == two
+    assert len(one) == 6 + 4 * 2
+    assert str(tmp_path).encode() not in b"".join(one.values())
+
+
+# sentences of labelled sets
+
+
+def test_each_sentence_of_a_unit_is_a_pair(tmp_path: Path) -> None:
+    out = make("inv,trans", pairs(tmp_path), tmp_path / "nli", words="unicode")
+    found = whole(out, tmp_path / "p")
+    assert [" ".join(row["source"]) for row in found] == [
+        "The cat sleeps .",
+        "A cat is asleep .",
+        "He didn ' t go .",
+        "He went home .",
+        "It rains .",
+        "She stays .",
+        "She reads .",
+    ]
+
+
+def test_a_context_of_several_questions_counts_once(tmp_path: Path) -> None:
+    out = make("inv", questions(tmp_path), tmp_path / "qa", words="unicode")
+    found = Counter(" ".join(row["source"]) for row in whole(out, tmp_path / "p"))
+    assert found == {"Ada lives in London .": 1, "She writes programs .": 1, "Where ?": 1, "What ?": 1}
+
+
+def test_a_word_with_a_space(tmp_path: Path) -> None:
+    out = make("inv", trees(tmp_path), tmp_path / "set")
+    result = pair(out, tmp_path / "p", "text")
+    assert result["spaces"] == 2
+    assert "20\u00a0000 euros !" in (tmp_path / "p.source").read_text("utf-8")
+    assert whole(out, tmp_path / "q")[1]["source"] == ["20 000", "euros", "!"]
+
+
+def test_inserted_and_deleted_words_have_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for sample in (Mark, Drop):
+        monkeypatch.setitem(registry._ADDED, sample.name, sample)
+    source = tmp_path / "a.train.tokens"
+    source.write_text("".join(f"{s}\n" for s in sentences(60)), "utf-8")
+    for spec in (str(Mark()), str(Drop()), f"{Mark()},inv"):
+        out = make(spec, source, tmp_path / f"set-{spec.replace(':', '-')}")
+        for row in whole(out, tmp_path / "p"):
+            places = [j for _, j in row["links"]]
+            assert len(set(places)) == len(places)
+            assert all(row["source"][i] == row["tokens"][j] for i, j in row["links"])
+            unlinked = [word for j, word in enumerate(row["tokens"]) if j not in places]
+            assert (Counter(row["tokens"]) - Counter(unlinked)) <= Counter(row["source"])
+            assert row["links"]
+
+
+@laws
+@given(
+    units_of(few_words), seeds, st.sampled_from(["inv", "perm", "identity", "mark", "drop", "drop,mark", "mark,perm"])
+)
+def test_pairs_are_the_sentences_and_hold_every_link(units: list[list[str]], seed: int, spec: str) -> None:
+    samples = {"mark": Mark(), "drop": Drop()}
+    transforms = [samples.get(name) or Pipeline.parse(name).transforms[0] for name in spec.split(",")]
+    batch = batch_of(units)
+    result = Pipeline(tuple(transforms)).derive(batch, Pipeline(tuple(transforms)).fit(), split=False)
+    found = segments(result.source, result.derived, result.order)
+    links = links_of(result.order, found)
+    source, target = batch.strings().to_pylist(), result.derived.strings().to_pylist()
+    ours = [source[a:b] for a, b in zip(found.source_begin, found.source_end, strict=True)]
+    theirs = [target[a:b] for a, b in zip(found.begin, found.end, strict=True)]
+    kept = [(s, t) for s, t in zip(sentence_lists(batch), _sentences(result), strict=True) if s and t]
+    if result.order.is_permutation:
+        assert list(zip(ours, theirs, strict=True)) == kept
+    assert len(links.pair) == int((result.order.index >= 0).sum())
+    for p, i, j in zip(links.pair, links.source, links.derived, strict=True):
+        assert ours[p][i] == theirs[p][j]
+    assert all(ours)
+    assert all(theirs)
+
+
+def _sentences(result: Any) -> list[list[str]]:
+    words = result.derived.strings().to_pylist()
+    bounds = result.order.sentences.tolist()
+    return [words[a:b] for a, b in itertools.pairwise(bounds)]
+
+
+def test_sentences_that_an_order_mixes_are_one_pair() -> None:
+    from dataclasses import replace
+
+    from derivlang.core.batch import realign
+    from derivlang.core.order import Order
+
+    batch = batch_of([["a", "b", ".", "c", "d", ".", "e", "."], ["f", "."]])
+    index = np.array([0, 3, 2, 1, 4, 5, 6, 7, 9, 8], np.int32)
+    sentences = np.array([0, 6, 6, 8, 10])
+    order = Order(index, sentences, np.zeros(4, np.int32), 10)
+    found = segments(batch, replace(realign(batch, order), units=np.array([0, 3, 4])), order)
+    assert list(zip(found.source_begin, found.source_end, found.begin, found.end, strict=True)) == [
+        (0, 6, 0, 6),
+        (6, 8, 6, 8),
+        (8, 10, 8, 10),
+    ]
+
+
+# noise
+
+
+def listed(path: Path) -> list[tuple[int, ...]]:
+    _, *lines = path.read_text("utf-8").splitlines()
+    return [tuple(map(int, line.split("\t"))) for line in lines]
+
+
+@pytest.mark.parametrize("share", ["0.1", "5", "33.3", "80"])
+def test_wrong_links_are_exact_wrong_and_listed(share: str, derived: Path, tmp_path: Path) -> None:
+    result = pair(derived, tmp_path / "n", "parquet", "--rate", 60, "--noise", share)
+    pair(derived, tmp_path / "p", "parquet", "--rate", 60)
+    wrong = []
+    for line, (noisy, gold) in enumerate(zip(rows_of(tmp_path / "n"), rows_of(tmp_path / "p"), strict=True)):
+        assert {k: v for k, v in noisy.items() if k != "links"} == {k: v for k, v in gold.items() if k != "links"}
+        right, found = ({j: i for i, j in row["links"]} for row in (gold, noisy))
+        assert right.keys() == found.keys()
+        assert all(0 <= i < len(gold["source"]) for i in found.values())
+        wrong += [(line, right[j], j, found[j]) for j in right if right[j] != found[j]]
+    assert sorted(listed(tmp_path / "n.noise.tsv")) == sorted(wrong)
+    assert len(wrong) == result["noise"] == rounded(Fraction(share), result["links"])
+
+
+@pytest.mark.parametrize("share", ["0.5", "5", "50", "100"])
+def test_wrong_pairs_are_exact_wrong_and_listed(share: str, derived: Path, tmp_path: Path) -> None:
+    options = ("--rate", 60, "--noise", share, "--noise-kind", "pairs")
+    result = pair(derived, tmp_path / "n", "parquet", *options)
+    pair(derived, tmp_path / "p", "parquet", "--rate", 60)
+    noisy, gold = rows_of(tmp_path / "n"), rows_of(tmp_path / "p")
+    told = dict(listed(tmp_path / "n.noise.tsv"))
+    assert len(told) == result["noise"] == rounded(Fraction(share), len(gold))
+    for line, (ours, theirs) in enumerate(zip(noisy, gold, strict=True)):
+        assert (ours["pair"], ours["source"]) == (theirs["pair"], theirs["source"])
+        if line not in told:
+            assert ours == theirs
+            continue
+        assert ours["links"] == []
+        assert ours["tokens"] == gold[told[line]]["tokens"] != theirs["tokens"]
+    text = pair(derived, tmp_path / "t", "text", *options)
+    assert (tmp_path / "t.derived").read_text("utf-8").splitlines() == [" ".join(row["tokens"]) for row in noisy]
+    assert text["links"] == result["links"] == sum(len(row["links"]) for row in noisy)
+
+
+@laws
+@given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 3), max_size=60), st.integers(0, 60), st.integers(1, 7))
+def test_a_threshold_takes_the_smallest_with_ties_by_place(values: list[int], m: int, size: int) -> None:
+    draws = np.array(values, np.uint64)
+    parts: list[UInt64] = [draws[i : i + size] for i in range(0, len(draws), size)]
+    if m > len(values):
+        with pytest.raises(UsageError, match=r"\[noise\]"):
+            threshold(lambda: iter(parts), m)
+        return
+    found = threshold(lambda: iter(parts), m)
+    seen, taken = 0, []
+    for part in parts:
+        some, seen = below(part, found, seen)
+        taken += some.tolist()
+    expected = np.zeros(len(values), bool)
+    expected[np.argsort(draws, kind="stable")[:m]] = True
+    assert taken == expected.tolist()
+
+
+@laws
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=40), st.integers(0, 100), st.integers(0, 9))
+def test_partners_are_of_other_sentences(keys: list[int], share: int, seed: int) -> None:
+    array = np.array(keys, np.uint64)
+    m = rounded(share, len(keys))
+    if len(set(keys)) == 1 and m:
+        with pytest.raises(UsageError, match="one sentence"):
+            wrong_partners(array, share, seed)
+        return
+    wrong, donors = wrong_partners(array, share, seed)
+    assert len(set(wrong.tolist())) == len(wrong) == m
+    assert (array[wrong] != array[donors]).all()
+
+
+def test_other_words_are_even() -> None:
+    draws = np.arange(4000, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    found = other_word(draws, np.full(4000, 2), np.full(4000, 5))
+    assert Counter(found.tolist()).keys() == {0, 1, 3, 4}
+    assert min(Counter(found.tolist()).values()) > 800
+
+
+# bad input
+
+
+def test_bad_input_is_one_message_and_leaves_nothing(derived: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    short = tmp_path / "short.train.tokens"
+    short.write_text("a\nb\n", "utf-8")
+    words = make("trans", short, tmp_path / "short")
+    out = tmp_path / "p"
+    usual: list[object] = [derived, "--format", "pharaoh", "-o", out]
+    cases: list[tuple[list[object], int, str]] = [
+        ([*usual, "--rate", "101"], 2, "--rate: 101 is no share: percent must be above 0 to 100 [bad-value]"),
+        ([*usual, "--rate", "0"], 2, "[bad-value]"),
+        ([*usual, "--rate", "many"], 2, "is no number of percent"),
+        ([*usual, "--rate", "0.01"], 2, "is none [rate]"),
+        ([*usual, "--noise", "101"], 2, "[bad-value]"),
+        ([*usual, "--split", "test"], 1, "there is no split 'test'; there are: train [unknown-split]"),
+        ([derived, "--format", "moses", "-o", out], 2, "'moses' is not one of"),
+        ([derived, "--format", "text", "-o", tmp_path / "folder"], 1, "this is a folder [cannot-write]"),
+        ([derived, "--format", "tmx", "-o", tmp_path / "no" / "p"], 1, "[cannot-write]"),
+        ([derived, "--format", "tmx", "-o", "-"], 2, "[output]"),
+        ([tmp_path / "folder", "--format", "tmx", "-o", out], 1, "this is no derived set"),
+        ([tmp_path / "none", "--format", "tmx", "-o", out], 1, "there is no such folder"),
+        ([words, "--format", "pharaoh", "-o", out, "--noise", "50"], 2, "only 0 links are in pairs with another"),
+    ]
+    for arguments, code, message in cases:
+        before = sorted(tmp_path.rglob("*"))
+        ran = run("pair", *arguments, code=code)
+        assert message in ran.err, (arguments, ran.err)
+        assert ran.out == ""
+        assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_damaged_shard_leaves_nothing(derived: Path, tmp_path: Path) -> None:
+    out = tmp_path / "p"
+    last = len(next(iter(load(Derived(derived), "train"))).table) - 1
+    change(shards(derived)[0], "order", last, [7] * 3)
+    before = sorted(tmp_path.rglob("*"))
+    assert "[damaged]" in run("pair", derived, "--format", "text", "-o", out, code=1).err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_older_file_stays_where_a_run_fails(derived: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair(derived, tmp_path / "p", "text", "--rate", 10)
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("p.*")}
+
+    def broken(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("derivlang.lexical.bitext._Text.close", broken)
+    ran = run("pair", derived, "--format", "text", "-o", tmp_path / "p", "--rate", 50, code=1)
+    assert "No space left" in ran.err
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("p.*")} == before
+    assert not list(tmp_path.glob(".p*"))
+
+
+def test_characters_that_xml_cannot_hold_are_counted(tmp_path: Path) -> None:
+    source = tmp_path / "a.train.jsonl"
+    source.write_text(json.dumps({"tokens": ["a\x07b", "c\ufffe", "]]>", "."]}) + "\n", "utf-8")
+    out = make("inv", source, tmp_path / "set")
+    result = pair(out, tmp_path / "p.tmx", "tmx")
+    assert result["unfit"] == 4
+    root = ElementTree.parse(tmp_path / "p.tmx").getroot()
+    assert [seg.text for seg in root.iter("seg")] == ["a\ufffdb c\ufffd ]]> .", "]]> c\ufffd a\ufffdb ."]
+
+
+# sub-words
+
+
+@pytest.fixture
+def tokenizers(derived: Path, tmp_path: Path) -> tuple[Path, Path]:
+    run("tokenizer", "train", tmp_path / "a.train.tokens", "--vocab-size", 40, "-o", tmp_path / "tok")
+    run("tokenizer", "twin", tmp_path / "tok", "--t", "trans", "-o", tmp_path / "twin")
+    return tmp_path / "tok", tmp_path / "twin"
+
+
+def test_subwords_are_linked_one_to_one(derived: Path, tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
+    ours, theirs = tokenizers
+    pair(derived, tmp_path / "out", "parquet", "--tokenizer", ours, "--twin", theirs)
+    rows = rows_of(tmp_path / "out")
+    several = 0
+    for row in rows:
+        links = [tuple(link) for link in row["subword_links"]]
+        assert links == sorted(links)
+        assert sorted(i for i, _ in links) == list(range(len(row["source_ids"])))
+        assert sorted(j for _, j in links) == list(range(len(row["ids"])))
+        assert all(row["source_ids"][i] == row["ids"][j] for i, j in links)  # a twin gives the same ids
+        several += len(row["source_ids"]) > len(row["source"])
+    assert several > len(rows) / 2
+    plain = whole(derived, tmp_path / "plain")
+    assert [row["links"] for row in rows] == [row["links"] for row in plain]
+
+
+def test_wrong_links_join_all_subwords(derived: Path, tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
+    ours, theirs = tokenizers
+    options = ("--tokenizer", ours, "--twin", theirs, "--noise", 30)
+    pair(derived, tmp_path / "out", "parquet", *options)
+    lengths: Counter[bool] = Counter()
+    for row in rows_of(tmp_path / "out"):
+        links = {tuple(link) for link in row["subword_links"]}
+        assert all(i < len(row["source_ids"]) and j < len(row["ids"]) for i, j in links)
+        lengths[len(links) == len(row["ids"])] += 1
+    assert lengths[False]
+
+
+def test_tokenizers_that_do_not_fit(derived: Path, tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
+    ours, theirs = tokenizers
+    out = tmp_path / "out"
+    alone = run("pair", derived, "--format", "parquet", "-o", out, "--tokenizer", ours, code=2)
+    assert "go together" in alone.err
+    text = run("pair", derived, "--format", "text", "-o", out, "--tokenizer", ours, "--twin", theirs, code=2)
+    assert "Parquet" in text.err
+    assert not list(tmp_path.glob("out*"))
