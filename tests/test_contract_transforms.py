@@ -218,7 +218,8 @@ def test_it_takes_the_bounds_that_it_declares(name: str) -> None:
     for parameter in transform.parameters():
         for bound in (parameter["low"], parameter["high"]):
             if bound is not None:
-                assert transform.from_values([], {parameter["name"]: str(bound)})
+                given = {**_GIVEN.get(name, {}), parameter["name"]: str(bound)}
+                assert transform.from_values([], given)
 
 
 # the order
@@ -463,7 +464,7 @@ def test_its_arguments_are_left_untouched(transform: Transform) -> None:
 
 def test_a_missing_layer_is_named() -> None:
     with pytest.raises(LayerError, match="drop-punct needs upos"):
-        derive(DropPunct(), batch_of([["a", "."]]))
+        Pipeline((DropPunct(),)).derive(batch_of([["a", "."]]), Lexicon(), split=False)
 
 
 @every
