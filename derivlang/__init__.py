@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from derivlang.api import DerivedText, derive
     from derivlang.core.errors import DerivlangError
+    from derivlang.core.spec import param
     from derivlang.map import Columns
     from derivlang.pipeline import Pipeline
-    from derivlang.transforms.base import Transform, param
+    from derivlang.transforms.base import Transform
     from derivlang.transforms.registry import register
 
 __version__ = "0.1.0"
@@ -30,7 +31,7 @@ _WHERE = {
     "Pipeline": "derivlang.pipeline",
     "Transform": "derivlang.transforms.base",
     "derive": "derivlang.api",
-    "param": "derivlang.transforms.base",
+    "param": "derivlang.core.spec",
     "register": "derivlang.transforms.registry",
 }
 

@@ -23,13 +23,14 @@ from derivlang.core.arrays import Int32, Int64, lengths_of
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch, Policies, realign, used_types
 from derivlang.core.errors import DataError, LayerError, UsageError
-from derivlang.core.keys import sequence_keys
+from derivlang.core.keys import Draws, sequence_keys
 from derivlang.core.lexicon import Lexicon, TypeMap, chooses
 from derivlang.core.order import Order
 from derivlang.core.sentences import Rule
+from derivlang.core.spec import read_spec
 from derivlang.parsing.attach import with_parses
 from derivlang.syntax.groups import contract
-from derivlang.transforms.base import Draws, Transform
+from derivlang.transforms.base import Transform
 from derivlang.transforms.registry import find_transform
 
 if TYPE_CHECKING:
@@ -60,16 +61,8 @@ class Pipeline:
     def parse(cls, spec: str, *, seed: int | None = None) -> Pipeline:
         """From a spec string; UsageError says what is wrong with it. seed: for transforms that state none."""
         transforms = []
-        for parts in _split(spec):
-            (name, *rest), values, keyed = parts, [], {}
-            for key, value in rest:
-                if key is None:
-                    values.append(value)
-                elif key in keyed:
-                    raise UsageError(f"{name[1]}: {key} is given twice", where="--t", id="bad-spec")
-                else:
-                    keyed[key] = value
-            found = find_transform(name[1])
+        for name, values, keyed in read_spec(spec):
+            found = find_transform(name)
             if seed is not None and any(f.name == "seed" for f in fields(found)):
                 keyed.setdefault("seed", str(seed))
             transforms.append(found.from_values(values, keyed))
@@ -319,56 +312,6 @@ def _reordered(batch: Batch, order: Order, needs: tuple[str, ...]) -> Batch:
         # Sentences that became one have the key of all their source words.
         view = replace(view, keys=sequence_keys(batch.type_hashes[batch.words], order.sentences))
     return view
-
-
-def _split(spec: str) -> list[list[tuple[str | None, str]]]:
-    """A spec as lists of (key or None, value), the transform's name first."""
-    out: list[list[tuple[str | None, str]]] = [[]]
-    i, n = 0, len(spec)
-
-    def fail(what: str) -> UsageError:
-        return UsageError(
-            f"{what} in {spec!r}",
-            where="--t",
-            fix='a spec is name[:value][:key=value]..., transforms separated by commas, e.g. "trans,inv"',
-            id="bad-spec",
-        )
-
-    while True:
-        key: str | None = None
-        text = ""
-        quoted = False
-        while i < n and spec[i] not in ",:":
-            if spec[i] == '"':
-                if text or quoted:
-                    raise fail("a quote inside a value")
-                quoted = True
-                while True:
-                    end = spec.find('"', i + 1)
-                    if end < 0:
-                        raise fail("an open quote")
-                    text += spec[i + 1 : end]
-                    i = end + 1
-                    if i < n and spec[i] == '"':
-                        text += '"'
-                        continue
-                    break
-            elif spec[i] == "=" and key is None and not quoted and out[-1]:
-                key, text, i = text.strip(), "", i + 1
-            else:
-                if quoted:
-                    raise fail("text after a quoted value")
-                text += spec[i]
-                i += 1
-        value = text if quoted else text.strip()
-        if not value and not quoted:
-            raise fail("an empty part")
-        out[-1].append((key, value))
-        if i >= n:
-            return out
-        if spec[i] == ",":
-            out.append([])
-        i += 1
 
 
 def fitted_parts(saved: str | None) -> int:

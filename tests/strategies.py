@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, lengths_of, offsets_of, places
 from derivlang.core.batch import Batch, build, split_sentences
+from derivlang.core.keys import Draws
 from derivlang.core.layers import Layer
 from derivlang.core.layers.gaps import Gaps
 from derivlang.core.layers.tree import Nodes, Tree
@@ -29,10 +30,11 @@ from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.reading import Splits
 from derivlang.core.sentences import Rule
+from derivlang.core.spec import param
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Splitter
 from derivlang.pipeline import Derived, Pipeline
-from derivlang.transforms.base import Draws, Transform, param
+from derivlang.transforms.base import Transform
 
 laws = settings(
     deadline=None,

@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from derivlang.core import plugins
 from derivlang.core.batch import Batch, Policies, realign
 from derivlang.core.errors import LayerError, UsageError
+from derivlang.core.keys import Draws
 from derivlang.core.order import Order
+from derivlang.core.spec import param, quote
 from derivlang.pipeline import Pipeline
 from derivlang.transforms import registry
-from derivlang.transforms.base import Draws, Transform, param, quote
+from derivlang.transforms.base import Transform
 from derivlang.transforms.inv import Inv
 from derivlang.transforms.perm import Perm
 from derivlang.transforms.scripts import script_names

@@ -13,6 +13,7 @@ and independence of the draws are tested by chi-square in `tests/test_keys.py`.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -95,6 +96,17 @@ def sequence_keys(word_hashes: UInt64, offsets: Ints) -> UInt64:
 def draw(stream: np.uint64, keys: UInt64, positions: Ints) -> UInt64:
     """uint64[n]: the draw of each (key, position) in a stream."""
     return mix(mix(stream ^ keys) + (positions.astype(np.uint64) + np.uint64(1)) * GOLDEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """A stream of keyed draws: everything a draw depends on, but for the key and the position."""
+
+    name: str
+
+    def draw(self, keys: UInt64, positions: Ints) -> UInt64:
+        """uint64[n]: one draw for each (key, position); equal arguments give equal draws."""
+        return draw(text_key(self.name), keys, positions)
 
 
 def string_buffers(strings: pa.Array) -> tuple[UInt8, Ints]:

@@ -16,8 +16,10 @@ import numpy as np
 
 from derivlang.core.arrays import lengths_of, spread
 from derivlang.core.batch import Batch
+from derivlang.core.keys import Draws
 from derivlang.core.order import Order
-from derivlang.transforms.base import Draws, Transform, check_unit, param
+from derivlang.core.spec import param
+from derivlang.transforms.base import Transform, check_unit
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,9 +29,11 @@ from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of, places
 from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.keys import Draws
 from derivlang.core.lexicon import SPECIALS, Images, TypeMap, escape, unescape
+from derivlang.core.spec import param
 from derivlang.formats.dictionary import Dictionary, read_dictionary
-from derivlang.transforms.base import Draws, Transform, param
+from derivlang.transforms.base import Transform
 
 Case = Literal["keep", "as-is"]
 _LOW = np.uint64(0xFFFFFFFF)

@@ -16,8 +16,10 @@ import numpy as np
 
 from derivlang.core.arrays import Int32, Int64, UInt64, lengths_of, spread
 from derivlang.core.batch import Batch
+from derivlang.core.keys import Draws
 from derivlang.core.order import Order
-from derivlang.transforms.base import Draws, Transform, check_unit, param
+from derivlang.core.spec import param
+from derivlang.transforms.base import Transform, check_unit
 
 _BLOCK = 1 << 16  # words sorted at once: group and position fit 16 bits each, and the array stays in cache
 

@@ -23,9 +23,10 @@ import numpy as np
 from derivlang.core.arrays import Int32, Int64, UInt64, lengths_of, offsets_of, spread, stretches
 from derivlang.core.batch import Batch, used_types
 from derivlang.core.errors import UsageError
-from derivlang.core.keys import sequence_keys
+from derivlang.core.keys import Draws, sequence_keys
 from derivlang.core.layers.tree import Tree
 from derivlang.core.order import Order
+from derivlang.core.spec import param
 from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.load import load_grammar
@@ -35,7 +36,7 @@ from derivlang.syntax.forest import Forest, forest_of
 from derivlang.syntax.layout import Listing
 from derivlang.syntax.parts import bonds
 from derivlang.syntax.words import Seen, see
-from derivlang.transforms.base import Draws, Transform, param
+from derivlang.transforms.base import Transform
 
 _BLOCK = 1 << 17  # words drawn and laid out at once: fewer calls, and arrays that still nearly fit the cache
 

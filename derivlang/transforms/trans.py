@@ -26,9 +26,10 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Bool, Int64, UInt64, offsets_of
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, unknown
-from derivlang.core.keys import draw, hash_types, string_buffers, strings_from, text_key
+from derivlang.core.keys import Draws, draw, hash_types, string_buffers, strings_from, text_key
 from derivlang.core.lexicon import TypeMap, escape, special_types, unescape
-from derivlang.transforms.base import Draws, Transform, param
+from derivlang.core.spec import param
+from derivlang.transforms.base import Transform
 from derivlang.transforms.scripts import Script, load_script, script_names
 
 By = Literal["type", "frequency", "mass"]

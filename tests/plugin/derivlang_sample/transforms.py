@@ -14,8 +14,8 @@ import pyarrow as pa
 from derivlang import Transform, param
 from derivlang.core.arrays import lengths_of, offsets_of, places
 from derivlang.core.batch import Batch
+from derivlang.core.keys import Draws
 from derivlang.core.order import Order
-from derivlang.transforms.base import Draws
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,211 @@
+"""Spec strings and what has one: a name with parameters, from which text, parser, help and checks all follow.
+
+    name[:value][:key=value]...   joined by commas; values in "..." where they hold , : = "
+
+    @dataclass(frozen=True, kw_only=True)
+    class Swap(Named):
+        '''Exchanges neighbours.'''
+        name = "swap"
+        every: int = param(1, "exchange every k-th pair", low=1)
+
+Transforms and training objectives are such.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+
+from derivlang.core.errors import UsageError, unknown
+
+
+def param(
+    default: Any,
+    help: str,
+    *,
+    positional: bool = False,
+    draws: bool = True,
+    low: int | None = None,
+    high: int | None = None,
+) -> Any:
+    """A parameter of a transform. positional: `name:value` sets it. draws: does a random choice depend on it."""
+    return dataclasses.field(
+        default=default,
+        metadata={"help": help, "positional": positional, "draws": draws, "low": low, "high": high},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """A name and parameters. Raises UsageError where a parameter is out of its range."""
+
+    name: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value, low, high = getattr(self, field.name), field.metadata["low"], field.metadata["high"]
+            if (low is not None and value < low) or (high is not None and value > high):
+                span = f"from {low} to {high}" if high is not None else f"at least {low}"
+                raise UsageError(f"{self.name}: {field.name}={value} must be {span}", id="bad-value")
+
+    def __str__(self) -> str:
+        parts, in_place = [self.name], True
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                text = quote(text_of(value))
+                parts.append(text if field.metadata["positional"] and in_place else f"{field.name}={text}")
+            elif field.metadata["positional"]:
+                in_place = False  # a later value without a name would slip into this place
+        return ":".join(parts)
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first line of the docstring."""
+        return (cls.__doc__ or cls.name).strip().splitlines()[0]
+
+    @classmethod
+    def parameters(cls) -> list[dict[str, Any]]:
+        """Name, type, default and help of each parameter, for `ls` and for help pages."""
+        hints = get_type_hints(cls)
+        return [
+            {
+                "name": field.name,
+                "type": _type_name(hints[field.name]),
+                "default": field.default,
+                "help": field.metadata["help"],
+                "positional": field.metadata["positional"],
+                "low": field.metadata["low"],
+                "high": field.metadata["high"],
+            }
+            for field in dataclasses.fields(cls)
+        ]
+
+    @classmethod
+    def from_values(cls, values: list[str], keyed: dict[str, str]) -> Self:
+        """From the parts of a spec: `name:value:key=value` -> values ["value"], keyed {"key": "value"}."""
+        hints = get_type_hints(cls)
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        slots = [name for name, field in fields.items() if field.metadata["positional"]]
+        if len(values) > len(slots):
+            takes = f"takes {len(slots)}" if slots else "takes none"
+            raise UsageError(
+                f"{cls.name}: a value without a name ({values[len(slots)]!r}) is one too many; it {takes}",
+                fix=f"parameters: {', '.join(fields) or 'none'}, written key=value",
+                id="bad-spec",
+            )
+        given = dict(zip(slots, values, strict=False))
+        for key, value in keyed.items():
+            if key not in fields:
+                raise unknown(f"parameter of {cls.name}", key, fields)
+            if key in given:
+                raise UsageError(f"{cls.name}: {key} is given twice", id="bad-spec")
+            given[key] = value
+        return cls(**{key: _value(cls.name, key, hints[key], value) for key, value in given.items()})
+
+
+def read_spec(spec: str, where: str = "--t", example: str = "trans,inv") -> list[tuple[str, list[str], dict[str, str]]]:
+    """(name, values, keyed values) of each part; UsageError, naming the option `where`, says what is wrong."""
+    out = []
+    for (_, name), *rest in _split(spec, where, example):
+        values, keyed = [], {}
+        for key, value in rest:
+            if key is None:
+                values.append(value)
+            elif key in keyed:
+                raise UsageError(f"{name}: {key} is given twice", where=where, id="bad-spec")
+            else:
+                keyed[key] = value
+        out.append((name, values, keyed))
+    return out
+
+
+def _split(spec: str, where: str, example: str) -> list[list[tuple[str | None, str]]]:
+    """A spec as lists of (key or None, value), the name first."""
+    out: list[list[tuple[str | None, str]]] = [[]]
+    i, n = 0, len(spec)
+
+    def fail(what: str) -> UsageError:
+        return UsageError(
+            f"{what} in {spec!r}",
+            where=where,
+            fix=f'a spec is name[:value][:key=value]..., separated by commas, e.g. "{example}"',
+            id="bad-spec",
+        )
+
+    while True:
+        key: str | None = None
+        text = ""
+        quoted = False
+        while i < n and spec[i] not in ",:":
+            if spec[i] == '"':
+                if text or quoted:
+                    raise fail("a quote inside a value")
+                quoted = True
+                while True:
+                    end = spec.find('"', i + 1)
+                    if end < 0:
+                        raise fail("an open quote")
+                    text += spec[i + 1 : end]
+                    i = end + 1
+                    if i < n and spec[i] == '"':
+                        text += '"'
+                        continue
+                    break
+            elif spec[i] == "=" and key is None and not quoted and out[-1]:
+                key, text, i = text.strip(), "", i + 1
+            else:
+                if quoted:
+                    raise fail("text after a quoted value")
+                text += spec[i]
+                i += 1
+        value = text if quoted else text.strip()
+        if not value and not quoted:
+            raise fail("an empty part")
+        out[-1].append((key, value))
+        if i >= n:
+            return out
+        if spec[i] == ",":
+            out.append([])
+        i += 1
+
+
+def quote(value: str) -> str:
+    """A value as a spec holds it: in double quotes, with inner ones doubled, where it must be."""
+    if value and not any(c in value for c in ',:="') and value == value.strip():
+        return value
+    return '"' + value.replace('"', '""') + '"'
+
+
+def text_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _type_name(hint: Any) -> str:
+    if get_args(hint) and get_origin(hint) is not None:
+        return "|".join(str(a) for a in get_args(hint))
+    return getattr(hint, "__name__", str(hint))
+
+
+def _value(name: str, key: str, hint: Any, text: str) -> Any:
+    choices = get_args(hint)
+    if choices:
+        if text not in choices:
+            raise UsageError(f"{name}: {key}={text!r} must be one of {', '.join(choices)}", id="bad-value")
+        return text
+    if hint is bool:
+        if text not in ("yes", "no"):
+            raise UsageError(f"{name}: {key}={text!r} must be yes or no", id="bad-value")
+        return text == "yes"
+    try:
+        value = hint(text)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError
+        return value
+    except ValueError:
+        kind = {int: "a whole number", float: "a number"}.get(hint, hint.__name__)
+        raise UsageError(f"{name}: {key}={text!r} must be {kind}", id="bad-value") from None
