@@ -74,7 +74,7 @@ def train(
     net = _network(lm, objective, loader, language_ids=settings.language_ids)
     if watch.compile:
         lm.base_model.compile()
-    optimizer = _optimizer(net, settings, fused=device.type == "cuda")
+    optimizer = _optimizer(net, settings)
     if begin is not None:
         saved = begin.load_training()
         optimizer.load_state_dict(saved["optimizer"])
@@ -150,7 +150,7 @@ def _network(lm: Any, objective: Objective, loader: Loader, *, language_ids: boo
     return Network()
 
 
-def _optimizer(net: Any, settings: Settings, *, fused: bool) -> torch.optim.Optimizer:
+def _optimizer(net: Any, settings: Settings) -> torch.optim.Optimizer:
     import torch
 
     learnt = [p for p in net.parameters() if p.requires_grad]
@@ -159,7 +159,7 @@ def _optimizer(net: Any, settings: Settings, *, fused: bool) -> torch.optim.Opti
         {"params": [p for p in learnt if p.ndim <= 1], "weight_decay": 0.0},
     ]
     betas = settings.beta1, settings.beta2
-    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, fused=fused or None)
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, fused=True)
 
 
 def _inputs(micro: Micro, device: torch.device) -> Inputs:
