@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -98,11 +99,11 @@ def test_an_order_restricted_to_pieces(sizes: list[list[int]], seed: int) -> Non
     order = np.concatenate(
         [
             np.zeros(0, np.int64),
-            *(a + random.permutation(b - a) for a, b in zip(sentences, sentences[1:], strict=False)),
+            *(a + random.permutation(b - a) for a, b in pairwise(sentences)),
         ]
     )
     found = restrict(order, pieces)
-    expected = [i for a, b in zip(pieces, pieces[1:], strict=False) for i in order.tolist() if a <= i < b]
+    expected = [i for a, b in pairwise(pieces) for i in order.tolist() if a <= i < b]
     assert found.tolist() == expected
 
 
@@ -190,7 +191,7 @@ def word_starts(data: Data) -> list[bool]:
 
 
 def test_words_without_subwords_part_no_groups(tmp_path: Path) -> None:
-    """A word of white space alone has no sub-word. Groups stay within their piece, or two words would be hidden as one."""
+    """A word of white space alone has no sub-word. Groups stay in their piece: no two words are hidden as one."""
     text = (" a " + "\u00a0 " * 40 + "b . \n c d . \n") * 3
     (tmp_path / "a.train.tokens").write_text(text, "utf-8")
     found = pair()
