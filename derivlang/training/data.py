@@ -73,31 +73,37 @@ class Marks:
         return cls(ids["<s>"], ids["<pad>"], ids["</s>"], ids["<mask>"])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Data:
-    """The encoded data of a folder; StoreError where it is none, or was changed."""
+    """Encoded data: the arrays of the files, memory-mapped where they are large.
 
-    def __init__(self, folder: Path, languages: Languages):
-        self.folder, self.languages = folder, languages
-        self.recipe = read_recipe(folder)
-        self.seq_len: int = self.recipe["seq_len"]
-        self.marks = Marks.of(languages)
-        self._table = languages.twin.joint.table()
-        names = {"ids", "order", "words", "sentences", "keys", "pieces", "instances"}
-        names |= {"kept"} if self.recipe["kept"] else set()
-        loaded = {name: self._map(name) for name in names}
-        self.ids, self.order, self.words = loaded["ids"], loaded["order"], loaded["words"]
-        self.sentences, self.keys = loaded["sentences"], loaded["keys"].view(np.uint64)
-        self.pieces, self.instances = loaded["pieces"], loaded["instances"]
-        self.kept = loaded.get("kept")
+    table: int32[V], the joint id of each of the twin's. recipe: of data.json.
+    """
 
-    def _map(self, name: str) -> Any:
-        path, (dtype, n) = self.folder / f"{name}.bin", self.recipe["files"][name]
-        if not path.exists() or path.stat().st_size != n * np.dtype(dtype).itemsize:
-            raise StoreError(
-                "is missing or was cut off", where=str(path), fix="remove the folder and run again", id="data"
-            )
-        # Offsets are gone through in every batch: in memory. The rest stays on disk.
-        return np.fromfile(path, dtype) if name in ("pieces", "instances") else np.memmap(path, dtype, "r", shape=(n,))
+    ids: Ints
+    order: Ints
+    words: Ints
+    sentences: Int64
+    keys: UInt64
+    pieces: Int64
+    instances: Int64
+    kept: Ints | None
+    table: Int32
+    marks: Marks
+    seq_len: int
+    recipe: dict[str, Any]
+
+    @classmethod
+    def open(cls, folder: Path, languages: Languages) -> Data:
+        """The data of a folder; StoreError where it is none, or was cut off."""
+        recipe = read_recipe(folder)
+        large = {name: _mapped(folder, name, recipe) for name in ("ids", "order", "words", "sentences", "keys")}
+        # Offsets are gone through in every batch: in memory.
+        small = {name: np.array(_mapped(folder, name, recipe)) for name in ("pieces", "instances")}
+        large["keys"] = large["keys"].view(np.uint64)
+        kept = _mapped(folder, "kept", recipe) if recipe["kept"] else None
+        table, marks = languages.twin.joint.table(), Marks.of(languages)
+        return cls(**large, **small, kept=kept, table=table, marks=marks, seq_len=recipe["seq_len"], recipe=recipe)
 
     @property
     def fingerprint(self) -> str:
@@ -130,7 +136,7 @@ class Data:
         base = np.repeat(starts, sizes)
         at = np.where(derived, base + self.order[flat], flat)
         ids = self.ids[at].astype(np.int64)
-        joint = self._table[ids].astype(np.int64)
+        joint = self.table[ids].astype(np.int64)
         if self.kept is not None:
             joint = np.where(self.kept[at].astype(bool), ids, joint)
         ids = np.where(derived, joint, ids)
@@ -183,7 +189,7 @@ def prepare(folder: Path, source: Source, languages: Languages, *, split: str, s
                 fix="another folder, or remove this one",
                 id="other-data",
             )
-        return Data(folder, languages)
+        return Data.open(folder, languages)
     fresh = folder.with_name(f".{folder.name}.derivlang")
     with disk(folder):
         shutil.rmtree(fresh, ignore_errors=True)
@@ -195,7 +201,7 @@ def prepare(folder: Path, source: Source, languages: Languages, *, split: str, s
                 path.rename(folder / path.name)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
-    return Data(folder, languages)
+    return Data.open(folder, languages)
 
 
 def read_recipe(folder: Path) -> dict[str, Any]:
@@ -209,6 +215,13 @@ def read_recipe(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"no encoded data: {error}", where=str(path), fix="run pretrain again", id="data") from None
     return recipe
+
+
+def _mapped(folder: Path, name: str, recipe: dict[str, Any]) -> Any:
+    path, (dtype, n) = folder / f"{name}.bin", recipe["files"][name]
+    if not path.exists() or path.stat().st_size != n * np.dtype(dtype).itemsize:
+        raise StoreError("is missing or was cut off", where=str(path), fix="remove the folder and run again", id="data")
+    return np.memmap(path, dtype, "r", shape=(n,))
 
 
 def _write(
