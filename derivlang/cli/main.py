@@ -29,6 +29,7 @@ COMMANDS = {
     "tokenizer": "Train tokenizers, and make their twins.",
     "parser": "Train, score and list parsers.",
     "align": "Link the words of two texts; score links.",
+    "pretrain": "Train a model on a source and its derived language.",
     "evaluate": "Fine-tune and measure a pre-trained run.",
     "ls": "List transforms, sources and scripts.",
 }

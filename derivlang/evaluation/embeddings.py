@@ -26,11 +26,12 @@ from derivlang.core.arrays import Bool, Int64, Ints
 from derivlang.core.errors import DataError
 from derivlang.evaluation.metrics import share
 from derivlang.evaluation.resample import bootstrap
-from derivlang.evaluation.trained import DICTIONARY, Encoder, Trained
-from derivlang.formats.dictionary import read_dictionary
+from derivlang.evaluation.trained import Encoder, Trained
 from derivlang.lexical.encoding import Encoder as SubwordEncoder
 from derivlang.lexical.train import read_words
+from derivlang.training.dictionary import Dictionary
 from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, Languages
+from derivlang.training.run import DICTIONARY
 
 if TYPE_CHECKING:
     import torch
@@ -79,20 +80,10 @@ class Table:
 
 
 def known_entries(path: Path, languages: Languages) -> Bool:
-    """bool[V]: source entries of a dictionary file; none where there is no file. DataError for one that is no entry."""
+    """bool[V]: source entries of a dictionary file; none where there is no file."""
     known = np.zeros(languages.tokenizer.size, bool)
-    if not path.exists():
-        return known
-    ids = {entry: i for i, entry in enumerate(languages.tokenizer.bpe.entries)}
-    for entry, _ in read_dictionary(path).pairs:
-        if entry not in ids:
-            raise DataError(
-                f"{entry!r} is no entry of the run's tokenizer",
-                where=str(path),
-                fix="the dictionary is of another vocabulary",
-                id="dictionary",
-            )
-        known[ids[entry]] = True
+    if path.exists():
+        known[Dictionary.read(path, languages).pairs[:, 0]] = True
     return known
 
 

@@ -95,8 +95,6 @@ def evaluate(folder: Path, options: Options, progress: Progress | None = None) -
     require_transformers()
     progress = progress or Progress()
     trained = Trained.load(folder)
-    if trained.facts["status"] == "stopped":
-        progress.warn(f"{folder}: the run stopped before its end; its last good model is evaluated")
     device = device_of(options.device)
     result = _stored(trained)
     for measure, found in _measures(trained, device, options, progress):
@@ -167,8 +165,7 @@ def _measures(
         progress.step()
     if "perplexity" in options.measures:
         if trained.has_lm_head:
-            mask_id = trained.languages.tokenizer.bpe.entries.index("<mask>")
-            found.append(("perplexity", perplexity(model, text.first(options.sentences), mask_id)))
+            found.append(("perplexity", perplexity(model, text.first(options.sentences))))
         else:
             progress.warn("the model has no head that predicts words: there is no perplexity")
         progress.step()
@@ -246,14 +243,13 @@ def _make(cell: Cell, data: Data, device: torch.device, progress: Progress) -> N
     def side(found: Examples, number: int) -> Instances:
         return found.derived if number == DERIVED else found.source
 
-    def counts(model: Classifier, found: Examples, number: int, metric: Metric) -> Int64:
-        return scored(model, found, number, (metric,))[metric.name]
-
     def scored(model: Classifier, found: Examples, number: int, which: tuple[Metric, ...]) -> dict[str, Int64]:
         instances = side(found, number)
         gold = label_lists(instances.gold, instances, found.classes)
         guessed = label_lists(predict(model, instances, number), instances, found.classes)
-        return {metric.name: metric.counts(gold, guessed) for metric in which}
+        first = {metric.count: metric for metric in which}  # several metrics may score the same counts
+        counts = {count: metric.counts(gold, guessed) for count, metric in first.items()}
+        return {metric.name: counts[metric.count] for metric in which}
 
     def make() -> Classifier:
         return Classifier.of(cell.trained.encoder(device), len(data.train.classes), pairs=task.pairs)
@@ -266,7 +262,7 @@ def _make(cell: Cell, data: Data, device: torch.device, progress: Progress) -> N
         language,
         settings,
         cell.seed,
-        lambda model: metrics[0].value(counts(model, data.dev, language, metrics[0])),
+        lambda model: metrics[0].value(scored(model, data.dev, language, metrics[:1])[metrics[0].name]),
         progress.step,
     )
     found = scored(model, data.test, DERIVED, metrics)

@@ -26,9 +26,10 @@ from derivlang.core.layers.values import Values
 from derivlang.core.layers.words import Words
 from derivlang.core.order import Order
 from derivlang.evaluation.tasks import Task
+from derivlang.lexical.bpe import SPECIAL_TOKENS
 from derivlang.training.languages import Both, Languages
 
-BEGIN, PAD, END = 0, 1, 2  # ids of `<s>`, `<pad>`, `</s>` in every vocabulary of derivlang
+BEGIN, PAD, END, MASK = (SPECIAL_TOKENS.index(mark) for mark in ("<s>", "<pad>", "</s>", "<mask>"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

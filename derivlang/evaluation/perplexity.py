@@ -16,6 +16,7 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, lengths_of, places, spread
 from derivlang.core.keys import Draws
+from derivlang.evaluation.examples import MASK
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.padding import TOKENS, by_length, inside, padded
 from derivlang.evaluation.trained import Encoder
@@ -25,15 +26,15 @@ RATE = 0.15
 _LOGITS = 1 << 25  # in memory at once
 
 
-def perplexity(model: Encoder, text: Heldout, mask_id: int) -> dict[str, Any]:
+def perplexity(model: Encoder, text: Heldout) -> dict[str, Any]:
     """{"source", "derived", "positions", "sentences"}; a perplexity is None where no sub-word is masked.
 
     model: with its masked-LM head.
     """
     masked = chosen(text)
     found: dict[str, Any] = {
-        "source": _one(model, text, text.source, masked, mask_id, SOURCE),
-        "derived": _one(model, text, text.derived, masked[text.index], mask_id, DERIVED),
+        "source": _one(model, text, text.source, masked, SOURCE),
+        "derived": _one(model, text, text.derived, masked[text.index], DERIVED),
     }
     return found | {"positions": int(masked.sum()), "sentences": text.n_sentences}
 
@@ -44,13 +45,13 @@ def chosen(text: Heldout) -> Bool:
     return np.asarray(draws < np.uint64(int(RATE * 2**64)))
 
 
-def _one(model: Encoder, text: Heldout, ids: Int32, masked: Bool, mask_id: int, language: int) -> float | None:
+def _one(model: Encoder, text: Heldout, ids: Int32, masked: Bool, language: int) -> float | None:
     import torch
 
     if not masked.any():
         return None
     model.module.train(False)
-    framed, offsets = text.framed(np.where(masked, np.int32(mask_id), ids))
+    framed, offsets = text.framed(np.where(masked, np.int32(MASK), ids))
     lengths, total = lengths_of(offsets), 0.0
     tokens = max(1, min(TOKENS, _LOGITS // model.module.config.vocab_size))
     with torch.inference_mode():

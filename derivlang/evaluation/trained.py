@@ -6,7 +6,6 @@ that head the encoder is taken, and there is no perplexity.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import derivlang
 from derivlang.core.errors import DerivlangError, StoreError, UsageError
-from derivlang.evaluation.examples import BEGIN, END, PAD
+from derivlang.evaluation.examples import PAD
+from derivlang.training.checkpoint import MODEL
 from derivlang.training.languages import TWIN, Languages
+from derivlang.training.quiet import quiet
+from derivlang.training.run import RUN, read_run
 
 if TYPE_CHECKING:
     import torch
 
-RUN, MODEL, DICTIONARY = "run.json", "model", "dictionary.tsv"
 _WEIGHTS = ("*.safetensors", "*.bin", "config.json")
 
 
@@ -66,7 +67,7 @@ class Trained:
             )
         from transformers import AutoConfig
 
-        with _quiet(), _readable(path):
+        with quiet(), _readable(path):
             config = AutoConfig.from_pretrained(path, local_files_only=True)
         if getattr(config, "vocab_size", None) != languages.size:
             raise StoreError(
@@ -110,7 +111,7 @@ class Trained:
 
         kind: Any = AutoModelForMaskedLM if self.has_lm_head else AutoModel
         path = self.folder / MODEL
-        with _quiet(), _readable(path):
+        with quiet(), _readable(path):
             module, found = kind.from_pretrained(
                 path, local_files_only=True, output_loading_info=True, dtype="float32"
             )  # fmt: skip
@@ -174,35 +175,18 @@ def require_transformers() -> None:
 
 
 def _facts(folder: Path) -> dict[str, Any]:
-    path = folder / RUN
-    if not folder.is_dir():
-        raise StoreError("there is no such folder", where=str(folder), id="missing-folder")
-    try:
-        facts = json.loads(path.read_text("utf-8"))
-        if facts["format"] != 1:
-            raise ValueError(f"format {facts['format']}, but this version reads 1")
-        status, _ = facts["status"], (facts["spec"], facts["source"])
-    except FileNotFoundError:
+    facts = read_run(folder)
+    missing = [name for name in ("spec", "source") if not isinstance(facts.get(name), str)]
+    if missing:
+        raise StoreError(f"lacks {' and '.join(missing)}", where=str(folder / RUN), id="run")
+    if facts["status"] != "done":
         raise StoreError(
-            f"not the folder of a run: there is no {RUN}",
-            where=str(folder),
-            fix="make one: derivlang pretrain … -o DIR",
-            id="not-a-run",
-        ) from None
-    except OSError as error:
-        raise StoreError(f"cannot be read: {error.strerror}", where=str(path), id="not-a-run") from error
-    except (ValueError, KeyError, TypeError) as error:
-        what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise StoreError(f"not a run that derivlang can read: {what}", where=str(path), id="not-a-run") from None
-    if status not in ("done", "stopped"):
-        raise StoreError(
-            f"the run is not finished: its status is {status!r}",
+            f"the run is not finished: its status is {facts['status']!r}",
             where=str(folder),
             fix="the same `derivlang pretrain` with --resume goes on",
             id="unfinished",
         )
-    found: dict[str, Any] = facts
-    return found
+    return facts
 
 
 def _check_twin(folder: Path, languages: Languages) -> None:
@@ -215,8 +199,6 @@ def _check_twin(folder: Path, languages: Languages) -> None:
             fix="put the run's own folder back",
             id="twin",
         )
-    if languages.tokenizer.bpe.entries[:3] != ("<s>", "<pad>", "</s>"):
-        raise StoreError(f"its marks are not {BEGIN}, {PAD}, {END}", where=str(folder), id="tokenizer")
 
 
 @contextmanager
@@ -231,22 +213,6 @@ def _readable(path: Path) -> Iterator[None]:
         raise StoreError(
             f"the model cannot be read: {what}", where=str(path), fix="train it again, or put it back", id="model"
         ) from None
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without transformers' reports and bars: what matters of them is checked."""
-    from transformers.utils import logging
-
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
 
 
 def _hash(path: Path) -> str:
