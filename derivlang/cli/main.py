@@ -30,6 +30,7 @@ COMMANDS = {
     "parser": "Train, score and list parsers.",
     "align": "Link the words of two texts; score links.",
     "pretrain": "Train a model on a source and its derived language.",
+    "evaluate": "Fine-tune and measure a pre-trained run.",
     "reproduce": "A paper's study, from data to report.",
     "bench": "How fast training goes on this machine.",
     "ls": "List transforms, sources and scripts.",
