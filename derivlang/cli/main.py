@@ -29,6 +29,7 @@ COMMANDS = {
     "tokenizer": "Train tokenizers, and make their twins.",
     "parser": "Train, score and list parsers.",
     "align": "Link the words of two texts; score links.",
+    "report": "Tables and figures of evaluated runs, beside the published numbers.",
     "ls": "List transforms, sources and scripts.",
 }
 
