@@ -40,6 +40,8 @@ _HELP = {"help_option_names": ["-h", "--help"]}
               show_default=True, help="Which entries.")  # fmt: skip
 @click.option("--dict-seed", "dictionary_seed", type=int, default=1, show_default=True, help="Of entries and pairs.")
 @click.option("--parallel", default="25", show_default=True, help="Percent of the sentences that are pairs (xlm).")
+@click.option("--packing", type=click.Choice(["sentences", "stream"]), default="sentences", show_default=True,
+              help="Whole sentences, or a stream cut every --seq-len.")  # fmt: skip
 @click.option("--seed", type=int, default=1, show_default=True, help="Of weights, masks and the order of rows.")
 @click.option("--limit", type=click.IntRange(1), help="At most so many documents.")
 @click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), default="auto", show_default=True,

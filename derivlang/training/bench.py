@@ -131,6 +131,7 @@ def made_up(vocab_size: int, seq_len: int, rows: int, seed: int = 1) -> Data:
         marks=Marks(0, 1, 2, 4),
         seq_len=seq_len,
         recipe={},
+        stream=offsets_of(sizes + 2),
     )
 
 
