@@ -34,7 +34,7 @@ COMMANDS = {
     "report": "Tables and figures of evaluated runs, beside the published numbers.",
     "reproduce": "A paper's study, from data to report.",
     "bench": "How fast training goes on this machine.",
-    "ls": "List transforms, sources and scripts.",
+    "ls": "List transforms, objectives, sources and scripts.",
 }
 
 

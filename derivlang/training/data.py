@@ -146,7 +146,7 @@ class Data:
         return self.rows_of(pieces, offsets_of(last - first), language, length or self.seq_len)
 
     def _cut_from_stream(self, instances: Int64, language: Ints) -> Rows:
-        """Rows of the stream `<s> p1 </s> <s> p2 </s> …`, cut every H places: what the released MLM and ALIGN runs do."""
+        """Rows of the stream `<s> p1 </s> <s> p2 </s> …`, cut every H places, as the released MLM and ALIGN runs do."""
         width = self.seq_len
         at = instances[:, None] * width + np.arange(width)
         piece = np.searchsorted(self.stream, at, "right") - 1
