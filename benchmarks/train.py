@@ -60,7 +60,7 @@ def _measure(way: str) -> dict[str, float]:
 
     torch.set_num_threads(1)
     options = {"model": "tiny", "spec": "trans,inv", "objective": "mlm", "steps": _STEPS, "threads": 1}
-    settings, design, _ = settings_of("made-up", options)
+    settings, _, _ = settings_of("made-up", options)
     data = made_up(settings.vocab_size, settings.seq_len, rows=2000)
     context = Context(vocabulary_of(settings.vocab_size, data.marks), settings.mask)
     loader = Loader(data, read_objective("mlm"), context, settings.seed, settings.batch_size)
