@@ -144,7 +144,7 @@ def fine_tune(
                 if len(batch.gold):
                     loss = model.loss(batch, language)
                     optimiser.zero_grad(set_to_none=True)
-                    loss.backward()  # type: ignore[no-untyped-call]
+                    loss.backward()
                     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                     for group in optimiser.param_groups:
                         group["lr"] = settings.lr * (1 - done / total)
