@@ -83,6 +83,10 @@ def test_the_example_works(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "fr.txt").write_text("le chat dort .\nun chat\n", "utf-8")
     if name not in ("make", "ls"):
         make("trans,inv", "wikitext103", tmp_path / "OUT", "--data-dir", data)
+    if name == "evaluate":
+        from tests.runs import write_run
+
+        write_run(tmp_path / "RUN")
     run(*(data if word == "DIR" else word for word in words[1:]))
 
 

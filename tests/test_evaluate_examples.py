@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import replace
 
@@ -41,7 +42,7 @@ def labels(instances: Instances) -> list[dict[int, int]]:
     offsets = instances.label_offsets
     return [
         dict(zip(instances.at[a:b].tolist(), instances.gold[a:b].tolist(), strict=True))
-        for a, b in zip(offsets[:-1], offsets[1:], strict=True)
+        for a, b in itertools.pairwise(offsets)
     ]
 
 
@@ -103,10 +104,9 @@ def test_an_order_of_sub_words_takes_labels_along() -> None:
 @pytest.mark.parametrize("name", ["pos", "ner"])
 @pytest.mark.parametrize("length", [8, 13, 30])
 def test_cut_rows_hold_the_same_in_both_languages(spec: str, name: str, length: int) -> None:
-    cut, source, both = made(spec, TASKS[name], length)
+    cut, _, both = made(spec, TASKS[name], length)
     whole, _, _ = made(spec, TASKS[name], 512)
     assert cut.truncated.any()
-    starts = {0}
     for i, (ours, theirs, full) in enumerate(zip(*map(rows, (cut.source, cut.derived, whole.source)), strict=True)):
         assert len(ours) <= length
         assert Counter(ours) == Counter(back(both, theirs))
@@ -115,14 +115,13 @@ def test_cut_rows_hold_the_same_in_both_languages(spec: str, name: str, length: 
         # what follows the cut begins a word, unless the first word fills the row
         marks = {at for at in labels(whole.source)[i]} | {len(full) - 1}
         assert len(ours) - 1 in marks or len(labels(cut.source)[i]) == 1
-        starts.add(len(ours))
     assert [len(row) for row in labels(cut.source)] == [len(row) for row in labels(cut.derived)]
     assert cut.unscored == len(whole.source.gold) - len(cut.source.gold)
     for side in (cut.source, cut.derived):
         if name == "ner":
             for row in labels(side):
                 tags = ["O", *(cut.classes[c] for _, c in sorted(row.items()))]
-                pairs = zip(tags, tags[1:], strict=False)
+                pairs = itertools.pairwise(tags)
                 assert all(not b.startswith("I-") or a[1:] == b[1:] for a, b in pairs), tags
     if name == "pos":
         for gold, moved in zip(labels(cut.source), labels(cut.derived), strict=True):
@@ -165,7 +164,9 @@ def test_the_first_examples_are_a_keyed_ranking() -> None:
     found, _, _ = made("trans,inv", TASKS["pos"])
     few, more = found.first(7), found.first(20)
     assert (few.n_rows, more.n_rows, found.first(found.n_rows).n_rows) == (7, 20, found.n_rows)
-    assert set(map(tuple, rows(few.source))) <= set(map(tuple, rows(more.source))) <= set(map(tuple, rows(found.source)))
+    assert (
+        set(map(tuple, rows(few.source))) <= set(map(tuple, rows(more.source))) <= set(map(tuple, rows(found.source)))
+    )
     number = {tuple(row): i for i, row in enumerate(rows(found.source))}
     for ours, theirs in zip(rows(more.source), rows(more.derived), strict=True):
         assert theirs == rows(found.derived)[number[tuple(ours)]]

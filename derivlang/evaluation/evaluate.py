@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from zipfile import BadZipFile
@@ -303,7 +304,7 @@ class Cell:
     def counts(self) -> dict[str, Int64] | None:
         """Counts by metric, int64[S, k]; None where the file is not there, of something else, or damaged."""
         try:
-            with np.load(self.path, allow_pickle=False) as found:
+            with np.load(BytesIO(self.path.read_bytes()), allow_pickle=False) as found:
                 arrays = dict(found)
             facts = json.loads(str(arrays.pop("facts")))
             return arrays if facts["key"] == self.key else None
