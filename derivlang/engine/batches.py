@@ -74,7 +74,7 @@ class Source:
                 yield self._split(batch)
 
     def vocabulary(self) -> tuple[pa.Array, Int64]:
-        """The reference vocabulary: types and counts of the split that lexicons are fitted on (train, else the first)."""
+        """Types and counts of the reference vocabulary, that of the split which lexicons are fitted on (train)."""
         job, split = self._job(), self.corpus.splits[0]
         return count_vocabulary(job, make_plan(job, Path(), splits=[split], shard_tokens=1 << 40, limit=None)[split])
 

@@ -75,8 +75,7 @@ def write_pairs(folder: Path, options: Options) -> dict[str, Any]:
         raise UsageError(
             f"a rate of {float(options.rate):g} % of {len(keys):,} sentence pairs is none", where="--rate", id="rate"
         )
-    stream = text_key(f"pair|seed={options.seed}|rule={RULE_VERSION}")
-    chosen = noise.first_by_key(draw(stream, keys, np.zeros(len(keys), np.int64)), n)
+    chosen = noise.first_by_key(draw(pair_stream(options.seed), keys, np.zeros(len(keys), np.int64)), n)
     plan = _Plan(derived, split, chosen, options)
     if options.noise and options.noise_kind == "pairs":
         wrong, donors = noise.wrong_partners(keys[chosen], options.noise, options.seed)
@@ -85,6 +84,11 @@ def write_pairs(folder: Path, options: Options) -> dict[str, Any]:
     elif options.noise:
         plan = replace(plan, cut=_wrong_links(plan))
     return _write(plan, len(keys))
+
+
+def pair_stream(seed: int) -> np.uint64:
+    """The draws by which pairs are ranked; the first by them are chosen."""
+    return text_key(f"pair|seed={seed}|rule={RULE_VERSION}")
 
 
 @dataclass(frozen=True, slots=True)

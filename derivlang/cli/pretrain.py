@@ -1,0 +1,140 @@
+"""`derivlang pretrain`: train a model on a source and its derived language."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from derivlang.cli.options import find_options
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+@click.command("pretrain", no_args_is_help=True, context_settings=_HELP)
+@click.option("--source", required=True, help="A source's name or path.")
+@click.option("--t", "spec", required=True, help="The derived language, e.g. trans,inv.")
+@click.option(
+    "--objective", default="mlm", show_default=True, help="e.g. align-mlm:alpha=10; `derivlang ls` lists all."
+)
+@click.option("--model", default="tiny", show_default=True, help="tiny, roberta-8, or a FILE.toml.")
+@click.option("--steps", type=int, help="Updates of the weights.  [default: the model's]")
+@click.option("--tokens", type=int, help="Instead of steps: sub-words, of both languages together.")
+@click.option("--epochs", type=float, help="Instead of steps: passes over both corpora.")
+@click.option("--batch-size", type=int, help="Rows a step.  [default: the model's]")
+@click.option("--seq-len", type=int, help="Sub-words a row.  [default: the model's]")
+@click.option("--accumulate", type=int, help="Micro-batches a step.  [default: 1]")
+@click.option("--learning-rate", type=float, help="At its highest.  [default: the model's]")
+@click.option("--warmup", type=float, help="Share of the steps in which it rises.  [default: the model's]")
+@click.option("--weight-decay", type=float, help="Of matrices.  [default: 0]")
+@click.option("--mask", type=float, help="Share of sub-words that are hidden.  [default: the model's]")
+@click.option("--tie/--no-tie", default=True, show_default=True, help="Input and output embeddings are one matrix.")
+@click.option("--language-ids/--no-language-ids", default=None,
+              help="Tell the model each position's language.  [default: as the objective does]")  # fmt: skip
+@click.option("--vocab-size", type=int, help="Of the tokenizer.  [default: the model's]")
+@click.option("--dict-coverage", "coverage", default="25", show_default=True, help="Percent of the entries.")
+@click.option("--dict-by", "dictionary_by", type=click.Choice(["random", "frequency", "mass"]), default="random",
+              show_default=True, help="Which entries.")  # fmt: skip
+@click.option("--dict-seed", "dictionary_seed", type=int, default=1, show_default=True, help="Of entries and pairs.")
+@click.option("--parallel", default="25", show_default=True, help="Percent of the sentences that are pairs (xlm).")
+@click.option("--packing", type=click.Choice(["sentences", "stream"]), default="sentences", show_default=True,
+              help="Whole sentences, or a stream cut every --seq-len.")  # fmt: skip
+@click.option("--seed", type=int, default=1, show_default=True, help="Of weights, masks and the order of rows.")
+@click.option("--limit", type=click.IntRange(1), help="At most so many documents.")
+@click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), default="auto", show_default=True,
+              help="auto: bf16 on an accelerator.")  # fmt: skip
+@click.option("--compile/--no-compile", "compiled", default=None, help="torch.compile.  [default: on an accelerator]")
+@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The run's folder.")
+@click.option("--data", type=click.Path(path_type=Path), help="Encoded data, shared by runs.  [default: OUT/data]")
+@click.option("--tokenizer", type=click.Path(path_type=Path), help="A tokenizer's folder.  [default: train one]")
+@click.option("--dictionary", type=click.Path(path_type=Path), help="Of `dict --level token`.  [default: make one]")
+@click.option("--save-every", type=click.IntRange(1), help="Steps between checkpoints.  [default: a tenth of all]")
+@click.option("--keep", type=click.IntRange(1), default=2, show_default=True, help="Checkpoints.")
+@click.option("--log-every", type=click.IntRange(1), default=50, show_default=True, help="Steps.")
+@click.option("--tensorboard", type=click.Path(path_type=Path), help="Write its events into this folder, too.")
+@click.option("--threads", type=click.IntRange(1), help="Of the processor.  [default: all]")
+@click.option("--parser", help="What finds the trees that syn needs.")
+@click.option("--parses", type=click.Path(path_type=Path), help="Where parses are kept.")
+@find_options
+@click.option("--data-only", is_flag=True, help="Prepare the data and stop.")
+@click.option("--resume", is_flag=True, help="Go on from the last checkpoint.")
+@click.option("--force", is_flag=True, help="Replace a run that the folder holds.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def command(source: str, out: Path, as_json: bool, **options: Any) -> None:
+    """Pre-train a model on SOURCE and its derived language; nothing but the model and its log is written.
+
+    \b
+    derivlang pretrain --source wikitext2 --t trans,inv --objective align-mlm --data-dir DIR -o run
+    derivlang pretrain --source demo --t trans,inv --vocab-size 300 --steps 20 -o run
+    """
+    from derivlang.cli.options import request_of
+    from derivlang.training.needs import require_torch
+
+    require_torch()
+    from derivlang.training.loop import Watch
+    from derivlang.training.run import Duration, Talk, Where, prepare_data, pretrain
+    from derivlang.training.start import settings_of
+
+    settings, design, watch = settings_of(source, options)
+    request = request_of(source, options)
+    where = Where(out, *(options[name] for name in ("data", "tokenizer", "dictionary", "parser", "parses")))
+    if options["data_only"]:
+        found = prepare_data(settings, request, where, Talk(_warn)).data
+        click.echo(f"{found.n_subwords:,} sub-words in {found.n_instances:,} rows")
+        return
+    quiet = as_json or not sys.stderr.isatty()
+    with _Bar(settings.steps if not quiet else 0) as bar:
+        result = pretrain(
+            settings,
+            request,
+            where,
+            duration=Duration(options["steps"], options["tokens"], options["epochs"]),
+            design=design,
+            resume=options["resume"],
+            force=options["force"],
+            talk=Talk(_warn, bar.stage, Watch(**{**watch, "progress": bar.update})),
+        )
+    if as_json:
+        click.echo(json.dumps(result, ensure_ascii=False))
+        return
+    parts = ", ".join(f"{name} {value:.3f}" for name, value in result["parts"].items())
+    click.echo(
+        f"{result['steps']:,} steps, {result['tokens']:,} sub-words, {result['parameters']:,} parameters; {parts}"
+    )
+    click.echo(f"{out}  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} sub-words a second")
+
+
+class _Bar:
+    """A bar on stderr, where that is a terminal."""
+
+    def __init__(self, steps: int):
+        self._steps, self._bar = steps, None
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def stage(self, what: str) -> None:
+        if self._steps:
+            click.echo(what, err=True)
+
+    def update(self, step: int, entry: dict[str, Any]) -> None:
+        if not self._steps:
+            return
+        bar: Any = self._bar
+        if bar is None:
+            from tqdm import tqdm
+
+            bar = self._bar = tqdm(total=self._steps, unit="step", file=sys.stderr)
+        bar.set_postfix(loss=f"{entry['loss']:.3f}", refresh=False)
+        bar.update(step - bar.n)
+
+
+def _warn(message: str) -> None:
+    click.echo(f"derivlang: warning: {message}", err=True)

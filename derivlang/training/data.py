@@ -1,0 +1,372 @@
+"""The encoded corpus of a trainer: a source's sub-words and their derived order, in flat files that are memory-mapped.
+
+    DATA/data.json            what it is of, its counts and its fingerprint
+    DATA/ids.bin              [M] the source's id of each sub-word           uint16, or int32 above 65,536 entries
+    DATA/order.bin            [M] place in its piece of the source sub-word that stands here in the derived language
+    DATA/words.bin            [M] the word of each sub-word, counted in its piece
+    DATA/kept.bin             [M] 1: the overlap keeps its id; only where there is an overlap
+    DATA/sentences.bin        int64[S + 1] sub-word offsets;  DATA/keys.bin uint64[S], content keys
+    DATA/pieces.bin           int64[P + 1] sub-word offsets;  DATA/instances.bin int64[I + 1] piece offsets
+
+No derived text is kept: the derived language's ids are the source's, reordered and sent through the twin's table. Six
+bytes a sub-word, so WikiText-103 takes some 700 MB on disk and next to nothing in memory.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+
+import derivlang
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, lengths_of, offsets_of, owners, places, spread
+from derivlang.core.batch import Batch
+from derivlang.core.errors import DataError, StoreError
+from derivlang.core.keys import sequence_keys
+from derivlang.engine.batches import Source
+from derivlang.store.disk import disk
+from derivlang.training.languages import DERIVED, Both, Languages
+from derivlang.training.packing import cut, pack, restrict
+
+FORMAT = 1
+NAME = "data.json"
+LONGEST = 1 << 15  # sub-words in an instance: places are kept in 16 bits
+Packing = Literal["sentences", "stream"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """B rows of at most H sub-words. ids: int64[B, H], `<pad>` after the end. groups: int32[B, H], the word of each
+    sub-word, -1 for marks and padding. language: int8[B, H]. positions: int32[B, H]. lengths: int64[B]."""
+
+    ids: Int64
+    groups: Int32
+    language: Ints
+    positions: Int32
+    lengths: Int64
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.ids.shape[0], self.ids.shape[1]
+
+    def take(self, which: Ints | slice) -> Rows:
+        return Rows(*(getattr(self, name)[which] for name in ("ids", "groups", "language", "positions", "lengths")))
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The ids of the marks that stand in every vocabulary."""
+
+    begin: int
+    pad: int
+    end: int
+    mask: int
+
+    @classmethod
+    def of(cls, languages: Languages) -> Marks:
+        ids = {entry: i for i, entry in enumerate(languages.tokenizer.bpe.entries[: languages.tokenizer.n_special])}
+        return cls(ids["<s>"], ids["<pad>"], ids["</s>"], ids["<mask>"])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Data:
+    """Encoded data: the arrays of the files, memory-mapped where they are large.
+
+    table: int32[V], the joint id of each of the twin's. recipe: of data.json.
+    """
+
+    ids: Ints
+    order: Ints
+    words: Ints
+    sentences: Int64
+    keys: UInt64
+    pieces: Int64
+    instances: Int64
+    kept: Ints | None
+    table: Int32
+    marks: Marks
+    seq_len: int
+    recipe: dict[str, Any]
+    stream: Int64  # int64[P + 1]: where each piece begins in the stream of all, its two marks counted
+
+    @classmethod
+    def open(cls, folder: Path, languages: Languages) -> Data:
+        """The data of a folder; StoreError where it is none, or was cut off."""
+        recipe = read_recipe(folder)
+        large = {name: _mapped(folder, name, recipe) for name in ("ids", "order", "words", "sentences", "keys")}
+        # Offsets are gone through in every batch: in memory.
+        small = {name: np.array(_mapped(folder, name, recipe)) for name in ("pieces", "instances")}
+        large["keys"] = large["keys"].view(np.uint64)
+        kept = _mapped(folder, "kept", recipe) if recipe["kept"] else None
+        stream = offsets_of(np.diff(small["pieces"]) + 2)
+        table, marks = languages.twin.joint.table(), Marks.of(languages)
+        return cls(
+            **large,
+            **small,
+            kept=kept,
+            table=table,
+            marks=marks,
+            seq_len=recipe["seq_len"],
+            recipe=recipe,
+            stream=stream,
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        found: str = self.recipe["fingerprint"]
+        return found
+
+    @property
+    def n_instances(self) -> int:
+        if self.packing == "stream":
+            return int(self.stream[-1]) // self.seq_len
+        return len(self.instances) - 1
+
+    @property
+    def packing(self) -> Packing:
+        found: Packing = self.recipe.get("packing", "sentences")
+        return found
+
+    @property
+    def n_subwords(self) -> int:
+        return len(self.ids)
+
+    def rows(self, instances: Ints, language: Ints, length: int | None = None) -> Rows:
+        """Instances [B], each in a language [B] (SOURCE or DERIVED)."""
+        if self.packing == "stream":
+            return self._cut_from_stream(np.asarray(instances, np.int64), np.asarray(language))
+        first, last = self.instances[instances], self.instances[np.asarray(instances) + 1]
+        pieces = spread(first, last - first)
+        return self.rows_of(pieces, offsets_of(last - first), language, length or self.seq_len)
+
+    def _cut_from_stream(self, instances: Int64, language: Ints) -> Rows:
+        """Rows of the stream `<s> p1 </s> <s> p2 </s> …`, cut every H places, as the released MLM and ALIGN runs do."""
+        width = self.seq_len
+        at = instances[:, None] * width + np.arange(width)
+        piece = np.searchsorted(self.stream, at, "right") - 1
+        place = at - self.stream[piece] - 1
+        sizes = self.pieces[piece + 1] - self.pieces[piece]
+        inside = (place >= 0) & (place < sizes)
+        flat = np.where(inside, self.pieces[piece] + place, 0)
+        derived = np.asarray(language)[:, None] == DERIVED
+        flat = np.where(derived & inside, self.pieces[piece] + self.order[flat], flat)
+        ids = self._in_language(flat, derived)
+        ids[place == -1], ids[place == sizes] = self.marks.begin, self.marks.end
+        # words, counted in their row
+        word = (piece - piece[:, :1]) * LONGEST * 2 + self.words[flat]
+        _, number = np.unique((np.arange(len(at))[:, None] << 40) + word, return_inverse=True)
+        number = number.reshape(at.shape)
+        groups = np.where(inside, number - number.min(axis=1, keepdims=True), -1)
+        return Rows(
+            ids,
+            groups.astype(np.int32),
+            np.repeat(np.asarray(language, np.int8)[:, None], width, axis=1),
+            np.repeat(np.arange(width, dtype=np.int32)[None], len(at), axis=0),
+            np.full(len(at), width, np.int64),
+        )
+
+    def _in_language(self, at: Int64, derived: Bool) -> Int64:
+        """The ids of sub-words, by their places; of the derived language where `derived` says so."""
+        ids = self.ids[at].astype(np.int64)
+        joint = self.table[ids].astype(np.int64)
+        if self.kept is not None:
+            joint = np.where(self.kept[at].astype(bool), ids, joint)
+        return np.where(derived, joint, ids)
+
+    def rows_of(self, pieces: Int64, offsets: Int64, language: Ints, length: int) -> Rows:
+        """Rows of the pieces `pieces[offsets[b]:offsets[b + 1]]`, each row in a language [B]."""
+        n_rows = len(offsets) - 1
+        starts = self.pieces[pieces]
+        sizes = self.pieces[pieces + 1] - starts
+        flat = spread(starts, sizes)
+        piece = np.repeat(np.arange(len(pieces)), sizes)
+        row_of_piece = owners(offsets)
+        derived = np.asarray(language)[row_of_piece][piece] == DERIVED
+        base = np.repeat(starts, sizes)
+        at = np.where(derived, base + self.order[flat], flat)
+        ids = self._in_language(at, derived)
+        # a row is <s>, then each piece and its </s>
+        with_mark = sizes + 1
+        ends = np.cumsum(with_mark)
+        row_start = np.concatenate([[0], ends])[offsets[:-1]]
+        piece_column = 1 + ends - with_mark - row_start[row_of_piece]
+        column = np.repeat(piece_column, sizes) + places(offsets_of(sizes))
+        row = row_of_piece[piece]
+        lengths = 1 + np.concatenate([[0], ends])[offsets[1:]] - row_start
+        out = Rows(
+            np.full((n_rows, length), self.marks.pad, np.int64),
+            np.full((n_rows, length), -1, np.int32),
+            np.repeat(np.asarray(language, np.int8)[:, None], length, axis=1),
+            np.repeat(np.arange(length, dtype=np.int32)[None], n_rows, axis=0),
+            lengths,
+        )
+        out.ids[:, 0] = self.marks.begin
+        out.ids[row, column] = ids
+        out.ids[row_of_piece, piece_column + sizes] = self.marks.end
+        out.groups[row, column] = piece_column.astype(np.int32)[piece] + self.words[at].astype(np.int32)
+        return out
+
+
+def prepare(
+    folder: Path,
+    source: Source,
+    languages: Languages,
+    *,
+    split: str,
+    seq_len: int,
+    limit: int | None = None,
+    packing: Packing = "sentences",
+) -> Data:
+    """Encode a split into a folder, or take what is there if it is of the same source, languages and length.
+
+    StoreError where the folder holds other data; DataError for a split without words.
+    """
+    files = source.files([split])
+    wanted = {
+        "spec": str(languages.pipeline),
+        "source": source.corpus.name,
+        "split": split,
+        "limit": limit,
+        "seq_len": seq_len,
+        "packing": packing,
+        "tokenizer": languages.tokenizer.fingerprint(),
+        "twin": languages.twin.tokenizer.recipe["fingerprint"],
+        "lexicon": languages.twin.tokenizer.recipe["lexicon"],
+        "input": sha256(json.dumps(files, sort_keys=True, default=str).encode()).hexdigest()[:16],
+    }
+    if (folder / NAME).exists():
+        recipe = read_recipe(folder)
+        other = [name for name, value in wanted.items() if recipe.get(name) != value]
+        if other:
+            raise StoreError(
+                f"holds data of another run: {other[0]} is {recipe.get(other[0])!r}, not {wanted[other[0]]!r}",
+                where=str(folder),
+                fix="another folder, or remove this one",
+                id="other-data",
+            )
+        return Data.open(folder, languages)
+    fresh = folder.with_name(f".{folder.name}.derivlang")
+    with disk(folder):
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(parents=True)
+        try:
+            _write(fresh, source, languages, split, seq_len, limit, wanted)
+            folder.mkdir(exist_ok=True)
+            for path in sorted(fresh.iterdir(), key=lambda p: p.name == NAME):  # the recipe last
+                path.rename(folder / path.name)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+    return Data.open(folder, languages)
+
+
+def read_recipe(folder: Path) -> dict[str, Any]:
+    """`data.json`; StoreError where it is missing, damaged or of another format."""
+    path = folder / NAME
+    try:
+        recipe: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        if recipe["format"] != FORMAT:
+            raise ValueError(f"format {recipe['format']}, but this version reads {FORMAT}")
+        _ = recipe["files"], recipe["fingerprint"], recipe["seq_len"], recipe["kept"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"no encoded data: {error}", where=str(path), fix="run pretrain again", id="data") from None
+    return recipe
+
+
+def _mapped(folder: Path, name: str, recipe: dict[str, Any]) -> Any:
+    path, (dtype, n) = folder / f"{name}.bin", recipe["files"][name]
+    if not path.exists() or path.stat().st_size != n * np.dtype(dtype).itemsize:
+        raise StoreError("is missing or was cut off", where=str(path), fix="remove the folder and run again", id="data")
+    return np.memmap(path, dtype, "r", shape=(n,))
+
+
+def _write(
+    folder: Path,
+    source: Source,
+    languages: Languages,
+    split: str,
+    seq_len: int,
+    limit: int | None,
+    wanted: dict[str, Any],
+) -> None:
+    most = seq_len - 2
+    wide = "<u2" if languages.tokenizer.size <= 1 << 16 else "<i4"
+    types = {"ids": wide, "order": "<u2", "words": "<u2", "sentences": "<i8", "keys": "<i8", "pieces": "<i8"}
+    types |= {"kept": "|u1"} if languages.twin.map.overlap else {}
+    digest = sha256(json.dumps(wanted, sort_keys=True).encode())
+    sizes = dict.fromkeys([*types, "instances"], 0)
+    done = cut_sentences = 0
+    pieces: list[Int64] = []
+    with ExitStack() as stack:
+        files: dict[str, BinaryIO] = {
+            name: stack.enter_context((folder / f"{name}.bin").open("wb")) for name in [*types, "instances"]
+        }
+
+        def write(name: str, values: Any, dtype: str) -> None:
+            data = np.ascontiguousarray(values, dtype)
+            digest.update(data.data)
+            files[name].write(data.data)
+            sizes[name] += len(data)
+
+        write("sentences", [0], "<i8")
+        for batch in source.batches(split, limit):
+            both = languages.both(batch)
+            sentences, keys = _blocks(batch, both)
+            found = cut(sentences, both.source.words(), most)
+            cut_sentences += int((np.diff(sentences) > most).sum())
+            start = np.repeat(found[:-1], np.diff(found))
+            words = both.source.words()
+            write("ids", both.source.ids, wide)
+            write("order", restrict(both.order.index, found) - start, "<u2")
+            write("words", words - words[start] if len(words) else words, "<u2")
+            if "kept" in types:
+                write("kept", _kept(both, languages, batch), "|u1")
+            write("sentences", sentences[1:] + done, "<i8")
+            write("keys", keys.view(np.int64), "<i8")
+            pieces.append(found[:-1] + done)
+            done += both.source.n_subwords
+        if not done:
+            raise DataError(f"the split {split} of {source.corpus.name} holds no words", id="empty-split")
+        offsets = np.append(np.concatenate(pieces), done)
+        write("pieces", offsets, "<i8")
+        instances = pack(np.diff(offsets) + 1, seq_len - 1)
+        write("instances", instances, "<i8")
+    types["instances"] = "<i8"
+    recipe = {
+        "format": FORMAT,
+        "derivlang": derivlang.__version__,
+        **wanted,
+        "kept": "kept" in types,
+        "files": {name: [dtype, sizes[name]] for name, dtype in types.items()},
+        "subwords": done,
+        "sentences": sizes["keys"],
+        "instances": len(instances) - 1,
+        "cut_sentences": cut_sentences,
+        "filled_percent": round(100 * (done + len(offsets) + len(instances) - 2) / (len(instances) - 1) / seq_len, 2),
+        "fingerprint": digest.hexdigest()[:16],
+    }
+    (folder / NAME).write_text(json.dumps(recipe, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+def _blocks(batch: Batch, both: Both) -> tuple[Int64, UInt64]:
+    """(int64[S + 1] sub-word offsets, uint64[S] content keys) of what an order keeps together.
+
+    A sentence, or where a tree spans several, all its sentences: the derived language's sentences, whose places are the
+    source's, since each is a permutation of them.
+    """
+    found = both.order.sentences
+    words = np.searchsorted(both.source.offsets, found)
+    if len(found) == len(batch.sentences):
+        return found, batch.keys
+    return found, sequence_keys(batch.type_hashes[batch.words], words)
+
+
+def _kept(both: Both, languages: Languages, batch: Batch) -> Bool:
+    """bool[M]: sub-words of words that the overlap keeps."""
+    words = languages.twin.kept(batch.types)[batch.words]
+    return np.repeat(words, lengths_of(both.source.offsets))

@@ -1,0 +1,70 @@
+"""A bilingual dictionary as a trainer takes it: pairs of joint ids, both ways. The file is that of `derivlang dict`.
+
+er</w>  ერ</w>       ->      (217, 2205): an entry of the source's tokenizer, and the joint id of the twin's
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, offsets_of
+from derivlang.core.errors import DataError
+from derivlang.formats.dictionary import read_dictionary
+from derivlang.training.languages import Languages
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dictionary:
+    """pairs: int32[K, 2], joint ids (source, derived). offsets: int64[size + 1] and images: int32[2K]: the entries of
+    every joint id, in either direction. sha256: of the file."""
+
+    pairs: Int32
+    offsets: Int64
+    images: Int32
+    sha256: str
+
+    @classmethod
+    def read(cls, path: Path, languages: Languages) -> Dictionary:
+        """A dictionary file; DataError where an entry is not in the vocabularies, with the first ones."""
+        found = read_dictionary(path)
+        source = {entry: i for i, entry in enumerate(languages.tokenizer.bpe.entries)}
+        twin = dict(zip(languages.twin.tokenizer.bpe.entries, languages.twin.joint.table().tolist(), strict=True))
+        pairs, unknown = [], []
+        for left, right in found.pairs:
+            if left in source and right in twin:
+                pairs.append((source[left], twin[right]))
+            else:
+                unknown.append(left if left not in source else right)
+        if unknown:
+            raise DataError(
+                f"is a dictionary of another vocabulary: {len(unknown):,} of its {len(found.pairs):,} pairs have an "
+                f"entry that the tokenizers lack, e.g. {', '.join(map(repr, unknown[:3]))}",
+                where=str(path),
+                fix="make one with derivlang dict --level token --tokenizer DIR, of this run's tokenizer",
+                id="other-vocabulary",
+            )
+        if not pairs:
+            raise DataError("holds no pair", where=str(path), id="empty-dictionary")
+        return cls.of(np.array(pairs, np.int32), languages.size, sha256(path.read_bytes()).hexdigest())
+
+    @classmethod
+    def of(cls, pairs: Int32, size: int, digest: str = "") -> Dictionary:
+        """From pairs int32[K, 2] of joint ids below `size`; a pair of an id with itself is left out."""
+        pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+        left = np.concatenate([pairs[:, 0], pairs[:, 1]])
+        right = np.concatenate([pairs[:, 1], pairs[:, 0]])
+        order = np.argsort(left, kind="stable")
+        return cls(pairs, offsets_of(np.bincount(left, minlength=size)), right[order].astype(np.int32), digest)
+
+    def has(self, ids: Ints) -> Bool:
+        """bool, of the shape of `ids`: has an id an entry?"""
+        return self.offsets[np.asarray(ids) + 1] > self.offsets[ids]
+
+    def synonyms(self, ids: Ints, bits: UInt64) -> Int64:
+        """An entry of each id (each has one), chosen uniformly by uint64 bits of the same shape."""
+        n = (self.offsets[np.asarray(ids) + 1] - self.offsets[ids]).astype(np.uint64)
+        return self.images[self.offsets[ids] + ((bits >> np.uint64(1)) % n).astype(np.int64)].astype(np.int64)

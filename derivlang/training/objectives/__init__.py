@@ -1,0 +1,1 @@
+"""Training objectives: one file each, by name in `registry.py`."""

@@ -1,0 +1,51 @@
+"""ALIGN-MLM: masked words, and the embeddings of a dictionary's pairs drawn together.
+
+    L = L_MLM + alpha * L_align        L_align = -(1/|B|) * sum over pairs (b1, b2) of cos(E[b1], E[b2])
+
+E is the input embedding matrix; all pairs of the dictionary, in every step. Tang, Deshpande and Narasimhan (2022),
+section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from derivlang.core.spec import param
+from derivlang.training.objectives.base import Context, Inputs, Loss, Objective, masked_loss
+
+if TYPE_CHECKING:
+    import torch
+
+    from derivlang.training.model import Model
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignMlm(Objective):
+    """Masked words, and the embeddings of dictionary pairs drawn together."""
+
+    name = "align-mlm"
+    needs = frozenset({"dictionary"})
+    alpha: float = param(10.0, "weight of the embeddings' part", positional=True)
+
+    def state(self, model: Model, context: Context) -> torch.nn.Module:
+        import torch
+
+        assert context.dictionary is not None
+        state = torch.nn.Module()
+        state.register_buffer("pairs", torch.from_numpy(context.dictionary.pairs.astype("int64")))
+        return state
+
+    def loss(self, model: Model, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
+        assert state is not None
+        mlm = masked_loss(model, inputs.rows)
+        align = alignment_loss(model.embeddings, state.pairs) * inputs.share  # type: ignore[arg-type]
+        return Loss(mlm + self.alpha * align, {"mlm": mlm.detach(), "align": align.detach()})
+
+
+def alignment_loss(embeddings: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
+    """The mean of -cos over pairs. embeddings: float[V, d]; pairs: int64[K, 2]. A scalar from -1 to 1."""
+    from torch.nn.functional import cosine_similarity, embedding
+
+    left, right = embedding(pairs[:, 0], embeddings), embedding(pairs[:, 1], embeddings)
+    return -cosine_similarity(left.float(), right.float(), dim=-1).mean()

@@ -1,0 +1,29 @@
+"""MLM: hidden sub-words of both languages are to be found again.
+
+    L = mean over hidden positions i of  -log p(x_i)
+
+Devlin et al. (2019), section 3.1; the baseline of ALIGN-MLM (Tang et al., section 3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from derivlang.training.objectives.base import Inputs, Loss, Objective, masked_loss
+
+if TYPE_CHECKING:
+    import torch
+
+    from derivlang.training.model import Model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mlm(Objective):
+    """Masked words of both languages."""
+
+    name = "mlm"
+
+    def loss(self, model: Model, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
+        loss = masked_loss(model, inputs.rows)
+        return Loss(loss, {"mlm": loss.detach()})

@@ -1,0 +1,58 @@
+"""Objectives by name: the built-in ones, and those of other packages by entry point.
+
+[project.entry-points."derivlang.objectives"]
+mine = "my_package.mine:Mine"
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from derivlang.core.errors import UsageError, unknown
+from derivlang.core.plugins import load_plug_in, plug_ins
+from derivlang.core.spec import read_spec
+from derivlang.training.objectives.base import Objective
+
+GROUP = "derivlang.objectives"
+_HERE = "derivlang.training.objectives"
+_BUILT_IN = {
+    "align-mlm": f"{_HERE}.align_mlm:AlignMlm",
+    "dict-mlm": f"{_HERE}.dict_mlm:DictMlm",
+    "mlm": f"{_HERE}.mlm:Mlm",
+    "xlm": f"{_HERE}.xlm:Xlm",
+}
+_ADDED: dict[str, type[Objective]] = {}
+
+
+def register_objective(objective: type[Objective]) -> type[Objective]:
+    """Register an objective for this process; a decorator, for notebooks and tests."""
+    _ADDED[objective.name] = objective
+    return objective
+
+
+def objective_names() -> list[str]:
+    return sorted({*_BUILT_IN, *_ADDED, *plug_ins(GROUP)})
+
+
+def find_objective(name: str) -> type[Objective]:
+    """The class of this name; UsageError with near names, or if a plug-in is no Objective."""
+    if name in _ADDED:
+        return _ADDED[name]
+    if name in _BUILT_IN:
+        module, _, attribute = _BUILT_IN[name].partition(":")
+        return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
+    if name in plug_ins(GROUP):
+        found = load_plug_in(GROUP, name)
+        if not (isinstance(found, type) and issubclass(found, Objective)):
+            raise UsageError(f"the plug-in {name!r} is no derivlang Objective", id="plug-in")
+        return found
+    raise unknown("objective", name, objective_names(), fix="`derivlang ls` lists the objectives")
+
+
+def read_objective(spec: str) -> Objective:
+    """From a spec, `name[:value][:key=value]...`; UsageError says what is wrong with it."""
+    parts = read_spec(spec, "--objective", "align-mlm:alpha=10")
+    if len(parts) != 1:
+        raise UsageError(f"{spec!r} names {len(parts)} objectives", where="--objective", fix="name one", id="bad-spec")
+    name, values, keyed = parts[0]
+    return find_objective(name).from_values(values, keyed)

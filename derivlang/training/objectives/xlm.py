@@ -1,0 +1,40 @@
+"""XLM: masked words of both languages, and of sentence pairs read side by side (TLM).
+
+    L = L_MLM(rows) + L_TLM(pairs)          <s> s1 </s> s2 </s> <s> d1 </s> d2 </s>, each side at most H/2
+
+Every step has the rows of MLM, the same as any objective's, and pair rows beside them. Lample and Conneau (2019),
+section 3.3: positions restart in the second half, and the model is told the language of each position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from derivlang.core.spec import param
+from derivlang.training.objectives.base import Inputs, Loss, Objective, masked_loss
+
+if TYPE_CHECKING:
+    import torch
+
+    from derivlang.training.model import Model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Xlm(Objective):
+    """Masked words, and masked words of sentence pairs."""
+
+    name = "xlm"
+    needs = frozenset({"pairs"})
+    language_ids = True
+    rows: float = param(0.5, "pair rows in a step, as a share of its other rows")
+    reset: bool = param(True, "positions restart in the second half of a pair")
+
+    @property
+    def pair_rows(self) -> float:
+        return self.rows
+
+    def loss(self, model: Model, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
+        assert inputs.pairs is not None
+        mlm, tlm = masked_loss(model, inputs.rows), masked_loss(model, inputs.pairs)
+        return Loss(mlm + tlm, {"mlm": mlm.detach(), "tlm": tlm.detach()})

@@ -1,0 +1,67 @@
+"""From options to a run's settings: what was asked for, else what the model's description says, else the defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from derivlang.core.errors import UsageError, unknown
+from derivlang.training.model import Design
+from derivlang.training.objectives.registry import read_objective
+from derivlang.training.settings import Settings
+
+_OWN = ("source", "spec", "objective", "model", "language_ids", "precision")
+
+
+def settings_of(source: str, options: Mapping[str, Any]) -> tuple[Settings, Design, dict[str, Any]]:
+    """(settings, the model's description, the fields of `Watch`) of options by name; None: not asked for.
+
+    Sets the threads of torch. Raises UsageError.
+    """
+    import torch
+
+    design = Design.read(options["model"])
+    names = [field.name for field in dataclasses.fields(Settings) if field.name not in _OWN]
+    for name in design.training:
+        if name not in names:
+            raise unknown("setting", f"[training] {name}", names)
+    given = {name: options[name] for name in names if options.get(name) is not None}
+    if options.get("threads"):
+        torch.set_num_threads(options["threads"])
+    cuda = torch.cuda.is_available()
+    precision = options.get("precision") or "auto"
+    if precision == "auto":
+        precision = "bf16" if cuda and torch.cuda.is_bf16_supported() else "fp32"
+    asked = options.get("language_ids")
+    objective = read_objective(options["objective"])
+    settings = Settings(
+        source=source,
+        spec=options["spec"],
+        objective=str(objective),
+        model=options["model"],
+        language_ids=objective.language_ids and design.token_types if asked is None else asked,
+        precision=precision,
+        **{**design.training, **given},
+    )
+    compiled = options.get("compiled")
+    watch = {
+        "log_every": options.get("log_every") or 50,
+        "save_every": options.get("save_every") or max(1, settings.steps // 10),
+        "keep": options.get("keep") or 2,
+        "compile": cuda if compiled is None else compiled,
+        "tensorboard": options.get("tensorboard"),
+    }
+    if watch["tensorboard"] is not None:
+        try:
+            import torch.utils.tensorboard
+        except ImportError:
+            raise UsageError(
+                "TensorBoard is not installed",
+                where="--tensorboard",
+                fix="pip install tensorboard",
+                id="missing-package",
+            ) from None
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    return settings, design, watch
