@@ -1,147 +1,129 @@
-"""Folders of tiny runs, as `derivlang pretrain` leaves them, and task data made of the demo's sentences."""
+"""Run folders that no model made: counts drawn at stated rates, in the form that `pretrain` and `evaluate` write.
+
+runs(folder)      a grid of them, as in the paper; MLM is poor under trans,inv
+"""
 
 from __future__ import annotations
 
 import json
-import shutil
-from functools import cache
+from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
-import torch
-import transformers
+import numpy as np
 
-from derivlang.core.batch import Batch
-from derivlang.core.layers.spans import Spans
-from derivlang.engine.batches import Source
-from derivlang.lexical.train import train
-from derivlang.lexical.twin_folder import make_twin
-from derivlang.pipeline import Pipeline
-from derivlang.sources.find import Request
-from derivlang.training.languages import TOKENIZER, TWIN, Languages
+from derivlang.evaluation.metrics import METRICS, Metric
+from derivlang.evaluation.report.published import ALIGNMENT, TABLE_3
+from derivlang.evaluation.resample import difference, summary
 
-DEMO = Path(__file__).parents[1] / "derivlang" / "sources" / "demo"
-SPLITS = {"train": "train", "dev": "validation", "test": "test"}
+SENTENCES = 150
+SEEDS = (1, 2, 3)
+SYNTHETIC = "synthetic"
 
 
-@cache
-def tokenizer() -> Path:
-    """Of the demo's words: 300 entries."""
-    out = Path(mkdtemp(prefix="derivlang-tests-")) / TOKENIZER
-    train(Request("demo"), out, vocab_size=300, min_frequency=1)
-    return out
-
-
-@cache
-def languages(spec: str) -> Languages:
-    """The demo's languages under a pipeline."""
-    folder = Path(mkdtemp(prefix="derivlang-tests-"))
-    shutil.copytree(tokenizer(), folder / TOKENIZER)
-    make_twin(folder / TOKENIZER, spec, folder / TWIN)
-    return Languages.load(folder, spec)
-
-
-def batch(source: str = "demo", split: str = "train", spec: str = "identity") -> Batch:
-    """All of a split of the demo, sentences split."""
-    (found,) = Source.open(Pipeline.parse(spec), Request(source)).batches(split)
-    return found
-
-
-def data_folder(folder: Path) -> Path:
-    """UD, WikiAnn and XNLI, as far as the demo has them."""
-    for place in ("ud/UD_English-EWT", "ner/wikiann/en", "xnli"):
-        (folder / place).mkdir(parents=True)
-    for name, split in SPLITS.items():
-        shutil.copy(DEMO / f"demo-ud-{name}.conllu", folder / "ud" / "UD_English-EWT" / f"en_ewt-ud-{name}.conllu")
-        told = "multinli.train.en" if name == "train" else f"{name}.en"
-        pairs = (DEMO / f"demo-nli-{name}.tsv").read_text("utf-8")
-        (folder / "xnli" / f"{told}.tsv").write_text(f"premise\thypothesis\tlabel\n{pairs}", "utf-8")
-        found = batch(split=split)
-        spans = found.layers["ner_tags"]
-        assert isinstance(spans, Spans)
-        tags = [spans.classes[tag] for tag in spans.tags(found.n_words)]
-        lines = [f"{word}\t{tag}\n" for word, tag in zip(found.strings().to_pylist(), tags, strict=True)]
-        ends = {int(end) for end in found.unit_words[1:]}
-        text = "".join(line + "\n" * (i + 1 in ends) for i, line in enumerate(lines))
-        (folder / "ner" / "wikiann" / "en" / f"{name}.tsv").write_text(text, "utf-8")
-    return folder
-
-
-def write_run(
-    folder: Path, spec: str = "trans,inv", *, kind: str = "modernbert", dictionary: int = 0, **facts: Any
+def run(
+    folder: Path,
+    *,
+    objective: str = "mlm",
+    spec: str = "trans,inv",
+    seed: int = 1,
+    steps: int = 1000,
+    rates: Mapping[str, tuple[float, float]] | None = None,
+    alignment: float | None = 10.0,
+    evaluated: bool = True,
+    data: str = "feed0123feed0123",
+    facts: Mapping[str, Any] | None = None,
+    test: str = "synthetic.test",
 ) -> Path:
-    """A run that has seen no text. dictionary: entries of it, the first of the vocabulary."""
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(tokenizer(), folder / TOKENIZER)
-    make_twin(folder / TOKENIZER, spec, folder / TWIN)
-    found = Languages.load(folder, spec)
-    language_ids = bool((facts.get("model") or {}).get("language_ids"))
-    save_model(folder, model_of(kind, found.size, language_ids=language_ids))
-    if dictionary:
-        first = found.tokenizer.n_special
-        sides = (found.tokenizer.bpe.entries, found.twin.tokenizer.bpe.entries)
-        pairs = zip(*(side[first : first + dictionary] for side in sides), strict=True)
-        text = "source\tderived\tcount\n" + "".join(f"{a}\t{b}\t1\n" for a, b in pairs)
-        (folder / "dictionary.tsv").write_text(text, "utf-8")
-    record = {
+    """A run at `folder`; rates: task -> (SUP, ZS) as shares of right words, entities or pairs."""
+    folder.mkdir(parents=True)
+    name = objective.partition(":")[0]
+    run: dict[str, Any] = {
         "format": 1,
-        "derivlang": "0",
+        "derivlang": "0.0.0",
         "status": "done",
-        "source": "demo",
+        "source": SYNTHETIC,
         "spec": spec,
-        "objective": "mlm",
-        "seed": 1,
-        "steps": 0,
-        "model": {"name": kind, "language_ids": False},
-        "data": "0",
-        "fingerprint": "0",
-        "settings": {},
+        "objective": objective,
+        "seed": seed,
+        "steps": steps,
+        "step": steps,
+        "tokens": steps * 512,
+        "seconds": 1.0,
+        "batch_size": 16,
+        "seq_len": 32,
+        "model": {"name": "toy", "parameters": 1000, "tie": True, "language_ids": name in ("xlm", "dict-mlm")},
+        "dictionary": {"coverage": 25, "by": "random", "seed": 1, "pairs": 500, "sha256": "0" * 64},
+        "parallel": 25 if name == "xlm" else None,
+        "data": data,
+        **(facts or {}),
     }
-    (folder / "run.json").write_text(json.dumps(record | facts), "utf-8")
+    run["fingerprint"] = sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()[:16]
+    write(folder / "run.json", run)
+    if evaluated:
+        given = {"pos": (0.9, 0.6)} if rates is None else rates
+        write(folder / "evaluation.json", evaluation(folder, run, given, alignment, test))
     return folder
 
 
-def model_of(kind: str, size: int, *, language_ids: bool = False) -> Any:
-    """A masked language model of 16 units with random weights, always the same."""
-    common = {
-        "vocab_size": size,
-        "hidden_size": 16,
-        "intermediate_size": 24,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "pad_token_id": 1,
-        "initializer_range": 0.2,
+def runs(folder: Path) -> Path:
+    """Four objectives, three languages, the published levels and two pre-training seeds of two cells."""
+    for number, ((objective, spec), line) in enumerate(TABLE_3.items()):
+        for seed in (1, 2) if objective in ("mlm", "align-mlm") and spec != "trans,syn" else (1,):
+            shift = 0.01 * (seed - 1)
+            rates = {task: (sup / 100, zs / 100 + shift) for task, (sup, zs, _) in line.items() if sup and zs}
+            run(folder / f"{number:02}-{seed}", objective=objective, spec=spec, seed=seed, rates=rates,
+                alignment=ALIGNMENT[objective, spec])  # fmt: skip
+    return folder
+
+
+def evaluation(
+    folder: Path, run: Mapping[str, Any], rates: Mapping[str, tuple[float, float]], alignment: float | None, test: str
+) -> dict[str, Any]:
+    (folder / "evaluation").mkdir()
+    keys = ("derivlang", "spec", "source", "objective", "steps", "seed", "data", "fingerprint")
+    tasks = {}
+    for task, (sup, zs) in rates.items():
+        counts: dict[tuple[str, str], list[np.ndarray]] = {}
+        for regime, rate in (("sup", sup), ("zs", zs)):
+            for seed in SEEDS:
+                tables = {metric.name: drawn(metric, rate, 100 * run["seed"] + seed) for metric in METRICS[task]}
+                np.savez(folder / "evaluation" / f"{task}.{regime}.{seed}.npz", **tables)
+                for name, table in tables.items():
+                    counts.setdefault((regime, name), []).append(table)
+        settings = {"epochs": 1, "lr": 2e-5, "batch_size": 32, "max_length": 128, "train": "synthetic.train",
+                    "test": test, "source": SYNTHETIC}  # fmt: skip
+        found: dict[str, Any] = {"settings": settings, "sup": {}, "zs": {}, "delta": {}}
+        for metric in METRICS[task]:
+            for regime in ("sup", "zs"):
+                found[regime][metric.name] = summary(counts[regime, metric.name], metric.score, samples=200)
+            sides = (counts["sup", metric.name], counts["zs", metric.name])
+            found["delta"][metric.name] = difference(*sides, metric.score, samples=200)
+        tasks[task] = found
+    told = None if alignment is None else {"heldout": 0.8 * alignment, "all": alignment, "rows": 2000, "mass": None}
+    return {
+        "signature": {**{key: run[key] for key in keys}, "model": run["model"]["name"]},
+        "tasks": tasks,
+        "alignment": told,
+        "contextual": [{"layer": layer, "words": 10.0 * layer, "sentences": 20.0 * layer} for layer in range(3)],
+        "perplexity": {"source": 40.0, "derived": 44.0},
     }
-    if kind == "modernbert":
-        own: dict[str, Any] = {"bos_token_id": 0, "eos_token_id": 2, "cls_token_id": 0, "sep_token_id": 2}
-        config: Any = transformers.ModernBertConfig(**common, **own, reference_compile=False)
-    elif kind == "roberta":
-        own = {"max_position_embeddings": 66, "type_vocab_size": 2 if language_ids else 1}
-        config = transformers.RobertaConfig(**common, **own)
-    else:
-        config = transformers.BertConfig(**common, max_position_embeddings=64)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        return transformers.AutoModelForMaskedLM.from_config(config)
 
 
-def save_model(folder: Path, model: Any) -> None:
-    """A model as the run's."""
-    bars = transformers.utils.logging.is_progress_bar_enabled()
-    transformers.utils.logging.disable_progress_bar()
-    model.save_pretrained(folder / "model")
-    if bars:
-        transformers.utils.logging.enable_progress_bar()
+def drawn(metric: Metric, rate: float, seed: int) -> np.ndarray:
+    """Counts of sentences of 1 to 20 words; the sizes are the same for every seed."""
+    sizes = np.random.default_rng(0).integers(1, 21, SENTENCES)
+    right = np.random.default_rng(seed).binomial(sizes, rate)
+    width = metric.counts([], []).shape[1]
+    if width == 2:
+        return np.stack([right, sizes], axis=1)
+    if width == 3:
+        return np.stack([right, sizes, sizes], axis=1)
+    table = np.zeros((SENTENCES, 3, width // 3), np.int64)
+    table[:, :, 0] = np.stack([right, sizes, sizes], axis=1)
+    return table.reshape(SENTENCES, width)
 
 
-def rows_of_twins_equal(model: Any, found: Languages) -> Any:
-    """The model, with the rows of the derived language like those of the source, in and out."""
-    table = torch.from_numpy(found.twin.joint.table().astype("int64"))
-    parameters = dict(model.named_parameters())
-    with torch.no_grad():
-        for name, weights in parameters.items():
-            if weights.shape[0] == found.size:
-                weights[table] = weights[: len(table)].clone()
-                assert name
-    return model
+def write(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value), "utf-8")

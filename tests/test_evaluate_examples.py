@@ -16,7 +16,7 @@ from derivlang.core.layers.words import Words
 from derivlang.evaluation.examples import BEGIN, END, Examples, Instances, examples
 from derivlang.evaluation.tasks import TASKS, Settings, Task, regime_of, task_of
 from derivlang.training.languages import Languages
-from tests.runs import batch, languages
+from tests.tiny_runs import batch, languages
 
 SPECS = ["trans", "trans,inv", "trans,perm:seed=4", "trans:overlap=40,inv", "trans,syn:fr"]
 UPOS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())

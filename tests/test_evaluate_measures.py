@@ -21,7 +21,7 @@ from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.perplexity import RATE, chosen, perplexity
 from derivlang.evaluation.trained import Encoder, Trained
 from derivlang.sources.find import Request
-from tests.runs import languages, model_of, rows_of_twins_equal, save_model, write_run
+from tests.tiny_runs import languages, model_of, rows_of_twins_equal, save_model, write_run
 
 CPU = torch.device("cpu")
 
