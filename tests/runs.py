@@ -92,15 +92,8 @@ def evaluation(
                 np.savez(folder / "evaluation" / f"{task}.{regime}.{seed}.npz", **tables)
                 for name, table in tables.items():
                     counts.setdefault((regime, name), []).append(table)
-        settings = {
-            "epochs": 1,
-            "lr": 2e-5,
-            "batch_size": 32,
-            "max_length": 128,
-            "train": "synthetic.train",
-            "test": test,
-            "source": SYNTHETIC,
-        }
+        settings = {"epochs": 1, "lr": 2e-5, "batch_size": 32, "max_length": 128, "train": "synthetic.train",
+                    "test": test, "source": SYNTHETIC}  # fmt: skip
         found: dict[str, Any] = {"settings": settings, "sup": {}, "zs": {}, "delta": {}}
         for metric in METRICS[task]:
             for regime in ("sup", "zs"):

@@ -31,4 +31,8 @@ def command(runs: tuple[Path, ...], out: Path, as_json: bool) -> None:
         return
     missing = result["runs"] - result["evaluated"]
     told = f", {missing} not evaluated yet" if missing else ""
-    click.echo(f"{out / PAGE}: {result['runs']} runs{told}, {result['figures']} figures")
+    click.echo(f"{out / PAGE}: {_count(result['runs'], 'run')}{told}, {_count(result['figures'], 'figure')}")
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"

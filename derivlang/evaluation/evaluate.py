@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from zipfile import BadZipFile
@@ -34,7 +35,7 @@ from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.metrics import METRICS, Metric
 from derivlang.evaluation.perplexity import perplexity
 from derivlang.evaluation.resample import difference, summary
-from derivlang.evaluation.tasks import MAX_LENGTH, REGIMES, SPLITS, Regime, Task
+from derivlang.evaluation.tasks import MAX_LENGTH, REGIMES, SPLITS, Regime, Task, regime_of
 from derivlang.evaluation.trained import Trained, device_of, require_transformers
 from derivlang.sources.find import Request, find
 from derivlang.store.export import writing
@@ -221,6 +222,7 @@ def _task(trained: Trained, device: torch.device, task: Task, options: Options, 
         kept = [cell for cell in cells if cell is not None]
         if len(kept) == len(cells):
             by_regime[regime] = kept
+    _forget(trained, task, data.key)
     for regime, kept in by_regime.items():
         entry[regime] = {m.name: summary([c[m.name] for c in kept], m.score) for m in METRICS[task.kind]}
     if "zs" in by_regime:
@@ -232,6 +234,14 @@ def _task(trained: Trained, device: torch.device, task: Task, options: Options, 
             for m in METRICS[task.kind]
         }
     return entry
+
+
+def _forget(trained: Trained, task: Task, data_key: str) -> None:
+    """Take away the task's cells of other settings, data or weights: what is there is what evaluation.json says."""
+    for path in (trained.folder / CELLS).glob(f"{task.file_name}.*.npz"):
+        _, regime, seed = path.name.removesuffix(".npz").rsplit(".", 2)
+        if not seed.isdigit() or Cell(trained, task, regime_of(regime), int(seed), data_key).counts() is None:
+            path.unlink()
 
 
 def _make(cell: Cell, data: Data, device: torch.device, progress: Progress) -> None:
@@ -303,7 +313,7 @@ class Cell:
     def counts(self) -> dict[str, Int64] | None:
         """Counts by metric, int64[S, k]; None where the file is not there, of something else, or damaged."""
         try:
-            with np.load(self.path, allow_pickle=False) as found:
+            with np.load(BytesIO(self.path.read_bytes()), allow_pickle=False) as found:
                 arrays = dict(found)
             facts = json.loads(str(arrays.pop("facts")))
             return arrays if facts["key"] == self.key else None

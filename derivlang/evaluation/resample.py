@@ -11,10 +11,12 @@ Draws are keyed by (seed, resample, place): nothing else moves an interval.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError
@@ -24,7 +26,7 @@ from derivlang.evaluation.metrics import Float64
 Score: TypeAlias = Callable[[Int64 | Float64], Float64]
 
 SAMPLES = 1000
-_AT_ONCE = 1 << 21  # draws in memory
+_AT_ONCE = 1 << 21  # draws at a time
 
 
 def bootstrap(counts: Sequence[Int64], score: Score, *, samples: int = SAMPLES, seed: int = 1) -> tuple[float, float]:
@@ -77,24 +79,25 @@ def _means(counts: Sequence[Int64], score: Score, samples: int, seed: int) -> Fl
     rows = _rows(counts)
     table = np.concatenate(counts, axis=1).astype(np.float64)  # exact: below 2^53
     cuts = np.cumsum([one.shape[1] for one in counts])[:-1]
+    step = max(1, _AT_ONCE // rows)
     found = []
-    for weights in _weights(rows, samples, seed):
-        totals = np.split(weights @ table, cuts, axis=1)
+    for first in range(0, samples, step):
+        weights = _weights(rows, first, min(step, samples - first), seed)
+        totals = np.split(weights.astype(np.float64) @ table, cuts, axis=1)
         found.append(np.mean([score(total) for total in totals], axis=0))
     return np.concatenate(found)
 
 
-def _weights(rows: int, samples: int, seed: int) -> Iterator[Float64]:
-    """float64[b, rows], some resamples at a time: how often each has each sentence."""
-    stream = Draws(f"bootstrap:seed={seed}")
-    step = max(1, _AT_ONCE // rows)
-    for first in range(0, samples, step):
-        b = min(step, samples - first)
-        keys = np.repeat(np.arange(first, first + b, dtype=np.uint64), rows)
-        draws = stream.draw(keys, np.tile(np.arange(rows), b))
-        chosen = ((draws >> np.uint64(32)) * np.uint64(rows)) >> np.uint64(32)
-        places = chosen.astype(np.int64) + np.repeat(np.arange(b) * rows, rows)
-        yield np.bincount(places, minlength=b * rows).reshape(b, rows).astype(np.float64)
+@lru_cache(maxsize=16)  # 64 MB: many scores of the same sentences are resampled, and drawing is most of the work
+def _weights(rows: int, first: int, n: int, seed: int) -> NDArray[np.uint16]:
+    """uint16[n, rows]: how often resamples first … first + n - 1 have each sentence."""
+    keys = np.repeat(np.arange(first, first + n, dtype=np.uint64), rows)
+    draws = Draws(f"bootstrap:seed={seed}").draw(keys, np.tile(np.arange(rows), n))
+    chosen = ((draws >> np.uint64(32)) * np.uint64(rows)) >> np.uint64(32)
+    places = chosen.astype(np.int64) + np.repeat(np.arange(n) * rows, rows)
+    weights = np.bincount(places, minlength=n * rows).reshape(n, rows).astype(np.uint16)
+    weights.flags.writeable = False
+    return weights
 
 
 def _interval(values: Float64) -> tuple[float, float]:

@@ -132,8 +132,11 @@ def number_cell(value: float | None, run: Run | None = None) -> Cell:
 
 
 def runs_cell(runs: Iterable[Run]) -> Cell:
+    """Those that have been evaluated: the others have no part in the row."""
     found = list(runs)
-    return Cell(", ".join(run.id for run in found) or EMPTY, "", titles(found))
+    counted = [run for run in found if run.evaluation] or found
+    told = ", ".join(run.id for run in counted) or EMPTY
+    return Cell(told, "" if not found or counted[0].evaluation else "not evaluated", titles(counted))
 
 
 # numbers

@@ -83,13 +83,13 @@ def _bars(setting: Setting, task: str, metric: str, title: str, name: str) -> Fi
     if not entries:
         return None
     languages = _unique([entry.language.spec for entry in entries])
-    objectives = _unique([entry.label for entry in entries])
+    objectives = _unique([_name(entry) for entry in entries])
     colours = _colours(entries)
     width = 0.8 / len(objectives)
     printed = []
     with _drawing(title=f"Δ = SUP − ZS, {title}") as (figure, axes):
         for number, label in enumerate(objectives):
-            mine = [entry for entry in entries if entry.label == label]
+            mine = [entry for entry in entries if _name(entry) == label]
             places = [languages.index(entry.language.spec) + (number + 0.5) * width - 0.4 for entry in mine]
             heights = [entry.delta(task, metric) or 0.0 for entry in mine]
             axes.bar(places, heights, width * 0.92, color=colours[label], label=label)
@@ -125,9 +125,9 @@ def _scatter(setting: Setting, task: str, metric: str, title: str, name: str) ->
         for entry, x, y in points:
             marker = _MARKERS[languages.index(entry.language.spec) % len(_MARKERS)]
             axes.plot(
-                [x], [y], marker, color=colours[entry.label], markersize=7.5, markeredgecolor=_INK, markeredgewidth=0.4
+                [x], [y], marker, color=colours[_name(entry)], markersize=7.5, markeredgecolor=_INK, markeredgewidth=0.4
             )
-        for label in _unique([entry.label for entry in entries]):
+        for label in _unique([_name(entry) for entry in entries]):
             axes.plot([], [], "s", color=colours[label], label=label)
         for number, spec in enumerate(languages):
             marker = _MARKERS[number % len(_MARKERS)]
@@ -192,13 +192,17 @@ def _range(entry: Entry, task: str, metric: str) -> tuple[float | None, float | 
 
 
 def _colours(entries: Sequence[Entry]) -> dict[str, str]:
-    """By label: the paper's four have theirs, whatever else is there."""
+    """By name: the paper's four have theirs, whatever else is there."""
     out: dict[str, str] = {}
     for entry in entries:
-        usual = _COLOURS.get(entry.variant.objective) if entry.variant.standard and not entry.more else None
+        usual = None if entry.variant.parameters or entry.more else _COLOURS.get(entry.variant.objective)
         extra = sum(colour in _MORE for colour in out.values())
-        out.setdefault(entry.label, usual or _MORE[extra % len(_MORE)])
+        out.setdefault(_name(entry), usual or _MORE[extra % len(_MORE)])
     return out
+
+
+def _name(entry: Entry) -> str:
+    return ", ".join(filter(None, [entry.variant.family, entry.more]))
 
 
 def _unique(names: Sequence[str]) -> list[str]:

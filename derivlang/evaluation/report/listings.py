@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
 
 from derivlang.evaluation.metrics import METRICS
 from derivlang.evaluation.report.cells import (
@@ -13,6 +15,7 @@ from derivlang.evaluation.report.cells import (
     Cell,
     Row,
     Table,
+    decimal,
     full_cell,
     interval,
     number_cell,
@@ -28,35 +31,38 @@ from derivlang.evaluation.report.settings import TASKS, Setting, spread
 
 def differences(found: Sequence[Difference]) -> Table | None:
     """Objectives minus MLM, with paired intervals; the other metrics' are in `report.json`."""
+    shown = [(task, metric) for task, metric, _ in SCORES]
     rows = []
-    for one in found:
-        if (one.task, one.metric) not in {(task, metric) for task, metric, _ in SCORES}:
-            continue
-        value = Cell(signed(one.value), interval(one.low, one.high, signed), titles(one.runs))
-        seeds = ", ".join(f"{seed}: {signed(value)}" for seed, value in one.by_seed.items())
-        deviation = spread(list(one.by_seed.values()))
-        rows.append(
-            Row(
-                (f"{one.entry.label} − {one.base.label}", one.entry.language.spec, TITLES[one.task, one.metric]),
-                (
-                    Cell("ZS" if one.regime == "zs" else "Δ"),
-                    value,
-                    Cell(seeds or EMPTY),
-                    number_cell(deviation),
-                    runs_cell(one.runs),
-                ),
-            )
-        )
+    pairs = groupby(found, key=lambda one: (one.entry, one.base, one.task, one.metric))
+    for (entry, base, task, metric), group in pairs:
+        if (task, metric) in shown:
+            by_regime = {one.regime: one for one in group}
+            cells = [cell for regime in ("zs", "delta") for cell in _difference_cells(by_regime.get(regime))]
+            labels = (f"{entry.label} − {base.label}", entry.language.spec, TITLES[task, metric])
+            rows.append(Row(labels, (*cells, runs_cell((*entry.runs, *base.runs)))))
     if not rows:
         return None
+    names = ("points", "by pre-training seed")
     return Table(
         "differences",
         "Objectives against MLM",
-        "Points, on the same test sentences; ZS above zero and Δ below zero speak for the objective. In small type: "
-        "the 95 % paired bootstrap interval over sentences. It says nothing of other pre-training runs: see the seeds.",
+        "Points, on the same test sentences; ZS above zero and Δ below zero speak for the objective. In small type:"
+        " the 95 % paired bootstrap interval over sentences. It says nothing of other pre-training runs: see the "
+        "differences of runs of the same seed, and their deviation.",
         ("Difference", "Language", "Score"),
-        (("", ("of", "points", "by pre-training seed", "deviation", "runs")),),
+        (("ZS", names), ("Δ", names), ("", ("runs",))),
         tuple(rows),
+    )
+
+
+def _difference_cells(one: Difference | None) -> tuple[Cell, Cell]:
+    if one is None:
+        return Cell(), Cell()
+    deviation = spread(list(one.by_seed.values()))
+    seeds = ", ".join(f"{seed}: {signed(value)}" for seed, value in one.by_seed.items())
+    return (
+        Cell(signed(one.value), interval(one.low, one.high, signed), titles(one.runs)),
+        Cell(seeds or EMPTY, "" if deviation is None else f"± {decimal(deviation)}"),
     )
 
 
@@ -87,8 +93,8 @@ def inside(setting: Setting) -> Table | None:
     )
 
 
-def every_score(setting: Setting) -> Table:
-    """All metrics of all runs."""
+def every_score(setting: Setting) -> Table | None:
+    """All metrics of all runs; None without any."""
     rows = []
     for entry in setting.entries:
         for run in entry.runs:
@@ -98,6 +104,8 @@ def every_score(setting: Setting) -> Table:
                     if any(scores):
                         labels = (run.id, entry.label, entry.language.spec, TITLES[task, metric.name])
                         rows.append(Row(labels, tuple(full_cell(score, run) for score in scores)))
+    if not rows:
+        return None
     return Table(
         "scores",
         "Every score of every run",
@@ -117,11 +125,10 @@ def run_list(runs: Sequence[Run]) -> Table:
         facts, model = run.facts, run.facts["model"]
         state = f"the same as {copies[run.id]}, left out" if run.id in copies else run.state
         dictionary = facts.get("dictionary") or {}
-        told = [f"{dictionary['coverage']:g} %", f"{dictionary.get('by', '')}"] if "coverage" in dictionary else []
         values = (
             facts["objective"], facts["spec"], facts["source"], model["name"], yes(model.get("tie")),
-            f"{facts['steps']:,}", run.seed, " ".join(told), str(dictionary.get("sha256", ""))[:12],
-            "" if facts.get("parallel") is None else f"{facts['parallel']:g} %", facts["data"], run.fingerprint,
+            f"{facts['steps']:,}", run.seed, _dictionary(dictionary), str(dictionary.get("sha256", ""))[:12],
+            _percent(facts.get("parallel")), facts["data"], run.fingerprint,
             facts["derivlang"], state, str(run.folder),
         )  # fmt: skip
         rows.append(Row((run.id,), tuple(Cell(str(value) if value != "" else EMPTY) for value in values)))
@@ -133,6 +140,14 @@ def run_list(runs: Sequence[Run]) -> Table:
         (("", _FACTS),),
         tuple(rows),
     )
+
+
+def _dictionary(facts: Mapping[str, Any]) -> str:
+    return " ".join(filter(None, [_percent(facts.get("coverage")), facts.get("by")]))
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:g} %"
 
 
 _FACTS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from derivlang.evaluation.report import published
 from derivlang.evaluation.report.cells import (
@@ -99,9 +99,10 @@ def correlation_table(found: dict[tuple[str, str, str], Correlation]) -> Table:
     return Table(
         "correlation",
         "Does alignment go with transfer?",
-        "Spearman's ρ of alignment with Δ over the rows above, pre-training seeds averaged; negative: better aligned, "
-        "smaller Δ. p: two-sided permutation test, over all orders up to 8 points, else over 10,000. Rows share "
-        "languages and objectives, so they are not independent, and p is smaller than it should be.",
+        "Spearman's ρ of alignment with Δ over the rows above, pre-training seeds averaged, and recomputed from the"
+        " paper's Tables 3 and 8; negative: better aligned, smaller Δ. p: two-sided permutation test, over all "
+        "orders up to 8 points, else over 10,000. Rows share languages and objectives, so they are not independent,"
+        " and p is smaller than it should be.",
         ("Score", "Alignment"),
         (("", ("points", "ρ", "p")),),
         tuple(rows),
@@ -109,15 +110,21 @@ def correlation_table(found: dict[tuple[str, str, str], Correlation]) -> Table:
 
 
 def _lines(setting: Setting) -> Iterable[tuple[tuple[str, str], Entry | None, tuple[str, str] | None]]:
-    """(labels, entry, place in the paper's table): the paper's twelve, with runs or without, then other entries."""
-    for key in published.TABLE_3:
-        found = [entry for entry in setting.find(*key) if entry.variant.standard]
-        if not found:
-            yield (NAMES[key[0]], key[1]), None, key
-        for number, entry in enumerate(found):
-            yield (entry.label, key[1]), entry, None if number else key
+    """(labels, entry, place in the paper's table) by objective: the paper's, with runs or without, then others."""
+    for objective in published.OBJECTIVES:
+        for language in published.LANGUAGES:
+            found = [entry for entry in setting.find(objective, language) if entry.variant.standard]
+            if not found:
+                yield (NAMES[objective], language), None, (objective, language)
+            for number, entry in enumerate(found):
+                yield (entry.label, language), entry, None if number else (objective, language)
+        yield from _others(setting, [objective])
+    yield from _others(setting, [e.variant.objective for e in setting.entries if e.variant.objective not in NAMES])
+
+
+def _others(setting: Setting, objectives: Sequence[str]) -> Iterable[tuple[tuple[str, str], Entry, None]]:
     for entry in setting.entries:
-        if entry.key not in published.TABLE_3 or not entry.variant.standard:
+        if entry.variant.objective in objectives and not (entry.variant.standard and entry.key in published.TABLE_3):
             yield (entry.label, entry.language.spec), entry, None
 
 
@@ -128,4 +135,4 @@ def _correlation_cells(found: Correlation) -> tuple[Cell, ...]:
 
 
 _CORRELATED = {"heldout": "held-out", "all": "all"}
-_PRINTED = "paper, recomputed from its Tables 3 and 8"
+_PRINTED = "paper, all"

@@ -18,6 +18,7 @@ import numpy as np
 
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.spec import read_spec
 
 RUN, EVALUATION, COUNTS = "run.json", "evaluation.json", "evaluation"
 FORMAT = 1
@@ -162,6 +163,11 @@ def _read(folder: Path, id: str) -> Run:
             raise _damaged(path, f"{name} is {json.dumps(facts.get(name))}", _RERUN)
     if not isinstance(facts["model"].get("name"), str):
         raise _damaged(path, "the model has no name", _RERUN)
+    for name in ("spec", "objective"):
+        try:
+            read_spec(facts[name], name)
+        except UsageError as error:
+            raise _damaged(path, str(error.what), _RERUN) from None
     path = folder / EVALUATION
     if not path.exists():
         return Run(id, folder, facts, None)
@@ -218,7 +224,7 @@ def _json(path: Path, fix: str) -> dict[str, Any]:
 
 def _counts(path: Path, metric: str) -> Int64:
     try:
-        with np.load(path) as arrays:
+        with path.open("rb") as stream, np.load(stream) as arrays:
             found = np.asarray(arrays[metric], np.int64)
         if found.ndim != 2:
             raise ValueError(f"{metric} has {found.ndim} dimensions")

@@ -39,12 +39,14 @@ class Variant:
         (name, values, keyed), *_ = read_spec(run.facts["objective"], "objective", "align-mlm")
         given = [*values, *(f"{key}={value}" for key, value in keyed.items())]
         dictionary = run.facts.get("dictionary") or {}
-        known = name in OBJECTIVES
+        known, uses = name in OBJECTIVES, name not in ("mlm", "xlm")
+        if uses and dictionary.get("by", "random") != "random":
+            given.append(f"dictionary by {dictionary['by']}")
         return cls(
             OBJECTIVES.index(name) if known else len(OBJECTIVES),
             name,
             tuple(one for one in given if (name, one) not in _DEFAULTS),
-            _percent(dictionary.get("coverage")) if name not in ("mlm", "xlm") else None,
+            _percent(dictionary.get("coverage")) if uses else None,
             _percent(run.facts.get("parallel")) if name == "xlm" or not known else None,
         )
 
@@ -59,8 +61,13 @@ class Variant:
         return self.objective in OBJECTIVES and not self.parameters and self.usual
 
     @property
+    def family(self) -> str:
+        """Its name whatever the size of dictionary and parallel text."""
+        return ", ".join([NAMES.get(self.objective, self.objective), *self.parameters])
+
+    @property
     def label(self) -> str:
-        parts = [NAMES.get(self.objective, self.objective), *self.parameters]
+        parts = [self.family]
         if self.coverage not in (None, COVERAGE):
             parts.append(f"dictionary {self.coverage:g} %")
         if self.parallel not in (None, PARALLEL):
@@ -202,11 +209,9 @@ def _by(runs: Iterable[Run], key: Callable[[Run], Any]) -> dict[Any, list[Run]]:
 
 
 def _bare(name: str, values: list[str], keyed: dict[str, str]) -> str:
-    """A transform without what does not make another language for the paper: script, overlap, French as French."""
+    """A transform without what makes no other language for the paper: script, overlap, and that `syn` is French."""
     values = [] if name == "trans" or (name == "syn" and values == ["fr"]) else values
-    kept = [
-        f"{key}={value}" for key, value in keyed.items() if name != "trans" or key not in ("script", "overlap", "by")
-    ]
+    kept = [f"{key}={value}" for key, value in keyed.items() if name != "trans" or key not in ("script", "overlap")]
     return ":".join([name, *values, *kept])
 
 

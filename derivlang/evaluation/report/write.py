@@ -97,9 +97,7 @@ def _page(runs: Sequence[Run], parts: Sequence[Part]) -> str:
         out += [page.heading(2, title, id), page.facts(part.setting.notes)]
         for table, figures in _shown(part):
             out += [page.heading(3, table.title), page.table(table), page.figures(figures)]
-        scores = listings.every_score(part.setting)
-        if scores.rows:
-            out.append(page.folded(scores.title, page.table(scores)))
+        out += [page.folded(table.title, page.table(table)) for table in _folded(part)]
     listed = listings.run_list(runs)
     out += [page.heading(2, listed.title, "runs"), page.table(listed)]
     return page.page("derivlang report", out)
@@ -113,9 +111,8 @@ def _markdown(runs: Sequence[Run], parts: Sequence[Part]) -> str:
             out += [markdown.heading(3, table.title), markdown.table(table)]
             if figures:
                 out.append(markdown.figures([(figure.name, figure.title) for figure in figures]))
-        scores = listings.every_score(part.setting)
-        if scores.rows:
-            out += [markdown.heading(3, scores.title), markdown.table(scores)]
+        for table in _folded(part):
+            out += [markdown.heading(3, table.title), markdown.table(table)]
     listed = listings.run_list(runs)
     out += [markdown.heading(2, listed.title), markdown.table(listed)]
     return "\n".join(out)
@@ -129,9 +126,13 @@ def _shown(part: Part) -> list[tuple[Table, list[Figure]]]:
         (alignment(part.setting), []),
         (correlation_table(part.correlations), part.alignments),
         *((table, []) for table in sweeps(part.setting)),
-        (listings.inside(part.setting), []),
     ]
     return [(table, figures) for table, figures in found if table is not None]
+
+
+def _folded(part: Part) -> list[Table]:
+    """Longer tables, closed at first on the page."""
+    return [table for table in (listings.inside(part.setting), listings.every_score(part.setting)) if table is not None]
 
 
 def _told(runs: Sequence[Run]) -> str:
