@@ -23,8 +23,8 @@ from derivlang.evaluation.padding import by_length, inside, padded
 from derivlang.evaluation.tasks import Settings, task_of
 from derivlang.evaluation.trained import Encoder, Trained, device_of
 from tests.commands import run as cli
-from tests.tiny_runs import data_folder, languages, model_of, save_model, write_run
 from tests.test_evaluate_examples import made
+from tests.tiny_runs import data_folder, languages, model_of, save_model, write_run
 
 CPU = torch.device("cpu")
 QUICK = {"epochs": 1, "lr": 5e-3, "batch_size": 16}
