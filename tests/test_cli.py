@@ -15,6 +15,7 @@ from derivlang import __version__
 from derivlang.cli.main import COMMANDS
 from derivlang.formats import conllu
 from tests import commands
+from tests import runs as synthetic
 from tests.commands import make, rows, run, spawn, wiki
 from tests.real import SHARED, needs_data
 
@@ -81,8 +82,14 @@ def test_the_example_works(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
             commands.entities(data / "ner" / "wikiann" / language, name=f"{split}.tsv")
     (tmp_path / "en.txt").write_text("the cat sleeps .\na cat\n", "utf-8")
     (tmp_path / "fr.txt").write_text("le chat dort .\nun chat\n", "utf-8")
+    if name == "report":
+        synthetic.run(tmp_path / "runs" / "mlm")
     if name not in ("make", "ls"):
         make("trans,inv", "wikitext103", tmp_path / "OUT", "--data-dir", data)
+    if name == "evaluate":
+        from tests.tiny_runs import write_run
+
+        write_run(tmp_path / "RUN")
     run(*(data if word == "DIR" else word for word in words[1:]))
 
 

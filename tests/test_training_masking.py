@@ -155,7 +155,9 @@ def test_an_epoch_has_every_instance_of_both_corpora_once() -> None:
     seen = []
     for epoch in range(3):
         rows = made.rows(15 * epoch, 15 * epoch + 15)
-        found = sorted((int(spoken[0]), tuple(ids)) for ids, spoken in zip(rows.ids.tolist(), rows.language, strict=True))
+        found = sorted(
+            (int(spoken[0]), tuple(ids)) for ids, spoken in zip(rows.ids.tolist(), rows.language, strict=True)
+        )
         every = np.arange(n)
         expected = [
             (language, tuple(ids))

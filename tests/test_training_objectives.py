@@ -16,7 +16,7 @@ from derivlang.sources.find import Request
 from derivlang.training.data import Rows
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.loader import Loader
-from derivlang.training.loop import _network
+from derivlang.training.loop import network_of
 from derivlang.training.masking import Keys, Masked
 from derivlang.training.model import Model
 from derivlang.training.objectives import registry
@@ -61,7 +61,7 @@ def network(name: str, kind: str = "roberta", **options: Any) -> Any:
     """The module of the loop, without dropout, and its loader."""
     made = loader(name, **options)
     spoken = made.objective.language_ids and kind != "modernbert"
-    return _network(built(kind, language_ids=spoken), made.objective, made, language_ids=spoken, seed=1), made
+    return network_of(built(kind, language_ids=spoken), made.objective, made, language_ids=spoken, seed=1), made
 
 
 class Spy(Model):
@@ -167,7 +167,7 @@ def test_the_loss_is_finite_and_has_a_gradient_for_every_weight(name: str, kind:
     for tie in (True, False):
         made = loader(name)
         spoken = made.objective.language_ids and kind != "modernbert"
-        net = _network(built(kind, tie=tie, language_ids=spoken), made.objective, made, language_ids=spoken, seed=1)
+        net = network_of(built(kind, tie=tie, language_ids=spoken), made.objective, made, language_ids=spoken, seed=1)
         total, parts = net(inputs_of(made))
         total.backward()
         assert torch.isfinite(total)
@@ -406,9 +406,7 @@ def test_an_objective_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert set(found["objective"]) == {"weight", "bias"}
 
 
-def test_an_objective_of_another_package(
-    plugins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_objective_of_another_package(plugins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_ADDED", {})
     assert "small" in objective_names()
     result = trained(tmp_path / "run", "small:weight=3.0")

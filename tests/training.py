@@ -171,7 +171,12 @@ def built(kind: str = "modernbert", *, tie: bool = True, language_ids: bool = Fa
     found = pair()
     design = Design.read(model_file(kind))
     made = design.build(
-        found.languages.size, 2 * SEQ_LEN, found.data.marks, tie=tie, language_ids=language_ids, **{"seed": 1, **options}
+        found.languages.size,
+        2 * SEQ_LEN,
+        found.data.marks,
+        tie=tie,
+        language_ids=language_ids,
+        **{"seed": 1, **options},
     )
     return made.train()
 

@@ -11,19 +11,22 @@ import click
 @click.command("ls")
 @click.option("--json", "as_json", is_flag=True, help="Print the lists as JSON.")
 def command(as_json: bool) -> None:
-    """List transforms with their parameters, sources, and scripts with a sample.
+    """List transforms and objectives with their parameters, sources, and scripts with a sample.
 
     \b
     derivlang ls --json
     """
     from derivlang.sources.named import named_sources
+    from derivlang.training.objectives.registry import find_objective, objective_names
     from derivlang.transforms.registry import find_transform, transform_names
     from derivlang.transforms.scripts import load_script, script_names
 
     transforms = [find_transform(name) for name in transform_names()]
+    objectives = [find_objective(name) for name in objective_names()]
     scripts = [load_script(name) for name in script_names()]
     found: dict[str, list[dict[str, Any]]] = {
         "transforms": [{"name": t.name, "summary": t.summary(), "parameters": t.parameters()} for t in transforms],
+        "objectives": [{"name": o.name, "summary": o.summary(), "parameters": o.parameters()} for o in objectives],
         "sources": [
             {"name": s.name, "summary": s.summary, "splits": list(s.patterns("")), "licence": s.licence}
             for s in named_sources().values()
@@ -33,11 +36,12 @@ def command(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False))
         return
-    click.echo("Transforms")
-    for transform in found["transforms"]:
-        click.echo(f"  {transform['name']:<12}{transform['summary']}")
-        for p in transform["parameters"]:
-            click.echo(f"    {p['name']}={p['default']}  ({p['type']})  {p['help']}")
+    for title in ("transforms", "objectives"):
+        click.echo("Transforms" if title == "transforms" else "\nObjectives")
+        for entry in found[title]:
+            click.echo(f"  {entry['name']:<12}{entry['summary']}")
+            for p in entry["parameters"]:
+                click.echo(f"    {p['name']}={p['default']}  ({p['type']})  {p['help']}")
     click.echo("\nSources")
     for source in found["sources"]:
         click.echo(f"  {source['name']:<12}{source['summary']}")

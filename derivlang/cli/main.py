@@ -30,7 +30,11 @@ COMMANDS = {
     "parser": "Train, score and list parsers.",
     "align": "Link the words of two texts; score links.",
     "pretrain": "Train a model on a source and its derived language.",
-    "ls": "List transforms, sources and scripts.",
+    "evaluate": "Fine-tune and measure a pre-trained run.",
+    "report": "Tables and figures of evaluated runs, beside the published numbers.",
+    "reproduce": "A paper's study, from data to report.",
+    "bench": "How fast training goes on this machine.",
+    "ls": "List transforms, objectives, sources and scripts.",
 }
 
 

@@ -40,6 +40,8 @@ _HELP = {"help_option_names": ["-h", "--help"]}
               show_default=True, help="Which entries.")  # fmt: skip
 @click.option("--dict-seed", "dictionary_seed", type=int, default=1, show_default=True, help="Of entries and pairs.")
 @click.option("--parallel", default="25", show_default=True, help="Percent of the sentences that are pairs (xlm).")
+@click.option("--packing", type=click.Choice(["sentences", "stream"]), default="sentences", show_default=True,
+              help="Whole sentences, or a stream cut every --seq-len.")  # fmt: skip
 @click.option("--seed", type=int, default=1, show_default=True, help="Of weights, masks and the order of rows.")
 @click.option("--limit", type=click.IntRange(1), help="At most so many documents.")
 @click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), default="auto", show_default=True,
@@ -57,6 +59,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 @click.option("--parser", help="What finds the trees that syn needs.")
 @click.option("--parses", type=click.Path(path_type=Path), help="Where parses are kept.")
 @find_options
+@click.option("--data-only", is_flag=True, help="Prepare the data and stop.")
 @click.option("--resume", is_flag=True, help="Go on from the last checkpoint.")
 @click.option("--force", is_flag=True, help="Replace a run that the folder holds.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -72,18 +75,22 @@ def command(source: str, out: Path, as_json: bool, **options: Any) -> None:
 
     require_torch()
     from derivlang.training.loop import Watch
-    from derivlang.training.run import Duration, Talk, Where, pretrain
+    from derivlang.training.run import Duration, Talk, Where, prepare_data, pretrain
     from derivlang.training.start import settings_of
 
     settings, design, watch = settings_of(source, options)
+    request = request_of(source, options)
+    where = Where(out, *(options[name] for name in ("data", "tokenizer", "dictionary", "parser", "parses")))
+    if options["data_only"]:
+        found = prepare_data(settings, request, where, Talk(_warn)).data
+        click.echo(f"{found.n_subwords:,} sub-words in {found.n_instances:,} rows")
+        return
     quiet = as_json or not sys.stderr.isatty()
     with _Bar(settings.steps if not quiet else 0) as bar:
         result = pretrain(
             settings,
-            request_of(source, options),
-            Where(
-                out, options["data"], options["tokenizer"], options["dictionary"], options["parser"], options["parses"]
-            ),
+            request,
+            where,
             duration=Duration(options["steps"], options["tokens"], options["epochs"]),
             design=design,
             resume=options["resume"],

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -27,7 +26,7 @@ from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, StoreError
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe, as_merge
 from derivlang.lexical.specials import normalizer
-from derivlang.store.disk import disk
+from derivlang.store.disk import disk, whole_folder
 from derivlang.transforms.scripts import load_script
 
 if TYPE_CHECKING:
@@ -163,26 +162,7 @@ def read_recipe(folder: Path) -> dict[str, Any]:
 def write_folder(out: Path, write: Callable[[Path], None], *, force: bool = False) -> None:
     """Fill a folder, whole or not at all. StoreError where it holds something else, or (without force) a tokenizer."""
     check_free(out, force=force)
-    out = out.resolve()
-    fresh = out.with_name(f".{out.name}.derivlang")
-    made: list[Path] = []
-    try:
-        with disk(out):
-            shutil.rmtree(fresh, ignore_errors=True)
-            for parent in reversed(fresh.parents):
-                if not parent.exists():
-                    parent.mkdir()
-                    made.append(parent)
-            fresh.mkdir()
-            write(fresh)
-            if out.exists():
-                shutil.rmtree(out)
-            fresh.rename(out)
-    except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)
-        for parent in reversed(made):
-            parent.rmdir()
-        raise
+    whole_folder(out, write)
 
 
 def check_free(out: Path, *, force: bool = False) -> None:

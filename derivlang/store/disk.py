@@ -1,9 +1,10 @@
-"""What the system says when a disk is full or a place cannot be written, as one of our errors."""
+"""Folders written whole, and what the system says when a disk is full or a place cannot be written, as our errors."""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,3 +25,27 @@ def disk(path: Path) -> Iterator[None]:
             fix="free some space and run the same command again: finished shards are kept" if full else None,
             id="disk-full" if full else "cannot-write",
         ) from None
+
+
+def whole_folder(out: Path, write: Callable[[Path], None]) -> None:
+    """Fill a folder, whole or not at all, in place of what is there. Raises StoreError where it cannot be written."""
+    out = out.resolve()
+    fresh = out.with_name(f".{out.name}.derivlang")
+    made: list[Path] = []
+    try:
+        with disk(out):
+            shutil.rmtree(fresh, ignore_errors=True)
+            for parent in reversed(fresh.parents):
+                if not parent.exists():
+                    parent.mkdir()
+                    made.append(parent)
+            fresh.mkdir()
+            write(fresh)
+            if out.exists():
+                shutil.rmtree(out)
+            fresh.rename(out)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        for parent in reversed(made):
+            parent.rmdir()
+        raise

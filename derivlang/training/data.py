@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from derivlang.training.packing import cut, pack, restrict
 FORMAT = 1
 NAME = "data.json"
 LONGEST = 1 << 15  # sub-words in an instance: places are kept in 16 bits
+Packing = Literal["sentences", "stream"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,31 +74,48 @@ class Marks:
         return cls(ids["<s>"], ids["<pad>"], ids["</s>"], ids["<mask>"])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Data:
-    """The encoded data of a folder; StoreError where it is none, or was changed."""
+    """Encoded data: the arrays of the files, memory-mapped where they are large.
 
-    def __init__(self, folder: Path, languages: Languages):
-        self.folder, self.languages = folder, languages
-        self.recipe = read_recipe(folder)
-        self.seq_len: int = self.recipe["seq_len"]
-        self.marks = Marks.of(languages)
-        self._table = languages.twin.joint.table()
-        names = {"ids", "order", "words", "sentences", "keys", "pieces", "instances"}
-        names |= {"kept"} if self.recipe["kept"] else set()
-        loaded = {name: self._map(name) for name in names}
-        self.ids, self.order, self.words = loaded["ids"], loaded["order"], loaded["words"]
-        self.sentences, self.keys = loaded["sentences"], loaded["keys"].view(np.uint64)
-        self.pieces, self.instances = loaded["pieces"], loaded["instances"]
-        self.kept = loaded.get("kept")
+    table: int32[V], the joint id of each of the twin's. recipe: of data.json.
+    """
 
-    def _map(self, name: str) -> Any:
-        path, (dtype, n) = self.folder / f"{name}.bin", self.recipe["files"][name]
-        if not path.exists() or path.stat().st_size != n * np.dtype(dtype).itemsize:
-            raise StoreError(
-                "is missing or was cut off", where=str(path), fix="remove the folder and run again", id="data"
-            )
-        # Offsets are gone through in every batch: in memory. The rest stays on disk.
-        return np.fromfile(path, dtype) if name in ("pieces", "instances") else np.memmap(path, dtype, "r", shape=(n,))
+    ids: Ints
+    order: Ints
+    words: Ints
+    sentences: Int64
+    keys: UInt64
+    pieces: Int64
+    instances: Int64
+    kept: Ints | None
+    table: Int32
+    marks: Marks
+    seq_len: int
+    recipe: dict[str, Any]
+    stream: Int64  # int64[P + 1]: where each piece begins in the stream of all, its two marks counted
+
+    @classmethod
+    def open(cls, folder: Path, languages: Languages) -> Data:
+        """The data of a folder; StoreError where it is none, or was cut off."""
+        recipe = read_recipe(folder)
+        large = {name: _mapped(folder, name, recipe) for name in ("ids", "order", "words", "sentences", "keys")}
+        # Offsets are gone through in every batch: in memory.
+        small = {name: np.array(_mapped(folder, name, recipe)) for name in ("pieces", "instances")}
+        large["keys"] = large["keys"].view(np.uint64)
+        kept = _mapped(folder, "kept", recipe) if recipe["kept"] else None
+        stream = offsets_of(np.diff(small["pieces"]) + 2)
+        table, marks = languages.twin.joint.table(), Marks.of(languages)
+        return cls(
+            **large,
+            **small,
+            kept=kept,
+            table=table,
+            marks=marks,
+            seq_len=recipe["seq_len"],
+            recipe=recipe,
+            stream=stream,
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -106,7 +124,14 @@ class Data:
 
     @property
     def n_instances(self) -> int:
+        if self.packing == "stream":
+            return int(self.stream[-1]) // self.seq_len
         return len(self.instances) - 1
+
+    @property
+    def packing(self) -> Packing:
+        found: Packing = self.recipe.get("packing", "sentences")
+        return found
 
     @property
     def n_subwords(self) -> int:
@@ -114,9 +139,45 @@ class Data:
 
     def rows(self, instances: Ints, language: Ints, length: int | None = None) -> Rows:
         """Instances [B], each in a language [B] (SOURCE or DERIVED)."""
+        if self.packing == "stream":
+            return self._cut_from_stream(np.asarray(instances, np.int64), np.asarray(language))
         first, last = self.instances[instances], self.instances[np.asarray(instances) + 1]
         pieces = spread(first, last - first)
         return self.rows_of(pieces, offsets_of(last - first), language, length or self.seq_len)
+
+    def _cut_from_stream(self, instances: Int64, language: Ints) -> Rows:
+        """Rows of the stream `<s> p1 </s> <s> p2 </s> …`, cut every H places, as the released MLM and ALIGN runs do."""
+        width = self.seq_len
+        at = instances[:, None] * width + np.arange(width)
+        piece = np.searchsorted(self.stream, at, "right") - 1
+        place = at - self.stream[piece] - 1
+        sizes = self.pieces[piece + 1] - self.pieces[piece]
+        inside = (place >= 0) & (place < sizes)
+        flat = np.where(inside, self.pieces[piece] + place, 0)
+        derived = np.asarray(language)[:, None] == DERIVED
+        flat = np.where(derived & inside, self.pieces[piece] + self.order[flat], flat)
+        ids = self._in_language(flat, derived)
+        ids[place == -1], ids[place == sizes] = self.marks.begin, self.marks.end
+        # words, counted in their row
+        word = (piece - piece[:, :1]) * LONGEST * 2 + self.words[flat]
+        _, number = np.unique((np.arange(len(at))[:, None] << 40) + word, return_inverse=True)
+        number = number.reshape(at.shape)
+        groups = np.where(inside, number - number.min(axis=1, keepdims=True), -1)
+        return Rows(
+            ids,
+            groups.astype(np.int32),
+            np.repeat(np.asarray(language, np.int8)[:, None], width, axis=1),
+            np.repeat(np.arange(width, dtype=np.int32)[None], len(at), axis=0),
+            np.full(len(at), width, np.int64),
+        )
+
+    def _in_language(self, at: Int64, derived: Bool) -> Int64:
+        """The ids of sub-words, by their places; of the derived language where `derived` says so."""
+        ids = self.ids[at].astype(np.int64)
+        joint = self.table[ids].astype(np.int64)
+        if self.kept is not None:
+            joint = np.where(self.kept[at].astype(bool), ids, joint)
+        return np.where(derived, joint, ids)
 
     def rows_of(self, pieces: Int64, offsets: Int64, language: Ints, length: int) -> Rows:
         """Rows of the pieces `pieces[offsets[b]:offsets[b + 1]]`, each row in a language [B]."""
@@ -129,11 +190,7 @@ class Data:
         derived = np.asarray(language)[row_of_piece][piece] == DERIVED
         base = np.repeat(starts, sizes)
         at = np.where(derived, base + self.order[flat], flat)
-        ids = self.ids[at].astype(np.int64)
-        joint = self._table[ids].astype(np.int64)
-        if self.kept is not None:
-            joint = np.where(self.kept[at].astype(bool), ids, joint)
-        ids = np.where(derived, joint, ids)
+        ids = self._in_language(at, derived)
         # a row is <s>, then each piece and its </s>
         with_mark = sizes + 1
         ends = np.cumsum(with_mark)
@@ -156,7 +213,16 @@ class Data:
         return out
 
 
-def prepare(folder: Path, source: Source, languages: Languages, *, split: str, seq_len: int, limit: int | None) -> Data:
+def prepare(
+    folder: Path,
+    source: Source,
+    languages: Languages,
+    *,
+    split: str,
+    seq_len: int,
+    limit: int | None = None,
+    packing: Packing = "sentences",
+) -> Data:
     """Encode a split into a folder, or take what is there if it is of the same source, languages and length.
 
     StoreError where the folder holds other data; DataError for a split without words.
@@ -168,6 +234,7 @@ def prepare(folder: Path, source: Source, languages: Languages, *, split: str, s
         "split": split,
         "limit": limit,
         "seq_len": seq_len,
+        "packing": packing,
         "tokenizer": languages.tokenizer.fingerprint(),
         "twin": languages.twin.tokenizer.recipe["fingerprint"],
         "lexicon": languages.twin.tokenizer.recipe["lexicon"],
@@ -183,7 +250,7 @@ def prepare(folder: Path, source: Source, languages: Languages, *, split: str, s
                 fix="another folder, or remove this one",
                 id="other-data",
             )
-        return Data(folder, languages)
+        return Data.open(folder, languages)
     fresh = folder.with_name(f".{folder.name}.derivlang")
     with disk(folder):
         shutil.rmtree(fresh, ignore_errors=True)
@@ -195,7 +262,7 @@ def prepare(folder: Path, source: Source, languages: Languages, *, split: str, s
                 path.rename(folder / path.name)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
-    return Data(folder, languages)
+    return Data.open(folder, languages)
 
 
 def read_recipe(folder: Path) -> dict[str, Any]:
@@ -209,6 +276,13 @@ def read_recipe(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"no encoded data: {error}", where=str(path), fix="run pretrain again", id="data") from None
     return recipe
+
+
+def _mapped(folder: Path, name: str, recipe: dict[str, Any]) -> Any:
+    path, (dtype, n) = folder / f"{name}.bin", recipe["files"][name]
+    if not path.exists() or path.stat().st_size != n * np.dtype(dtype).itemsize:
+        raise StoreError("is missing or was cut off", where=str(path), fix="remove the folder and run again", id="data")
+    return np.memmap(path, dtype, "r", shape=(n,))
 
 
 def _write(

@@ -71,10 +71,10 @@ def train(
     accelerator = Accelerator(mixed_precision="bf16" if settings.precision == "bf16" else "no")
     device, main = accelerator.device, accelerator.is_main_process
     loader = loader_of(accelerator.process_index, accelerator.num_processes)
-    net = _network(lm, objective, loader, language_ids=settings.language_ids, seed=settings.seed)
+    net = network_of(lm, objective, loader, language_ids=settings.language_ids, seed=settings.seed)
     if watch.compile:
         lm.base_model.compile()
-    optimizer = _optimizer(net, settings)
+    optimizer = optimizer_of(net, settings)
     if begin is not None:
         saved = begin.load_training()
         optimizer.load_state_dict(saved["optimizer"])
@@ -107,7 +107,7 @@ def train(
                 last = i + 1 == len(micros)
                 with nullcontext() if last else accelerator.no_sync(net):
                     with accelerator.autocast():
-                        total, parts = net(_inputs(micro, device))
+                        total, parts = net(inputs_of(micro, device))
                     accelerator.backward(total * accelerator.num_processes)
                 meter.add(total, parts, micro.subwords * accelerator.num_processes)
             meter.norm(accelerator.clip_grad_norm_(net.parameters(), settings.clip))
@@ -131,7 +131,7 @@ def train(
     return {**entry, "subwords": meter.subwords, "seconds": round(meter.seconds, 3), "processes": loader.world}
 
 
-def _network(lm: Any, objective: Objective, loader: Loader, *, language_ids: bool, seed: int) -> Any:
+def network_of(lm: Any, objective: Objective, loader: Loader, *, language_ids: bool, seed: int) -> Any:
     """A module whose forward is the loss, so that processes share its gradients. seed: of an objective's own layers."""
     import torch
 
@@ -152,7 +152,7 @@ def _network(lm: Any, objective: Objective, loader: Loader, *, language_ids: boo
     return Network()
 
 
-def _optimizer(net: Any, settings: Settings) -> torch.optim.Optimizer:
+def optimizer_of(net: Any, settings: Settings) -> torch.optim.Optimizer:
     import torch
 
     learnt = [p for p in net.parameters() if p.requires_grad]
@@ -164,7 +164,7 @@ def _optimizer(net: Any, settings: Settings) -> torch.optim.Optimizer:
     return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, fused=True)
 
 
-def _inputs(micro: Micro, device: torch.device) -> Inputs:
+def inputs_of(micro: Micro, device: torch.device) -> Inputs:
     pairs = None if micro.pairs is None else _part(micro.pairs, device)
     return Inputs(_part(micro.rows, device), pairs, micro.share)
 

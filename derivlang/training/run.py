@@ -229,12 +229,13 @@ def prepare_data(settings: Settings, request: Request, where: Where, talk: Talk 
     )
     split = source.corpus.splits[0]
     data = prepare(
-        folder / f"{split}-{settings.seq_len}",
+        folder / f"{split}-{settings.seq_len}{'-stream' if settings.packing == 'stream' else ''}",
         source,
         languages,
         split=split,
         seq_len=settings.seq_len,
         limit=settings.limit,
+        packing=settings.packing,  # type: ignore[arg-type]
     )
     return Prepared(tokenizer, twin, languages, data, dictionary, pairs)
 

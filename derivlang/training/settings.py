@@ -45,6 +45,7 @@ class Settings:
     dictionary_by: str = "random"
     dictionary_seed: int = 1
     parallel: str = "25"  # percent of the sentences that are pairs
+    packing: str = "sentences"  # whole ones; stream: cut every seq_len places, as the released MLM and ALIGN runs
     limit: int | None = None  # documents of the source
     precision: str = "fp32"
 
@@ -63,6 +64,8 @@ class Settings:
             raise UsageError(
                 f"{self.batch_size} rows are not {self.accumulate} equal parts", where="--accumulate", id="bad-value"
             )
+        if self.packing not in ("sentences", "stream"):
+            raise _wrong("packing", self.packing, "sentences or stream")
         if self.precision not in ("fp32", "bf16"):
             raise _wrong("precision", self.precision, "fp32 or bf16")
         percent(self.coverage, "--dict-coverage")

@@ -1,0 +1,168 @@
+"""`derivlang evaluate`: fine-tuning and measures of a pre-trained run."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from derivlang.cli.options import names
+from derivlang.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from derivlang.evaluation.evaluate import Progress
+
+
+@click.command("evaluate", no_args_is_help=True)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--task", "tasks", default="none", show_default=True,
+              help="pos, ner, xnli, or several: pos,ner; pos:French-GSD is another set.")  # fmt: skip
+@click.option("--regime", "regimes", default="sup,zs", show_default=True,
+              help="sup: fine-tuned on the derived language; zs: on the source.")  # fmt: skip
+@click.option("--seeds", type=int, default=3, show_default=True, help="Fine-tunings of each: seeds 1, 2, …")
+@click.option("--epochs", type=int, help="Passes over the examples.  [default: 10; xnli: 5]")
+@click.option("--lr", type=float, help="Learning rate of the first step.  [default: 2e-05]")
+@click.option("--batch-size", type=int, help="Sentences or pairs in a batch.  [default: 32]")
+@click.option("--max-length", type=int, help="Sub-words in a row; longer ones are cut at words.  [default: 128]")
+@click.option("--train-examples", type=int, help="Only so many examples, by a keyed ranking.  [default: all]")
+@click.option("--measure", "measures", default="alignment,contextual,perplexity", show_default=True,
+              help="What else to measure; none for tasks alone.")  # fmt: skip
+@click.option("--pairs", type=int, default=500, show_default=True, help="Sentence pairs of the contextual measure.")
+@click.option("--sentences", type=int, default=2000, show_default=True, help="Sentences of the perplexity.")
+@click.option(
+    "--data-dir", type=click.Path(path_type=Path), help="Where corpora lie; else $DERIVLANG_DATA, then the hub."
+)
+@click.option("--parser", help="What finds the trees that syn needs: english (bundled), stanza, spacy:NAME, a folder.")
+@click.option("--parses", type=click.Path(path_type=Path),
+              help="Where parses are kept.  [default: $DERIVLANG_PARSES, then the user's cache]")  # fmt: skip
+@click.option("--threads", type=click.IntRange(1), help="Of torch; others give slightly other numbers.")
+@click.option("--device", help="As torch names it: cpu, cuda, cuda:1.  [default: a GPU where there is one]")
+@click.option("--force", is_flag=True, help="Fine-tune again what is there already.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, **options: Any) -> None:
+    """Evaluate RUN, the folder of a pre-trained run, and write RUN/evaluation.json.
+
+    Upper bound (SUP), zero-shot (ZS) and the gap between them, on test, by several seeds with 95 % intervals; how well
+    embeddings and contextual states of the two languages align; perplexity. The same command goes on where one was
+    interrupted. Small models take other settings than the published ones, which are the defaults.
+
+    \b
+    derivlang evaluate RUN --task pos --epochs 1 --lr 2e-3 --train-examples 4000    # 2 s each, on a small model
+    derivlang evaluate RUN --measure alignment
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from derivlang.evaluation.evaluate import Options, evaluate, measure_of
+    from derivlang.evaluation.tasks import regime_of, task_of
+    from derivlang.evaluation.trained import require_transformers
+
+    changes = {name: options.pop(name) for name in ("epochs", "lr", "batch_size", "max_length", "train_examples")}
+    threads = options.pop("threads")
+    settings = Options(
+        tasks=tuple(task_of(name).with_settings(**changes) for name in _listed(tasks, "--task")),
+        regimes=tuple(dict.fromkeys(regime_of(name) for name in _listed(regimes, "--regime"))),
+        measures=tuple(dict.fromkeys(measure_of(name) for name in _listed(measures, "--measure"))),
+        **options,
+    )
+    if not settings.tasks and not settings.measures:
+        raise UsageError("there is nothing to evaluate", fix="--task pos, or --measure alignment", id="usage")
+    require_transformers()
+    if threads:
+        import torch
+
+        torch.set_num_threads(threads)
+    with _Bars() as bars:
+        found = evaluate(run, settings, bars.progress)
+    shown = {task.name: found["tasks"][task.name] for task in settings.tasks}
+    shown |= {measure: found[measure] for measure in settings.measures if measure in found}
+    if as_json:
+        click.echo(json.dumps(shown, ensure_ascii=False))
+        return
+    for task in settings.tasks:
+        _show_task(task.name, shown.pop(task.name))
+    _show_measures(shown)
+
+
+def _listed(text: str, option: str) -> tuple[str, ...]:
+    """Names of a list with commas; `none` is no name."""
+    found = names(text)
+    if not found:
+        raise UsageError("names nothing", where=option, fix="`none`, if nothing is meant", id="usage")
+    return () if found == ("none",) else found
+
+
+def _show_task(name: str, entry: dict[str, Any]) -> None:
+    settings = entry["settings"]
+    click.echo(
+        f"{name}: {settings['train']:,} examples, {settings['epochs']} epochs, lr {settings['lr']:g}; "
+        f"{settings['test']:,} of test"
+    )
+    for part, title in (("sup", "SUP"), ("zs", "ZS"), ("delta", "SUP - ZS"), ("source", "ZS, on the source")):
+        for metric, score in entry.get(part, {}).items():
+            spread = (
+                "" if score["deviation"] is None else f"  ± {score['deviation']:.1f} over {len(score['seeds'])} seeds"
+            )
+            click.echo(
+                f"  {title:<18}{metric:<12}{score['mean']:>7.1f}  [{score['low']:.1f}, {score['high']:.1f}]{spread}"
+            )
+
+
+def _show_measures(shown: dict[str, Any]) -> None:
+    def percent(value: float | None) -> str:
+        return "-" if value is None else f"{value:.1f}"
+
+    if "alignment" in shown:
+        found = shown["alignment"]
+        click.echo(
+            f"alignment of embeddings: {percent(found['all'])} % of {found['rows']:,} rows, "
+            f"{percent(found['heldout'])} % of {found['rows_heldout']:,} outside the dictionary; "
+            f"CSLS {percent(found['csls'])}, {percent(found['csls_heldout'])} %"
+        )
+    for layer in shown.get("contextual", ()):
+        click.echo(f"layer {layer['layer']}: words {layer['words']:.1f} %, sentences {layer['sentences']:.1f} %")
+    if "perplexity" in shown:
+        found = shown["perplexity"]
+        ours, theirs = (percent(found[side]) for side in ("source", "derived"))
+        click.echo(f"perplexity: {ours} of the source, {theirs} of the derived language")
+
+
+class _Bars:
+    """A bar on stderr for each fine-tuning, where that is a terminal."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+
+    def __enter__(self) -> _Bars:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._close()
+
+    @property
+    def progress(self) -> Progress:
+        from derivlang.evaluation.evaluate import Progress
+
+        return Progress(_warn, self._start, self._step)
+
+    def _start(self, what: str, total: int) -> None:
+        self._close()
+        if sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total, desc=what, file=sys.stderr)
+
+    def _step(self) -> None:
+        if self._bar is not None:
+            self._bar.update(1)
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _warn(message: str) -> None:
+    click.echo(f"derivlang: warning: {message}", err=True)

@@ -1,0 +1,395 @@
+"""`derivlang evaluate`: fine-tuning and measures of a run, into its folder.
+
+    cell = (task, regime, seed)     RUN/evaluation/TASK.REGIME.SEED.npz: per-sentence counts of each metric on test
+    RUN/evaluation.json             what all finished cells and measures say (docs/training.md)
+
+SUP is fine-tuned and tested on the derived language; ZS is fine-tuned on the source and tested on the derived. Both on
+the same derived test sentences, with the same examples and the same order of them; the dev set of the language that is
+fine-tuned on chooses the epoch, so that ZS sees no derived label. A finished cell of the same settings, data and
+weights is not made again: an interrupted evaluation goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from zipfile import BadZipFile
+
+import numpy as np
+
+import derivlang
+from derivlang.core.arrays import Int64
+from derivlang.core.errors import DataError, StoreError, UsageError, unknown
+from derivlang.engine.batches import Source
+from derivlang.engine.make import Events
+from derivlang.evaluation.contextual import contextual
+from derivlang.evaluation.embeddings import alignment
+from derivlang.evaluation.examples import Examples, Instances, examples
+from derivlang.evaluation.finetune import Classifier, fine_tune, label_lists, predict
+from derivlang.evaluation.heldout import Heldout
+from derivlang.evaluation.metrics import METRICS, Metric
+from derivlang.evaluation.perplexity import perplexity
+from derivlang.evaluation.resample import difference, summary
+from derivlang.evaluation.tasks import MAX_LENGTH, REGIMES, SPLITS, Regime, Task, regime_of
+from derivlang.evaluation.trained import Trained, device_of, require_transformers
+from derivlang.sources.find import Request, find
+from derivlang.store.export import writing
+from derivlang.training.languages import DERIVED, SOURCE
+
+if TYPE_CHECKING:
+    import torch
+
+Measure = Literal["alignment", "contextual", "perplexity"]
+MEASURES: tuple[Measure, ...] = ("alignment", "contextual", "perplexity")
+RESULT, CELLS = "evaluation.json", "evaluation"
+_RULES = 1  # of fine-tuning: with others, cells are made again
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to evaluate. tasks, regimes, measures: any may be empty. seeds: of fine-tuning, 1 … seeds.
+
+    pairs: sentences for the contextual measure; sentences: for perplexity. device: as torch names it; None: a GPU where
+    there is one. parser, parses: as of `make`, for orders that need trees. force: make finished cells again.
+    """
+
+    tasks: tuple[Task, ...] = ()
+    regimes: tuple[Regime, ...] = REGIMES
+    seeds: int = 3
+    measures: tuple[Measure, ...] = MEASURES
+    pairs: int = 500
+    sentences: int = 2000
+    data_dir: Path | None = None
+    device: str | None = None
+    parser: str | None = None
+    parses: Path | None = None
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("seeds", "pairs", "sentences"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{getattr(self, name)} is none", where=f"--{name}", fix="1 or more", id="bad-value")
+        twice = {task.file_name for task in self.tasks}
+        if len(twice) < len(self.tasks):
+            raise UsageError("a task is named twice", where="--task", id="bad-value")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What an evaluation tells: warnings; what begins, of how many steps; each step done."""
+
+    warn: Callable[[str], None] = lambda message: None
+    start: Callable[[str, int], None] = lambda what, total: None
+    step: Callable[[], None] = lambda: None
+
+
+def evaluate(folder: Path, options: Options, progress: Progress | None = None) -> dict[str, Any]:
+    """Evaluate a run and write its `evaluation.json`, which is returned; DerivlangError where something does not fit.
+
+    Results of other tasks and measures that the folder holds stay, if they are of the same weights.
+    """
+    require_transformers()
+    progress = progress or Progress()
+    trained = Trained.load(folder)
+    device = device_of(options.device)
+    result = _stored(trained)
+    for measure, found in _measures(trained, device, options, progress):
+        result[measure] = found
+        _write(trained, result)
+    for task in options.tasks:
+        result["tasks"][task.name] = _task(trained, device, task, options, progress)
+        _write(trained, result)
+    return result
+
+
+def measure_of(name: str) -> Measure:
+    """alignment, contextual or perplexity; UsageError with near names."""
+    for measure in MEASURES:
+        if name == measure:
+            return measure
+    raise unknown("measure", name, MEASURES)
+
+
+# What is there, and what is written
+
+
+def _stored(trained: Trained) -> dict[str, Any]:
+    """The folder's evaluation, if it is of this run as it is now; else an empty one."""
+    path = trained.folder / RESULT
+    signature = trained.signature
+    fresh = {"signature": signature, "tasks": {}}
+    try:
+        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        same = found["signature"] == signature and isinstance(found["tasks"], dict)
+    except FileNotFoundError:
+        return fresh
+    except (OSError, ValueError, KeyError, TypeError):
+        raise StoreError(
+            "is no evaluation that derivlang can read", where=str(path), fix="take it away; finished cells are kept",
+            id="evaluation",
+        ) from None  # fmt: skip
+    return found if same else fresh
+
+
+def _write(trained: Trained, result: dict[str, Any]) -> None:
+    order = ("signature", "tasks", *MEASURES)
+    text = json.dumps({name: result[name] for name in order if name in result}, ensure_ascii=False, indent=1)
+    with writing(trained.folder / RESULT) as stream:
+        stream.write(f"{text}\n".encode())
+
+
+# Measures
+
+
+def _measures(
+    trained: Trained, device: torch.device, options: Options, progress: Progress
+) -> list[tuple[Measure, Any]]:
+    if not options.measures:
+        return []
+    model = trained.masked_lm(device)
+    encoder = replace(model, module=model.module.base_model)
+    wants_text = {"contextual", "perplexity"}.intersection(options.measures)
+    found: list[tuple[Measure, Any]] = []
+    progress.start("measures", len(options.measures))
+    if "alignment" in options.measures:
+        found.append(("alignment", alignment(trained, model)))
+        progress.step()
+    if wants_text:
+        text = _heldout(trained, options, progress)
+    if "contextual" in options.measures:
+        found.append(("contextual", contextual(encoder, text.first(options.pairs))))
+        progress.step()
+    if "perplexity" in options.measures:
+        if trained.has_lm_head:
+            found.append(("perplexity", perplexity(model, text.first(options.sentences))))
+        else:
+            progress.warn("the model has no head that predicts words: there is no perplexity")
+        progress.step()
+    return found
+
+
+def _heldout(trained: Trained, options: Options, progress: Progress) -> Heldout:
+    name = trained.facts["source"]
+    splits = find(Request(name, options.data_dir)).splits
+    split = next((s for s in ("validation", "test") if s in splits), splits[0])
+    source = _open(trained, name, (split,), options, progress)
+    longest = min(trained.longest, MAX_LENGTH)
+    return Heldout.read(source, split, trained.languages, max(options.pairs, options.sentences), longest)
+
+
+# Tasks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Data:
+    """The examples of a task's three splits; key: of all that they are made of."""
+
+    train: Examples
+    dev: Examples
+    test: Examples
+    key: str
+
+
+def _task(trained: Trained, device: torch.device, task: Task, options: Options, progress: Progress) -> dict[str, Any]:
+    """The entry of a task: its settings and the scores of the regimes whose cells are all there."""
+    task = _fitted(task, trained)
+    data = _read(trained, task, options, progress)
+    seeds = range(1, options.seeds + 1)
+    for regime in options.regimes:
+        for seed in seeds:
+            cell = Cell(trained, task, regime, seed, data.key)
+            if options.force or cell.counts() is None:
+                _make(cell, data, device, progress)
+    entry: dict[str, Any] = {
+        "settings": {
+            "source": task.source,
+            **{k: v for k, v in asdict(task.settings).items() if k != "train_examples"},
+            "train": data.train.n_rows,
+            "dev": data.dev.n_rows,
+            "test": data.test.n_rows,
+            "truncated": {name: int(getattr(data, name).truncated.sum()) for name in SPLITS},
+            "unscored": data.test.unscored,
+        }
+    }
+    by_regime: dict[Regime, list[dict[str, Int64]]] = {}
+    for regime in REGIMES:
+        cells = [Cell(trained, task, regime, seed, data.key).counts() for seed in seeds]
+        kept = [cell for cell in cells if cell is not None]
+        if len(kept) == len(cells):
+            by_regime[regime] = kept
+    _forget(trained, task, data.key)
+    for regime, kept in by_regime.items():
+        entry[regime] = {m.name: summary([c[m.name] for c in kept], m.score) for m in METRICS[task.kind]}
+    if "zs" in by_regime:
+        kept = by_regime["zs"]
+        entry["source"] = {m.name: summary([c[f"source_{m.name}"] for c in kept], m.score) for m in METRICS[task.kind]}
+    if len(by_regime) == len(REGIMES):
+        entry["delta"] = {
+            m.name: difference([c[m.name] for c in by_regime["sup"]], [c[m.name] for c in by_regime["zs"]], m.score)
+            for m in METRICS[task.kind]
+        }
+    return entry
+
+
+def _forget(trained: Trained, task: Task, data_key: str) -> None:
+    """Take away the task's cells of other settings, data or weights: what is there is what evaluation.json says."""
+    for path in (trained.folder / CELLS).glob(f"{task.file_name}.*.npz"):
+        _, regime, seed = path.name.removesuffix(".npz").rsplit(".", 2)
+        if not seed.isdigit() or Cell(trained, task, regime_of(regime), int(seed), data_key).counts() is None:
+            path.unlink()
+
+
+def _make(cell: Cell, data: Data, device: torch.device, progress: Progress) -> None:
+    """Fine-tune one cell and write it."""
+    task, settings = cell.task, cell.task.settings
+    language = DERIVED if cell.regime == "sup" else SOURCE
+    metrics = METRICS[task.kind]
+
+    def side(found: Examples, number: int) -> Instances:
+        return found.derived if number == DERIVED else found.source
+
+    def scored(model: Classifier, found: Examples, number: int, which: tuple[Metric, ...]) -> dict[str, Int64]:
+        instances = side(found, number)
+        gold = label_lists(instances.gold, instances, found.classes)
+        guessed = label_lists(predict(model, instances, number), instances, found.classes)
+        first = {metric.count: metric for metric in which}  # several metrics may score the same counts
+        counts = {count: metric.counts(gold, guessed) for count, metric in first.items()}
+        return {metric.name: counts[metric.count] for metric in which}
+
+    def make() -> Classifier:
+        return Classifier.of(cell.trained.encoder(device), len(data.train.classes), pairs=task.pairs)
+
+    train = side(data.train, language)
+    progress.start(f"{task.name} {cell.regime} {cell.seed}", settings.epochs * -(-train.n_rows // settings.batch_size))
+    model, facts = fine_tune(
+        make,
+        train,
+        language,
+        settings,
+        cell.seed,
+        lambda model: metrics[0].value(scored(model, data.dev, language, metrics[:1])[metrics[0].name]),
+        progress.step,
+    )
+    found = scored(model, data.test, DERIVED, metrics)
+    if cell.regime == "zs":
+        found |= {f"source_{name}": c for name, c in scored(model, data.test, SOURCE, metrics).items()}
+    cell.write(found, facts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cell:
+    """One fine-tuning of one task and regime. data_key: of its examples."""
+
+    trained: Trained
+    task: Task
+    regime: Regime
+    seed: int
+    data_key: str
+
+    @property
+    def path(self) -> Path:
+        return self.trained.folder / CELLS / f"{self.task.file_name}.{self.regime}.{self.seed}.npz"
+
+    @property
+    def key(self) -> str:
+        """All that its counts depend on."""
+        return _digest(
+            {
+                "rules": _RULES,
+                "weights": self.trained.weights,
+                "language_ids": self.trained.language_ids,
+                "settings": asdict(self.task.settings),
+                "regime": self.regime,
+                "seed": self.seed,
+                "data": self.data_key,
+            }
+        )
+
+    def counts(self) -> dict[str, Int64] | None:
+        """Counts by metric, int64[S, k]; None where the file is not there, of something else, or damaged."""
+        try:
+            with np.load(BytesIO(self.path.read_bytes()), allow_pickle=False) as found:
+                arrays = dict(found)
+            facts = json.loads(str(arrays.pop("facts")))
+            return arrays if facts["key"] == self.key else None
+        except (OSError, ValueError, KeyError, EOFError, TypeError, BadZipFile):
+            return None
+
+    def write(self, counts: dict[str, Int64], facts: dict[str, Any]) -> None:
+        """Write the file, whole or not at all."""
+        told = {"key": self.key, "derivlang": derivlang.__version__, "task": self.task.name, "regime": self.regime}
+        text = json.dumps({**told, "seed": self.seed, "settings": asdict(self.task.settings), **facts})
+        self.path.parent.mkdir(exist_ok=True)
+        with writing(self.path) as stream:
+            np.savez_compressed(stream, facts=np.array(text), **counts)  # type: ignore[arg-type]
+
+
+def _fitted(task: Task, trained: Trained) -> Task:
+    """The task with rows that the model takes: a published length is lowered, one that was asked for refused."""
+    longest = trained.longest
+    if task.settings.max_length <= longest:
+        return task
+    if task.settings.max_length == MAX_LENGTH:
+        return task.with_settings(max_length=longest)
+    raise UsageError(
+        f"the model takes rows of at most {longest} sub-words", where="--max-length", fix="a lower one", id="bad-value"
+    )
+
+
+def _read(trained: Trained, task: Task, options: Options, progress: Progress) -> Data:
+    source = _open(trained, task.name, tuple(SPLITS.values()), options, progress)
+    missing = [name for name in SPLITS.values() if name not in source.corpus.splits]
+    if missing:
+        raise DataError(
+            f"{source.corpus.name} lacks {' and '.join(missing)}",
+            where=str(options.data_dir) if options.data_dir else None,
+            fix="evaluation trains on train, chooses by validation, and reports test",
+            id="missing-split",
+        )
+    classes = next((f.classes for f in source.corpus.schema.fields if f.column == task.layer), None)
+    if classes is None:
+        raise DataError(f"{source.corpus.name} has no labels {task.layer}", where="--task", id="no-labels")
+    classes = tuple(name for name in classes if name != "_")  # a word without a tag is not asked for
+    found = {}
+    for name, split in SPLITS.items():
+        parts = [examples(batch, trained.languages, task, classes) for batch in source.batches(split)]
+        found[name] = Examples.joined(parts)
+        if not found[name].n_rows:
+            raise DataError(f"{source.corpus.name} has no example in {split}", id="no-examples")
+    n, there = task.settings.train_examples, found["train"].n_rows
+    if n is not None and n > there:
+        raise UsageError(
+            f"{n:,} examples are asked for, but {task.name} has {there:,}", where="--train-examples", id="bad-value"
+        )
+    if n is not None:
+        found["train"] = found["train"].first(n)
+    languages = trained.languages
+    key = {
+        "files": source.files(list(SPLITS.values())),
+        "parsed": source.corpus.options.get("parser"),
+        "pipeline": languages.pipeline.fingerprint(None),
+        "tokenizer": languages.tokenizer.fingerprint(),
+        "twin": dict(languages.twin.tokenizer.recipe),
+        "task": task.kind,
+    }
+    return Data(found["train"], found["dev"], found["test"], _digest(key))
+
+
+def _open(trained: Trained, name: str, splits: tuple[str, ...], options: Options, progress: Progress) -> Source:
+    return Source.open(
+        trained.languages.pipeline,
+        Request(name, options.data_dir),
+        splits=splits,
+        parser=options.parser,
+        parses=options.parses,
+        events=Events(progress.warn, lambda tasks: progress.start("parsing", tasks), lambda result: progress.step()),
+    )
+
+
+def _digest(value: Any) -> str:
+    return sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]

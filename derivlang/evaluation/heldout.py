@@ -1,0 +1,104 @@
+"""Held-out sentences of the text that a run was trained on, in both languages: parallel, word by word.
+
+Of the validation split (else test, else the first): by a keyed ranking of the different sentences of three words or
+more that fit a row whole; so a smaller number is among a larger one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from derivlang.core.arrays import Int32, Int64, UInt64, lengths_of, offsets_of, owners, spread
+from derivlang.core.batch import Batch
+from derivlang.core.errors import DataError
+from derivlang.core.keys import Draws
+from derivlang.engine.batches import Source
+from derivlang.evaluation.examples import BEGIN, END
+from derivlang.training.languages import Languages
+
+_SHORTEST = 3  # words
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Heldout:
+    """S sentences, M sub-words. keys: uint64[S]. offsets: int64[S + 1]. source, derived: int32[M] ids.
+
+    words: int32[M], the word (in its sentence) of each source sub-word; index: int64[M], the source sub-word that
+    stands at each derived place. split: where they are from.
+    """
+
+    keys: UInt64
+    offsets: Int64
+    source: Int32
+    derived: Int32
+    words: Int32
+    index: Int64
+    split: str
+
+    @property
+    def n_sentences(self) -> int:
+        return len(self.keys)
+
+    @property
+    def rows(self) -> Int32:
+        """int32[M]: the sentence of each sub-word."""
+        return owners(self.offsets)
+
+    def framed(self, ids: Int32) -> tuple[Int32, Int64]:
+        """Sub-words [M] with `<s>` before and `</s>` after each sentence, and their int64[S + 1] offsets."""
+        lengths = lengths_of(self.offsets)
+        offsets = offsets_of(lengths + 2)
+        out = np.full(int(offsets[-1]), END, np.int32)
+        out[offsets[:-1]] = BEGIN
+        out[spread(offsets[:-1] + 1, lengths)] = ids
+        return out, offsets
+
+    def first(self, n: int) -> Heldout:
+        """At most the first n of a keyed ranking, in the order in which they stood."""
+        draws = Draws("heldout").draw(self.keys, np.zeros(len(self.keys), np.int64))
+        return self._take(np.sort(np.lexsort((self.keys, draws))[:n]))
+
+    @classmethod
+    def read(cls, source: Source, split: str, languages: Languages, n: int, max_length: int) -> Heldout:
+        """At most n different sentences of a split; DataError where there is none."""
+        parts = [_fitting(languages, batch, max_length, split) for batch in source.batches(split)]
+        if not sum(part.n_sentences for part in parts):
+            raise DataError(
+                f"no sentence of the split {split} has {_SHORTEST} words and fits {max_length} sub-words",
+                where=source.corpus.name,
+                id="no-sentences",
+            )
+        offsets = offsets_of(np.concatenate([lengths_of(part.offsets) for part in parts]))
+        starts = offsets_of(np.array([len(part.source) for part in parts]))
+        every = cls(
+            np.concatenate([part.keys for part in parts]),
+            offsets,
+            np.concatenate([part.source for part in parts]),
+            np.concatenate([part.derived for part in parts]),
+            np.concatenate([part.words for part in parts]),
+            np.concatenate([part.index + start for part, start in zip(parts, starts, strict=False)]),
+            split,
+        )
+        _, rows = np.unique(every.keys, return_index=True)
+        return every._take(np.sort(rows)).first(n)
+
+    def _take(self, rows: Int64) -> Heldout:
+        lengths = lengths_of(self.offsets)[rows]
+        at, offsets = spread(self.offsets[rows], lengths), offsets_of(lengths)
+        index = self.index[at] + np.repeat(offsets[:-1] - self.offsets[rows], lengths)
+        ids = self.source[at], self.derived[at]
+        return Heldout(self.keys[rows], offsets, *ids, self.words[at], index, self.split)
+
+
+def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) -> Heldout:
+    """The sentences of a batch that fit."""
+    both = languages.both(batch)
+    offsets = both.source.offsets[batch.sentences]
+    words = both.source.words() - np.repeat(batch.sentences[:-1], lengths_of(offsets))
+    index = both.order.index.astype(np.int64)
+    every = Heldout(batch.keys, offsets, both.source.ids, both.derived, words.astype(np.int32), index, split)
+    lengths = lengths_of(offsets)
+    some = (np.diff(batch.sentences) >= _SHORTEST) & (lengths <= max_length - 2) & (lengths > 0)
+    return every._take(np.flatnonzero(some))

@@ -1,0 +1,209 @@
+"""The report's figures: bars of Δ by language and objective, and alignment against Δ. SVG and PNG.
+
+Colours are those of Okabe and Ito (2008), told apart by colour-blind readers and on light and dark ground;
+languages have markers of their own. Axes and text are drawn in one colour, which stands for the page's (in
+`Figure.inline`) or becomes a grey that shows on both grounds (the file).
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from derivlang.core.errors import UsageError
+from derivlang.evaluation.report import published
+from derivlang.evaluation.report.cells import SCORES
+from derivlang.evaluation.report.overview import alignment_points
+from derivlang.evaluation.report.settings import Entry, Setting, spread
+
+_INK = "#010203"  # stands for the text colour, and is nothing's colour
+_GREY = "#767676"  # contrast 4.5 on white, 4.6 on black
+_COLOURS = {"mlm": "#0072b2", "xlm": "#e69f00", "dict-mlm": "#009e73", "align-mlm": "#d55e00"}
+_MORE = ("#cc79a7", "#56b4e9", "#8c6d31", "#9467bd")
+_MARKERS = "o^sDvPX*"
+_STYLE: Any = {
+    "svg.fonttype": "none", "svg.hashsalt": "derivlang", "font.size": 9, "text.color": _INK, "axes.edgecolor": _INK,
+    "axes.labelcolor": _INK, "xtick.color": _INK, "ytick.color": _INK, "axes.spines.top": False,
+    "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 8, "axes.axisbelow": True,
+    "figure.constrained_layout.use": True, "text.parse_math": False,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """name: of its files. title: what it shows, for those who do not see it. svg: in ink. png: on white."""
+
+    name: str
+    title: str
+    svg: str
+    png: bytes
+
+    @property
+    def file(self) -> str:
+        """The SVG as a file of its own, without a ground."""
+        return self.svg.replace(_INK, _GREY)
+
+    @property
+    def inline(self) -> str:
+        """The SVG inside a page: in the page's text colour, with ids that no other figure has."""
+        svg = self.svg[self.svg.index("<svg") :].replace(_INK, "currentColor")
+        svg = re.sub(r'\bid="([^"]+)"', rf'id="{self.name}-\1"', svg)
+        svg = re.sub(r'(href="|url\()#', rf"\1#{self.name}-", svg)
+        svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+        svg = re.sub(r' (?:width|height)="[\d.]+pt"', "", svg, count=2)  # as wide as its place
+        return svg.replace("<svg ", f'<svg role="img" aria-label="{self.title}" ', 1)
+
+
+def delta_figures(setting: Setting, prefix: str) -> list[Figure]:
+    """Bars of Δ, a figure for each score that some run has."""
+    return [
+        figure
+        for task, metric, title in SCORES
+        if (figure := _bars(setting, task, metric, title, f"{prefix}delta-{task}-{metric}")) is not None
+    ]
+
+
+def alignment_figures(setting: Setting, prefix: str) -> list[Figure]:
+    """Held-out alignment against Δ, a figure for each score with two points or more."""
+    return [
+        figure
+        for task, metric, title in SCORES
+        if (figure := _scatter(setting, task, metric, title, f"{prefix}alignment-{task}-{metric}")) is not None
+    ]
+
+
+def _bars(setting: Setting, task: str, metric: str, title: str, name: str) -> Figure | None:
+    entries = [entry for entry in setting.entries if not entry.swept and entry.delta(task, metric) is not None]
+    if not entries:
+        return None
+    languages = _unique([entry.language.spec for entry in entries])
+    objectives = _unique([_name(entry) for entry in entries])
+    colours = _colours(entries)
+    width = 0.8 / len(objectives)
+    printed = []
+    with _drawing(title=f"Δ = SUP − ZS, {title}") as (figure, axes):
+        for number, label in enumerate(objectives):
+            mine = [entry for entry in entries if _name(entry) == label]
+            places = [languages.index(entry.language.spec) + (number + 0.5) * width - 0.4 for entry in mine]
+            heights = [entry.delta(task, metric) or 0.0 for entry in mine]
+            axes.bar(places, heights, width * 0.92, color=colours[label], label=label)
+            for entry, place, height in zip(mine, places, heights, strict=True):
+                low, high = _range(entry, task, metric)
+                if low is not None and high is not None:
+                    axes.plot([place, place], [low, high], color=_INK, linewidth=1, solid_capstyle="butt")
+                if published.METRIC[task] == metric and entry.variant.standard and entry.key in published.TABLE_3:
+                    printed.append((place, published.TABLE_3[entry.key][task][2], height))
+        if printed:
+            axes.plot([x for x, _, _ in printed], [y for _, y, _ in printed], "D", markersize=4.5, fillstyle="none",
+                      color=_INK, label="paper")  # fmt: skip
+        axes.axhline(0, color=_INK, linewidth=0.8)
+        crowded = sum(map(len, languages)) > 36
+        axes.set_xticks(
+            range(len(languages)), languages, rotation=20 if crowded else 0, ha="right" if crowded else "center"
+        )
+        axes.tick_params(axis="x", length=0)
+        axes.set_ylabel("Δ, points (less is better)")
+        axes.grid(axis="y", color=_INK, alpha=0.15, linewidth=0.6)
+        _legend(figure, axes, [*objectives, *(["paper"] if printed else [])])
+        return _figure(figure, name, f"Bars of Δ by language and objective: {title}")
+
+
+def _scatter(setting: Setting, task: str, metric: str, title: str, name: str) -> Figure | None:
+    points = alignment_points(setting, "heldout", task, metric)
+    if len(points) < 2:
+        return None
+    entries = [entry for entry, _, _ in points]
+    colours = _colours(entries)
+    languages = _unique([entry.language.spec for entry in entries])
+    with _drawing(title=f"Held-out alignment and Δ, {title}") as (figure, axes):
+        for entry, x, y in points:
+            marker = _MARKERS[languages.index(entry.language.spec) % len(_MARKERS)]
+            axes.plot(
+                [x], [y], marker, color=colours[_name(entry)], markersize=7.5, markeredgecolor=_INK, markeredgewidth=0.4
+            )
+        for label in _unique([_name(entry) for entry in entries]):
+            axes.plot([], [], "s", color=colours[label], label=label)
+        for number, spec in enumerate(languages):
+            marker = _MARKERS[number % len(_MARKERS)]
+            axes.plot([], [], marker, color=_INK, fillstyle="none", linestyle="none", label=spec)
+        axes.set_xlabel("held-out alignment, %")
+        axes.set_ylabel("Δ, points (less is better)")
+        axes.grid(color=_INK, alpha=0.15, linewidth=0.6)
+        axes.margins(0.08)
+        _legend(figure, axes, [*colours, *languages])
+        return _figure(figure, name, f"Held-out alignment against Δ: {title}")
+
+
+@contextmanager
+def _drawing(*, title: str) -> Iterator[tuple[Any, Any]]:
+    """An empty figure, drawn without a display and without pyplot's global state."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure as Canvas
+    except ImportError:
+        raise UsageError(
+            "a report needs matplotlib", fix="pip install 'derivlang[train]'", id="missing-package"
+        ) from None
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_STYLE)
+        figure = Canvas(figsize=(4.6, 3.5))
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        axes.set_title(title, fontsize=9.5, loc="left")
+        yield figure, axes
+
+
+def _legend(figure: Any, axes: Any, labels: Sequence[str]) -> None:
+    """Below the axes, in this order, in as many columns as there is room for; the figure grows with it."""
+
+    def letters(columns: int) -> int:
+        return sum(max(map(len, part)) + 5 for part in np.array_split(np.array(labels), columns))  # as matplotlib does
+
+    fitting = [n for n in range(1, min(4, len(labels)) + 1) if n == 1 or letters(n) <= 62]
+    rows = -(-len(labels) // fitting[-1])
+    columns = next(n for n in fitting if -(-len(labels) // n) == rows)
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    figure.legend([handles[label] for label in labels], labels, loc="outside lower center", ncols=columns)
+    figure.set_figheight(3.1 + 0.19 * rows)
+
+
+def _figure(figure: Any, name: str, title: str) -> Figure:
+    svg, png = io.StringIO(), io.BytesIO()
+    figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    figure.savefig(png, format="png", dpi=200, facecolor="white", metadata={"Software": None})
+    return Figure(name, title, svg.getvalue(), png.getvalue())
+
+
+def _range(entry: Entry, task: str, metric: str) -> tuple[float | None, float | None]:
+    """The line on a bar: one run's interval; of several, a deviation to both sides of the mean."""
+    scores = [score for _, score in entry.scores(task, "delta", metric)]
+    middle, deviation = entry.delta(task, metric), spread([score.mean for score in scores])
+    if middle is None or deviation is None:
+        return scores[0].low, scores[0].high
+    return middle - deviation, middle + deviation
+
+
+def _colours(entries: Sequence[Entry]) -> dict[str, str]:
+    """By name: the paper's four have theirs, whatever else is there."""
+    out: dict[str, str] = {}
+    for entry in entries:
+        usual = None if entry.variant.parameters or entry.more else _COLOURS.get(entry.variant.objective)
+        extra = sum(colour in _MORE for colour in out.values())
+        out.setdefault(_name(entry), usual or _MORE[extra % len(_MORE)])
+    return out
+
+
+def _name(entry: Entry) -> str:
+    return ", ".join(filter(None, [entry.variant.family, entry.more]))
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(names))

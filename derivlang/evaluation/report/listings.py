@@ -1,0 +1,156 @@
+"""Tables of the report that the paper has none of: differences, insides, all scores, all runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from derivlang.evaluation.metrics import METRICS
+from derivlang.evaluation.report.cells import (
+    EMPTY,
+    REGIMES,
+    SCORES,
+    TITLES,
+    Cell,
+    Row,
+    Table,
+    decimal,
+    full_cell,
+    interval,
+    number_cell,
+    runs_cell,
+    signed,
+    titles,
+    yes,
+)
+from derivlang.evaluation.report.differences import Difference
+from derivlang.evaluation.report.runs import Run, same_model
+from derivlang.evaluation.report.settings import TASKS, Setting, spread
+
+
+def differences(found: Sequence[Difference]) -> Table | None:
+    """Objectives minus MLM, with paired intervals; the other metrics' are in `report.json`."""
+    shown = [(task, metric) for task, metric, _ in SCORES]
+    rows = []
+    pairs = groupby(found, key=lambda one: (one.entry, one.base, one.task, one.metric))
+    for (entry, base, task, metric), group in pairs:
+        if (task, metric) in shown:
+            by_regime = {one.regime: one for one in group}
+            cells = [cell for regime in ("zs", "delta") for cell in _difference_cells(by_regime.get(regime))]
+            labels = (f"{entry.label} − {base.label}", entry.language.spec, TITLES[task, metric])
+            rows.append(Row(labels, (*cells, runs_cell((*entry.runs, *base.runs)))))
+    if not rows:
+        return None
+    names = ("points", "by pre-training seed")
+    return Table(
+        "differences",
+        "Objectives against MLM",
+        "Points, on the same test sentences; ZS above zero and Δ below zero speak for the objective. In small type:"
+        " the 95 % paired bootstrap interval over sentences. It says nothing of other pre-training runs: see the "
+        "differences of runs of the same seed, and their deviation.",
+        ("Difference", "Language", "Score"),
+        (("ZS", names), ("Δ", names), ("", ("runs",))),
+        tuple(rows),
+    )
+
+
+def _difference_cells(one: Difference | None) -> tuple[Cell, Cell]:
+    if one is None:
+        return Cell(), Cell()
+    deviation = spread(list(one.by_seed.values()))
+    seeds = ", ".join(f"{seed}: {signed(value)}" for seed, value in one.by_seed.items())
+    return (
+        Cell(signed(one.value), interval(one.low, one.high, signed), titles(one.runs)),
+        Cell(seeds or EMPTY, "" if deviation is None else f"± {decimal(deviation)}"),
+    )
+
+
+def inside(setting: Setting) -> Table | None:
+    """Perplexity, and what the layers align."""
+    rows = []
+    for entry in setting.entries:
+        for run in entry.runs:
+            layers = run.contextual()
+            sides = [number_cell(run.perplexity(side), run) for side in ("source", "derived")]
+            if not layers and all(cell.text == EMPTY for cell in sides):
+                continue
+            labels = (entry.label, entry.language.spec, run.id)
+            for number, layer in enumerate(layers or ({},)):
+                found = [number_cell(layer.get(name), run) for name in ("words", "sentences")]
+                told = Cell(f"{layer['layer']}") if "layer" in layer else Cell()
+                rows.append(Row(labels, (*(sides if not number else (Cell(""),) * 2), told, *found)))
+    if not rows:
+        return None
+    return Table(
+        "inside",
+        "Perplexity and contextual alignment",
+        "Masked-LM perplexity of both languages. By layer, in percent: words of derived pairs whose nearest word is "
+        "their own, and sentences whose nearest sentence is.",
+        ("Objective", "Language", "Run"),
+        (("Perplexity", ("source", "derived")), ("By layer", ("layer", "words", "sentences"))),
+        tuple(rows),
+    )
+
+
+def every_score(setting: Setting) -> Table | None:
+    """All metrics of all runs; None without any."""
+    rows = []
+    for entry in setting.entries:
+        for run in entry.runs:
+            for task in TASKS:
+                for metric in METRICS[task]:
+                    scores = [run.score(task, regime, metric.name) for regime, _ in REGIMES]
+                    if any(scores):
+                        labels = (run.id, entry.label, entry.language.spec, TITLES[task, metric.name])
+                        rows.append(Row(labels, tuple(full_cell(score, run) for score in scores)))
+    if not rows:
+        return None
+    return Table(
+        "scores",
+        "Every score of every run",
+        "Mean and deviation over fine-tuning seeds, the 95 % bootstrap interval of the mean over sentences, and (each "
+        "seed's value).",
+        ("Run", "Objective", "Language", "Score"),
+        (("", tuple(title for _, title in REGIMES)),),
+        tuple(rows),
+    )
+
+
+def run_list(runs: Sequence[Run]) -> Table:
+    """Every run with its signature."""
+    copies = same_model(runs)
+    rows = []
+    for run in runs:
+        facts, model = run.facts, run.facts["model"]
+        state = f"the same as {copies[run.id]}, left out" if run.id in copies else run.state
+        dictionary = facts.get("dictionary") or {}
+        values = (
+            facts["objective"], facts["spec"], facts["source"], model["name"], yes(model.get("tie")),
+            f"{facts['steps']:,}", run.seed, _dictionary(dictionary), str(dictionary.get("sha256", ""))[:12],
+            _percent(facts.get("parallel")), facts["data"], run.fingerprint,
+            facts["derivlang"], state, str(run.folder),
+        )  # fmt: skip
+        rows.append(Row((run.id,), tuple(Cell(str(value) if value != "" else EMPTY) for value in values)))
+    return Table(
+        "runs",
+        "Runs",
+        "What every number above comes from.",
+        ("Run",),
+        (("", _FACTS),),
+        tuple(rows),
+    )
+
+
+def _dictionary(facts: Mapping[str, Any]) -> str:
+    return " ".join(filter(None, [_percent(facts.get("coverage")), facts.get("by")]))
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:g} %"
+
+
+_FACTS = (
+    "objective", "spec", "source", "model", "tied", "steps", "seed", "dictionary", "its SHA-256", "parallel", "data",
+    "fingerprint", "derivlang", "state", "folder",
+)  # fmt: skip

@@ -1,0 +1,138 @@
+"""Tables 3 and 8 of the paper over the runs of a setting, and the correlation of the one with the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from derivlang.evaluation.report import published
+from derivlang.evaluation.report.cells import (
+    ALIGNMENTS,
+    HERE,
+    PAPER,
+    REGIMES,
+    SCORES,
+    Cell,
+    Row,
+    Table,
+    alignment_cell,
+    number_cell,
+    pair,
+    runs_cell,
+    score_cell,
+    score_columns,
+)
+from derivlang.evaluation.report.correlation import Correlation, spearman
+from derivlang.evaluation.report.settings import NAMES, Entry, Setting
+
+
+def overview(setting: Setting) -> Table:
+    """Table 3 of the paper: all objectives and languages, SUP, ZS, Δ."""
+    rows: list[Row] = []
+    for labels, entry, key in _lines(setting):
+        rows += pair(labels, entry, published.TABLE_3[key] if key else None, REGIMES)
+    return Table(
+        "overview",
+        "Objectives and languages",
+        "As Table 3 of the paper. SUP: fine-tuned and tested on the derived language; ZS: fine-tuned on the source, "
+        "tested on the derived; Δ = SUP − ZS. Percent, on test sets; in small type the 95 % bootstrap interval over "
+        "sentences or, of n pre-training seeds, their deviation. The paper's are of dev sets, one run each.",
+        ("Objective", "Language", ""),
+        score_columns(REGIMES),
+        tuple(rows),
+    )
+
+
+def alignment(setting: Setting) -> Table:
+    """Table 8 of the paper: alignment, pairs outside the dictionary first, beside Δ."""
+    rows = []
+    for labels, entry, key in _lines(setting):
+        cells = [alignment_cell(entry, name) for name, _ in ALIGNMENTS]
+        cells += [score_cell(entry, task, "delta", metric) for task, metric, _ in SCORES]
+        rows.append(Row((*labels, HERE), (*cells, runs_cell(entry.runs if entry else ()))))
+        if key is not None:
+            printed = [published.ALIGNMENT[key] if name == "all" else None for name, _ in ALIGNMENTS]
+            line = published.TABLE_3[key]
+            printed += [line[task][2] if published.METRIC[task] == metric else None for task, metric, _ in SCORES]
+            rows.append(Row((*labels, PAPER), (*map(number_cell, printed), Cell("")), paper=True))
+    return Table(
+        "alignment",
+        "Alignment of word embeddings",
+        "As Table 8 of the paper. Percent of the source's rows whose nearest row of the derived language is their own. "
+        "Held-out: rows outside the training dictionary; the other columns count the pairs that DICT-MLM and ALIGN-MLM "
+        "were trained on, too. The paper's are of a random sample of all rows.",
+        ("Objective", "Language", ""),
+        (
+            ("Alignment", tuple(title for _, title in ALIGNMENTS)),
+            ("Δ", tuple(title for _, _, title in SCORES)),
+            ("", ("runs",)),
+        ),
+        tuple(rows),
+    )
+
+
+def alignment_points(setting: Setting, name: str, task: str, metric: str) -> list[tuple[Entry, float, float]]:
+    """(entry, alignment, Δ) of the entries that have both, each averaged over pre-training seeds."""
+    found = [(entry, entry.alignment(name), entry.delta(task, metric)) for entry in setting.entries]
+    return [(entry, x, y) for entry, x, y in found if x is not None and y is not None]
+
+
+def correlations(setting: Setting) -> dict[tuple[str, str, str], Correlation]:
+    """(task, metric, kind of alignment, or "paper") -> Spearman's ρ of alignment with Δ; recomputed for the paper's."""
+    out = {}
+    for task, metric, _ in SCORES:
+        for name in _CORRELATED:
+            points = alignment_points(setting, name, task, metric)
+            out[task, metric, name] = spearman([x for _, x, _ in points], [y for _, _, y in points])
+        if published.METRIC[task] == metric:
+            keys = published.TABLE_3
+            printed = [published.ALIGNMENT[key] for key in keys]
+            out[task, metric, PAPER] = spearman(printed, [keys[key][task][2] for key in keys])
+    return out
+
+
+def correlation_table(found: dict[tuple[str, str, str], Correlation]) -> Table:
+    titles = {(task, metric): title for task, metric, title in SCORES}
+    rows = [
+        Row((titles[task, metric], _CORRELATED.get(name, _PRINTED)), _correlation_cells(one), name == PAPER)
+        for (task, metric, name), one in found.items()
+    ]
+    return Table(
+        "correlation",
+        "Does alignment go with transfer?",
+        "Spearman's ρ of alignment with Δ over the rows above, pre-training seeds averaged, and recomputed from the"
+        " paper's Tables 3 and 8; negative: better aligned, smaller Δ. p: two-sided permutation test, over all "
+        "orders up to 8 points, else over 10,000. Rows share languages and objectives, so they are not independent,"
+        " and p is smaller than it should be.",
+        ("Score", "Alignment"),
+        (("", ("points", "ρ", "p")),),
+        tuple(rows),
+    )
+
+
+def _lines(setting: Setting) -> Iterable[tuple[tuple[str, str], Entry | None, tuple[str, str] | None]]:
+    """(labels, entry, place in the paper's table) by objective: the paper's, with runs or without, then others."""
+    for objective in published.OBJECTIVES:
+        for language in published.LANGUAGES:
+            found = [entry for entry in setting.find(objective, language) if entry.variant.standard]
+            if not found:
+                yield (NAMES[objective], language), None, (objective, language)
+            for number, entry in enumerate(found):
+                yield (entry.label, language), entry, None if number else (objective, language)
+        yield from _others(setting, [objective])
+    yield from _others(setting, [e.variant.objective for e in setting.entries if e.variant.objective not in NAMES])
+
+
+def _others(setting: Setting, objectives: Sequence[str]) -> Iterable[tuple[tuple[str, str], Entry, None]]:
+    for entry in setting.entries:
+        if entry.variant.objective in objectives and not (entry.variant.standard and entry.key in published.TABLE_3):
+            yield (entry.label, entry.language.spec), entry, None
+
+
+def _correlation_cells(found: Correlation) -> tuple[Cell, ...]:
+    rho = Cell() if found.rho is None else Cell(f"{found.rho:.3f}".replace("-", "−"))
+    p = Cell() if found.p is None else Cell("< 0.001" if found.p < 0.001 else f"{found.p:.3f}")
+    return Cell(str(found.n)), rho, p
+
+
+_CORRELATED = {"heldout": "held-out", "all": "all"}
+_PRINTED = "paper, all"

@@ -1,0 +1,219 @@
+"""Which runs may stand in one table, and which of them are one row.
+
+A *setting* is what all numbers of a table have in common: source, model (tied or not), steps, batch and length. Where a
+setting has runs of one language on different data, or with different fine-tuning of a task, these divide it, too.
+
+An *entry* is a row: an objective with its parameters and a language; its runs differ in the pre-training seed alone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+from typing import Any
+
+from derivlang.core.spec import read_spec
+from derivlang.evaluation.report.published import COVERAGE, LANGUAGES, OBJECTIVES, PARALLEL
+from derivlang.evaluation.report.runs import Run, Score, same_model
+
+NAMES = {"mlm": "MLM", "xlm": "XLM", "dict-mlm": "DICT-MLM", "align-mlm": "ALIGN-MLM"}
+TASKS = ("xnli", "ner", "pos")
+# What the paper does, so that a spec that says so is the paper's.
+_DEFAULTS = {("align-mlm", "alpha=10"), ("dict-mlm", "rate=50"), ("dict-mlm", "variant=label"), ("mlm", "rate=15")}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Variant:
+    """An objective with its parameters. coverage, parallel: percent, None where the objective uses none."""
+
+    rank: int
+    objective: str
+    parameters: tuple[str, ...]
+    coverage: float | None
+    parallel: float | None
+
+    @classmethod
+    def of(cls, run: Run) -> Variant:
+        (name, values, keyed), *_ = read_spec(run.facts["objective"], "objective", "align-mlm")
+        given = [*values, *(f"{key}={value}" for key, value in keyed.items())]
+        dictionary = run.facts.get("dictionary") or {}
+        known, uses = name in OBJECTIVES, name not in ("mlm", "xlm")
+        if uses and dictionary.get("by", "random") != "random":
+            given.append(f"dictionary by {dictionary['by']}")
+        return cls(
+            OBJECTIVES.index(name) if known else len(OBJECTIVES),
+            name,
+            tuple(one for one in given if (name, one) not in _DEFAULTS),
+            _percent(dictionary.get("coverage")) if uses else None,
+            _percent(run.facts.get("parallel")) if name == "xlm" or not known else None,
+        )
+
+    @property
+    def usual(self) -> bool:
+        """Has it as much dictionary and parallel text as the paper's defaults."""
+        return self.coverage in (None, COVERAGE) and self.parallel in (None, PARALLEL)
+
+    @property
+    def standard(self) -> bool:
+        """Is it in Table 3."""
+        return self.objective in OBJECTIVES and not self.parameters and self.usual
+
+    @property
+    def family(self) -> str:
+        """Its name whatever the size of dictionary and parallel text."""
+        return ", ".join([NAMES.get(self.objective, self.objective), *self.parameters])
+
+    @property
+    def label(self) -> str:
+        parts = [self.family]
+        if self.coverage not in (None, COVERAGE):
+            parts.append(f"dictionary {self.coverage:g} %")
+        if self.parallel not in (None, PARALLEL):
+            parts.append(f"parallel {self.parallel:g} %")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Language:
+    """A derived language, `trans` first: it commutes with every order. overlap: percent of shared types."""
+
+    rank: int
+    spec: str
+    overlap: float = 0.0
+
+    @classmethod
+    def of(cls, spec: str) -> Language:
+        steps = read_spec(spec)
+        steps.sort(key=lambda step: step[0] != "trans")
+        overlap = sum(float(keyed.get("overlap", 0)) for name, _, keyed in steps if name == "trans")
+        text = ",".join(":".join([name, *v, *(f"{k}={x}" for k, x in keyed.items())]) for name, v, keyed in steps)
+        bare = ",".join(_bare(*step) for step in steps)
+        if not overlap and bare in LANGUAGES:
+            return cls(LANGUAGES.index(bare), bare)
+        return cls(len(LANGUAGES), text, overlap)
+
+    @property
+    def without_overlap(self) -> str:
+        """The language that this one would be if it shared nothing."""
+        return ",".join(_bare(*step) for step in read_spec(self.spec))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """A row: runs of an objective and a language, of different pre-training seeds. more: what tells it from others."""
+
+    variant: Variant
+    language: Language
+    runs: tuple[Run, ...]
+    more: str = ""
+
+    @property
+    def label(self) -> str:
+        return ", ".join(filter(None, [self.variant.label, self.more]))
+
+    @property
+    def swept(self) -> bool:
+        """Is it a point of a sweep: more or less of a dictionary, of parallel sentences or shared words than usual."""
+        return not self.variant.usual or self.language.overlap > 0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.variant.objective, self.language.spec
+
+    def scores(self, task: str, regime: str, metric: str) -> list[tuple[Run, Score]]:
+        found = ((run, run.score(task, regime, metric)) for run in self.runs)
+        return [(run, score) for run, score in found if score is not None]
+
+    def alignment(self, name: str) -> float | None:
+        """Averaged over the runs; None where no run has it."""
+        found = [value for run in self.runs if (value := run.alignment(name)) is not None]
+        return mean(found) if found else None
+
+    def delta(self, task: str, metric: str) -> float | None:
+        found = [score.mean for _, score in self.scores(task, "delta", metric)]
+        return mean(found) if found else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """title: what all numbers share. notes: further facts of the same kind. entries: in the paper's order."""
+
+    title: str
+    notes: tuple[str, ...]
+    entries: tuple[Entry, ...]
+
+    def find(self, objective: str, language: str) -> list[Entry]:
+        return [entry for entry in self.entries if entry.key == (objective, language)]
+
+
+def settings_of(runs: Sequence[Run]) -> list[Setting]:
+    """Runs that may be compared, together; copies of a run are left out (`same_model`)."""
+    copies = same_model(runs)
+    groups = _by((run for run in runs if run.id not in copies), _setting)
+    return [_setting_of(title, part) for title, group in groups.items() for part in _divided(group)]
+
+
+def spread(values: Sequence[float]) -> float | None:
+    """The deviation of a sample; None of one."""
+    return stdev(values) if len(values) > 1 else None
+
+
+def _setting_of(title: str, runs: Sequence[Run]) -> Setting:
+    entries = []
+    for (variant, language), group in _by(runs, lambda run: (Variant.of(run), Language.of(run.facts["spec"]))).items():
+        if len({run.seed for run in group}) == len(group):
+            entries.append(Entry(variant, language, tuple(sorted(group, key=lambda run: run.seed))))
+        else:  # they differ in something that no column shows: not seeds of one thing
+            entries += [Entry(variant, language, (run,), f"{run.id} {run.fingerprint[:7]}") for run in group]
+    entries.sort(key=lambda e: (e.variant.rank, e.variant.objective, not e.variant.standard, e.variant, e.language))
+    notes = [f"data {', '.join(sorted({run.facts['data'] for run in runs}))}"]
+    versions = sorted({run.facts["derivlang"] for run in runs})
+    notes.append(f"derivlang {', '.join(versions)}")
+    for task in TASKS:
+        found = sorted({text for run in runs if (text := run.settings(task)) is not None})
+        notes += [f"{task}: {text}" for text in found]
+    return Setting(title, tuple(notes), tuple(entries))
+
+
+def _setting(run: Run) -> str:
+    facts, model = run.facts, run.facts["model"]
+    parts = [facts["source"], model["name"], f"{facts['steps']:,} steps"]
+    if facts.get("batch_size") and facts.get("seq_len"):
+        parts.append(f"batches of {facts['batch_size']} × {facts['seq_len']}")
+    if model.get("tie") is False:
+        parts.append("embeddings untied")
+    return ", ".join(parts)
+
+
+def _divided(runs: Sequence[Run]) -> list[list[Run]]:
+    """By data where a language has several; by fine-tuning where a task has several."""
+    marks: list[Callable[[Run], Any]] = []
+    if any(
+        len({run.facts["data"] for run in group}) > 1
+        for group in _by(runs, lambda r: Language.of(r.facts["spec"])).values()
+    ):
+        marks.append(lambda run: run.facts["data"])
+    for task in TASKS:
+        if len({run.settings(task) for run in runs} - {None}) > 1:
+            marks.append(lambda run, task=task: run.settings(task))  # type: ignore[misc]
+    return list(_by(runs, lambda run: tuple(mark(run) for mark in marks)).values())
+
+
+def _by(runs: Iterable[Run], key: Callable[[Run], Any]) -> dict[Any, list[Run]]:
+    groups: dict[Any, list[Run]] = defaultdict(list)
+    for run in runs:
+        groups[key(run)].append(run)
+    return dict(groups)
+
+
+def _bare(name: str, values: list[str], keyed: dict[str, str]) -> str:
+    """A transform without what makes no other language for the paper: script, overlap, and that `syn` is French."""
+    values = [] if name == "trans" or (name == "syn" and values == ["fr"]) else values
+    kept = [f"{key}={value}" for key, value in keyed.items() if name != "trans" or key not in ("script", "overlap")]
+    return ":".join([name, *values, *kept])
+
+
+def _percent(value: Any) -> float | None:
+    return None if value is None else float(value)

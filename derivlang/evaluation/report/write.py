@@ -1,0 +1,221 @@
+"""From run folders to a report's folder.
+
+DIR/index.html            all of it on one page that needs nothing else
+DIR/report.md             the same as Markdown, with figures/*.png
+DIR/report.json           runs, scores, differences and correlations as data
+DIR/figures/*.png, *.svg
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import derivlang
+from derivlang.core.errors import StoreError
+from derivlang.evaluation.metrics import METRICS
+from derivlang.evaluation.report import listings, markdown, page
+from derivlang.evaluation.report.cells import ALIGNMENTS, REGIMES, Table
+from derivlang.evaluation.report.correlation import Correlation
+from derivlang.evaluation.report.differences import Difference, differences_of
+from derivlang.evaluation.report.figures import Figure, alignment_figures, delta_figures
+from derivlang.evaluation.report.overview import alignment, correlation_table, correlations, overview
+from derivlang.evaluation.report.runs import Run, read_runs, same_model
+from derivlang.evaluation.report.settings import TASKS, Entry, Setting, settings_of
+from derivlang.evaluation.report.sweeps import sweeps
+from derivlang.store.disk import whole_folder
+
+PAGE, MARKDOWN, DATA, FIGURES = "index.html", "report.md", "report.json", "figures"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A setting and all that is shown of it."""
+
+    setting: Setting
+    differences: list[Difference]
+    correlations: dict[tuple[str, str, str], Correlation]
+    deltas: list[Figure]
+    alignments: list[Figure]
+
+    @property
+    def figures(self) -> list[Figure]:
+        return [*self.deltas, *self.alignments]
+
+
+def report(folders: Iterable[Path], out: Path) -> dict[str, Any]:
+    """Write a report of these runs; {"out", "runs", "evaluated", "settings", "figures"}.
+
+    An earlier report in `out` is replaced; anything else there is a StoreError.
+    """
+    _check_free(out)
+    runs = read_runs(folders)
+    settings = settings_of(runs)
+    parts = [_part(setting, f"s{n}-" if len(settings) > 1 else "") for n, setting in enumerate(settings, 1)]
+
+    def write(folder: Path) -> None:
+        (folder / FIGURES).mkdir()
+        for figure in (figure for part in parts for figure in part.figures):
+            (folder / FIGURES / f"{figure.name}.png").write_bytes(figure.png)
+            (folder / FIGURES / f"{figure.name}.svg").write_text(figure.file, "utf-8")
+        (folder / PAGE).write_text(_page(runs, parts), "utf-8")
+        (folder / MARKDOWN).write_text(_markdown(runs, parts), "utf-8")
+        (folder / DATA).write_text(json.dumps(_data(runs, parts), ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+    whole_folder(out, write)
+    return {
+        "out": str(out),
+        "runs": len(runs),
+        "evaluated": sum(run.evaluation is not None for run in runs),
+        "settings": len(settings),
+        "figures": sum(len(part.figures) for part in parts),
+    }
+
+
+def _part(setting: Setting, prefix: str) -> Part:
+    return Part(
+        setting,
+        differences_of(setting),
+        correlations(setting),
+        delta_figures(setting, prefix),
+        alignment_figures(setting, prefix),
+    )
+
+
+def _page(runs: Sequence[Run], parts: Sequence[Part]) -> str:
+    links = [(f"s{number}", part.setting.title) for number, part in enumerate(parts, 1)]
+    out = [
+        page.heading(1, "What the models transfer"),
+        page.paragraph(_told(runs)),
+        page.contents([*links, ("runs", "Runs")]),
+    ]
+    for (id, title), part in zip(links, parts, strict=True):
+        out += [page.heading(2, title, id), page.facts(part.setting.notes)]
+        for table, figures in _shown(part):
+            out += [page.heading(3, table.title), page.table(table), page.figures(figures)]
+        out += [page.folded(table.title, page.table(table)) for table in _folded(part)]
+    listed = listings.run_list(runs)
+    out += [page.heading(2, listed.title, "runs"), page.table(listed)]
+    return page.page("derivlang report", out)
+
+
+def _markdown(runs: Sequence[Run], parts: Sequence[Part]) -> str:
+    out = [markdown.heading(1, "What the models transfer"), _told(runs) + "\n"]
+    for part in parts:
+        out += [markdown.heading(2, part.setting.title), "".join(f"- {note}\n" for note in part.setting.notes)]
+        for table, figures in _shown(part):
+            out += [markdown.heading(3, table.title), markdown.table(table)]
+            if figures:
+                out.append(markdown.figures([(figure.name, figure.title) for figure in figures]))
+        for table in _folded(part):
+            out += [markdown.heading(3, table.title), markdown.table(table)]
+    listed = listings.run_list(runs)
+    out += [markdown.heading(2, listed.title), markdown.table(listed)]
+    return "\n".join(out)
+
+
+def _shown(part: Part) -> list[tuple[Table, list[Figure]]]:
+    """Tables in their order, each with the figures below it."""
+    found: list[tuple[Table | None, list[Figure]]] = [
+        (overview(part.setting), part.deltas),
+        (listings.differences(part.differences), []),
+        (alignment(part.setting), []),
+        (correlation_table(part.correlations), part.alignments),
+        *((table, []) for table in sweeps(part.setting)),
+    ]
+    return [(table, figures) for table, figures in found if table is not None]
+
+
+def _folded(part: Part) -> list[Table]:
+    """Longer tables, closed at first on the page."""
+    return [table for table in (listings.inside(part.setting), listings.every_score(part.setting)) if table is not None]
+
+
+def _told(runs: Sequence[Run]) -> str:
+    evaluated = sum(run.evaluation is not None for run in runs)
+    missing = f", {len(runs) - evaluated} not evaluated yet" if evaluated < len(runs) else ""
+    return (
+        f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}{missing}; written by derivlang {derivlang.__version__}. "
+        "Rows marked “paper” are the printed numbers of the ALIGN-MLM paper. Runs of different sources, models, "
+        "steps or data stand in tables of their own. – is a value that was not measured. Point at a number for the "
+        "runs that it comes from."
+    )
+
+
+def _data(runs: Sequence[Run], parts: Sequence[Part]) -> dict[str, Any]:
+    copies = same_model(runs)
+    return {
+        "format": FORMAT,
+        "derivlang": derivlang.__version__,
+        "runs": [
+            {"id": run.id, "folder": str(run.folder), "state": run.state, "same_as": copies.get(run.id), **run.facts}
+            for run in runs
+        ],
+        "settings": [
+            {
+                "title": part.setting.title,
+                "notes": part.setting.notes,
+                "entries": [_entry(entry) for entry in part.setting.entries],
+                "differences": [_difference(one) for one in part.differences],
+                "correlations": [
+                    {"task": task, "metric": metric, "alignment": name, **asdict(one)}
+                    for (task, metric, name), one in part.correlations.items()
+                ],
+            }
+            for part in parts
+        ],
+    }
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    scores = {
+        task: {
+            metric.name: {
+                regime: {run.id: asdict(score) for run, score in entry.scores(task, regime, metric.name)}
+                for regime, _ in REGIMES
+            }
+            for metric in METRICS[task]
+        }
+        for task in TASKS
+    }
+    return {
+        "objective": entry.label,
+        "spec": entry.language.spec,
+        "runs": [run.id for run in entry.runs],
+        "alignment": {name: entry.alignment(name) for name, _ in ALIGNMENTS},
+        "scores": scores,
+    }
+
+
+def _difference(one: Difference) -> dict[str, Any]:
+    return {
+        "objective": one.entry.label,
+        "minus": one.base.label,
+        "spec": one.entry.language.spec,
+        "task": one.task,
+        "metric": one.metric,
+        "of": one.regime,
+        "difference": one.value,
+        "low": one.low,
+        "high": one.high,
+        "by_seed": one.by_seed,
+        "runs": [run.id for run in one.runs],
+    }
+
+
+def _check_free(out: Path) -> None:
+    """StoreError where something else than a report lies."""
+    if not out.exists() or (out.is_dir() and (not any(out.iterdir()) or _is_report(out / DATA))):
+        return
+    raise StoreError("holds something else than a report", where=str(out), fix="another folder", id="output")
+
+
+def _is_report(path: Path) -> bool:
+    try:
+        return "settings" in json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, TypeError):
+        return False

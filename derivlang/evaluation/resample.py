@@ -1,0 +1,117 @@
+"""Bootstrap intervals over sentences, of scores and of their differences (Efron 1979; paired: Koehn 2004, §4).
+
+A resample draws as many sentences as there are, with replacement; the interval holds the middle 95 % of their scores.
+All fine-tuning seeds, all metrics and both sides of a difference see the same resamples. What is resampled is the mean
+over the seeds: the interval says what other test sentences would change, and nothing of other training runs.
+
+    interval of b resamples = percentiles 2.5 and 97.5 of score(W[b] @ counts),   W[b, s] = how often b has sentence s
+
+Draws are keyed by (seed, resample, place): nothing else moves an interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from derivlang.core.arrays import Int64
+from derivlang.core.errors import DataError
+from derivlang.core.keys import Draws
+from derivlang.evaluation.metrics import Float64
+
+Score: TypeAlias = Callable[[Int64 | Float64], Float64]
+
+SAMPLES = 1000
+_AT_ONCE = 1 << 21  # draws at a time
+
+
+def bootstrap(counts: Sequence[Int64], score: Score, *, samples: int = SAMPLES, seed: int = 1) -> tuple[float, float]:
+    """(low, high) of the mean score over seeds, 95 %. counts: int64[S, k] for each seed, of the same sentences."""
+    return _interval(_means(counts, score, samples, seed))
+
+
+def paired(
+    counts: Sequence[Int64], others: Sequence[Int64], score: Score, *, samples: int = SAMPLES, seed: int = 1
+) -> dict[str, float]:
+    """{"difference", "low", "high"} of mean scores, `counts` minus `others`: the same sentences in every resample.
+
+    Raises DataError where they are not of the same number of sentences.
+    """
+    _rows([*counts, *others])
+    difference = _mean(counts, score) - _mean(others, score)
+    low, high = _interval(_means(counts, score, samples, seed) - _means(others, score, samples, seed))
+    return {"difference": difference, "low": low, "high": high}
+
+
+def summary(counts: Sequence[Int64], score: Score, *, samples: int = SAMPLES, seed: int = 1) -> dict[str, Any]:
+    """SCORE of `evaluation.json`: mean, deviation (of a sample; None of one seed), low, high, seeds."""
+    values = [float(score(one.sum(axis=0))) for one in counts]
+    low, high = bootstrap(counts, score, samples=samples, seed=seed)
+    return _summary(values, low, high)
+
+
+def difference(
+    counts: Sequence[Int64], others: Sequence[Int64], score: Score, *, samples: int = SAMPLES, seed: int = 1
+) -> dict[str, Any]:
+    """SCORE of `counts` minus `others`, seed by seed, the interval paired: Δ = SUP - ZS."""
+    values = [
+        float(score(a.sum(axis=0)) - score(b.sum(axis=0))) for a, b in zip(counts, others, strict=True)
+    ]  # fmt: skip
+    found = paired(counts, others, score, samples=samples, seed=seed)
+    return _summary(values, found["low"], found["high"])
+
+
+def _summary(values: list[float], low: float, high: float) -> dict[str, Any]:
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return {"mean": float(np.mean(values)), "deviation": deviation, "low": low, "high": high, "seeds": values}
+
+
+def _mean(counts: Sequence[Int64], score: Score) -> float:
+    return float(np.mean([score(one.sum(axis=0)) for one in counts]))
+
+
+def _means(counts: Sequence[Int64], score: Score, samples: int, seed: int) -> Float64:
+    """float64[samples]: the mean score over seeds in each resample."""
+    rows = _rows(counts)
+    table = np.concatenate(counts, axis=1).astype(np.float64)  # exact: below 2^53
+    cuts = np.cumsum([one.shape[1] for one in counts])[:-1]
+    step = max(1, _AT_ONCE // rows)
+    found = []
+    for first in range(0, samples, step):
+        weights = _weights(rows, first, min(step, samples - first), seed)
+        totals = np.split(weights.astype(np.float64) @ table, cuts, axis=1)
+        found.append(np.mean([score(total) for total in totals], axis=0))
+    return np.concatenate(found)
+
+
+@lru_cache(maxsize=16)  # 64 MB: many scores of the same sentences are resampled, and drawing is most of the work
+def _weights(rows: int, first: int, n: int, seed: int) -> NDArray[np.uint16]:
+    """uint16[n, rows]: how often resamples first … first + n - 1 have each sentence."""
+    keys = np.repeat(np.arange(first, first + n, dtype=np.uint64), rows)
+    draws = Draws(f"bootstrap:seed={seed}").draw(keys, np.tile(np.arange(rows), n))
+    chosen = ((draws >> np.uint64(32)) * np.uint64(rows)) >> np.uint64(32)
+    places = chosen.astype(np.int64) + np.repeat(np.arange(n) * rows, rows)
+    weights = np.bincount(places, minlength=n * rows).reshape(n, rows).astype(np.uint16)
+    weights.flags.writeable = False
+    return weights
+
+
+def _interval(values: Float64) -> tuple[float, float]:
+    low, high = np.percentile(values, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def _rows(counts: Sequence[Int64]) -> int:
+    sizes = {len(one) for one in counts}
+    if len(sizes) != 1 or sizes == {0}:
+        told = ", ".join(f"{size:,}" for size in sorted(sizes)) or "no"
+        raise DataError(
+            f"scores of {told} sentences cannot be resampled together",
+            fix="compare runs that were evaluated on the same sentences",
+            id="sentences",
+        )
+    return sizes.pop()

@@ -1,0 +1,1 @@
+"""A paper's study as one command: data, runs, evaluation, report."""

@@ -1,0 +1,137 @@
+"""Recipes: the cells of a study, at a scale. A cell is a pre-training run and its evaluation.
+
+    tiny    2 cores, half an hour      a stock ModernBERT of 346,000 weights on WikiText-2
+    small   one accelerator            the paper's model on WikiText-2 and novels (7 M words), some 9 minutes a cell
+    paper   one accelerator, days      the paper's settings on WikiText-103
+
+Tang, Deshpande and Narasimhan (2022), "ALIGN-MLM: Word Embedding Alignment is Crucial for Multilingual Pre-training".
+`as_published` adds cells in which one choice of the published programs at a time takes the place of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from derivlang.core.errors import UsageError, unknown
+
+Scale = Literal["tiny", "small", "paper"]
+OBJECTIVES = ("mlm", "xlm", "dict-mlm", "align-mlm")
+SPECS = ("trans", "trans,inv", "trans,syn:fr")
+# Published choices, and what switches each on: options of pretrain and of evaluate. "scores" ones need no run of their
+# own: the report shows them beside ours.
+PUBLISHED: Mapping[str, tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]] = {
+    "untied": (("mlm", "align-mlm"), {"pretrain": ("--no-tie",)}),
+    "dict-input": (("dict-mlm",), {"objective": ("dict-mlm:variant=input",)}),
+    "packing": (("mlm", "align-mlm"), {"pretrain": ("--packing", "stream")}),
+    "dev-scores": ((), {}),
+    "span-f1": ((), {}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A run: name of its folder, its derived language and objective, a seed, and further options of `pretrain`."""
+
+    name: str
+    spec: str
+    objective: str
+    seed: int = 1
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A study at a scale. pretrain, evaluate: options of those commands, for every cell. rate: sub-words a second that
+    the estimate takes until the machine's own is measured. text: sources to join, where the source is not one."""
+
+    name: str
+    scale: Scale
+    source: str
+    model: str
+    steps: int
+    cells: tuple[Cell, ...]
+    pretrain: tuple[str, ...] = ()
+    evaluate: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+    workers: int = 1
+    notes: tuple[str, ...] = field(default=())
+
+
+def recipe_of(name: str, scale: Scale, *, steps: int | None = None, as_published: tuple[str, ...] = ()) -> Recipe:
+    """A recipe by name; UsageError with what there is. steps: others than the scale's, for trials."""
+    if name != "align-mlm":
+        raise unknown("recipe", name, ("align-mlm",))
+    for choice in as_published:
+        if choice not in PUBLISHED:
+            raise unknown("published choice", choice, PUBLISHED)
+    found = {"tiny": _tiny, "small": _small, "paper": _paper}[scale]()
+    found = replace(found, cells=found.cells + _as_published(as_published))
+    if steps is not None:
+        if steps < 1:
+            raise UsageError(f"{steps} must be at least 1", where="--steps", id="bad-value")
+        found = replace(found, steps=steps)
+    return found
+
+
+def _cells(specs: tuple[str, ...], objectives: tuple[str, ...], seeds: tuple[int, ...] = (1,)) -> tuple[Cell, ...]:
+    return tuple(
+        Cell(cell_name(spec, objective, seed), spec, objective, seed)
+        for seed in seeds
+        for spec in specs
+        for objective in objectives
+    )
+
+
+def cell_name(spec: str, objective: str, seed: int, extra: str = "") -> str:
+    """A folder's name: `trans-inv.align-mlm.1`."""
+    parts = [spec.replace(",", "-").replace(":", "-"), objective.replace(":", "-").replace("=", "-"), extra, str(seed)]
+    return ".".join(part for part in parts if part)
+
+
+def _as_published(choices: tuple[str, ...], spec: str = "trans,inv") -> tuple[Cell, ...]:
+    out = []
+    for choice in choices:
+        objectives, changes = PUBLISHED[choice]
+        for objective in objectives:
+            asked = changes.get("objective", (objective,))[0]
+            out.append(Cell(cell_name(spec, objective, 1, choice), spec, asked, 1, changes.get("pretrain", ())))
+    return tuple(out)
+
+
+def _tiny() -> Recipe:
+    # Two pre-training seeds where a claim is made; the ablation on what the claim may hang on: tying, the DICT variant.
+    cells = (
+        *_cells(("trans,inv",), ("align-mlm", "mlm"), (1, 2)),
+        *_cells(("trans,inv",), ("xlm", "dict-mlm")),
+        *_cells(("trans",), OBJECTIVES),
+        *_cells(("trans,syn:fr",), ("mlm", "align-mlm")),
+        *_as_published(("untied", "dict-input")),
+    )
+    fine = ("--epochs", "1", "--lr", "2e-3", "--train-examples", "4000", "--max-length", "64")
+    return Recipe(
+        "align-mlm", "tiny", "wikitext2", "tiny", 7000, cells,
+        evaluate=("--task", "pos,ner", "--seeds", "3", *fine), workers=2,
+        notes=("no language ids: the model has no token types", "fine-tuned for one epoch of 4,000 sentences"),
+    )  # fmt: skip
+
+
+def _small() -> Recipe:
+    cells = (
+        *_cells(SPECS, OBJECTIVES),
+        *_cells(("trans,inv",), ("mlm", "align-mlm"), (2,)),
+    )
+    return Recipe(
+        "align-mlm", "small", "text", "roberta-8", 6000, cells,
+        pretrain=("--warmup", "0.1"), evaluate=("--task", "pos,ner,xnli", "--seeds", "3"),
+        text=("wikitext2", "text/eltec-eng/eltec-eng.txt.gz"),
+        notes=("WikiText-2 and novels in place of WikiText-103", "6,000 of 500,000 steps"),
+    )  # fmt: skip
+
+
+def _paper() -> Recipe:
+    return Recipe(
+        "align-mlm", "paper", "wikitext103", "roberta-8", 500_000, _cells(SPECS, OBJECTIVES),
+        evaluate=("--task", "pos,ner,xnli", "--seeds", "3"),
+    )  # fmt: skip

@@ -1,0 +1,179 @@
+"""How fast a model trains here, against what the machine multiplies: `derivlang bench train`.
+
+    tokens a second * operations a token / (operations a second of a large matrix product) = matrix_rate_fraction
+
+The same loader, objective, network and optimiser as a run, on made-up sub-words. Operations a token of a training step
+are 6 a weight of the encoder's matrices, 12 * layers * H * d for attention, and 6 a weight of the head at the share of
+positions that are hidden; the backward pass counts twice the forward one, as usual.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from derivlang.core.arrays import offsets_of
+from derivlang.core.keys import mix
+from derivlang.training.data import Data, Marks
+from derivlang.training.loader import Loader
+from derivlang.training.loop import inputs_of, network_of, optimizer_of
+from derivlang.training.masking import Vocabulary
+from derivlang.training.model import Design
+from derivlang.training.objectives.base import Context
+from derivlang.training.objectives.registry import read_objective
+from derivlang.training.settings import Settings
+
+_SPECIALS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """seconds: of measuring, at least; warm_up: steps before."""
+
+    seconds: float = 10.0
+    warm_up: int = 5
+    compile: bool = False
+
+
+def bench(settings: Settings, design: Design, plan: Plan = Plan()) -> dict[str, Any]:
+    """Train on made-up rows for some seconds.
+
+    Returns {"tokens_per_second", "matrix_rate_fraction", "matrix_tflops", "gflop_per_token", "parameters", "steps",
+    "loader_tokens_per_second", "peak_memory_mb", "device", "precision", "threads"}. tokens: places of the rows.
+    """
+    import torch
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    bf16 = settings.precision == "bf16"
+    data = made_up(settings.vocab_size, settings.seq_len, rows=max(64, 4 * settings.batch_size))
+    context = Context(vocabulary_of(settings.vocab_size, data.marks), settings.mask)
+    objective = read_objective("mlm")
+    loader = Loader(data, objective, context, settings.seed, settings.batch_size)
+    joint = 2 * settings.vocab_size - _SPECIALS
+    lm = design.build(
+        joint, settings.seq_len, data.marks, tie=settings.tie, language_ids=settings.language_ids, seed=settings.seed
+    ).to(device)
+    if plan.compile:
+        lm.base_model.compile()
+    net = network_of(lm, objective, loader, language_ids=settings.language_ids, seed=1).to(device)
+    optimizer = optimizer_of(net, settings)
+
+    def wait() -> None:
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+
+    steps, began = 0, 0.0
+    source = loader.steps(0, 1 << 40) if device.type == "cpu" else loader.ahead(0, 1 << 40)
+    for micros in source:
+        if steps == plan.warm_up:
+            wait()
+            began = time.perf_counter()
+        with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+            loss, _ = net(inputs_of(micros[0], device))
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), settings.clip)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        steps += 1
+        if steps > plan.warm_up and steps % 5 == 0:
+            wait()
+            if time.perf_counter() - began >= plan.seconds:
+                break
+    wait()
+    seconds = time.perf_counter() - began
+    done = steps - plan.warm_up
+    tokens = done * settings.batch_size * settings.seq_len / seconds
+    flop = flop_per_token(lm, settings.seq_len, settings.mask)
+    rate = matrix_rate(device, bf16=bf16)
+    began = time.perf_counter()
+    made = sum(1 for _ in zip(range(20), loader.steps(0, 20), strict=False))
+    loaded = made * settings.batch_size * settings.seq_len / (time.perf_counter() - began)
+    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else _resident()
+    return {
+        "tokens_per_second": round(tokens),
+        "matrix_rate_fraction": round(tokens * flop / rate, 4),
+        "matrix_tflops": round(rate / 1e12, 3),
+        "gflop_per_token": round(flop / 1e9, 6),
+        "parameters": sum(p.numel() for p in lm.parameters()),
+        "steps": done,
+        "loader_tokens_per_second": round(loaded),
+        "peak_memory_mb": round(peak / 1e6),
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "precision": settings.precision,
+        "threads": torch.get_num_threads(),
+    }
+
+
+def made_up(vocab_size: int, seq_len: int, rows: int, seed: int = 1) -> Data:
+    """Data of whole rows: two sentences in each, drawn uniformly, in reverse in the derived language."""
+    size = (seq_len - 3) // 2
+    sizes = np.tile([size, seq_len - 3 - size], rows)
+    offsets = offsets_of(sizes)
+    n = int(offsets[-1])
+    draws = mix(np.arange(n, dtype=np.uint64) + np.uint64(seed << 32))
+    ids = (_SPECIALS + draws % np.uint64(vocab_size - _SPECIALS)).astype(np.int32)
+    place = np.arange(n) - np.repeat(offsets[:-1], sizes)
+    return Data(
+        ids=ids,
+        order=(np.repeat(sizes, sizes) - 1 - place).astype(np.uint16),
+        words=place.astype(np.uint16),
+        sentences=offsets,
+        keys=mix(np.arange(len(sizes), dtype=np.uint64)),
+        pieces=offsets,
+        instances=np.arange(0, len(sizes) + 1, 2),
+        kept=None,
+        table=np.arange(vocab_size, dtype=np.int32)
+        + np.where(np.arange(vocab_size) >= _SPECIALS, vocab_size - _SPECIALS, 0).astype(np.int32),
+        marks=Marks(0, 1, 2, 4),
+        seq_len=seq_len,
+        recipe={},
+        stream=offsets_of(sizes + 2),
+    )
+
+
+def vocabulary_of(vocab_size: int, marks: Marks) -> Vocabulary:
+    """Of made-up data."""
+    own = np.arange(_SPECIALS, vocab_size, dtype=np.int32)
+    return Vocabulary((own, own + vocab_size - _SPECIALS), marks, 2 * vocab_size - _SPECIALS)
+
+
+def flop_per_token(lm: Any, seq_len: int, mask: float) -> float:
+    """Operations of a training step, a place in a row."""
+    import torch
+
+    config = lm.config
+    encoder = sum(m.weight.numel() for m in lm.base_model.modules() if isinstance(m, torch.nn.Linear))
+    everywhere = sum(m.weight.numel() for m in lm.modules() if isinstance(m, torch.nn.Linear))
+    attention = 12 * config.num_hidden_layers * seq_len * config.hidden_size
+    return float(6.0 * encoder + attention + 6.0 * mask * (everywhere - encoder))
+
+
+def matrix_rate(device: Any, *, bf16: bool, seconds: float = 1.0) -> float:
+    """Operations a second of a square matrix product, the best of several."""
+    import torch
+
+    n = 8192 if device.type == "cuda" else 1024
+    dtype = torch.bfloat16 if bf16 else torch.float32
+    a, b = torch.randn(n, n, device=device, dtype=dtype), torch.randn(n, n, device=device, dtype=dtype)
+    best, began = 0.0, time.perf_counter()
+    for _ in range(3):
+        a @ b
+    while time.perf_counter() - began < seconds or best == 0.0:
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(5):
+            a @ b
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        best = max(best, 5 * 2 * n**3 / (time.perf_counter() - start))
+    return best
+
+
+def _resident() -> int:
+    """Bytes of the process at its largest."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,575 @@
+"""The report over runs: the published numbers, what may share a table, statistics, the page, bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+from itertools import permutations
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import numpy as np
+import pytest
+
+from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
+from derivlang.evaluation.metrics import METRICS
+from derivlang.evaluation.resample import paired
+from tests import commands
+from tests.runs import SEEDS, run, runs, write
+
+stats = pytest.importorskip("scipy.stats")
+pytest.importorskip("matplotlib")
+
+from derivlang.evaluation.report import published  # noqa: E402
+from derivlang.evaluation.report import write as report_module  # noqa: E402
+from derivlang.evaluation.report.cells import EMPTY, Row, Table  # noqa: E402
+from derivlang.evaluation.report.correlation import spearman  # noqa: E402
+from derivlang.evaluation.report.differences import differences_of  # noqa: E402
+from derivlang.evaluation.report.overview import alignment, correlations, overview  # noqa: E402
+from derivlang.evaluation.report.runs import read_runs  # noqa: E402
+from derivlang.evaluation.report.settings import Language, Setting, settings_of  # noqa: E402
+from derivlang.evaluation.report.sweeps import sweeps  # noqa: E402
+from derivlang.evaluation.report.write import report  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return runs(tmp_path_factory.mktemp("grid"))
+
+
+@pytest.fixture(scope="module")
+def written(grid: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("report") / "out"
+    report([grid], out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with one figure."""
+    return run(tmp_path_factory.mktemp("one") / "run", rates={"xnli": (0.8, 0.6)})
+
+
+def setting(*folders: Path) -> Setting:
+    (found,) = settings_of(read_runs(folders))
+    return found
+
+
+def row(table: Table, *labels: str) -> Row:
+    (found,) = [one for one in table.rows if one.labels == labels]
+    return found
+
+
+def texts(table: Table, *labels: str) -> list[str]:
+    return [cell.text for cell in row(table, *labels).cells]
+
+
+# the published numbers
+
+
+def test_published_differences_are_those_of_their_scores() -> None:
+    lines = [*published.TABLE_3.values(), *published.BY_PARALLEL.values(), *published.BY_OVERLAP.values()]
+    assert len(lines) == 12 + 4 + 3
+    for line in lines:
+        for sup, zs, delta in line.values():
+            assert sup is not None
+            assert zs is not None
+            assert delta == pytest.approx(sup - zs, abs=0.11)
+
+
+def test_published_tables_agree_where_they_overlap() -> None:
+    assert published.BY_PARALLEL[25] == published.BY_OVERLAP[0] == published.TABLE_3["xlm", published.INV]
+    for (objective, spec), by in published.BY_DICTIONARY.items():
+        whole = published.TABLE_3[objective, spec]
+        assert {task: delta for task, (_, _, delta) in by[25].items()} == {t: d for t, (_, _, d) in whole.items()}
+    assert set(published.ALIGNMENT) == set(published.TABLE_3)
+
+
+def test_the_published_correlations() -> None:
+    """The paper prints 0.727, 0.781 and 0.734, without the sign, and p < .01."""
+    for task, rho in (("xnli", -0.727), ("ner", -0.781), ("pos", -0.734)):
+        keys = list(published.TABLE_3)
+        found = spearman([published.ALIGNMENT[k] for k in keys], [published.TABLE_3[k][task][2] for k in keys])
+        assert found.n == 12
+        assert found.rho == pytest.approx(rho, abs=5e-4)
+        assert found.p is not None
+        assert found.p < 0.02
+
+
+# correlation
+
+
+def test_small_permutation_tests_are_exact() -> None:
+    first, second = [1.0, 5.0, 2.0, 2.0, 9.0], [3.0, 1.0, 4.0, 2.5, 0.0]
+    found = spearman(first, second)
+    rho = stats.spearmanr(first, second).statistic
+    others = [stats.spearmanr(order, second).statistic for order in permutations(first)]
+    assert found.rho == pytest.approx(rho)
+    assert found.exact
+    assert found.p == pytest.approx(np.mean([abs(other) >= abs(rho) - 1e-9 for other in others]))
+    assert spearman([1, 2, 3, 4], [1, 2, 3, 4]).p == pytest.approx(2 / 24)
+
+
+def test_large_permutation_tests_are_near_the_theory() -> None:
+    rng = np.random.default_rng(1)
+    first = rng.normal(size=40)
+    second = -first + rng.normal(size=40) * 3
+    found, theory = spearman(first.tolist(), second.tolist()), stats.spearmanr(first, second)
+    assert found.rho == pytest.approx(theory.statistic)
+    assert found.p == pytest.approx(theory.pvalue, abs=0.01)
+    assert not found.exact
+    assert found == spearman(first.tolist(), second.tolist())
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [([], []), ([1, 2], [2, 1]), ([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [5, 5, 5])]
+)
+def test_too_little_for_a_correlation(first: list[float], second: list[float]) -> None:
+    found = spearman(first, second)
+    assert (found.n, found.rho, found.p) == (len(first), None, None)
+
+
+def test_correlations_of_a_grid(grid: Path) -> None:
+    found = correlations(setting(grid))
+    for task, metric in published.METRIC.items():
+        assert found[task, metric, "heldout"].n == 12
+        assert found[task, metric, "heldout"].rho == found[task, metric, "all"].rho  # one is 0.8 of the other here
+    assert found["xnli", "accuracy", "paper"].rho == pytest.approx(-0.727, abs=5e-4)
+    assert ("pos", "accuracy", "paper") not in found
+
+
+# tables
+
+
+def test_the_overview_has_the_runs_scores_beside_the_papers(grid: Path) -> None:
+    table = overview(setting(grid))
+    evaluation = json.loads((grid / "10-1" / "evaluation.json").read_text())
+    assert json.loads((grid / "10-1" / "run.json").read_text())["objective"] == "align-mlm"
+    others = json.loads((grid / "10-2" / "evaluation.json").read_text())
+    found = texts(table, "ALIGN-MLM", "trans,inv", "here")
+    values = [one["tasks"]["xnli"]["zs"]["accuracy"]["mean"] for one in (evaluation, others)]
+    assert found[1] == f"{mean(values):.1f}"
+    assert row(table, "ALIGN-MLM", "trans,inv", "here").cells[1].note == f"± {stdev(values):.1f}, n=2"
+    assert texts(table, "ALIGN-MLM", "trans,inv", "paper")[:9] == "75.5 68.8 6.7 80.0 64.5 15.5 95.0 92.0 3.0".split()
+    assert texts(table, "ALIGN-MLM", "trans,inv", "paper")[9:12] == [EMPTY] * 3
+    assert texts(table, "XLM", "trans", "paper")[2] == "−0.2"
+    assert [one.labels for one in table.rows][:2] == [("MLM", "trans", "here"), ("MLM", "trans", "paper")]
+    assert len(table.rows) == 24
+
+
+def test_one_run_has_its_interval_and_every_number_its_signature(grid: Path) -> None:
+    cells = row(overview(setting(grid)), "XLM", "trans,inv", "here").cells
+    score = json.loads((grid / "04-1" / "evaluation.json").read_text())["tasks"]["pos"]["zs"]["accuracy"]
+    assert cells[10].note == f"{score['low']:.1f}–{score['high']:.1f}"
+    facts = json.loads((grid / "04-1" / "run.json").read_text())
+    for part in ("spec trans,inv", f"fingerprint {facts['fingerprint']}", "seed 1", "steps 1,000", "derivlang 0.0.0"):
+        assert all(part in cell.title for cell in cells)
+    assert re.fullmatch(r"R\d+", cells[-1].text)
+
+
+def test_cells_without_runs_stay_empty(tmp_path: Path) -> None:
+    run(tmp_path / "a", rates={"ner": (0.8, 0.4)}, alignment=None)
+    found = setting(tmp_path / "a")
+    assert texts(overview(found), "MLM", "trans,inv", "here")[:3] == [EMPTY] * 3
+    assert EMPTY not in texts(overview(found), "MLM", "trans,inv", "here")[3:6]
+    assert set(texts(overview(found), "ALIGN-MLM", "trans,inv", "here")) == {EMPTY}
+    assert texts(alignment(found), "MLM", "trans,inv", "here")[:5] == [EMPTY] * 5
+    assert all(one.rho is None for key, one in correlations(found).items() if key[2] != "paper")
+    assert sweeps(found) == []
+
+
+def test_held_out_alignment_comes_first(grid: Path) -> None:
+    table = alignment(setting(grid))
+    (name, kinds), *_ = table.columns
+    assert (name, kinds[0], kinds[-1]) == ("Alignment", "held-out", "all")
+    assert texts(table, "DICT-MLM", "trans,inv", "here")[:5] == ["51.4", EMPTY, EMPTY, EMPTY, "64.2"]
+    assert texts(table, "DICT-MLM", "trans,inv", "paper")[:5] == [EMPTY] * 4 + ["64.2"]
+
+
+def test_sweeps_are_there_where_their_runs_are(tmp_path: Path) -> None:
+    run(tmp_path / "x25", objective="xlm")
+    assert sweeps(setting(tmp_path)) == []
+    run(tmp_path / "x1", objective="xlm", facts={"parallel": 1})
+    run(tmp_path / "x100", objective="xlm", facts={"parallel": 100})
+    run(tmp_path / "half", objective="xlm", spec="inv,trans:overlap=50")
+    run(tmp_path / "d50", objective="dict-mlm", facts={"dictionary": {"coverage": 50, "by": "random"}})
+    run(tmp_path / "f50", objective="dict-mlm", facts={"dictionary": {"coverage": 50, "by": "frequency"}})
+    run(tmp_path / "s50", objective="align-mlm", spec="syn:fr,trans", facts={"dictionary": {"coverage": 50}})
+    tables = {table.id: table for table in sweeps(setting(tmp_path))}
+    assert set(tables) == {"parallel", "overlap", "dictionary-inv", "dictionary-syn"}
+    shown = [r.labels[1] for r in tables["parallel"].rows if r.labels[2] == "here" and r.cells[-1].text != EMPTY]
+    assert shown == ["1 %", "25 %", "100 %"]
+    assert texts(tables["parallel"], "XLM", "10 %", "paper")[:3] == ["75.3", "65.8", "9.5"]
+    assert texts(tables["parallel"], "XLM", "10 %", "here") == [EMPTY] * 13
+    assert texts(tables["overlap"], "XLM", "50 %", "here")[-1] != EMPTY
+    assert texts(tables["dictionary-inv"], "DICT-MLM", "50 %", "paper")[:3] == ["6.0", "15.9", "3.4"]
+    assert texts(tables["dictionary-inv"], "DICT-MLM", "50 %", "here")[-1] == "R1"
+    assert texts(tables["dictionary-syn"], "ALIGN-MLM", "50 %", "here")[-1] != EMPTY
+    names = {r.labels[0] for r in overview(setting(tmp_path)).rows}
+    assert {
+        "XLM, parallel 1 %",
+        "DICT-MLM, dictionary 50 %",
+        "DICT-MLM, dictionary by frequency, dictionary 50 %",
+    } < names
+
+
+@pytest.mark.parametrize(
+    ("spec", "rank", "text"),
+    [
+        ("trans", 0, "trans"), ("inv,trans", 1, "trans,inv"), ("trans:private,inv", 1, "trans,inv"),
+        ("trans,syn:fr", 2, "trans,syn"), ("syn,trans:copy", 2, "trans,syn"), ("trans,syn:de", 3, "trans,syn:de"),
+        ("trans,inv:final=move", 3, "trans,inv:final=move"), ("trans:overlap=50,inv", 3, "trans:overlap=50,inv"),
+        ("trans,perm", 3, "trans,perm"), ("trans,inv,inv", 3, "trans,inv,inv"),
+    ],
+)  # fmt: skip
+def test_which_languages_are_the_papers(spec: str, rank: int, text: str) -> None:
+    found = Language.of(spec)
+    assert (found.rank, found.spec) == (rank, text)
+
+
+# what may share a table
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"steps": 2000}, {"facts": {"source": "other"}}, {"facts": {"model": {"name": "big", "tie": True}}},
+     {"facts": {"model": {"name": "toy", "tie": False}}}, {"facts": {"batch_size": 128}}, {"data": "other"},
+     {"test": "synthetic.dev"}],
+    ids=str,
+)  # fmt: skip
+def test_other_settings_stand_in_other_tables(tmp_path: Path, change: dict[str, Any]) -> None:
+    run(tmp_path / "a")
+    run(tmp_path / "b", objective="align-mlm", **change)
+    found = settings_of(read_runs([tmp_path]))
+    assert [len(one.entries) for one in found] == [1, 1]
+    assert all(differences_of(one) == [] for one in found)
+
+
+def test_settings_have_parts_of_their_own(one: Path, tmp_path: Path) -> None:
+    run(tmp_path / "a", steps=2000, rates={"xnli": (0.8, 0.6)})
+    result = report([one, tmp_path], tmp_path / "out")
+    assert (result["settings"], result["figures"]) == (2, 2)
+    assert (tmp_path / "out" / "index.html").read_text("utf-8").count(">Objectives and languages</h3>") == 2
+
+
+def test_data_may_differ_by_language(tmp_path: Path) -> None:
+    run(tmp_path / "a", data="one")
+    run(tmp_path / "b", spec="trans", data="two")
+    run(tmp_path / "c", spec="trans:overlap=25,inv", data="three")
+    assert len(setting(tmp_path).entries) == 3
+
+
+def test_runs_of_one_seed_that_differ_unseen_are_rows_of_their_own(tmp_path: Path) -> None:
+    run(tmp_path / "a", facts={"lr": 1})
+    run(tmp_path / "b", facts={"lr": 2})
+    run(tmp_path / "c", seed=2)
+    labels = [entry.label for entry in setting(tmp_path).entries]
+    assert len(labels) == len(set(labels)) == 3
+    assert all(re.fullmatch(r"MLM, R[123] [0-9a-f]{7}", label) for label in labels)
+
+
+def test_copies_count_once(tmp_path: Path) -> None:
+    run(tmp_path / "a")
+    run(tmp_path / "b")  # the same fingerprint
+    assert [len(entry.runs) for entry in setting(tmp_path / "a", tmp_path / "b", tmp_path / "a").entries] == [1]
+    report([tmp_path / "a", tmp_path / "b", tmp_path / "a"], tmp_path / "out")
+    assert "the same as R1, left out" in (tmp_path / "out" / "report.md").read_text("utf-8")
+    assert len(json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["runs"]) == 2
+
+
+def test_an_objective_of_ones_own(tmp_path: Path) -> None:
+    run(tmp_path / "a", objective="mine:strength=2", spec="trans,perm")
+    run(tmp_path / "b", objective="dict-mlm:variant=input")
+    run(tmp_path / "c", objective="align-mlm:alpha=10")
+    names = {r.labels[:2] for r in overview(setting(tmp_path)).rows if r.cells[-1].text not in ("", EMPTY)}
+    assert names == {
+        ("mine, strength=2", "trans,perm"),
+        ("DICT-MLM, variant=input", "trans,inv"),
+        ("ALIGN-MLM", "trans,inv"),
+    }
+
+
+# differences
+
+
+def test_differences_are_paired_over_the_same_sentences(grid: Path) -> None:
+    found = {(d.entry.variant.objective, d.entry.language.spec, d.task, d.metric, d.regime): d
+             for d in differences_of(setting(grid))}  # fmt: skip
+    one = found["align-mlm", "trans,inv", "pos", "accuracy", "zs"]
+    metric = METRICS["pos"][0]
+
+    def counts(folders: tuple[str, ...]) -> list[Any]:
+        return [
+            np.load(grid / folder / "evaluation" / f"pos.zs.{seed}.npz")["accuracy"]
+            for folder in folders
+            for seed in SEEDS
+        ]
+
+    plain = paired(counts(("10-1", "10-2")), counts(("01-1", "01-2")), metric.score)
+    assert one.value == pytest.approx(plain["difference"])
+    assert (one.low, one.high) == (plain["low"], plain["high"])
+    assert set(one.by_seed) == {1, 2}
+    assert mean(one.by_seed.values()) == pytest.approx(one.value)
+    delta = found["align-mlm", "trans,inv", "pos", "accuracy", "delta"]
+    assert delta.value < 0
+    assert delta.low is not None
+    assert delta.high is not None
+    assert delta.low < delta.value < delta.high < 0
+    assert not any(key[0] == "mlm" for key in found)
+
+
+def test_differences_without_counts_have_no_interval(tmp_path: Path) -> None:
+    run(tmp_path / "a")
+    align = run(tmp_path / "b", objective="align-mlm")
+    for path in (align / "evaluation").iterdir():
+        path.unlink()
+    found = differences_of(setting(tmp_path))
+    assert found
+    assert all(one.low is None and one.high is None for one in found)
+
+
+def test_other_sentences_cannot_be_paired(tmp_path: Path) -> None:
+    run(tmp_path / "a")
+    align = run(tmp_path / "b", objective="align-mlm")
+    for path in (align / "evaluation").iterdir():
+        with np.load(path) as arrays:
+            cut = {name: arrays[name][:-1] for name in arrays}
+        np.savez(path, **cut)
+    with pytest.raises(StoreError, match=r"b, .*a: pos was tested on other sentences: .*149, 150"):
+        differences_of(setting(tmp_path))
+
+
+# the page
+
+
+class Page(HTMLParser):
+    """Tags that are open, ids, and what a browser would fetch."""
+
+    void = frozenset({"meta", "br", "wbr", "img", "hr", "input", "link"})
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: Counter[str] = Counter()
+        self.tags: Counter[str] = Counter()
+        self.links: list[tuple[str, str]] = []
+        self.outside: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        given = dict(attributes)
+        self.tags[tag] += 1
+        if tag == "table":
+            assert "scroll" in self.classes[-1:], "a table outside a box that scrolls"
+        if tag not in self.void:
+            self.open.append(tag)
+        self.classes = [given.get("class") or ""]
+        if given.get("id"):
+            self.ids[str(given["id"])] += 1
+        for name in ("src", "href", "xlink:href"):
+            if given.get(name):
+                self.links.append((tag, str(given[name])))
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attributes)
+        if tag not in self.void:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_needs_nothing_else(written: Path) -> None:
+    text = (written / "index.html").read_text("utf-8")
+    page = Page(text)
+    assert page.open == []
+    assert [id for id, count in page.ids.items() if count > 1] == []
+    assert page.tags["svg"] == 8
+    for tag, link in page.links:
+        assert link.startswith(("#", "data:image/png;base64,")), (tag, link)
+        assert not link.startswith("#") or link[1:] in page.ids
+    assert not re.search(r"@import|url\((?!#)|<script|<link|<img", text)
+    assert not re.search(r"#010203", text)
+    assert "prefers-color-scheme: dark" in text
+    assert 'name="viewport"' in text
+
+
+def test_figures_are_files_too(written: Path) -> None:
+    found = sorted(path.name for path in (written / "figures").iterdir())
+    names = [f"{kind}-{score}" for kind in ("alignment", "delta")
+             for score in ("ner-f1", "pos-accuracy", "pos-seqeval_f1", "xnli-accuracy")]  # fmt: skip
+    assert found == sorted(f"{name}.{ending}" for name in names for ending in ("png", "svg"))
+    for path in (written / "figures").glob("*.png"):
+        assert path.read_bytes().startswith(b"\x89PNG\r\n")
+    svg = (written / "figures" / "delta-xnli-accuracy.svg").read_text("utf-8")
+    for text in ("trans,inv", "ALIGN-MLM", "paper", "Δ = SUP − ZS, XNLI accuracy"):
+        assert f">{text}</text>" in svg
+    assert "#010203" not in svg
+
+
+def test_the_markdown_has_the_same_tables(written: Path) -> None:
+    text = (written / "report.md").read_text("utf-8")
+    assert "| ALIGN-MLM | trans,inv | paper | 75.5 | 68.8 | 6.7 | 80.0 | 64.5 | 15.5 | 95.0 | 92.0 | 3.0 | – |" in text
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        assert len({line.count("|") for line in block.splitlines()}) == 1
+    for image in re.findall(r"!\[[^]]+\]\(([^)]+)\)", text):
+        assert (written / image).exists()
+
+
+def test_the_data_hold_what_the_tables_show(written: Path, grid: Path) -> None:
+    data = json.loads((written / "report.json").read_text("utf-8"))
+    assert len(data["runs"]) == len(list(grid.iterdir())) == 16
+    (found,) = data["settings"]
+    (one,) = [e for e in found["entries"] if (e["objective"], e["spec"]) == ("MLM", "trans,inv")]
+    assert len(one["runs"]) == 2
+    assert set(one["scores"]["pos"]["accuracy"]["zs"]) == set(one["runs"])
+    assert {d["minus"] for d in found["differences"]} == {"MLM"}
+
+
+def test_the_same_runs_give_the_same_bytes(written: Path, grid: Path, tmp_path: Path) -> None:
+    report([grid], tmp_path / "again")
+    for path in written.rglob("*"):
+        if path.is_file():
+            assert (tmp_path / "again" / path.relative_to(written)).read_bytes() == path.read_bytes(), path.name
+
+
+def test_names_are_escaped(tmp_path: Path) -> None:
+    run(tmp_path / "a<b>&", objective="mine", facts={"source": "<script>|"})
+    report([tmp_path], tmp_path / "out")
+    text = (tmp_path / "out" / "index.html").read_text("utf-8")
+    assert "<script>" not in text
+    assert "&lt;script&gt;|" in text
+    assert "a&lt;b&gt;&amp;" in text
+    Page(text)
+    assert "&#124;" in (tmp_path / "out" / "report.md").read_text("utf-8")
+
+
+def test_runs_that_are_not_evaluated_are_listed(tmp_path: Path) -> None:
+    run(tmp_path / "a", evaluated=False)
+    run(tmp_path / "b", evaluated=False, seed=2, facts={"status": "stopped", "step": 10})
+    result = report([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
+    assert (result["runs"], result["evaluated"], result["figures"]) == (2, 0, 0)
+    text = (tmp_path / "out" / "report.md").read_text("utf-8")
+    assert "| not evaluated |" in text
+    assert "| stopped at step 10 of 1,000, not evaluated |" in text
+    Page((tmp_path / "out" / "index.html").read_text("utf-8"))
+
+
+def test_an_unevaluated_run_is_no_part_of_a_row(tmp_path: Path) -> None:
+    run(tmp_path / "a")
+    run(tmp_path / "b", seed=2, evaluated=False)
+    assert texts(overview(setting(tmp_path)), "MLM", "trans,inv", "here")[-1] == "R1"
+
+
+# the command
+
+
+def test_the_command(one: Path, tmp_path: Path) -> None:
+    other = run(tmp_path / "other", evaluated=False)
+    ran = commands.run("report", one, other, "-o", tmp_path / "out", "--json")
+    assert ran.json == {"out": str(tmp_path / "out"), "runs": 2, "evaluated": 1, "settings": 1, "figures": 1}
+    told = commands.run("report", one, other, "-o", tmp_path / "out")
+    assert told.out == f"{tmp_path / 'out' / 'index.html'}: 2 runs, 1 not evaluated yet, 1 figure\n"
+    assert commands.run("report", "-o", tmp_path / "out", code=2).out == ""
+
+
+def test_an_earlier_report_is_replaced_and_nothing_else(one: Path, tmp_path: Path) -> None:
+    report([one], tmp_path / "out")
+    (tmp_path / "out" / "figures" / "old.png").write_text("old")
+    report([one], tmp_path / "out")
+    assert not (tmp_path / "out" / "figures" / "old.png").exists()
+    for name, content in (("mine", "x"), ("report.json", "[1]")):
+        other = tmp_path / f"other-{name}"
+        other.mkdir()
+        (other / name).write_text(content)
+        with pytest.raises(StoreError, match="holds something else than a report"):
+            report([one], other)
+        assert [path.name for path in other.iterdir()] == [name]
+
+
+def test_nothing_is_half_written(one: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report([one], tmp_path / "out")
+    before = (tmp_path / "out" / "index.html").read_bytes()
+
+    def fail(*_: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(report_module, "_markdown", fail)
+    for out in (tmp_path / "out", tmp_path / "new" / "out"):
+        with pytest.raises(StoreError, match="No space left"):
+            report([one], out)
+    assert (tmp_path / "out" / "index.html").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+# bad input
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def changed(path: Path, **values: Any) -> None:
+    write(path, {**json.loads(path.read_text()), **values})
+
+
+def not_a_number(folder: Path) -> None:
+    text = (folder / "evaluation.json").read_text()
+    (folder / "evaluation.json").write_text(re.sub(r'"mean": [\d.]+', '"mean": NaN', text, count=1))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda f: (f / "run.json").unlink(), r"not a run: there is no run\.json"),
+        (lambda f: cut(f / "run.json"), r"run\.json: not what derivlang can read: .* \[run\]\n  leave this run out"),
+        (lambda f: (f / "run.json").write_text("[]"), r"run\.json: .*not an object"),
+        (lambda f: (f / "run.json").write_bytes(b"\xff\xfe"), r"run\.json: not what derivlang can read"),
+        (lambda f: changed(f / "run.json", format=2), "format 2, but this version reads 1"),
+        (lambda f: changed(f / "run.json", steps="many"), 'steps is "many"'),
+        (lambda f: changed(f / "run.json", model={}), "the model has no name"),
+        (lambda f: changed(f / "run.json", spec="trans,,inv"), r"run\.json: not what derivlang can read"),
+        (lambda f: changed(f / "run.json", fingerprint="0" * 16), r"evaluation\.json: is of the model .* has made "
+                                                                  r"0{16} \[stale-evaluation\]\n  evaluate the run"),
+        (lambda f: cut(f / "evaluation.json"), r"evaluation\.json: not what .*\n  evaluate the run again"),
+        (lambda f: changed(f / "evaluation.json", signature={}), r"evaluation\.json: .*there is no 'fingerprint'"),
+        (lambda f: changed(f / "evaluation.json", alignment={"all": "high"}), 'alignment.all is "high", not a number'),
+        (not_a_number, r"pos\.sup\.accuracy\.mean is NaN, not a number"),
+        (lambda f: cut(f / "evaluation" / "pos.zs.1.npz"), r"pos\.zs\.1\.npz: not what derivlang can read"),
+        (lambda f: (f / "evaluation" / "pos.zs.1.npz").write_bytes(b""), r"pos\.zs\.1\.npz: "),
+        (lambda f: np.savez(f / "evaluation" / "pos.zs.1.npz", other=np.zeros(3)), r"pos\.zs\.1\.npz: .*accuracy"),
+    ],
+)  # fmt: skip
+def test_damaged_runs(tmp_path: Path, spoil: Any, told: str) -> None:
+    good = run(tmp_path / "good")
+    bad = run(tmp_path / "bad", objective="align-mlm")
+    spoil(bad)
+    with pytest.raises(DataError, match=told) as caught:
+        report([good, bad], tmp_path / "out")
+    assert str(bad) in str(caught.value)
+    assert not (tmp_path / "out").exists()
+    ran = commands.run("report", good, bad, "-o", tmp_path / "out", code=1)
+    assert ran.err.startswith("derivlang: ")
+    assert ran.err.count("\n") <= 2
+
+
+def test_no_runs(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there are no runs"):
+        report([], tmp_path / "out")
+    with pytest.raises(StoreError, match="there is no such folder"):
+        report([tmp_path / "nowhere"], tmp_path / "out")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StoreError, match=r"not a run: there is no run\.json, here or in a folder in it"):
+        report([tmp_path / "empty"], tmp_path / "out")
+
+
+@pytest.mark.parametrize("package", ["matplotlib", "scipy.stats"])
+def test_a_missing_package_is_named(tmp_path: Path, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = run(tmp_path / "a")
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(DerivlangError, match=rf"a report needs {package.partition('.')[0]}.*\n.*derivlang\[train\]"):
+        report([folder], tmp_path / "out")
