@@ -571,7 +571,7 @@ def limited() -> None:
 
 
 def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
-    """A real error of the system, in the writer of torch: the model has 53,000 bytes, the state of its optimiser more."""
+    """A real error of the system, in torch's writer: the optimiser's state is more than the limit."""
     pair()
     options = [
         "pretrain", "--source", "demo", "--t", "trans,inv", "--model", model_file(), "--data", data_folder(),

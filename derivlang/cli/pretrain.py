@@ -31,18 +31,18 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 @click.option("--warmup", type=float, help="Share of the steps in which it rises.  [default: the model's]")
 @click.option("--weight-decay", type=float, help="Of matrices.  [default: 0]")
 @click.option("--mask", type=float, help="Share of sub-words that are hidden.  [default: the model's]")
-@click.option("--tie/--no-tie", default=True, show_default=True, help="Input and output embeddings are one matrix.")
+@click.option("--tie/--no-tie", default=None, help="Input and output embeddings are one matrix.  [default: tie]")
 @click.option("--language-ids/--no-language-ids", default=None,
               help="Tell the model each position's language.  [default: as the objective does]")  # fmt: skip
 @click.option("--vocab-size", type=int, help="Of the tokenizer.  [default: the model's]")
-@click.option("--dict-coverage", "coverage", default="25", show_default=True, help="Percent of the entries.")
-@click.option("--dict-by", "dictionary_by", type=click.Choice(["random", "frequency", "mass"]), default="random",
-              show_default=True, help="Which entries.")  # fmt: skip
-@click.option("--dict-seed", "dictionary_seed", type=int, default=1, show_default=True, help="Of entries and pairs.")
-@click.option("--parallel", default="25", show_default=True, help="Percent of the sentences that are pairs (xlm).")
-@click.option("--packing", type=click.Choice(["sentences", "stream"]), default="sentences", show_default=True,
-              help="Whole sentences, or a stream cut every --seq-len.")  # fmt: skip
-@click.option("--seed", type=int, default=1, show_default=True, help="Of weights, masks and the order of rows.")
+@click.option("--dict-coverage", "coverage", help="Percent of the entries.  [default: 25]")
+@click.option("--dict-by", "dictionary_by", type=click.Choice(["random", "frequency", "mass"]),
+              help="Which entries.  [default: random]")  # fmt: skip
+@click.option("--dict-seed", "dictionary_seed", type=int, help="Of entries and pairs.  [default: 1]")
+@click.option("--parallel", help="Percent of the sentences that are pairs (xlm).  [default: 25]")
+@click.option("--packing", type=click.Choice(["sentences", "stream"]),
+              help="Whole sentences, or a stream cut every --seq-len.  [default: sentences]")  # fmt: skip
+@click.option("--seed", type=int, help="Of weights, masks and the order of rows.  [default: 1]")
 @click.option("--limit", type=click.IntRange(1), help="At most so many documents.")
 @click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), default="auto", show_default=True,
               help="auto: bf16 on an accelerator.")  # fmt: skip
@@ -71,9 +71,12 @@ def command(source: str, out: Path, as_json: bool, **options: Any) -> None:
     derivlang pretrain --source demo --t trans,inv --vocab-size 300 --steps 20 -o run
     """
     from derivlang.cli.options import request_of
+    from derivlang.core.errors import UsageError
     from derivlang.training.needs import require_torch
 
     require_torch()
+    if options["resume"] and options["force"]:
+        raise UsageError("go on with a run, or replace it", where="--resume and --force", id="bad-value")
     from derivlang.training.loop import Watch
     from derivlang.training.processes import is_main
     from derivlang.training.run import Duration, Talk, Where, prepare_data, pretrain

@@ -198,7 +198,7 @@ def prepare_data(settings: Settings, request: Request, where: Where, talk: Talk 
     folder = where.data or where.run / "data"
     pipeline = Pipeline.parse(settings.spec)
     tokenizer = where.tokenizer or folder / TOKENIZER
-    if not tokenizer.exists():
+    if where.tokenizer is None and not tokenizer.exists():
         talk.stage("training the tokenizer")
         tokenizers.train(request, tokenizer, vocab_size=settings.vocab_size)
     found = Tokenizer.load(tokenizer)

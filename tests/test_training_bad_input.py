@@ -1,0 +1,310 @@
+"""What can be wrong with a run's options and files: one clear message, the right exit code, nothing half-written."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands import run, snapshot, written
+from tests.training import data_folder, model_file, pair, toml, trained
+
+RESULT = {
+    "out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "parameters", "fingerprint",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _data() -> None:
+    pair()
+
+
+def pretrain(out: Path, *options: object, code: int | None = 0, **named: object) -> Any:
+    """The command on the shared data; an option given by name replaces the usual one (None: leaves it out)."""
+    usual: dict[str, object] = {
+        "source": "demo", "t": "trans,inv", "model": model_file(), "data": data_folder(), "threads": 1, **named,
+    }  # fmt: skip
+    given = [word for name, value in usual.items() if value is not None for word in (f"--{name}", value)]
+    return run("pretrain", *given, "-o", out, *options, code=code)
+
+
+def refused(out: Path, *options: object, code: int = 2, **named: object) -> str:
+    """The one message of a command that does not begin; nothing is written."""
+    shared = snapshot(data_folder())
+    ran = pretrain(out, *options, code=code, **named)
+    assert ran.out == ""
+    lines = ran.err.strip().splitlines()
+    assert len(lines) <= 4, ran.err
+    assert "Traceback" not in ran.err
+    assert not out.exists()
+    assert snapshot(data_folder()) == shared
+    return str(ran.err)
+
+
+# before anything is made
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--t", "inv"], "inv has none"),
+        (["--t", "lex:file=words.tsv"], "a twin needs one transform that maps words through a script"),
+        (["--t", "trans,trans:script=greek"], "has 2 of them"),
+        (["--t", "trnas"], "there is no transform 'trnas'; did you mean trans"),
+        (["--objective", "aling-mlm"], "there is no objective 'aling-mlm'; did you mean align-mlm"),
+        (["--objective", "align-mlm:alpha=x"], "alpha='x' must be a number"),
+        (["--objective", "dict-mlm:rate=200"], "rate=200 must be from 0 to 100"),
+        (["--objective", "mlm,xlm"], "names 2 objectives"),
+        (["--objective", "dict-mlm:condition=yes"], "needs language ids"),
+        (["--objective", "mlm", "--language-ids"], "has no token types"),
+        (["--model", "tinny"], "there is no model 'tinny'; did you mean tiny"),
+        (["--model", "none.toml"], "none.toml: cannot be read"),
+        (["--steps", "0"], "--steps: 0 must be at least 1"),
+        (["--steps", "-3"], "--steps: -3 must be at least 1"),
+        (["--steps", "5", "--tokens", "5"], "give one of --steps, --tokens and --epochs"),
+        (["--tokens", "0"], "--tokens: 0 must be above 0"),
+        (["--epochs", "0"], "--epochs: 0.0 must be above 0"),
+        (["--epochs", "nan"], "--epochs: nan must be above 0"),
+        (["--epochs", "inf"], "--epochs: inf must be above 0"),
+        (["--seq-len", "7"], "--seq-len: 7 must be from 8 to"),
+        (["--seq-len", "99999"], "--seq-len: 99999 must be from 8 to"),
+        (["--batch-size", "0"], "--batch-size: 0 must be at least 1"),
+        (["--batch-size", "9", "--accumulate", "2"], "--accumulate: 9 rows are not 2 equal parts"),
+        (["--learning-rate", "0"], "--learning-rate: 0.0 must be above 0"),
+        (["--learning-rate", "nan"], "--learning-rate: nan must be above 0"),
+        (["--warmup", "1"], "--warmup: 1.0 must be between 0 and 1"),
+        (["--weight-decay", "-1"], "--weight-decay: -1.0 must be at least 0"),
+        (["--mask", "1.5"], "--mask: 1.5 must be between 0 and 1"),
+        (["--vocab-size", "0"], "--vocab-size: 0 must be at least 1"),
+        (["--dict-coverage", "0"], "--dict-coverage"),
+        (["--dict-coverage", "101"], "--dict-coverage"),
+        (["--dict-coverage", "some"], "is no number of percent"),
+        (["--parallel", "200"], "--parallel"),
+        (["--dict-by", "pos"], "--dict-by"),
+        (["--seed", "-1"], "--seed: -1 must be at least 0"),
+        (["--limit", "0"], "--limit"),
+        (["--save-every", "0"], "--save-every"),
+        (["--precision", "fp8"], "--precision"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_options(options: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "words.tsv", "the\tle\n")
+    names = {options[i].removeprefix("--"): None for i in range(0, len(options), 2)}
+    said = refused(tmp_path / "run", *options, **{n: None for n in names if n in ("t", "model")})
+    assert message in said
+
+
+@pytest.mark.parametrize("name", ["source", "t", "out"])
+def test_what_must_be_given(name: str, tmp_path: Path) -> None:
+    words = {"--source": "demo", "--t": "trans", "--out": tmp_path / "run"}
+    del words[f"--{name}"]
+    ran = run("pretrain", *(w for pair_ in words.items() for w in pair_), code=2)
+    assert f"--{name}" in ran.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_source_that_is_not_there(tmp_path: Path) -> None:
+    ran = pretrain(tmp_path / "run", source="demmo", data=None, code=None)
+    assert ran.code in (1, 2)
+    assert "demmo" in ran.err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[model", "is no TOML"),
+        ("", "[model] type is None"),
+        (toml().replace("warmup", "warmpu"), "there is no setting of [training] 'warmpu'; did you mean warmup"),
+        (toml().replace("hidden_size", "hiden_size"), "there is no field of [model] 'hiden_size'"),
+        (toml().replace("num_attention_heads = 2", "num_attention_heads = 3"), "the model cannot be built"),
+        (toml("roberta", more="max_position_embeddings = 8"), "max_position_embeddings = 8 is too few"),
+    ],
+)
+def test_descriptions(text: str, message: str, tmp_path: Path) -> None:
+    said = refused(tmp_path / "run", model=written(tmp_path / "mine.toml", text))
+    assert message in said
+    assert "mine" in said
+
+
+@pytest.mark.parametrize("missing", ["torch", "transformers", "accelerate"])
+def test_a_package_that_is_missing(missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr("derivlang.training.needs.find_spec", lambda name: None if name == missing else found(name))
+    said = refused(tmp_path / "run")
+    assert f"training needs {missing}" in said
+    assert 'pip install "derivlang[train]"' in said
+
+
+def test_tensorboard_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    assert "pip install tensorboard" in refused(tmp_path / "run", "--tensorboard", tmp_path / "board")
+
+
+# data
+
+
+def test_a_vocabulary_that_the_words_cannot_fill(tmp_path: Path) -> None:
+    ran = pretrain(tmp_path / "run", "--vocab-size", 999_999, data=None, code=2)
+    assert "--vocab-size" in ran.err
+    assert "or less" in ran.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_vocabulary_other_than_the_folders(tmp_path: Path) -> None:
+    said = refused(tmp_path / "run", "--vocab-size", 301, code=1)
+    assert "has 300 entries, and 301 are asked for" in said
+
+
+def dictionary(folder: Path, text: str) -> Path:
+    return written(folder / "mine.tsv", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("the\tle\ncat\tchat\n", "is a dictionary of another vocabulary: 2 of its 2 pairs"),
+        ("", "holds no pair"),
+        ("\n\n", "holds no pair"),
+    ],
+)
+def test_dictionaries(text: str, message: str, tmp_path: Path) -> None:
+    path = dictionary(tmp_path, text)
+    said = refused(tmp_path / "run", dictionary=path, objective="align-mlm", code=1)
+    assert message in said
+    assert str(path) in said
+
+
+def test_a_dictionary_that_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "none.tsv"
+    said = refused(tmp_path / "run", dictionary=path, code=1)
+    assert str(path) in said
+
+
+def test_a_dictionary_of_another_vocabulary_of_the_same_source(tmp_path: Path) -> None:
+    """A real one: of a tokenizer with fewer entries, all of which are known, and of one with more."""
+    for size in (250, 400):
+        run("tokenizer", "train", "demo", "--vocab-size", size, "-o", tmp_path / f"{size}")
+        out = tmp_path / f"{size}.tsv"
+        run("dict", "--t", "trans", "demo", "--level", "token", "--tokenizer", tmp_path / f"{size}", "-o", out)
+    said = refused(tmp_path / "run", dictionary=tmp_path / "400.tsv", objective="align-mlm", code=1)
+    assert "is a dictionary of another vocabulary" in said
+    result = pretrain(tmp_path / "run", "--json", dictionary=tmp_path / "250.tsv", objective="align-mlm").json
+    assert set(result) == RESULT
+
+
+def test_a_pair_with_itself_alone_is_an_empty_dictionary(tmp_path: Path) -> None:
+    path = dictionary(tmp_path, "<unk>\t<unk>\n")
+    assert "holds no pair" in refused(tmp_path / "run", dictionary=path, objective="align-mlm", code=1)
+
+
+def test_no_pair_fits(tmp_path: Path) -> None:
+    ran = pretrain(tmp_path / "run", "--seq-len", 8, "--parallel", "1.5", objective="xlm", data=None, code=1)
+    assert "sentence pairs fits 4 places a side" in ran.err
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_a_tokenizer_that_is_none(tmp_path: Path) -> None:
+    for folder in (tmp_path / "none", tmp_path):
+        ran = pretrain(tmp_path / "run", tokenizer=folder, data=None, code=None)
+        assert ran.code in (1, 2)
+        assert "Traceback" not in ran.err
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_source_without_words(tmp_path: Path) -> None:
+    source = written(tmp_path / "a.train.tokens", " \n \n")
+    ran = pretrain(tmp_path / "run", source=source, data=None, code=None)
+    assert ran.code in (1, 2)
+    assert len(ran.err.strip().splitlines()) <= 4
+    assert not (tmp_path / "run").exists()
+
+
+# folders
+
+
+def test_a_folder_that_is_taken(tmp_path: Path) -> None:
+    trained(tmp_path / "run", steps=2)
+    before = snapshot(tmp_path / "run")
+    ran = pretrain(tmp_path / "run", code=1)
+    assert "holds a run already" in ran.err
+    assert "--resume" in ran.err
+    assert "--force" in ran.err
+    assert snapshot(tmp_path / "run") == before
+    assert pretrain(tmp_path / "run", "--force", "--json").json["steps"] == 6
+
+
+def test_force_and_resume(tmp_path: Path) -> None:
+    said = refused(tmp_path / "run", "--force", "--resume")
+    assert "--force" in said
+    assert "--resume" in said
+
+
+def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
+    path = written(tmp_path / "run", "mine")
+    ran = pretrain(path, code=1)
+    assert str(path) in ran.err
+    assert path.read_text() == "mine"
+
+
+def test_a_folder_that_holds_another_tokenizer(tmp_path: Path) -> None:
+    run("tokenizer", "train", "demo", "--vocab-size", 250, "-o", tmp_path / "run" / "tokenizer")
+    before = snapshot(tmp_path / "run")
+    ran = pretrain(tmp_path / "run", code=1)
+    assert "of another vocabulary" in ran.err
+    assert snapshot(tmp_path / "run") == before
+
+
+@pytest.mark.parametrize("name", ["data.json", "ids.bin"])
+def test_data_that_was_damaged(name: str, tmp_path: Path) -> None:
+    shutil.copytree(data_folder(), tmp_path / "data")
+    path = tmp_path / "data" / "train-32" / name
+    path.write_bytes(path.read_bytes()[:-5])
+    ran = pretrain(tmp_path / "run", data=tmp_path / "data", code=1)
+    assert str(path) in ran.err
+    assert not (tmp_path / "run").exists()
+
+
+# what is printed
+
+
+def test_what_is_printed(tmp_path: Path) -> None:
+    ran = pretrain(tmp_path / "run", "--json", "--steps", 3)
+    assert ran.out.count("\n") == 1
+    assert ran.err == ""
+    assert set(ran.json) == RESULT
+    assert ran.json["out"] == str(tmp_path / "run")
+    assert ran.json["steps"] == 3
+    assert isinstance(ran.json["tokens_per_second"], int)
+    assert set(ran.json["parts"]) == {"mlm"}
+    assert pretrain(tmp_path / "run", "--json", "--steps", 3, "--resume").json == ran.json
+    plain = pretrain(tmp_path / "plain", "--steps", 3)
+    assert "3 steps" in plain.out
+    assert str(tmp_path / "plain") in plain.out
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["result"] == ran.json
+
+
+def test_a_description_without_steps_takes_a_duration(tmp_path: Path) -> None:
+    text = toml().replace("steps = 6\n", "").replace("mask = 0.3", "mask = 0.3\nparallel = 50\ncoverage = 12.5")
+    model = written(tmp_path / "mine.toml", text)
+    assert "--steps" in refused(tmp_path / "run", model=model)
+    assert pretrain(tmp_path / "run", "--epochs", 0.5, "--json", model=model).json["steps"] == 9
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert (record["parallel"], record["dictionary"]["coverage"]) == ("50", "12.5")
+
+
+def test_threads_are_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    asked: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    pretrain(tmp_path / "run", "--steps", 1)
+    assert asked == [1]
