@@ -146,7 +146,10 @@ class Model:
     @property
     def language_embeddings(self) -> torch.Tensor:
         """float[2, d]: of the token types; UsageError where the model has none."""
-        return self.lm.base_model.embeddings.token_type_embeddings.weight  # type: ignore[no-any-return]
+        table = getattr(self.lm.base_model.embeddings, "token_type_embeddings", None)
+        if table is None:
+            raise UsageError("the model has no token types", where="--model", id="no-token-types")
+        return table.weight  # type: ignore[no-any-return]
 
     def states(self, part: Part) -> torch.Tensor:
         """float[B, H, d]: the last layer."""

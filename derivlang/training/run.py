@@ -200,10 +200,10 @@ def prepare_data(settings: Settings, request: Request, where: Where, talk: Talk 
     if not twin.exists():
         make_twin(tokenizer, settings.spec, twin)
     languages = Languages(pipeline, found, Twin.load(twin))
-    if languages.twin.tokenizer.recipe["of"] != found.fingerprint():
-        raise StoreError(
-            "is a twin of another tokenizer", where=str(twin), fix="another --data folder", id="other-twin"
-        )
+    recipe, wanted = languages.twin.tokenizer.recipe, str(trans_of(settings.spec))
+    if recipe["of"] != found.fingerprint() or recipe["spec"] != wanted:
+        other = f"of {recipe['spec']}, not {wanted}" if recipe["spec"] != wanted else "of another tokenizer"
+        raise StoreError(f"is a twin {other}", where=str(twin), fix="another --data folder", id="other-twin")
     dictionary = where.dictionary or _dictionary(settings, request, folder, tokenizer, talk)
     talk.stage("encoding")
     events = Events(talk.warn)
