@@ -34,6 +34,7 @@ from derivlang.training.pairs import PairData
 from derivlang.training.run import Duration, Prepared, Talk, Where, prepare_data, pretrain
 from derivlang.training.settings import Settings
 
+torch.set_num_threads(1)  # models this small: a second one only waits
 _HOME = Path(tempfile.mkdtemp(prefix="derivlang-training-"))
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 

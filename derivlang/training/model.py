@@ -176,10 +176,11 @@ def set_tie(lm: Any, tie: bool) -> None:
         lm.tie_weights()
     elif output.weight is source.weight:
         output.weight = torch.nn.Parameter(source.weight.detach().clone())
-    head: Any = getattr(lm, "lm_head", None)
-    if not tie and isinstance(getattr(head, "bias", None), torch.nn.Parameter):
-        # RoBERTa's second bias, which its forward never reads unless it is the decoder's own
-        head.bias.requires_grad_(False)
+    heads = getattr(lm, "lm_head", None), getattr(getattr(lm, "cls", None), "predictions", None)
+    for bias in (getattr(head, "bias", None) for head in heads):
+        if not tie and isinstance(bias, torch.nn.Parameter):
+            # RoBERTa's and BERT's second bias, which their forward never reads unless it is the decoder's own
+            bias.requires_grad_(False)
 
 
 def is_tied(lm: Any) -> bool:
