@@ -175,10 +175,10 @@ def _measures(
 
 
 def _heldout(trained: Trained, options: Options, progress: Progress) -> Heldout:
-    name = trained.facts["source"]
-    splits = find(Request(name, options.data_dir)).splits
+    request = _request(trained.facts["source"], options, trained.facts.get("reading"))
+    splits = find(request).splits
     split = next((s for s in ("validation", "test") if s in splits), splits[0])
-    source = _open(trained, name, (split,), options, progress)
+    source = _open(trained, request, (split,), options, progress)
     longest = min(trained.longest, MAX_LENGTH)
     return Heldout.read(source, split, trained.languages, max(options.pairs, options.sentences), longest)
 
@@ -356,7 +356,7 @@ def _fitted(task: Task, trained: Trained) -> Task:
 
 
 def _read(trained: Trained, task: Task, options: Options, progress: Progress) -> Data:
-    source = _open(trained, task.name, tuple(SPLITS.values()), options, progress)
+    source = _open(trained, _request(task.name, options), tuple(SPLITS.values()), options, progress)
     missing = [name for name in SPLITS.values() if name not in source.corpus.splits]
     if missing:
         raise DataError(
@@ -394,10 +394,18 @@ def _read(trained: Trained, task: Task, options: Options, progress: Progress) ->
     return Data(found["train"], found["dev"], found["test"], _digest(key))
 
 
-def _open(trained: Trained, name: str, splits: tuple[str, ...], options: Options, progress: Progress) -> Source:
+def _request(name: str, options: Options, reading: dict[str, Any] | None = None) -> Request:
+    """A source by name. reading: how the run read its text, of run.json."""
+    found: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in (reading or {}).items()
+    }
+    return Request(name, options.data_dir, **found)
+
+
+def _open(trained: Trained, request: Request, splits: tuple[str, ...], options: Options, progress: Progress) -> Source:
     return Source.open(
         trained.languages.pipeline,
-        Request(name, options.data_dir),
+        request,
         splits=splits,
         parser=options.parser,
         parses=options.parses,

@@ -145,6 +145,7 @@ def pretrain(
             )
         parameters = sum({p.data_ptr(): p.numel() for p in lm.parameters()}.values())
         record = _record(settings, design, prepared, print_, parameters)
+        record["reading"] = reading_of(request)
         pairs = None
         if "pairs" in objective.requires:
             reset = bool(getattr(objective, "reset", False))
@@ -255,6 +256,11 @@ def read_run(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"cannot be read: {error}", where=str(path), id="run") from None
     return record
+
+
+def reading_of(request: Request) -> dict[str, Any]:
+    """How a source's text is read, as run.json keeps it: all of a request but its name and place."""
+    return {name: value for name, value in asdict(request).items() if name not in ("source", "data_dir")}
 
 
 def _check(settings: Settings, objective: Objective, design: Design, duration: Duration) -> None:
