@@ -56,8 +56,8 @@ def alignment(setting: Setting) -> Table:
         "alignment",
         "Alignment of word embeddings",
         "As Table 8 of the paper. Percent of the source's rows whose nearest row of the derived language is their own. "
-        "Held-out: rows outside the training dictionary; the other columns count the pairs that DICT-MLM and ALIGN-MLM "
-        "were trained on, too. The paper's are of a random sample of all rows.",
+        "Held-out: rows outside the training dictionary; all and by token mass count the pairs that DICT-MLM and "
+        "ALIGN-MLM were trained on, too. The paper's are of a random sample of all rows.",
         ("Objective", "Language", ""),
         (
             ("Alignment", tuple(title for _, title in ALIGNMENTS)),
