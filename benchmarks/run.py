@@ -28,6 +28,7 @@ NAMES = (
     "grammar_draws",
     "encoding",
     "align",
+    "train",
 )
 
 

@@ -31,6 +31,7 @@ sys.path.insert(0, str(ROOT))
 from derivlang.formats import conllu  # noqa: E402
 from derivlang.grammar import build, evaluate, file, load, statistics  # noqa: E402
 from derivlang.grammar.families import Families  # noqa: E402
+from derivlang.grammar.fit import Settings  # noqa: E402
 from derivlang.grammar.order_model import OrderModel  # noqa: E402
 from derivlang.grammar.treebank import families_of_tables, folds, joined  # noqa: E402
 
@@ -55,7 +56,7 @@ class Source:
 @dataclass(frozen=True)
 class Plan:
     """test: the treebank whose test split is held out; "": cross-validation. choose: the treebank whose dev split the
-    penalty is chosen by; "": a fifth of what is learnt from. published: the code of the .orm files."""
+    penalty and the thinning are chosen by; "": a fifth of what is learnt from. published: the code of the .orm files."""
 
     language: str
     sources: tuple[Source, ...]
@@ -164,7 +165,7 @@ def fit_one(name: str, data: Path) -> dict[str, Any]:
         inside, held = folds(families, FOLDS, 0)
         own = {name: np.ones(len(inside)) for name in CLASSES}
     recipe = build.Recipe(name, plan.language, CLASSES)
-    _, l2 = build.build(recipe, inside, held, {}, own)
+    _, settings = build.build(recipe, inside, held, {}, own)
     about = {
         "treebanks": "; ".join(f"UD_{s.treebank} ({', '.join(s.splits)})" for s in plan.sources),
         "licence": " AND ".join(sorted({s.licence for s in plan.sources}, reverse=True)),
@@ -175,22 +176,24 @@ def fit_one(name: str, data: Path) -> dict[str, Any]:
         "chosen by": f"UD_{plan.choose} (dev)" if plan.choose else "a fifth of the heads learnt from",
     }
     final = build.Recipe(name, plan.language, CLASSES)
-    grammar, _ = build.build(final, families, None, about, counts, l2)
+    grammar, _ = build.build(final, families, None, about, counts, settings)
     file.write(grammar, ROOT / "grammars" / f"{name}{load.SUFFIX}")
-    out = {"language": plan.language, **about, "sentences": n_sentences, "l2": l2}
+    out = {"language": plan.language, **about, "sentences": n_sentences}
+    out["l2"] = {key: each.l2 for key, each in settings.items()}
+    out["thin"] = {key: each.thin for key, each in settings.items() if each.thin}
     out["weights"] = {key: len(weights) for key, weights in load.load_grammar(name).weights.items()}
     if not plan.test:
-        out["held"] = _cross_validated(final, families, l2, data, plan)
+        out["held"] = _cross_validated(final, families, settings, data, plan)
     return out
 
 
 def _cross_validated(
-    recipe: build.Recipe, families: Families, l2: dict[str, float], data: Path, plan: Plan
+    recipe: build.Recipe, families: Families, settings: dict[str, Settings], data: Path, plan: Plan
 ) -> dict[str, Any]:
     rows: dict[str, list[dict[str, float]]] = {}
     for fold in range(FOLDS):
         inside, held = folds(families, FOLDS, fold)
-        grammar, _ = build.build(recipe, inside, None, {}, None, l2)
+        grammar, _ = build.build(recipe, inside, None, {}, None, settings)
         for key, row in _scores(OrderModel(grammar), grammar, held, data, plan).items():
             rows.setdefault(key, []).append(row)
     return {key: _mean(parts) for key, parts in rows.items()}
@@ -253,6 +256,7 @@ def measure_one(name: str, data: Path) -> dict[str, Any]:
             "count": count,
             "treebank": share,
             "model": statistics.expected_before_head(own, families, pair),
+            "model_sample": statistics.expected_before_head(mixed, families, pair),
             "ewt_count": statistics.before_head(ewt, pair)[0],
             "ewt": statistics.before_head(ewt, pair)[1],
             "ewt_sample": statistics.expected_before_head(mixed, ewt, pair),

@@ -107,6 +107,13 @@ def test_fit_and_its_errors(tmp_path: Path) -> None:
     again = tmp_path / "again.grammar.tsv"
     run("grammar", "fit", bank, "-o", again, "--language", "Own", "--classes", "N,V")
     assert again.read_bytes() == out.read_bytes()
+    assert result["thin"] == {"N": 0, "V": 0}
+    thin = tmp_path / "thin.grammar.tsv"
+    result = run("grammar", "fit", bank, "-o", thin, "--language", "Own", "--thin", "0.5", "--json").json
+    assert result["thin"] == {"N": 0.5, "V": 0}
+    assert "thinned N 0.5" in result["about"]["settings"]
+    assert thin.read_bytes() != out.read_bytes()
+    assert "--thin" in fails("fit", bank, "-o", out, "--thin", "1", code=2)
     probabilities = run("grammar", "probs", "--superstrate", out, "--head", "VERB",
                         "--nodes", "PRON&nsubj @VERB&@ NOUN&obl", "--json").json  # fmt: skip
     assert probabilities["probs"][0] > 0.5

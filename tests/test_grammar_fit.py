@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.labels import candidates, old_labels
 from derivlang.grammar.load import load_grammar
 from derivlang.grammar.model import OrderModel
+from derivlang.grammar.thinning import thinned
 from derivlang.grammar.treebank import folds, joined, with_subtypes
 from derivlang.grammar.weights import Weights, views
 
@@ -74,14 +76,95 @@ def test_counts_weigh_families() -> None:
 def test_build_chooses_by_held_out_families_and_says_so() -> None:
     inside, held = folds(toy(), 2, 0)
     recipe = Recipe("toy", "Toy", ("N", "V", "ADJ"), strengths=(0.1, 50.0))
-    grammar, l2 = build(recipe, inside, held, {"treebanks": "toy"})
-    assert l2 == {"V": 0.1}
+    grammar, chosen = build(recipe, inside, held, {"treebanks": "toy"})
+    assert {name: settings.l2 for name, settings in chosen.items()} == {"V": 0.1}
+    assert chosen["V"].thin == 0  # noun heads alone are thinned
     assert grammar.classes == ("V",)  # too few nouns, no adjective
     assert "L2 V 0.1" in grammar.about["settings"]
     strong, _ = build(Recipe("toy", "Toy", ("V",), strengths=(50.0,)), inside, None, {})
     assert held_out_bits(OrderModel(grammar), held) < held_out_bits(OrderModel(strong), held)
     with pytest.raises(DataError, match="few-heads"):
         build(Recipe("toy", "Toy", ("ADV",)), inside, None, {})
+
+
+# thinning
+
+ARTICLES = [
+    *["DET&det @NOUN&@ ADJ&amod"] * 40,
+    *["DET&det ADJ&amod @NOUN&@"] * 10,
+    *["ADJ&amod @NOUN&@"] * 6,
+    *["@NOUN&@ ADJ&amod"] * 4,
+]
+
+
+def articles() -> Families:
+    return Families.of([line.split() for line in ARTICLES])
+
+
+def test_thinned_families() -> None:
+    families = Families.of([["DET&det", "ADJ&amod", "@NOUN&@"]])
+    got, counts = thinned(families, np.array([2.0]), 0.25)
+    found = {" ".join(got.labels(f)): count for f, count in enumerate(counts.tolist())}
+    assert found == {
+        "DET&det ADJ&amod @NOUN&@": 1.125,
+        "ADJ&amod @NOUN&@": 0.375,
+        "DET&det @NOUN&@": 0.375,
+        "@NOUN&@": 0.125,
+    }
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9])
+def test_thinning_leaves_out_each_dependent_on_its_own(share: float) -> None:
+    """Against every choice of who stays, one by one; the sum of the counts stays what it was."""
+    families, counts = distinct(toy(), "V", np.linspace(0.5, 2, len(TOY)))
+    expected: dict[tuple[str, ...], float] = {}
+    for f, count in enumerate(counts.tolist()):
+        labels = families.labels(f)
+        for stays in product((True, False), repeat=len(labels)):
+            chances = [1.0 if label.startswith("@") else 1 - share if stay else share
+                       for label, stay in zip(labels, stays, strict=True)]  # fmt: skip
+            if all(stay or not label.startswith("@") for label, stay in zip(labels, stays, strict=True)):
+                left = tuple(label for label, stay in zip(labels, stays, strict=True) if stay)
+                expected[left] = expected.get(left, 0.0) + count * float(np.prod(chances))
+    got, weights = thinned(families, counts, share)
+    found = {tuple(got.labels(f)): count for f, count in enumerate(weights.tolist())}
+    assert found == pytest.approx({labels: count for labels, count in expected.items() if count})
+    assert weights.sum() == pytest.approx(counts.sum())
+    assert list(found) == sorted(found)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
+def test_a_share_to_leave_out_is_below_one(share: float) -> None:
+    with pytest.raises(UsageError, match="thin-share"):
+        fit(toy(), "N", Settings(thin=share))
+
+
+def test_a_thinned_model_leans_less_on_what_is_not_there() -> None:
+    """Articles seen: adjectives follow four times in five; without: two in five. A foreign bare noun is between."""
+
+    def after(thin: float) -> float:
+        model = OrderModel(Grammar("", "", "v2", {"N": fit(articles(), "N", Settings(l2=0.01, thin=thin))}))
+        orders, probabilities = model.distribution("@NOUN&@ ADJ&amod".split())
+        return float(probabilities[orders.tolist().index([0, 1])])
+
+    assert after(0.0) == pytest.approx(0.4, abs=0.05)
+    assert after(0.0) < after(0.25) < after(0.5) < 0.8
+    assert after(0.5) == pytest.approx((0.5 * 4 + 0.25 * 40) / (0.5 * 10 + 0.25 * 50), abs=0.05)
+
+
+def test_build_chooses_the_thinning_by_held_out_families_and_says_so() -> None:
+    """The largest share that is near the best: without the articles' families, bare nouns are what they were."""
+    bare = Families.of([["@NOUN&@", "ADJ&amod"]] * 40)
+    recipe = Recipe("toy", "Toy", ("N",), strengths=(0.1,))
+    grammar, chosen = build(recipe, articles(), bare, {})
+    assert chosen["N"].thin == 0.5
+    assert "thinned N 0.5" in grammar.about["settings"]
+    grammar, chosen = build(recipe, articles(), articles().take(np.arange(50, 60).repeat(4)), {})
+    assert chosen["N"].thin == 0
+    assert "thinned" not in grammar.about["settings"]
+    assert build(recipe, articles(), None, {})[1]["N"].thin == 0
+    asked = Recipe("toy", "Toy", ("N",), strengths=(0.1,), thin=0.25)
+    assert build(asked, articles(), bare, {})[1]["N"].thin == build(asked, articles(), None, {})[1]["N"].thin == 0.25
 
 
 def test_an_unknown_subtype_is_looked_up_without_it() -> None:

@@ -51,7 +51,8 @@ def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, *
     interrupted. Small models take other settings than the published ones, which are the defaults.
 
     \b
-    derivlang evaluate RUN --task pos --epochs 1 --lr 2e-3 --train-examples 4000
+    derivlang evaluate RUN --task pos --epochs 1 --lr 2e-3 --train-examples 4000    # 2 s each, on a small model
+    derivlang evaluate RUN --measure alignment
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from derivlang.evaluation.evaluate import Options, evaluate, measure_of

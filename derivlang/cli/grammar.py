@@ -151,7 +151,10 @@ def score(
 @click.option("--l2", type=click.FloatRange(0, min_open=True), default=None,
               help="Strength of the penalty.  [default: 2, or by --dev]")  # fmt: skip
 @click.option("--dev", multiple=True, type=click.Path(path_type=Path), metavar="TREEBANK",
-              help="Choose the penalty by these sentences.")  # fmt: skip
+              help="Choose the penalty and --thin by these sentences.")  # fmt: skip
+@click.option("--thin", type=click.FloatRange(0, 1, max_open=True), default=None,
+              help="Share of the dependents of noun heads left out while learning, so that the model leans less on"
+                   " which others are there.  [default: 0, or by --dev]")  # fmt: skip
 @click.option("--subtypes", default="all", show_default=True,
               help="Subtypes of relations that stay: all, none, or a list.")  # fmt: skip
 @click.option("--labels", type=click.Choice(["v2", "v1"]), default="v2", show_default=True,
@@ -166,6 +169,7 @@ def fit(
     classes: str,
     l2: float | None,
     dev: tuple[Path, ...],
+    thin: float | None,
     subtypes: str,
     labels: str,
     punct: bool,
@@ -194,16 +198,20 @@ def fit(
         "sentences": str(n_sentences),
         **({"licence": licence} if licence else {}),
     }
-    recipe = Recipe(out.name.partition(".")[0], language, names, kept, labels, punct, (l2,) if l2 else None)
+    strengths = (l2,) if l2 else None
+    recipe = Recipe(out.name.partition(".")[0], language, names, kept, labels, punct, strengths, thin)
     grammar, chosen = build(recipe, families, held, about)
     file.write(grammar, out)
-    result = {"out": str(out), **_summary(file.read(out)), "l2": chosen}
+    result = {"out": str(out), **_summary(file.read(out))}
+    result["l2"] = {name: settings.l2 for name, settings in chosen.items()}
+    result["thin"] = {name: settings.thin for name, settings in chosen.items()}
     if as_json:
         click.echo(json.dumps(result, ensure_ascii=False))
     else:
         heads = ", ".join(f"{name} {count:,}" for name, count in result["classes"].items())
-        strengths = ", ".join(f"{name} {value:g}" for name, value in chosen.items())
-        click.echo(f"{out}: weights of {heads}; L2 {strengths}; {out.stat().st_size:,} bytes")
+        penalties = ", ".join(f"{name} {value:g}" for name, value in result["l2"].items())
+        thinned = "".join(f"; {name} thinned {value:g}" for name, value in result["thin"].items() if value)
+        click.echo(f"{out}: weights of {heads}; L2 {penalties}{thinned}; {out.stat().st_size:,} bytes")
 
 
 @command.command("probs", no_args_is_help=True)

@@ -5,16 +5,18 @@
 
 SUP is fine-tuned and tested on the derived language; ZS is fine-tuned on the source and tested on the derived. Both on
 the same derived test sentences, with the same examples and the same order of them; the dev set of the language that is
-fine-tuned on chooses the epoch, so that ZS sees no derived label. A finished cell of the same settings, data and
-weights is not made again: an interrupted evaluation goes on where it was.
+fine-tuned on chooses the epoch, so that ZS sees no derived label. Scores on the derived dev set, which published tables
+hold, are told apart. A finished cell of the same settings, data and weights is not made again: an evaluation that was
+interrupted goes on where it was.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from zipfile import BadZipFile
@@ -34,7 +36,7 @@ from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.metrics import METRICS, Metric
 from derivlang.evaluation.perplexity import perplexity
 from derivlang.evaluation.resample import difference, summary
-from derivlang.evaluation.tasks import MAX_LENGTH, REGIMES, SPLITS, Regime, Task
+from derivlang.evaluation.tasks import MAX_LENGTH, REGIMES, SPLITS, Regime, Task, regime_of
 from derivlang.evaluation.trained import Trained, device_of, require_transformers
 from derivlang.sources.find import Request, find
 from derivlang.store.export import writing
@@ -221,17 +223,38 @@ def _task(trained: Trained, device: torch.device, task: Task, options: Options, 
         kept = [cell for cell in cells if cell is not None]
         if len(kept) == len(cells):
             by_regime[regime] = kept
-    for regime, kept in by_regime.items():
-        entry[regime] = {m.name: summary([c[m.name] for c in kept], m.score) for m in METRICS[task.kind]}
+    _forget(trained, task, data.key)
+    entry |= _scores(by_regime, METRICS[task.kind])
     if "zs" in by_regime:
-        kept = by_regime["zs"]
-        entry["source"] = {m.name: summary([c[f"source_{m.name}"] for c in kept], m.score) for m in METRICS[task.kind]}
-    if len(by_regime) == len(REGIMES):
-        entry["delta"] = {
-            m.name: difference([c[m.name] for c in by_regime["sup"]], [c[m.name] for c in by_regime["zs"]], m.score)
-            for m in METRICS[task.kind]
-        }
+        entry["source"] = _scores({"zs": by_regime["zs"]}, METRICS[task.kind], "source_")["zs"]
+    entry["dev"] = _scores(by_regime, METRICS[task.kind], "dev_")
     return entry
+
+
+def _scores(
+    cells: Mapping[Regime, list[dict[str, Int64]]], metrics: tuple[Metric, ...], prefix: str = ""
+) -> dict[str, dict[str, Any]]:
+    """SCOREs by regime and metric, of counts whose names begin so; with both regimes their difference, too."""
+    found = {
+        str(regime): {m.name: summary([c[prefix + m.name] for c in kept], m.score) for m in metrics}
+        for regime, kept in cells.items()
+    }
+    if len(cells) == len(REGIMES):
+        found["delta"] = {
+            m.name: difference(
+                [c[prefix + m.name] for c in cells["sup"]], [c[prefix + m.name] for c in cells["zs"]], m.score
+            )
+            for m in metrics
+        }
+    return found
+
+
+def _forget(trained: Trained, task: Task, data_key: str) -> None:
+    """Take away the task's cells of other settings, data or weights: what is there is what evaluation.json says."""
+    for path in (trained.folder / CELLS).glob(f"{task.file_name}.*.npz"):
+        _, regime, seed = path.name.removesuffix(".npz").rsplit(".", 2)
+        if not seed.isdigit() or Cell(trained, task, regime_of(regime), int(seed), data_key).counts() is None:
+            path.unlink()
 
 
 def _make(cell: Cell, data: Data, device: torch.device, progress: Progress) -> None:
@@ -266,6 +289,7 @@ def _make(cell: Cell, data: Data, device: torch.device, progress: Progress) -> N
         progress.step,
     )
     found = scored(model, data.test, DERIVED, metrics)
+    found |= {f"dev_{name}": c for name, c in scored(model, data.dev, DERIVED, metrics).items()}
     if cell.regime == "zs":
         found |= {f"source_{name}": c for name, c in scored(model, data.test, SOURCE, metrics).items()}
     cell.write(found, facts)
@@ -303,7 +327,7 @@ class Cell:
     def counts(self) -> dict[str, Int64] | None:
         """Counts by metric, int64[S, k]; None where the file is not there, of something else, or damaged."""
         try:
-            with np.load(self.path, allow_pickle=False) as found:
+            with np.load(BytesIO(self.path.read_bytes()), allow_pickle=False) as found:
                 arrays = dict(found)
             facts = json.loads(str(arrays.pop("facts")))
             return arrays if facts["key"] == self.key else None

@@ -20,6 +20,7 @@ from derivlang.core.arrays import Int64, lengths_of
 from derivlang.core.errors import UsageError
 from derivlang.grammar.enumerate_orders import MOST_MEMBERS, all_orders, indicators
 from derivlang.grammar.families import Families, head_class
+from derivlang.grammar.thinning import thinned
 from derivlang.grammar.weights import BOS, EOS, PAIRS, PUBLISHED, VIEWS, Float, Weights, views
 
 MOST = 6  # members of a family that is learnt from
@@ -28,11 +29,13 @@ MOST = 6  # members of a family that is learnt from
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """l2: strength of the penalty; factors: times this for each kind (PRE …) and view (joint …), 1 where not named.
-    most: members of the largest families learnt from. most_steps: of L-BFGS."""
+    most: members of the largest families learnt from, once thinned. thin: share of dependents left out (`thinning`).
+    most_steps: of L-BFGS."""
 
     l2: float = 1.0
     factors: Mapping[str, float] | None = None
     most: int = MOST
+    thin: float = 0.0
     most_steps: int = 400
 
 
@@ -160,7 +163,7 @@ def fit(families: Families, name: str, settings: Settings, counts: Float | None 
             "fitting a grammar needs scipy", fix="pip install 'derivlang[fit]'", id="missing-package"
         ) from None
 
-    problem = Problem(*distinct(families, name, counts), settings)
+    problem = Problem(*thinned(*distinct(families, name, counts), settings.thin), settings)
     if not problem.n_families:
         return Weights.of([], len(VIEWS))
     found = minimize(

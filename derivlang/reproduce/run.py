@@ -87,8 +87,10 @@ def plan(recipe: Recipe, place: Place, rate: float | None = None) -> list[Step]:
         run = out / "runs" / cell.name
         seconds = tokens / rate if rate else 0.0
         steps.append(Step(f"pretrain {cell.name}", (*pretrain(cell, run), "--resume"), cell, tokens, seconds))
-        evaluate = ("evaluate", str(run), *recipe.evaluate, *parses, *where, *_threads(place))
-        steps.append(Step(f"evaluate {cell.name}", evaluate, cell, 0, seconds * _EVALUATION))
+        for options in recipe.evaluate:
+            evaluate = ("evaluate", str(run), *options, *parses, *where, *_threads(place))
+            task = options[options.index("--task") + 1]
+            steps.append(Step(f"evaluate {cell.name} {task}", evaluate, cell, 0, seconds * _EVALUATION))
     runs = [str(out / "runs" / cell.name) for cell in recipe.cells]
     steps.append(Step("report", ("report", *runs, "-o", str(out / "report"))))
     return steps

@@ -59,7 +59,7 @@ def bench(settings: Settings, design: Design, plan: Plan = Plan()) -> dict[str, 
     ).to(device)
     if plan.compile:
         lm.base_model.compile()
-    net = network_of(lm, objective, loader, language_ids=settings.language_ids).to(device)
+    net = network_of(lm, objective, loader, language_ids=settings.language_ids, seed=1).to(device)
     optimizer = optimizer_of(net, settings)
 
     def wait() -> None:

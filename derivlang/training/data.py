@@ -3,7 +3,7 @@
     DATA/data.json            what it is of, its counts and its fingerprint
     DATA/ids.bin              [M] the source's id of each sub-word           uint16, or int32 above 65,536 entries
     DATA/order.bin            [M] place in its piece of the source sub-word that stands here in the derived language
-    DATA/words.bin            [M] the word of each sub-word, counted in its piece
+    DATA/words.bin            [M] the word of each sub-word, counted in its piece; words without any are not counted
     DATA/kept.bin             [M] 1: the overlap keeps its id; only where there is an overlap
     DATA/sentences.bin        int64[S + 1] sub-word offsets;  DATA/keys.bin uint64[S], content keys
     DATA/pieces.bin           int64[P + 1] sub-word offsets;  DATA/instances.bin int64[I + 1] piece offsets
@@ -317,10 +317,10 @@ def _write(
         for batch in source.batches(split, limit):
             both = languages.both(batch)
             sentences, keys = _blocks(batch, both)
-            found = cut(sentences, both.source.words(), most)
+            words = _numbers(both.source.words())
+            found = cut(sentences, words, most)
             cut_sentences += int((np.diff(sentences) > most).sum())
             start = np.repeat(found[:-1], np.diff(found))
-            words = both.source.words()
             write("ids", both.source.ids, wide)
             write("order", restrict(both.order.index, found) - start, "<u2")
             write("words", words - words[start] if len(words) else words, "<u2")
@@ -364,6 +364,11 @@ def _blocks(batch: Batch, both: Both) -> tuple[Int64, UInt64]:
     if len(found) == len(batch.sentences):
         return found, batch.keys
     return found, sequence_keys(batch.type_hashes[batch.words], words)
+
+
+def _numbers(words: Ints) -> Int64:
+    """int64[M]: words numbered anew, without those that have no sub-word. words: [M], rising."""
+    return np.cumsum(np.diff(words, prepend=words[:1]) > 0)
 
 
 def _kept(both: Both, languages: Languages, batch: Batch) -> Bool:

@@ -50,14 +50,7 @@ class Languages:
     """Raises UsageError for a pipeline that has no twin, or that inserts or deletes words."""
 
     def __init__(self, pipeline: Pipeline, tokenizer: Tokenizer, twin: Twin):
-        trans_of(str(pipeline))
-        if not pipeline.is_permutation:
-            raise UsageError(
-                f"{pipeline} inserts or deletes words; a trainer takes orders that are permutations",
-                where="--t",
-                fix="leave that transform out, or make a derived set of it",
-                id="no-permutation",
-            )
+        check_pipeline(pipeline)
         self.pipeline, self.tokenizer, self.twin = pipeline, tokenizer, twin
 
     @classmethod
@@ -79,3 +72,15 @@ class Languages:
         encoded = self.encoder.batch(batch)
         order = subword_order(self.pipeline, batch, encoded, self.tokenizer.entries(), policies=policies)
         return Both(encoded, order, self.twin.ids(encoded, batch))
+
+
+def check_pipeline(pipeline: Pipeline) -> None:
+    """UsageError for a pipeline that a trainer cannot take."""
+    trans_of(str(pipeline))
+    if not pipeline.is_permutation:
+        raise UsageError(
+            f"{pipeline} inserts or deletes words; a trainer takes orders that are permutations",
+            where="--t",
+            fix="leave that transform out, or make a derived set of it",
+            id="no-permutation",
+        )

@@ -64,10 +64,9 @@ class Loader:
 
     @property
     def n_pair_rows(self) -> int:
-        """Pair rows in a step."""
-        parts = self.accumulate * self.world
+        """Pair rows in a step, at least one a micro-batch."""
         wanted = round(self.batch_size * self.objective.pair_rows)
-        return 0 if self.pairs is None else max(parts, wanted // parts * parts)
+        return 0 if self.pairs is None else max(self.accumulate * self.world, wanted)
 
     @property
     def steps_per_epoch(self) -> float:
@@ -157,10 +156,9 @@ class _Chunk:
 
     def take(self, step: int, which: int, parts: int) -> tuple[HiddenRows, int]:
         """A step's micro-batch, the which-th of `parts`; its sub-words."""
-        n = self.size // parts
-        first = step * self.size + which * n
-        here, width = slice(first, first + n), self.rows.shape[1]
-        some = slice(self.cuts[first], self.cuts[first + n])
+        first, last = (step * self.size + self.size * i // parts for i in (which, which + 1))
+        here, width = slice(first, last), self.rows.shape[1]
+        some = slice(self.cuts[first], self.cuts[last])
         masked = Masked(
             self.masked.inputs[here],
             self.masked.language[here],

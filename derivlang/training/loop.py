@@ -71,7 +71,7 @@ def train(
     accelerator = Accelerator(mixed_precision="bf16" if settings.precision == "bf16" else "no")
     device, main = accelerator.device, accelerator.is_main_process
     loader = loader_of(accelerator.process_index, accelerator.num_processes)
-    net = network_of(lm, objective, loader, language_ids=settings.language_ids)
+    net = network_of(lm, objective, loader, language_ids=settings.language_ids, seed=settings.seed)
     if watch.compile:
         lm.base_model.compile()
     optimizer = optimizer_of(net, settings)
@@ -131,8 +131,8 @@ def train(
     return {**entry, "subwords": meter.subwords, "seconds": round(meter.seconds, 3), "processes": loader.world}
 
 
-def network_of(lm: Any, objective: Objective, loader: Loader, *, language_ids: bool) -> Any:
-    """A module whose forward is the loss, so that processes share its gradients."""
+def network_of(lm: Any, objective: Objective, loader: Loader, *, language_ids: bool, seed: int) -> Any:
+    """A module whose forward is the loss, so that processes share its gradients. seed: of an objective's own layers."""
     import torch
 
     class Network(torch.nn.Module):
@@ -140,7 +140,9 @@ def network_of(lm: Any, objective: Objective, loader: Loader, *, language_ids: b
             super().__init__()
             self.lm = lm
             self.model = Model(lm, language_ids=language_ids)
-            self.state = objective.state(self.model, loader.context)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                self.state = objective.state(self.model, loader.context)
 
         def forward(self, inputs: Inputs) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
             loss = objective.loss(self.model, inputs, self.state)

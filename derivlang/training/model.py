@@ -146,7 +146,10 @@ class Model:
     @property
     def language_embeddings(self) -> torch.Tensor:
         """float[2, d]: of the token types; UsageError where the model has none."""
-        return self.lm.base_model.embeddings.token_type_embeddings.weight  # type: ignore[no-any-return]
+        table = getattr(self.lm.base_model.embeddings, "token_type_embeddings", None)
+        if table is None:
+            raise UsageError("the model has no token types", where="--model", id="no-token-types")
+        return table.weight  # type: ignore[no-any-return]
 
     def states(self, part: Part) -> torch.Tensor:
         """float[B, H, d]: the last layer."""
@@ -173,10 +176,11 @@ def set_tie(lm: Any, tie: bool) -> None:
         lm.tie_weights()
     elif output.weight is source.weight:
         output.weight = torch.nn.Parameter(source.weight.detach().clone())
-    head: Any = getattr(lm, "lm_head", None)
-    if not tie and isinstance(getattr(head, "bias", None), torch.nn.Parameter):
-        # RoBERTa's second bias, which its forward never reads unless it is the decoder's own
-        head.bias.requires_grad_(False)
+    heads = getattr(lm, "lm_head", None), getattr(getattr(lm, "cls", None), "predictions", None)
+    for bias in (getattr(head, "bias", None) for head in heads):
+        if not tie and isinstance(bias, torch.nn.Parameter):
+            # RoBERTa's and BERT's second bias, which their forward never reads unless it is the decoder's own
+            bias.requires_grad_(False)
 
 
 def is_tied(lm: Any) -> bool:

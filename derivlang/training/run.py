@@ -10,9 +10,10 @@ refuses other settings or other data.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -34,11 +35,11 @@ from derivlang.store.export import writing
 from derivlang.training import checkpoint
 from derivlang.training.data import Data, prepare
 from derivlang.training.dictionary import Dictionary
-from derivlang.training.languages import TOKENIZER, TWIN, Languages
+from derivlang.training.languages import TOKENIZER, TWIN, Languages, check_pipeline
 from derivlang.training.loader import Loader
 from derivlang.training.loop import Watch, train
 from derivlang.training.masking import Vocabulary
-from derivlang.training.model import Design
+from derivlang.training.model import Design, set_tie
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.pairs import PairData
@@ -110,41 +111,48 @@ def pretrain(
     Raises DerivlangError: an objective without what it needs, a folder that is taken, other settings or data than those
     of the run that is to go on, a loss that is no number, a full disk.
     """
+    from accelerate import PartialState
+
     design = design or Design.read(settings.model)
     objective = read_objective(settings.objective)
     settings = replace(settings, objective=str(objective), spec=str(Pipeline.parse(settings.spec)))
-    _check(settings, objective, design)
-    run = where.run
-    before = _taken(run, resume=resume, force=force)
-    prepared = prepare_data(settings, request, where, talk)
-    settings = replace(settings, steps=_steps(settings, duration, prepared.data))
-    print_ = _fingerprint(settings, design, prepared)
-    if before is not None:
-        _same(before, settings, print_, run)
-        if before["status"] == "done":
-            return before["result"]  # type: ignore[no-any-return]
-    begin = checkpoint.newest(run, talk.warn) if before is not None else None
-    if begin is not None:
-        talk.stage(f"going on from step {begin.step:,}")
-        lm = begin.load_model()
-    else:
-        lm = design.build(
-            prepared.languages.size,
-            settings.seq_len,
-            prepared.data.marks,
-            tie=settings.tie,
-            language_ids=settings.language_ids,
-            seed=settings.seed,
-        )
-    parameters = sum({p.data_ptr(): p.numel() for p in lm.parameters()}.values())
-    record = _record(settings, design, prepared, print_, parameters)
-    _begin(run, prepared, record)
+    _check(settings, objective, design, duration)
+    run, processes = where.run, PartialState()
+    main = processes.is_main_process
+    talk = talk if main else Talk()
+    with processes.main_process_first():  # the others find what it has made
+        before = _taken(run, resume=resume, force=force) if main else read_run(run)
+        prepared = prepare_data(settings, request, where, talk)
+        settings = replace(settings, steps=_steps(settings, duration, prepared.data))
+        print_ = _fingerprint(settings, design, prepared)
+        if before is not None:
+            _same(before, settings, prepared, print_, run)
+            if before["status"] == "done":
+                return before["result"]  # type: ignore[no-any-return]
+        begin = checkpoint.newest(run, talk.warn) if before is not None else None
+        if begin is not None:
+            talk.stage(f"going on from step {begin.step:,}")
+            lm = begin.load_model()
+            set_tie(lm, settings.tie)
+        else:
+            lm = design.build(
+                prepared.languages.size,
+                settings.seq_len,
+                prepared.data.marks,
+                tie=settings.tie,
+                language_ids=settings.language_ids,
+                seed=settings.seed,
+            )
+        parameters = sum({p.data_ptr(): p.numel() for p in lm.parameters()}.values())
+        record = _record(settings, design, prepared, print_, parameters)
+        pairs = None
+        if "pairs" in objective.requires:
+            reset = bool(getattr(objective, "reset", False))
+            pairs = PairData.of(prepared.data, settings.parallel_rate, seed=settings.dictionary_seed, reset=reset)
+            record["pairs"] = {"chosen": pairs.chosen, "dropped": pairs.dropped, "instances": pairs.n_instances}
+        if main:
+            _begin(run, prepared, record)
     context = Context(Vocabulary.of(prepared.languages), settings.mask, prepared.pairs)
-    pairs = None
-    if "pairs" in objective.requires:
-        reset = bool(getattr(objective, "reset", False))
-        pairs = PairData.of(prepared.data, settings.parallel_rate, seed=settings.dictionary_seed, reset=reset)
-        record["pairs"] = {"chosen": pairs.chosen, "dropped": pairs.dropped, "instances": pairs.n_instances}
 
     def loader_of(rank: int, world: int) -> Loader:
         if settings.batch_size % (settings.accumulate * world):
@@ -161,7 +169,8 @@ def pretrain(
     try:
         found = train(run, settings, lm, objective, loader_of, fingerprint=print_, begin=begin, watch=talk.watch)
     except BaseException:
-        _write(run, {**record, "status": "stopped"})
+        if main:
+            _write(run, {**record, "status": "stopped"})
         raise
     result = {
         "out": str(run),
@@ -174,9 +183,10 @@ def pretrain(
         "parameters": parameters,
         "fingerprint": print_,
     }
-    _finish(run, prepared, settings)
-    done = {"step": settings.steps, "tokens": result["tokens"], "seconds": result["seconds"]}
-    _write(run, {**record, **done, "status": "done", "result": result})
+    if main:
+        _finish(run, settings)
+        done = {"step": settings.steps, "tokens": result["tokens"], "seconds": result["seconds"]}
+        _write(run, {**record, **done, "status": "done", "result": result})
     return result
 
 
@@ -200,11 +210,12 @@ def prepare_data(settings: Settings, request: Request, where: Where, talk: Talk 
     if not twin.exists():
         make_twin(tokenizer, settings.spec, twin)
     languages = Languages(pipeline, found, Twin.load(twin))
-    if languages.twin.tokenizer.recipe["of"] != found.fingerprint():
-        raise StoreError(
-            "is a twin of another tokenizer", where=str(twin), fix="another --data folder", id="other-twin"
-        )
+    recipe, wanted = languages.twin.tokenizer.recipe, str(trans_of(settings.spec))
+    if recipe["of"] != found.fingerprint() or recipe["spec"] != wanted:
+        other = f"of {recipe['spec']}, not {wanted}" if recipe["spec"] != wanted else "of another tokenizer"
+        raise StoreError(f"is a twin {other}", where=str(twin), fix="another --data folder", id="other-twin")
     dictionary = where.dictionary or _dictionary(settings, request, folder, tokenizer, talk)
+    pairs = Dictionary.read(dictionary, languages)
     talk.stage("encoding")
     events = Events(talk.warn)
     source = Source.open(
@@ -226,7 +237,7 @@ def prepare_data(settings: Settings, request: Request, where: Where, talk: Talk 
         limit=settings.limit,
         packing=settings.packing,  # type: ignore[arg-type]
     )
-    return Prepared(tokenizer, twin, languages, data, dictionary, Dictionary.read(dictionary, languages))
+    return Prepared(tokenizer, twin, languages, data, dictionary, pairs)
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -246,9 +257,10 @@ def read_run(folder: Path) -> dict[str, Any]:
     return record
 
 
-def _check(settings: Settings, objective: Objective, design: Design) -> None:
+def _check(settings: Settings, objective: Objective, design: Design, duration: Duration) -> None:
     """UsageError for what can be known before anything is made."""
-    trans_of(settings.spec)
+    check_pipeline(Pipeline.parse(settings.spec))
+    _given(duration)
     if settings.language_ids and not design.token_types:
         raise UsageError(
             f"the model {settings.model} ({design.type}) cannot be told languages: it has no token types",
@@ -284,13 +296,18 @@ def _dictionary(settings: Settings, request: Request, folder: Path, tokenizer: P
     return path
 
 
+def _given(duration: Duration) -> None:
+    """UsageError for a duration that is none."""
+    given = {f"--{name}": value for name, value in asdict(duration).items() if value is not None}
+    if len(given) > 1:
+        raise UsageError("give one of --steps, --tokens and --epochs", where=" and ".join(given), id="duration")
+    for name, value in given.items():
+        if not 0 < value < math.inf:
+            raise UsageError(f"{value} must be above 0", where=name, id="bad-value")
+
+
 def _steps(settings: Settings, duration: Duration, data: Data) -> int:
     """Steps of the whole run."""
-    given = [d for d in (duration.steps, duration.tokens, duration.epochs) if d is not None]
-    if len(given) > 1:
-        raise UsageError("give one of --steps, --tokens and --epochs", where="--steps", id="duration")
-    if given and given[0] <= 0:
-        raise UsageError(f"{given[0]} must be above 0", where="--steps", id="bad-value")
     if duration.tokens is not None:
         mean = (data.n_subwords + len(data.pieces) - 1 + data.n_instances) / data.n_instances
         return max(1, round(duration.tokens / (mean * settings.batch_size)))
@@ -313,7 +330,7 @@ def _fingerprint(settings: Settings, design: Design, prepared: Prepared) -> str:
 
 def _taken(run: Path, *, resume: bool, force: bool) -> dict[str, Any] | None:
     """run.json of the run that is to go on, or None for a new one; StoreError where the folder is taken."""
-    if not (run / RUN).exists():
+    if not (run / RUN).exists() and not (run / checkpoint.FOLDER).exists():
         if run.exists() and not run.is_dir():
             raise StoreError("is a file", where=str(run), fix="name a folder", id="output")
         return None
@@ -330,7 +347,7 @@ def _taken(run: Path, *, resume: bool, force: bool) -> dict[str, Any] | None:
     )
 
 
-def _same(before: dict[str, Any], settings: Settings, print_: str, run: Path) -> None:
+def _same(before: dict[str, Any], settings: Settings, prepared: Prepared, print_: str, run: Path) -> None:
     """StoreError where a run that is to go on had other settings or data."""
     if before["fingerprint"] == print_:
         return
@@ -339,8 +356,12 @@ def _same(before: dict[str, Any], settings: Settings, print_: str, run: Path) ->
     if other:
         name = other[0]
         what = f"{name.replace('_', '-')} was {before['settings'].get(name)!r}, and is now {now[name]!r}"
+    elif before.get("data") != prepared.data.fingerprint:
+        what = f"its data was {before.get('data')}, and is now {prepared.data.fingerprint}"
+    elif before.get("dictionary", {}).get("sha256") != prepared.pairs.sha256:
+        what = f"its dictionary was another than {prepared.dictionary}"
     else:
-        what = "its data, dictionary or model's description was changed since"
+        what = f"the description of the model {settings.model}, or derivlang's rules, were changed since"
     raise StoreError(
         f"is another run: {what}", where=str(run), fix="the same command as before, or another folder", id="other-run"
     )
@@ -387,14 +408,29 @@ def _begin(run: Path, prepared: Prepared, record: dict[str, Any]) -> None:
     with disk(run):
         run.mkdir(parents=True, exist_ok=True)
         for name, folder in ((TOKENIZER, prepared.tokenizer), (TWIN, prepared.twin)):
-            if not (run / name).exists():
-                shutil.copytree(folder, run / name)
-        if not (run / DICTIONARY).exists():
-            shutil.copyfile(prepared.dictionary, run / DICTIONARY)
-            recipe = prepared.dictionary.with_name(prepared.dictionary.name + ".recipe.json")
-            if recipe.exists():
-                shutil.copyfile(recipe, run / f"{DICTIONARY}.recipe.json")
+            _copy(folder, run / name)
+        recipe = prepared.dictionary.with_name(prepared.dictionary.name + ".recipe.json")
+        for file, name in ((prepared.dictionary, DICTIONARY), (recipe, f"{DICTIONARY}.recipe.json")):
+            if file.exists() and not (run / name).exists():
+                with writing(run / name) as out:
+                    out.write(file.read_bytes())
     _write(run, record)
+
+
+def _copy(folder: Path, out: Path) -> None:
+    """A tokenizer's folder, whole or not at all; StoreError where another one has its place."""
+    fresh = out.with_name(f".{out.name}.derivlang")
+    if not out.exists():
+        try:
+            shutil.rmtree(fresh, ignore_errors=True)
+            shutil.copytree(folder, fresh)
+            fresh.rename(out)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+    elif Tokenizer.load(out).fingerprint() != Tokenizer.load(folder).fingerprint():
+        raise StoreError(
+            "is there already, and of another vocabulary", where=str(out), fix="name another folder", id="output"
+        )
 
 
 def _write(run: Path, record: dict[str, Any]) -> None:
@@ -402,14 +438,17 @@ def _write(run: Path, record: dict[str, Any]) -> None:
         file.write((json.dumps(record, ensure_ascii=False, indent=1) + "\n").encode())
 
 
-def _finish(run: Path, prepared: Prepared, settings: Settings) -> None:
+def _finish(run: Path, settings: Settings) -> None:
     """RUN/model: the last checkpoint's model, with the source's tokenizer, whole or not at all."""
     last = run / checkpoint.FOLDER / f"step-{settings.steps:08d}" / checkpoint.MODEL
     out, fresh = run / checkpoint.MODEL, run / f".{checkpoint.MODEL}.derivlang"
     with disk(out):
-        shutil.rmtree(fresh, ignore_errors=True)
-        shutil.copytree(last, fresh)
-        for name in (TOKENIZER_FILE, CONFIG):
-            shutil.copyfile(run / TOKENIZER / name, fresh / name)
-        shutil.rmtree(out, ignore_errors=True)
-        fresh.rename(out)
+        try:
+            shutil.rmtree(fresh, ignore_errors=True)
+            shutil.copytree(last, fresh)
+            for name in (TOKENIZER_FILE, CONFIG):
+                shutil.copyfile(run / TOKENIZER / name, fresh / name)
+            shutil.rmtree(out, ignore_errors=True)
+            fresh.rename(out)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)

@@ -26,7 +26,7 @@ class AlignMlm(Objective):
 
     name = "align-mlm"
     needs = frozenset({"dictionary"})
-    alpha: float = param(10.0, "weight of the embeddings' part", positional=True)
+    alpha: float = param(10.0, "weight of the embeddings' part", positional=True, low=0)
 
     def state(self, model: Model, context: Context) -> torch.nn.Module:
         import torch

@@ -27,7 +27,7 @@ class Xlm(Objective):
     name = "xlm"
     needs = frozenset({"pairs"})
     language_ids = True
-    rows: float = param(0.5, "pair rows in a step, as a share of its other rows")
+    rows: float = param(0.5, "pair rows in a step, as a share of its other rows", low=0)
     reset: bool = param(True, "positions restart in the second half of a pair")
 
     @property

@@ -1,0 +1,113 @@
+"""Claim: the tiny model trains at least 2 x as many sub-words a CPU second as in a plain `transformers.Trainer` loop.
+
+The same ModernBERT, rows, batch size, optimiser and schedule, one thread, start-up left out. The plain loop is what the
+library's examples do: a list of rows, its collator for masks, its dense logits at every position. Ours is the loop of
+`derivlang pretrain`, masks, log and a last checkpoint included. The same loop with the library's sparse prediction
+(logits at hidden positions) is shown beside, to say what of the difference is the projection.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from measure import HERE, Report, Settings, Spread, Usage, alternate, run
+
+_TIMES = 2
+_STEPS = 300
+_WAYS = ("derivlang", "Trainer", "Trainer, sparse")
+
+
+def benchmark(settings: Settings) -> Report:
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false")
+    runs = alternate(settings.repeat, *(lambda way=way: _run(way) for way in _WAYS))  # type: ignore[misc]
+    found = [[json.loads(usage.output.splitlines()[-1]) for usage in part] for part in runs]
+    first = found[0][0]
+    report = Report(
+        f"Training tiny ({first['parameters']:,} parameters) for {_STEPS} steps of {first['subwords']:,} sub-words",
+        ("way", "sub-words / CPU s", "peak MB", "ours to it"),
+    )
+    for way, part, usages in zip(_WAYS, found, runs, strict=True):
+        rate = report.figure(f"{way}: sub-words / CPU s", Spread(tuple(r["rate"] for r in part)))
+        peak = report.figure(f"{way}: peak MB", Spread(tuple(usage.peak for usage in usages)))
+        times = Spread(tuple(ours["rate"] / r["rate"] for r, ours in zip(part, found[0], strict=True)))
+        report.row(way, f"{rate.median:,.0f}", f"{peak.median:.0f}", times.text())
+        if way == "Trainer":
+            report.figure("ours to Trainer", times)
+            report.claim(f"at least {_TIMES} x the sub-words a CPU second", times.text(), times.median >= _TIMES)
+    return report
+
+
+def _run(way: str) -> Usage:
+    return run([sys.executable, str(HERE / "train.py"), way])
+
+
+def _measure(way: str) -> dict[str, float]:
+    import tempfile
+    import time
+    from pathlib import Path
+
+    import torch
+
+    from derivlang.training.bench import made_up, vocabulary_of
+    from derivlang.training.loader import Loader
+    from derivlang.training.loop import Watch, train
+    from derivlang.training.model import Design
+    from derivlang.training.objectives.base import Context
+    from derivlang.training.objectives.registry import read_objective
+    from derivlang.training.start import settings_of
+
+    torch.set_num_threads(1)
+    options = {"model": "tiny", "spec": "trans,inv", "objective": "mlm", "steps": _STEPS, "threads": 1}
+    settings, _, _ = settings_of("made-up", options)
+    data = made_up(settings.vocab_size, settings.seq_len, rows=2000)
+    context = Context(vocabulary_of(settings.vocab_size, data.marks), settings.mask)
+    loader = Loader(data, read_objective("mlm"), context, settings.seed, settings.batch_size)
+    lm = Design.read("tiny").build(
+        context.vocabulary.size, settings.seq_len, data.marks, tie=True, language_ids=False, seed=1
+    )
+    subwords = settings.batch_size * settings.seq_len
+    parameters = sum(p.numel() for p in lm.parameters())
+    with tempfile.TemporaryDirectory() as folder:
+        if way == "derivlang":
+            began = time.process_time()
+            train(
+                Path(folder), settings, lm, loader.objective, lambda rank, world: loader,
+                fingerprint="", watch=Watch(save_every=10 * _STEPS),
+            )  # fmt: skip
+        else:
+            lm.config.sparse_prediction = lm.sparse_prediction = way.endswith("sparse")
+            trainer = _trainer(lm, data, settings, Path(folder))
+            began = time.process_time()
+            trainer.train()
+        seconds = time.process_time() - began
+    return {"rate": _STEPS * subwords / seconds, "subwords": subwords, "parameters": parameters}
+
+
+def _trainer(lm, data, settings, folder):  # type: ignore[no-untyped-def]
+    """The library's trainer over the same rows of both languages."""
+    import numpy as np
+    from tokenizers import Tokenizer, models
+    from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFast, Trainer, TrainingArguments
+
+    n = data.n_instances
+    rows = np.concatenate([data.rows(np.arange(n), np.full(n, language)).ids for language in (0, 1)])
+    names = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    names += [f"w{i}" for i in range(len(names), lm.config.vocab_size)]
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(models.WordLevel({name: i for i, name in enumerate(names)}, unk_token="<unk>")),
+        bos_token="<s>", pad_token="<pad>", eos_token="</s>", unk_token="<unk>", mask_token="<mask>",
+    )  # fmt: skip
+    arguments = TrainingArguments(
+        output_dir=str(folder), max_steps=_STEPS, per_device_train_batch_size=settings.batch_size, use_cpu=True,
+        learning_rate=settings.learning_rate, warmup_steps=round(settings.warmup * _STEPS), weight_decay=0.0,
+        logging_steps=50, save_strategy="no", report_to=[], disable_tqdm=True,
+    )  # fmt: skip
+    collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=settings.mask)
+    examples = [{"input_ids": row, "attention_mask": [1] * len(row)} for row in rows.tolist()]
+    return Trainer(model=lm, args=arguments, train_dataset=examples, data_collator=collator)
+
+
+if __name__ == "__main__":
+    print(json.dumps(_measure(sys.argv[1])))

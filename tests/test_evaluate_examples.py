@@ -1,0 +1,231 @@
+"""Examples in both languages: labels stay with their words, and rows of both languages hold the same sub-words."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from derivlang.core.batch import Batch, realign
+from derivlang.core.errors import DataError, UsageError
+from derivlang.core.layers.spans import Spans
+from derivlang.core.layers.words import Words
+from derivlang.evaluation.examples import BEGIN, END, Examples, Instances, examples
+from derivlang.evaluation.tasks import TASKS, Settings, Task, regime_of, task_of
+from derivlang.training.languages import Languages
+from tests.tiny_runs import batch, languages
+
+SPECS = ["trans", "trans,inv", "trans,perm:seed=4", "trans:overlap=40,inv", "trans,syn:fr"]
+UPOS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
+
+
+def classes_of(found: Batch, task: Task) -> tuple[str, ...]:
+    layer = found.layers.get(task.layer)
+    return layer.classes if isinstance(layer, Spans) else UPOS if isinstance(layer, Words) else ("e", "n", "c")
+
+
+def made(spec: str, task: Task, length: int = 128, source: str = "demo") -> tuple[Examples, Batch, Languages]:
+    found, both = batch(source, spec=spec), languages(spec)
+    task = task.with_settings(max_length=length)
+    return examples(found, both, task, classes_of(found, task)), found, both
+
+
+def rows(instances: Instances) -> list[list[int]]:
+    return [instances.ids[a:b].tolist() for a, b in zip(instances.offsets[:-1], instances.offsets[1:], strict=True)]
+
+
+def labels(instances: Instances) -> list[dict[int, int]]:
+    """Of each row: place -> class."""
+    offsets = instances.label_offsets
+    return [
+        dict(zip(instances.at[a:b].tolist(), instances.gold[a:b].tolist(), strict=True))
+        for a, b in itertools.pairwise(offsets)
+    ]
+
+
+def back(both: Languages, ids: list[int]) -> list[int]:
+    """The source's ids of joint ids."""
+    home = {int(joint): i for i, joint in enumerate(both.twin.joint.table())}
+    return [i if i < both.tokenizer.size else home[i] for i in ids]
+
+
+def written(derived: Batch, both: Languages, tags: list[str]) -> tuple[list[list[int]], list[dict[int, str]]]:
+    """Rows and labels of a derived batch, by encoding its words one after the other."""
+    encoded = both.twin.encode(both.encoder, derived)
+    ids, marked = [], []
+    for a, b in zip(derived.unit_words[:-1], derived.unit_words[1:], strict=True):
+        row, here = [BEGIN], {}
+        for word in range(a, b):
+            pieces = encoded.ids[encoded.offsets[word] : encoded.offsets[word + 1]].tolist()
+            if pieces:
+                here[len(row)] = tags[word]
+            row += pieces
+        ids.append([*row, END])
+        marked.append(here)
+    return ids, marked
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("name", ["pos", "ner"])
+def test_rows_are_the_derived_text_encoded_with_its_own_tags(spec: str, name: str) -> None:
+    found, source, both = made(spec, TASKS[name], 512)
+    if "overlap" in spec:
+        lexicon = both.twin.map
+    else:
+        (lexicon,) = both.pipeline.fit().steps
+    derived = realign(source, both.pipeline.order(source), lexicon.apply(source.types))
+    layer = derived.layers[TASKS[name].layer]
+    tags = (
+        [layer.classes[i] for i in layer.tags(derived.n_words)]
+        if isinstance(layer, Spans)
+        else [layer.values[i].as_py() for i in layer.codes]  # type: ignore[attr-defined]
+    )
+    ids, marked = written(derived, both, tags)
+    assert rows(found.derived) == ids
+    assert [{at: found.classes[c] for at, c in row.items()} for row in labels(found.derived)] == marked
+    assert not found.truncated.any()
+    assert found.unscored == 0
+
+
+def test_an_order_of_sub_words_takes_labels_along() -> None:
+    found, _, both = made("trans,inv:unit=token", TASKS["pos"])
+    for ours, theirs, gold, moved in zip(
+        rows(found.source), rows(found.derived), labels(found.source), labels(found.derived), strict=True
+    ):
+        there = back(both, theirs)
+        assert Counter(ours) == Counter(there)
+        assert Counter((ours[at], c) for at, c in gold.items()) == Counter((there[at], c) for at, c in moved.items())
+
+
+@pytest.mark.parametrize("spec", ["trans,inv", "trans,perm", "trans,syn:fr", "trans,inv:unit=token"])
+@pytest.mark.parametrize("name", ["pos", "ner"])
+@pytest.mark.parametrize("length", [8, 13, 30])
+def test_cut_rows_hold_the_same_in_both_languages(spec: str, name: str, length: int) -> None:
+    cut, _, both = made(spec, TASKS[name], length)
+    whole, _, _ = made(spec, TASKS[name], 512)
+    assert cut.truncated.any()
+    for i, (ours, theirs, full) in enumerate(zip(*map(rows, (cut.source, cut.derived, whole.source)), strict=True)):
+        assert len(ours) <= length
+        assert Counter(ours) == Counter(back(both, theirs))
+        assert ours[:-1] == full[: len(ours) - 1]
+        assert cut.truncated[i] == (len(ours) < len(full))
+        # what follows the cut begins a word, unless the first word fills the row
+        marks = {at for at in labels(whole.source)[i]} | {len(full) - 1}
+        assert len(ours) - 1 in marks or len(labels(cut.source)[i]) == 1
+    assert [len(row) for row in labels(cut.source)] == [len(row) for row in labels(cut.derived)]
+    assert cut.unscored == len(whole.source.gold) - len(cut.source.gold)
+    for side in (cut.source, cut.derived):
+        if name == "ner":
+            for row in labels(side):
+                tags = ["O", *(cut.classes[c] for _, c in sorted(row.items()))]
+                pairs = itertools.pairwise(tags)
+                assert all(not b.startswith("I-") or a[1:] == b[1:] for a, b in pairs), tags
+    if name == "pos":
+        for gold, moved in zip(labels(cut.source), labels(cut.derived), strict=True):
+            assert Counter(gold.values()) == Counter(moved.values())
+
+
+def test_entities_that_an_order_takes_apart_are_several() -> None:
+    found, _, _ = made("trans,perm:seed=4", TASKS["ner"])
+    begins = [i for i, name in enumerate(found.classes) if name.startswith("B-")]
+    count = [np.isin(side.gold, begins).sum() for side in (found.source, found.derived)]
+    assert count[1] > count[0] > 0
+
+
+@pytest.mark.parametrize("length", [8, 12, 17, 128])
+@pytest.mark.parametrize("spec", ["trans,inv", "trans,perm", "trans:overlap=40,inv"])
+def test_pairs(spec: str, length: int) -> None:
+    found, source, both = made(spec, TASKS["xnli"], length, "demo:nli")
+    ours = both.both(source)
+    offsets = ours.source.offsets[source.unit_words]
+    assert found.n_rows == source.n_records
+    for r, (left, right) in enumerate(zip(rows(found.source), rows(found.derived), strict=True)):
+        assert len(left) <= length
+        assert len(left) == len(right)
+        assert (left[0], left[-1], right[0], right[-1]) == (BEGIN, END, BEGIN, END)
+        middle = left.index(END)
+        assert right.index(END) == middle
+        sides = (left[1:middle], right[1:middle]), (left[middle + 1 : -1], right[middle + 1 : -1])
+        full = [ours.source.ids[offsets[u] : offsets[u + 1]].tolist() for u in source.records[r]]
+        for (a, b), text in zip(sides, full, strict=True):
+            assert a == text[: len(a)]
+            assert Counter(a) == Counter(back(both, b))
+        assert bool(found.truncated[r]) == (sum(map(len, full)) > length - 3)
+        if found.truncated[r]:  # the shorter side loses nothing that the longer one could
+            spared = min(full, key=len)
+            assert len(spared) > (length - 3) // 2 or spared in [side[0] for side in sides]
+    assert labels(found.derived) == [{0: c} for c in found.source.gold.tolist()]
+
+
+def test_the_first_examples_are_a_keyed_ranking() -> None:
+    found, _, _ = made("trans,inv", TASKS["pos"])
+    few, more = found.first(7), found.first(20)
+    assert (few.n_rows, more.n_rows, found.first(found.n_rows).n_rows) == (7, 20, found.n_rows)
+    assert (
+        set(map(tuple, rows(few.source))) <= set(map(tuple, rows(more.source))) <= set(map(tuple, rows(found.source)))
+    )
+    number = {tuple(row): i for i, row in enumerate(rows(found.source))}
+    for ours, theirs in zip(rows(more.source), rows(more.derived), strict=True):
+        assert theirs == rows(found.derived)[number[tuple(ours)]]
+    assert rows(few.source) != rows(found.source)[:7]
+
+
+def test_a_word_without_a_tag_is_not_asked_for() -> None:
+    source = batch()
+    layer = source.layers["upos"]
+    assert isinstance(layer, Words)
+    codes = layer.codes.copy()
+    codes[:3] = layer.values.to_pylist().index("_")
+    without = replace(source, layers={**source.layers, "upos": replace(layer, codes=codes)})
+    both = languages("trans,inv")
+    found, whole = (examples(b, both, TASKS["pos"], UPOS) for b in (without, source))
+    assert len(found.source.gold) == len(found.derived.gold) == len(whole.source.gold) - 3
+    assert found.unscored == whole.unscored
+
+
+def test_a_pair_without_a_label_is_left_out() -> None:
+    source = batch("demo:nli")
+    layer = source.layers["label"]
+    values = layer.values.to_pylist()  # type: ignore[attr-defined]
+    import pyarrow as pa
+
+    column = pa.array([-1, None, *values[2:]], pa.int64())
+    without = replace(source, layers={"label": replace(layer, values=column)})  # type: ignore[type-var]
+    found = examples(without, languages("trans"), TASKS["xnli"], ("e", "n", "c"))
+    assert found.n_rows == len(found.keys) == source.n_records - 2
+    assert found.source.gold.tolist() == values[2:]
+
+
+def test_labels_that_are_not_there() -> None:
+    with pytest.raises(DataError, match="no column label"):
+        examples(batch(), languages("trans"), TASKS["xnli"], ("e",))
+    with pytest.raises(DataError, match="no column upos"):
+        examples(batch("demo:nli"), languages("trans"), TASKS["pos"], UPOS)
+
+
+# Tasks
+
+
+def test_tasks_by_name() -> None:
+    assert task_of("pos").source == "pos:English-EWT"
+    assert task_of("pos:French-GSD").source == "pos:French-GSD"
+    assert task_of("pos:a/b").file_name == "pos-a-b"
+    assert task_of("xnli").settings == Settings(epochs=5, lr=2e-5, batch_size=32, max_length=128)
+    assert task_of("ner").with_settings(lr=1e-3, epochs=None).settings == Settings(epochs=10, lr=1e-3)
+    for name, told in (("poss", "did you mean pos"), ("pos:", "no set"), ("qa", "there are: ner, pos, xnli")):
+        with pytest.raises(UsageError, match=told):
+            task_of(name)
+    with pytest.raises(UsageError, match="did you mean sup"):
+        regime_of("supp")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"epochs": 0}, {"lr": 0.0}, {"lr": float("nan")}, {"batch_size": 0}, {"max_length": 7}, {"train_examples": 0}],
+)
+def test_settings_out_of_range(changes: dict[str, float]) -> None:
+    with pytest.raises(UsageError, match=next(iter(changes)).replace("_", "-")):
+        TASKS["pos"].with_settings(**changes)

@@ -1,0 +1,472 @@
+"""Fine-tuning and `derivlang evaluate`: the laws of SUP and ZS, cells that are kept, and what a user may get wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from derivlang.core.errors import DataError, StoreError
+from derivlang.evaluation import evaluate as module
+from derivlang.evaluation.evaluate import MEASURES, Options, Progress, evaluate
+from derivlang.evaluation.examples import Instances
+from derivlang.evaluation.finetune import Classifier, Padded, batches, fine_tune, label_lists, predict
+from derivlang.evaluation.padding import by_length, inside, padded
+from derivlang.evaluation.tasks import Settings, task_of
+from derivlang.evaluation.trained import Encoder, Trained, device_of
+from tests.commands import run as cli
+from tests.test_evaluate_examples import made
+from tests.tiny_runs import data_folder, languages, model_of, save_model, write_run
+
+CPU = torch.device("cpu")
+QUICK = {"epochs": 1, "lr": 5e-3, "batch_size": 16}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return data_folder(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("run"), "trans,inv", dictionary=20)
+
+
+@pytest.fixture
+def run(template: Path, tmp_path: Path) -> Path:
+    """A run of its own for each test."""
+    shutil.copytree(template, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def options(data: Path, *names: str, **changes: Any) -> Options:
+    """Quick ones, with one seed and no measures unless asked."""
+    settings = {key: changes.pop(key) for key in tuple(changes) if key in Settings.__dataclass_fields__}
+    tasks = tuple(task_of(name).with_settings(**(QUICK | settings)) for name in names)
+    return Options(tasks=tasks, **({"seeds": 1, "measures": (), "data_dir": data, "device": "cpu"} | changes))
+
+
+def stored(run: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((run / "evaluation.json").read_text("utf-8"))
+    return found
+
+
+# Batches
+
+
+def some_instances(lengths: list[int]) -> Instances:
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    ids = np.concatenate([[0, *range(20, 18 + n), 2] for n in lengths]).astype(np.int32)
+    n = len(lengths)
+    return Instances(ids, offsets, np.zeros(n, np.int64), np.arange(n) % 3, np.arange(n + 1))
+
+
+def test_an_epoch_has_every_row_once() -> None:
+    some = some_instances([2 + i * 7 % 11 for i in range(103)])
+    seen = {}
+    for seed, epoch in ((1, 0), (1, 1), (2, 0)):
+        found = list(batches(some, 8, seed, epoch))
+        assert sorted(np.concatenate(found).tolist()) == list(range(103))
+        assert sorted(map(len, found)) == [7] + [8] * 12
+        seen[seed, epoch] = [rows.tolist() for rows in found]
+    assert len({str(value) for value in seen.values()}) == 3
+    assert seen[1, 0] == [rows.tolist() for rows in batches(some, 8, 1, 0)]
+    spans = [np.ptp(some.lengths[rows]) for rows in found]
+    assert np.mean(spans) < 2  # like lengths together
+
+
+def test_padding_by_hand() -> None:
+    some = some_instances([4, 2, 5])
+    ids, mask = padded(some.ids, some.offsets, np.array([2, 1]))
+    assert ids.tolist() == [[0, 20, 21, 22, 2], [0, 2, 1, 1, 1]]
+    assert mask.tolist() == [[True] * 5, [True, True, False, False, False]]
+    assert inside(mask).tolist() == [[False, True, True, True, False], [False] * 5]
+    assert [rows.tolist() for rows in by_length(np.array([5, 2, 3, 9]), 6)] == [[1, 2], [0], [3]]
+
+
+# Fine-tuning
+
+
+def classifier(kind: str, n_classes: int, *, pairs: bool = False) -> Classifier:
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        size = languages("trans,inv").size
+        return Classifier.of(Encoder(model_of(kind, size).base_model, False, CPU), n_classes, pairs=pairs)
+
+
+@pytest.mark.parametrize("kind", ["modernbert", "roberta", "bert"])
+def test_predictions_do_not_depend_on_the_batch(kind: str) -> None:
+    found, _, _ = made("trans,inv", task_of("pos"), 60)
+    model = classifier(kind, 17)
+    together = predict(model, found.derived, 1)
+    model.train(False)
+    for row in range(0, found.n_rows, 9):
+        a, b = found.derived.label_offsets[row : row + 2]
+        with torch.inference_mode():
+            logits = model.logits(Padded.of(found.derived, np.array([row])), 1)
+            wide = model.logits(Padded.of(found.derived, np.array([row, int(np.argmax(found.derived.lengths))])), 1)
+        assert together[a:b].tolist() == logits.argmax(1).tolist()
+        assert torch.allclose(logits, wide[: b - a], atol=1e-5)
+
+
+class Fixed(torch.nn.Module):
+    """An encoder whose states are its weights."""
+
+    def __init__(self, shape: tuple[int, ...]):
+        super().__init__()
+        self.states = torch.nn.Parameter(torch.randn(shape))
+        self.config = type("Config", (), {"hidden_size": shape[-1], "hidden_dropout_prob": 0.0})()
+
+    def forward(self, **inputs: Any) -> Any:
+        return type("Output", (), {"last_hidden_state": self.states})()
+
+
+@pytest.mark.parametrize("name", ["pos", "xnli"])
+def test_only_labelled_places_get_a_gradient(name: str) -> None:
+    found, _, _ = made("trans,inv", task_of(name), 40, "demo" if name == "pos" else "demo:nli")
+    block = Padded.of(found.derived, np.arange(5))
+    model = Classifier.of(Encoder(Fixed((*block.ids.shape, 4)), False, CPU), 17, pairs=name == "xnli")
+    loss = model.loss(block, 1)
+    loss.backward()
+    touched = model.encoder.module.states.grad.abs().sum(-1) > 0
+    expected = torch.zeros_like(touched)
+    expected[torch.from_numpy(block.row), torch.from_numpy(block.column)] = True
+    assert torch.equal(touched, expected)
+    assert not expected[torch.from_numpy(~block.mask)].any()
+    # the loss is the mean over the labels
+    with torch.no_grad():
+        logs = model.logits(block, 1).double().log_softmax(1)
+    assert float(loss.detach()) == pytest.approx(-float(np.mean([logs[i, g] for i, g in enumerate(block.gold)])))
+
+
+def test_dev_chooses_the_epoch() -> None:
+    found, _, _ = made("trans,inv", task_of("pos"), 40)
+    few = found.source.take(np.arange(20))
+    states: list[list[torch.Tensor]] = []
+
+    def score(model: Classifier, values: list[float]) -> float:
+        states.append(model.state())
+        return values[len(states) - 1]
+
+    def tuned(values: list[float]) -> tuple[Classifier, dict[str, Any]]:
+        states.clear()
+        settings = Settings(epochs=len(values), lr=1e-2, batch_size=8)
+        make = partial(classifier, "modernbert", 17)
+        return fine_tune(make, few, 0, settings, 1, lambda model: score(model, values))
+
+    for values, best in (([1, 3, 2], 2), ([2, 2, 1], 1), ([1, 2, 3], 3), ([5], 1)):
+        model, facts = tuned([float(value) for value in values])
+        assert facts == {"epoch": best, "dev": values}
+        assert all(torch.equal(a, b) for a, b in zip(model.state(), states[best - 1], strict=True))
+        assert len(values) == 1 or not torch.equal(states[0][0], states[1][0])
+
+
+def test_a_seed_is_of_its_fine_tuning_alone() -> None:
+    found, _, _ = made("trans,inv", task_of("pos"), 40)
+    few = found.source.take(np.arange(10))
+    settings = Settings(epochs=1, lr=1e-2, batch_size=4)
+
+    def tuned(seed: int) -> torch.Tensor:
+        size = languages("trans,inv").size
+        base = model_of("roberta", size).base_model
+        make = partial(Classifier.of, Encoder(base, False, CPU), 17, pairs=False)
+        model, _ = fine_tune(make, few, 0, settings, seed, lambda model: 0.0)
+        return model.state()[-2]
+
+    torch.manual_seed(3)
+    first = torch.rand(1)
+    torch.manual_seed(3)
+    one = tuned(1)
+    assert torch.rand(1) == first
+    assert torch.equal(one, tuned(1))
+    assert not torch.equal(one, tuned(2))
+
+
+def test_it_learns_two_sentences() -> None:
+    found, _, _ = made("trans,inv", task_of("pos"), 40)
+    two = found.derived.take(np.array([1, 3]))
+    make = partial(classifier, "modernbert", 17)
+    rising = iter(range(99))  # the first of equal dev scores would choose the first epoch
+    model, _ = fine_tune(make, two, 1, Settings(epochs=40, lr=1e-2, batch_size=2), 1, lambda model: next(rising))
+    assert predict(model, two, 1).tolist() == two.gold.tolist()
+    assert label_lists(two.gold, two, found.classes)[0] == [found.classes[c] for c in two.gold[: two.label_offsets[1]]]
+
+
+def test_a_loss_that_is_not_finite() -> None:
+    found, _, _ = made("trans,inv", task_of("pos"), 40)
+    few = found.source.take(np.arange(4))
+
+    def make() -> Classifier:
+        model = classifier("modernbert", 17)
+        with torch.no_grad():
+            model.head[-1].weight.fill_(float("inf"))  # type: ignore[index, union-attr, operator]
+        return model
+
+    with pytest.raises(DataError, match="not finite in epoch 1"):
+        fine_tune(make, few, 0, Settings(epochs=2), 1, lambda model: 0.0)
+
+
+# Whole evaluations
+
+
+@pytest.mark.parametrize("kind", ["modernbert", "roberta"])
+def test_sup_is_zs_where_the_languages_are_one(kind: str, tmp_path: Path, data: Path) -> None:
+    run = write_run(tmp_path, "trans:overlap=100", kind=kind)
+    found = evaluate(run, options(data, "pos", "ner", "xnli", max_length=60))
+    for name, entry in found["tasks"].items():
+        assert entry["sup"] == entry["zs"] == entry["source"], name
+        assert entry["dev"]["sup"] == entry["dev"]["zs"]
+        assert all(score["mean"] == score["low"] == score["high"] == 0 for score in entry["delta"].values())
+
+
+def test_what_is_written(run: Path, data: Path) -> None:
+    found = evaluate(run, options(data, "pos", seeds=2, measures=MEASURES, pairs=5, sentences=9, epochs=4))
+    assert found == stored(run)
+    assert list(found) == ["signature", "tasks", "alignment", "contextual", "perplexity"]
+    assert found["signature"]["spec"] == "trans,inv"
+    entry = found["tasks"]["pos"]
+    assert list(entry) == ["settings", "sup", "zs", "delta", "source", "dev"]
+    told = {"source": "pos:English-EWT", "epochs": 4, "train": 76, "dev": 16, "test": 23, "max_length": 128}
+    assert entry["settings"].items() >= told.items()
+    assert list(entry["sup"]) == ["accuracy", "macro_f1", "seqeval_f1"]
+    for regime in ("sup", "zs", "delta", "source"):
+        for score in entry[regime].values():
+            assert set(score) == {"mean", "deviation", "low", "high", "seeds"}
+            assert score["mean"] == pytest.approx(np.mean(score["seeds"]))
+            assert score["low"] <= score["mean"] <= score["high"]
+    for metric, score in entry["delta"].items():
+        sides = entry["sup"][metric]["seeds"], entry["zs"][metric]["seeds"]
+        assert score["seeds"] == pytest.approx([a - b for a, b in zip(*sides, strict=True)])
+    assert entry["sup"]["accuracy"]["mean"] > 30  # of a model that has seen no text: above the most frequent tag's 18
+    cells = sorted(path.name for path in (run / "evaluation").iterdir())
+    assert cells == [f"pos.{regime}.{seed}.npz" for regime in ("sup", "zs") for seed in (1, 2)]
+    with np.load(run / "evaluation" / "pos.sup.1.npz") as cell:
+        right, of = cell["accuracy"].sum(axis=0)
+        assert (len(cell["accuracy"]), len(cell["dev_accuracy"])) == (23, 16)
+    assert 100 * right / of == pytest.approx(entry["sup"]["accuracy"]["seeds"][0])
+    assert found["perplexity"]["sentences"] == 9
+    assert list(entry["dev"]) == ["sup", "zs", "delta"]
+    # no label of the derived dev set has chosen the epoch of ZS: it was the best on the source's
+    with np.load(run / "evaluation" / "pos.zs.1.npz") as cell:
+        facts = json.loads(str(cell["facts"]))
+    assert facts["epoch"] == 1 + int(np.argmax(facts["dev"]))
+    assert facts["dev"][facts["epoch"] - 1] != pytest.approx(entry["dev"]["zs"]["accuracy"]["seeds"][0])
+
+
+def test_an_evaluation_goes_on_where_it_was(run: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = options(data, "pos", "xnli", seeds=2, max_length=40)
+    started: list[str] = []
+
+    def start(what: str, total: int) -> None:
+        started.append(what)
+        if len(started) == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(run, asked, Progress(start=start))
+    assert not (run / "evaluation.json").exists()
+    assert len(list((run / "evaluation").iterdir())) == 3
+    first = (run / "evaluation" / "pos.sup.1.npz").stat().st_mtime_ns
+    started.clear()
+    found = evaluate(run, asked, Progress(start=lambda what, total: started.append(what)))
+    assert started == ["pos zs 2", *(f"xnli {regime} {seed}" for regime in ("sup", "zs") for seed in (1, 2))]
+    assert (run / "evaluation" / "pos.sup.1.npz").stat().st_mtime_ns == first
+    # a damaged cell is made again; the numbers are those of a run without interruption
+    (run / "evaluation" / "pos.sup.1.npz").write_bytes(b"PK\x03\x04 cut off")
+    assert evaluate(run, asked) == found
+    monkeypatch.setattr(module, "fine_tune", None)  # nothing is left to be done
+    assert evaluate(run, asked) == found == stored(run)
+    fresh = run.parent / "fresh"
+    shutil.copytree(run, fresh, ignore=shutil.ignore_patterns("evaluation*"))
+    monkeypatch.undo()
+    assert evaluate(fresh, asked) == found
+
+
+def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Path) -> None:
+    pos = evaluate(run, options(data, "pos"))["tasks"]["pos"]
+    both = evaluate(run, options(data, "xnli", regimes=("zs",), measures=("alignment",)))
+    assert both["tasks"]["pos"] == pos
+    assert list(both["tasks"]["xnli"]) == ["settings", "zs", "source", "dev"]
+    assert list(evaluate(run, options(data, "xnli", regimes=("sup",)))["tasks"]["xnli"])[3] == "delta"
+    # other settings, other numbers
+    other = evaluate(run, options(data, "pos", lr=1e-4, regimes=("sup",)))
+    assert list(other["tasks"]["pos"]) == ["settings", "sup", "dev"]
+    assert other["tasks"]["pos"]["settings"]["lr"] == 1e-4
+    assert "alignment" in other
+    assert sorted(path.name for path in (run / "evaluation").glob("pos*")) == ["pos.sup.1.npz"]
+    # another model
+    model = model_of("modernbert", languages("trans,inv").size)
+    with torch.no_grad():
+        model.get_input_embeddings().weight.mul_(2)
+    save_model(run, model)
+    again = evaluate(run, options(data, "pos", regimes=("sup",), lr=1e-4))
+    assert list(again) == ["signature", "tasks"]
+    assert list(again["tasks"]) == ["pos"]
+    assert again["tasks"] != other["tasks"]
+
+
+def test_the_first_examples(run: Path, data: Path) -> None:
+    few = evaluate(run, options(data, "ner", train_examples=10, regimes=("sup",)))["tasks"]["ner"]
+    assert few["settings"]["train"] == 10
+    every = evaluate(run, options(data, "ner", train_examples=76, regimes=("sup",)))["tasks"]["ner"]
+    assert every["settings"]["train"] == 76
+
+
+def test_orders_that_need_trees(tmp_path: Path, data: Path) -> None:
+    run = write_run(tmp_path / "run", "trans,syn:fr")
+    asked = options(data, "pos", "ner", "xnli", measures=("contextual",), parses=tmp_path / "parses")
+    found = evaluate(run, asked)
+    assert set(found["tasks"]) == {"pos", "ner", "xnli"}
+    assert found["contextual"][0]["words"] > 0
+
+
+def test_language_ids_reach_the_model(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = {"model": {"name": "roberta", "language_ids": True}}
+    run = write_run(tmp_path, "trans:overlap=100", kind="roberta", **facts)
+    seen: list[int] = []
+    call = Encoder.__call__
+
+    def spy(self: Encoder, ids: torch.Tensor, mask: torch.Tensor, language: int, **more: Any) -> Any:
+        seen.append(language)
+        assert self.token_types
+        return call(self, ids, mask, language, **more)
+
+    monkeypatch.setattr(Encoder, "__call__", spy)
+    found = evaluate(run, options(data, "pos", max_length=60))["tasks"]["pos"]
+    assert set(seen) == {0, 1}
+    assert found["sup"] != found["source"]  # one text, told as two languages
+
+
+# The command line
+
+
+def test_the_command_as_scripts_call_it(run: Path, data: Path) -> None:
+    words = ["--task", "pos", "--seeds", 1, "--epochs", 1, "--lr", "5e-3", "--data-dir", data, "--device", "cpu"]
+    found = cli("evaluate", run, *words, "--regime", "sup,zs", "--pairs", 5, "--sentences", 5, "--json")
+    assert found.err == ""
+    assert list(found.json) == ["pos", "alignment", "contextual", "perplexity"]
+    assert {"sup", "zs", "delta"} <= set(found.json["pos"])
+    assert {"all", "heldout"} <= set(found.json["alignment"])
+    told = cli("evaluate", run, *words, "--measure", "alignment").out
+    assert "SUP - ZS" in told
+    assert "outside the dictionary" in told
+    assert list(cli("evaluate", run, "--measure", "alignment", "--json").json) == ["alignment"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--task", "poss"], "did you mean pos"),
+        (["--regime", "sup,zero"], "there are: sup, zs"),
+        (["--measure", "perplex"], "did you mean perplexity"),
+        (["--task", "none", "--measure", "none"], "nothing to evaluate"),
+        (["--task", "pos", "--seeds", 0], "--seeds: 0 is none"),
+        (["--pairs", 0], "--pairs"),
+        (["--task", "pos,pos"], "named twice"),
+        (["--task", ","], "names nothing"),
+        (["--task", "pos", "--lr", 0], "--lr"),
+        (["--task", "pos", "--train-examples", 77], "pos has 76"),
+        (["--task", "pos", "--max-length", 99999], "--max-length"),
+        (["--device", "quantum"], "no device 'quantum'"),
+    ],
+)
+def test_options_that_cannot_be_used(words: list[str], told: str, template: Path, data: Path) -> None:
+    error = cli("evaluate", template, *words, "--data-dir", data, code=2).err
+    assert told in error
+    assert error.count("\n") <= 3
+
+
+def damaged(run: Path, how: str) -> None:
+    model, record = run / "model", run / "run.json"
+    facts = json.loads(record.read_text("utf-8"))
+    match how:
+        case "no run":
+            record.unlink()
+        case "unfinished":
+            record.write_text(json.dumps(facts | {"status": "training"}), "utf-8")
+        case "no json":
+            record.write_text("{", "utf-8")
+        case "no source":
+            record.write_text(json.dumps({name: facts[name] for name in facts if name != "source"}), "utf-8")
+        case "no model":
+            shutil.rmtree(model)
+        case "cut model":
+            weights = model / "model.safetensors"
+            weights.write_bytes(weights.read_bytes()[:-100])
+        case "cut config":
+            (model / "config.json").write_text("{", "utf-8")
+        case "other weights":
+            file = model / "model.safetensors"
+            tensors = load_file(file)
+            del tensors[max(tensors)]
+            save_file(tensors, file, {"format": "pt"})
+        case "other vocabulary":
+            save_model(run, model_of("modernbert", 123))
+        case "other twin":
+            recipe = run / "twin" / "derivlang-tokenizer.json"
+            recipe.write_text(recipe.read_text("utf-8").replace('"of": "', '"of": "0'), "utf-8")
+        case "no token types":
+            record.write_text(json.dumps(facts | {"model": {"language_ids": True}}), "utf-8")
+        case "no twin":
+            shutil.rmtree(run / "twin")
+        case "evaluation":
+            (run / "evaluation.json").write_text("[", "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("no run", "there is no run.json"),
+        ("unfinished", "not finished"),
+        ("no json", "cannot be read"),
+        ("no source", "lacks source"),
+        ("no model", "no model/config.json"),
+        ("cut model", "the model cannot be read"),
+        ("cut config", "the model cannot be read"),
+        ("other weights", "lacks 1 of the model's weights"),
+        ("other vocabulary", "123 rows of embeddings"),
+        ("other twin", "twin of another tokenizer"),
+        ("no token types", "no two token types"),
+        ("no twin", "no such folder"),
+        ("evaluation", "no evaluation that derivlang can read"),
+    ],
+)
+def test_a_run_that_cannot_be_used(how: str, told: str, run: Path, data: Path) -> None:
+    damaged(run, how)
+    with pytest.raises(StoreError, match=told):
+        evaluate(run, options(data, measures=("alignment",)))
+
+
+def test_data_that_is_not_there(run: Path, data: Path, tmp_path: Path) -> None:
+    assert "source pos was not found" in cli("evaluate", run, "--task", "pos", "--data-dir", tmp_path, code=1).err
+    lacking = tmp_path / "data"
+    shutil.copytree(data, lacking)
+    (lacking / "xnli" / "dev.en.tsv").unlink()
+    assert "lacks validation" in cli("evaluate", run, "--task", "xnli", "--data-dir", lacking, code=1).err
+    assert cli("evaluate", tmp_path / "nothing", code=1).err.count("\n") <= 3
+
+
+def test_rows_that_the_model_has_no_positions_for(tmp_path: Path, data: Path) -> None:
+    run = write_run(tmp_path, kind="roberta")
+    assert Trained.load(run).longest == 64
+    found = evaluate(run, options(data, "pos", regimes=("sup",)))
+    assert found["tasks"]["pos"]["settings"]["max_length"] == 64
+
+
+def test_devices() -> None:
+    assert device_of("cpu") == CPU
+    assert device_of(None).type in ("cpu", "cuda")
+
+
+def test_a_source_of_another_kind(run: Path, data: Path) -> None:
+    task = replace(task_of("pos"), layer="nothing")
+    with pytest.raises(DataError, match="no labels nothing"):
+        evaluate(run, replace(options(data, "pos"), tasks=(task,)))

@@ -1,0 +1,418 @@
+"""The encoded data of a trainer: packing, rows of both languages, and that they are what `make` would have written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from derivlang.core.arrays import Int64, lengths_of, offsets_of
+from derivlang.core.errors import DataError, StoreError
+from derivlang.engine.batches import Source
+from derivlang.lexical.encoding import Encoded
+from derivlang.pipeline import Pipeline
+from derivlang.sources.find import Request
+from derivlang.training.data import Data, prepare
+from derivlang.training.languages import DERIVED, SOURCE, TWIN, Languages
+from derivlang.training.packing import cut, pack, restrict
+from derivlang.training.pairs import PairData
+from tests.helpers import make, rows
+from tests.strategies import batch_of, laws
+from tests.training import SEQ_LEN, batches, data_folder, pair, settings, trained
+
+SPECS = ["trans,inv", "trans,perm", "trans,syn:fr", "trans:overlap=25,inv", "trans:overlap=25,perm"]
+
+# packing
+
+sentence_words = st.lists(st.lists(st.integers(1, 9), max_size=6), max_size=7)  # sub-words of each word of a sentence
+
+
+def flat(found: list[list[int]]) -> tuple[Int64, Int64]:
+    """(sub-word offsets of sentences, the word of each sub-word)."""
+    sizes = [sum(sentence) for sentence in found]
+    words = np.repeat(np.arange(sum(map(len, found))), [n for sentence in found for n in sentence])
+    return offsets_of(np.array(sizes, np.int64)), words
+
+
+@laws
+@given(found=sentence_words, most=st.integers(1, 12))
+def test_pieces_cover_everything_and_are_cut_at_words(found: list[list[int]], most: int) -> None:
+    sentences, words = flat(found)
+    pieces = cut(sentences, words, most)
+    assert pieces.tolist() == slow_cut(found, most)
+    sizes = np.diff(pieces)
+    assert (sizes > 0).all()
+    assert (sizes <= most).all()
+    assert pieces[-1] == sentences[-1]
+    assert len(sentences) == 1 or pieces[0] == 0
+    full = sentences[:-1][np.diff(sentences) > 0]
+    assert set(full.tolist()) <= set(pieces.tolist())
+    lengths = np.bincount(words, minlength=1) if len(words) else np.zeros(1)
+    for at in pieces[1:-1].tolist():
+        inside = words[at] == words[at - 1]
+        assert not inside or lengths[words[at]] > most
+
+
+def slow_cut(found: list[list[int]], most: int) -> list[int]:
+    """A piece takes whole words while they fit, and a part of the next one only where it would be empty."""
+    out = [0]
+    for sentence in found:
+        rest = list(sentence)
+        while rest:
+            taken = 0
+            while rest and taken + rest[0] <= most:
+                taken += rest.pop(0)
+            if not taken:
+                taken = most
+                rest[0] -= most
+            out.append(out[-1] + taken)
+    return out
+
+
+@laws
+@given(lengths=st.lists(st.integers(1, 9), max_size=30), room=st.integers(9, 25))
+def test_instances_close_when_the_next_piece_does_not_fit(lengths: list[int], room: int) -> None:
+    expected, used = [0], 0
+    for i, length in enumerate(lengths):
+        if used + length > room:
+            expected.append(i)
+            used = 0
+        used += length
+    if lengths:
+        expected.append(len(lengths))
+    assert pack(np.array(lengths, np.int64), room).tolist() == expected
+
+
+@laws
+@given(sizes=st.lists(st.lists(st.integers(1, 4), max_size=4), max_size=6), seed=st.integers(0, 99))
+def test_an_order_restricted_to_pieces(sizes: list[list[int]], seed: int) -> None:
+    """sizes: of the pieces of each sentence."""
+    random = np.random.default_rng(seed)
+    sentences = offsets_of(np.array([sum(s) for s in sizes], np.int64))
+    pieces = offsets_of(np.array([n for s in sizes for n in s], np.int64))
+    order = np.concatenate(
+        [
+            np.zeros(0, np.int64),
+            *(a + random.permutation(b - a) for a, b in pairwise(sentences)),
+        ]
+    )
+    found = restrict(order, pieces)
+    expected = [i for a, b in pairwise(pieces) for i in order.tolist() if a <= i < b]
+    assert found.tolist() == expected
+
+
+# rows
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_rows_by_a_slow_loop(spec: str) -> None:
+    data = pair(spec).data
+    table, marks = data.languages.twin.joint.table(), data.marks
+    instances = np.repeat(np.arange(data.n_instances), 2)
+    language = np.tile([SOURCE, DERIVED], data.n_instances)
+    found = data.rows(instances, language)
+    assert (found.language == language[:, None]).all()
+    assert (found.positions == np.arange(SEQ_LEN)).all()
+    for row, (instance, spoken) in enumerate(zip(instances.tolist(), language.tolist(), strict=True)):
+        ids, words = [marks.begin], [-1]
+        for p in range(data.instances[instance], data.instances[instance + 1]):
+            first, last = data.pieces[p], data.pieces[p + 1]
+            column = len(ids)
+            for k in range(first, last):
+                at = first + int(data.order[k]) if spoken == DERIVED else k
+                kept = data.kept is not None and data.kept[at]
+                ids.append(int(table[data.ids[at]]) if spoken == DERIVED and not kept else int(data.ids[at]))
+                words.append(column + int(data.words[at]))
+            ids.append(marks.end)
+            words.append(-1)
+        assert len(ids) == found.lengths[row] <= SEQ_LEN
+        assert found.ids[row].tolist() == ids + [marks.pad] * (SEQ_LEN - len(ids))
+        assert found.groups[row].tolist() == words + [-1] * (SEQ_LEN - len(ids))
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_both_languages_have_the_same_subwords_in_every_piece(spec: str) -> None:
+    data = pair(spec).data
+    table = data.languages.twin.joint.table().astype(np.int64)
+    pieces = np.arange(len(data.pieces) - 1)
+    for p in pieces.tolist():
+        here = slice(int(data.pieces[p]), int(data.pieces[p + 1]))
+        assert sorted(data.order[here].tolist()) == list(range(here.stop - here.start))
+    offsets = np.arange(len(pieces) + 1)
+    left, right = (data.rows_of(pieces, offsets, np.full(len(pieces), n), SEQ_LEN) for n in (SOURCE, DERIVED))
+    for a, b, x, y in zip(left.ids, right.ids, left.groups, right.groups, strict=True):
+        if data.kept is None:
+            assert sorted(table[a].tolist()) == sorted(b.tolist())
+        assert sorted(x.tolist()) == sorted(y.tolist())
+
+
+def test_every_subword_is_in_one_row() -> None:
+    data = pair().data
+    found = data.rows(np.arange(data.n_instances), np.full(data.n_instances, SOURCE))
+    words = found.ids[found.groups >= 0]
+    assert words.tolist() == np.asarray(data.ids).tolist()
+    expected = np.concatenate([data.languages.encoder.batch(batch).ids for batch in batches("trans,inv")])
+    assert words.tolist() == expected.tolist()
+
+
+def test_groups_are_words_and_no_two_words_of_a_row_share_one() -> None:
+    data = pair().data
+    instances = np.arange(data.n_instances)
+    found = data.rows(instances, np.full(data.n_instances, SOURCE))
+    starts = word_starts(data)
+    at = 0
+    for groups in found.groups:
+        expected: list[int] = []
+        for group in groups[groups >= 0].tolist():
+            expected.append(group)
+            same = len(expected) > 1 and expected[-2] == group
+            begins = bool(starts[at]) or at in set(data.pieces.tolist())
+            assert same != begins
+            at += 1
+        changes = [g for i, g in enumerate(expected) if not i or expected[i - 1] != g]
+        assert len(set(changes)) == len(changes)
+
+
+def word_starts(data: Data) -> list[bool]:
+    """Does a word begin at a sub-word? By the entries' suffix."""
+    entries = data.languages.tokenizer.bpe.entries
+    special = data.languages.tokenizer.n_special
+    out, before = [], True
+    for i in np.asarray(data.ids).tolist():
+        out.append(before)
+        before = entries[i].endswith("</w>") or i < special
+    return out
+
+
+def test_words_without_subwords_part_no_groups(tmp_path: Path) -> None:
+    """A word of white space alone has no sub-word. Groups stay in their piece: no two words are hidden as one."""
+    text = (" a " + "\u00a0 " * 40 + "b . \n c d . \n") * 3
+    (tmp_path / "a.train.tokens").write_text(text, "utf-8")
+    found = pair()
+    source = Source.open(Pipeline.parse("trans,inv"), Request(str(tmp_path / "a.train.tokens")))
+    data = prepare(tmp_path / "data", source, found.languages, split="train", seq_len=16, limit=None)
+    every = data.rows(np.arange(data.n_instances), np.full(data.n_instances, SOURCE))
+    assert every.groups.max() < 16
+    for groups, ids in zip(every.groups, every.ids, strict=True):
+        some = groups[groups >= 0].tolist()
+        assert len(set(some)) == len(some) > 1, (some, ids)  # here every word is one sub-word
+
+
+# what `make` writes
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_derived_ids_are_those_of_the_text_that_make_writes(spec: str, tmp_path: Path) -> None:
+    out = make(spec, "demo", tmp_path / "out")
+    found = pair(spec, 512)
+    data, languages = found.data, found.languages
+    assert data.recipe["cut_sentences"] == 0
+    batch = batch_of(rows(out, "train")["tokens"].to_pylist())
+    expected = languages.twin.encode(languages.encoder, batch)
+    derived = data.rows(np.arange(data.n_instances), np.full(data.n_instances, DERIVED))
+    assert derived.ids[derived.groups >= 0].tolist() == expected.ids.tolist()
+    source = batch_of(rows(out, "train")["source_tokens"].to_pylist()) if has_source(out) else None
+    if source is not None:
+        assert np.asarray(data.ids).tolist() == languages.encoder.batch(source).ids.tolist()
+
+
+def has_source(out: Path) -> bool:
+    return "source_tokens" in rows(out, "train").column_names
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_same_sentence_by_sentence_in_memory(spec: str) -> None:
+    from derivlang.core.batch import realign
+
+    found = pair(spec)
+    pipeline, twin = found.languages.pipeline, found.languages.twin
+    for batch in batches(spec):
+        both = found.languages.both(batch)
+        moved = realign(batch, pipeline.order(batch))
+        derived = twin.map.apply(moved.types)
+        encoded = twin.encode(found.languages.encoder, batch_of([derived.take(moved.words).to_pylist()]))
+        assert both.derived.tolist() == encoded.ids.tolist()
+
+
+def test_an_order_of_subwords_that_no_text_can_hold() -> None:
+    found = pair("trans,inv:unit=token")
+    table = found.languages.twin.joint.table()
+    for batch in batches("trans,inv:unit=token"):
+        both = found.languages.both(batch)
+        expected: list[int] = []
+        for begin, end, tail in zip(batch.sentences[:-1], batch.sentences[1:], batch.tails, strict=True):
+            body = both.source.ids[both.source.offsets[begin] : both.source.offsets[end - tail]].tolist()
+            rest = both.source.ids[both.source.offsets[end - tail] : both.source.offsets[end]].tolist()
+            expected += [int(table[i]) for i in body[::-1] + rest]
+        assert both.derived.tolist() == expected
+    data = pair("trans,inv:unit=token", 512).data
+    rows_ = data.rows(np.arange(data.n_instances), np.full(data.n_instances, DERIVED))
+    whole = np.concatenate([found.languages.both(b).derived for b in batches("trans,inv:unit=token")])
+    assert rows_.ids[rows_.groups >= 0].tolist() == whole.tolist()
+
+
+# pairs
+
+
+@pytest.mark.parametrize("reset", [True, False])
+def test_pair_rows_hold_both_sides(reset: bool) -> None:
+    data = pair().data
+    pairs = PairData.of(data, 50, reset=reset)
+    assert pairs.chosen == round(len(data.keys) / 2)
+    sizes = np.diff(data.sentences)
+    too_long = int((sizes > SEQ_LEN // 2 - 2).sum())
+    assert 0 < pairs.dropped <= too_long
+    assert len(pairs.pieces) == pairs.chosen - pairs.dropped
+    assert (np.diff(pairs.pieces) > 0).all()
+    found = pairs.rows(np.arange(pairs.n_instances))
+    table, marks = data.languages.twin.joint.table(), data.marks
+    for row in range(pairs.n_instances):
+        sides: list[list[int]] = [[], []]
+        for p in pairs.pieces[pairs.instances[row] : pairs.instances[row + 1]].tolist():
+            here = np.arange(data.pieces[p], data.pieces[p + 1])
+            sides[0] += [*np.asarray(data.ids)[here].tolist(), marks.end]
+            sides[1] += [*table[data.ids[here[0] + data.order[here]]].tolist(), marks.end]
+        ids = [marks.begin, *sides[0], marks.begin, *sides[1]]
+        half = len(ids) // 2
+        assert found.lengths[row] == len(ids) <= SEQ_LEN
+        assert half <= SEQ_LEN // 2
+        assert found.ids[row, : len(ids)].tolist() == ids
+        assert (found.ids[row, len(ids) :] == marks.pad).all()
+        assert found.language[row, : len(ids)].tolist() == [SOURCE] * half + [DERIVED] * half
+        expected = [*range(half), *range(half)] if reset else list(range(len(ids)))
+        assert found.positions[row, : len(ids)].tolist() == expected
+        groups = found.groups[row]
+        assert set(groups[:half]).isdisjoint(set(groups[half : len(ids)]) - {-1})
+
+
+def test_pairs_are_nested_and_keyed() -> None:
+    data = pair().data
+    few, many = (set(PairData.of(data, rate).pieces.tolist()) for rate in (20, 60))
+    assert few < many
+    assert set(PairData.of(data, 20, seed=2).pieces.tolist()) != few
+
+
+def test_no_pair_fits() -> None:
+    found = pair(seq_len=8)
+    sizes = np.diff(found.data.sentences)
+    assert (sizes > 2).all() or PairData.of(found.data, 100).dropped == int((sizes > 2).sum())
+    with pytest.raises(DataError, match="fits 4 places a side"):
+        PairData.of(found.data, 2)
+
+
+# files
+
+
+def prepared(folder: Path, spec: str = "trans,inv", **changes: object) -> Data:
+    found = pair(spec)
+    source = Source.open(Pipeline.parse(spec), Request("demo"))
+    given = {"split": "train", "seq_len": SEQ_LEN, "limit": None, **changes}
+    return prepare(folder, source, found.languages, **given)  # type: ignore[arg-type]
+
+
+def test_files_are_mapped_and_small(tmp_path: Path) -> None:
+    data = prepared(tmp_path / "data")
+    assert isinstance(data.ids, np.memmap)
+    assert isinstance(data.order, np.memmap)
+    assert isinstance(data.words, np.memmap)
+    assert (data.ids.dtype, data.order.dtype, data.words.dtype) == (np.uint16,) * 3
+    with pytest.raises(ValueError, match="read-only"):
+        data.ids[0] = 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["data"]
+
+
+def test_the_same_data_has_the_same_bytes(tmp_path: Path) -> None:
+    one, two = prepared(tmp_path / "one"), prepared(tmp_path / "two")
+    assert one.fingerprint == two.fingerprint
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+    assert prepared(tmp_path / "three", limit=7).fingerprint != one.fingerprint
+    assert prepared(tmp_path / "four", seq_len=16).fingerprint != one.fingerprint
+    assert pair("trans,perm").data.fingerprint != one.fingerprint
+
+
+def test_what_is_there_is_taken(tmp_path: Path) -> None:
+    prepared(tmp_path / "data")
+    before = (tmp_path / "data" / "data.json").stat().st_mtime_ns
+    prepared(tmp_path / "data")
+    assert (tmp_path / "data" / "data.json").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"), [({"seq_len": 16}, "seq_len"), ({"limit": 3}, "limit"), ({"spec": "trans,perm"}, "spec")]
+)
+def test_data_of_another_run_is_refused(changes: dict[str, object], named: str, tmp_path: Path) -> None:
+    prepared(tmp_path / "data")
+    with pytest.raises(StoreError, match=f"holds data of another run: {named} is"):
+        prepared(tmp_path / "data", **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["ids", "order", "words", "sentences", "keys", "pieces", "instances"])
+def test_a_file_that_was_cut_off_is_refused(name: str, tmp_path: Path) -> None:
+    prepared(tmp_path / "data")
+    path = tmp_path / "data" / f"{name}.bin"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(StoreError, match=r"is missing or was cut off") as error:
+        prepared(tmp_path / "data")
+    assert str(path) in str(error.value)
+    path.unlink()
+    with pytest.raises(StoreError, match=r"is missing or was cut off"):
+        prepared(tmp_path / "data")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', '{"format": 99, "files": {}}', "\x00"])
+def test_a_recipe_that_is_damaged_is_refused(text: str, tmp_path: Path) -> None:
+    prepared(tmp_path / "data")
+    (tmp_path / "data" / "data.json").write_text(text)
+    with pytest.raises(StoreError, match="no encoded data") as error:
+        prepared(tmp_path / "data")
+    assert "data.json" in str(error.value)
+
+
+def test_a_split_without_words_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.train.tokens").write_text(" \n \n")
+    source = Source.open(Pipeline.parse("trans,inv"), Request(str(tmp_path / "a.train.tokens")))
+    with pytest.raises(DataError, match="holds no words"):
+        prepare(tmp_path / "data", source, pair().languages, split="train", seq_len=16, limit=None)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.train.tokens"]
+
+
+def test_the_twin_must_be_of_this_pair(tmp_path: Path) -> None:
+    """A data folder with a twin of another script, and no data of this length yet."""
+    folder = tmp_path / "data"
+    shutil.copytree(data_folder("trans,inv"), folder)
+    pair("trans,inv")
+    for other in ("trans:script=greek,inv", "trans:overlap=50,inv"):
+        with pytest.raises(StoreError, match="twin") as error:
+            trained(tmp_path / "run", spec=other, data=folder, seq_len=24)
+        assert str(folder / TWIN) in str(error.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_languages_read_from_a_folder() -> None:
+    pair("trans:overlap=25,inv")
+    found = Languages.load(data_folder("trans:overlap=25,inv"), "trans:overlap=25,inv")
+    assert found.size == 2 * 300 - found.tokenizer.n_special
+    for batch in batches("trans:overlap=25,inv"):
+        ours, theirs = found.both(batch), pair("trans:overlap=25,inv").languages.both(batch)
+        assert ours.derived.tolist() == theirs.derived.tolist()
+        assert isinstance(ours.source, Encoded)
+        assert lengths_of(ours.source.offsets).sum() == len(ours.derived)
+
+
+def test_the_recipe_counts_what_there_is() -> None:
+    data = pair().data
+    recipe = json.loads((data.folder / "data.json").read_text("utf-8"))
+    assert recipe["subwords"] == data.n_subwords == len(data.ids)
+    assert recipe["sentences"] == len(data.keys) == len(data.sentences) - 1
+    assert recipe["instances"] == data.n_instances
+    assert recipe["cut_sentences"] == int((np.diff(data.sentences) > SEQ_LEN - 2).sum())
+    found = data.rows(np.arange(data.n_instances), np.zeros(data.n_instances, int))
+    assert recipe["filled_percent"] == pytest.approx(100 * found.lengths.sum() / found.ids.size, abs=0.01)
+    assert settings().vocab_size == data.languages.tokenizer.size

@@ -1,0 +1,442 @@
+"""Objectives: each loss against a slow float64 loop, and the laws that every registered one is held to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+from derivlang.core.errors import UsageError
+from derivlang.core.spec import param
+from derivlang.sources.find import Request
+from derivlang.training.data import Rows
+from derivlang.training.languages import DERIVED, SOURCE
+from derivlang.training.loader import Loader
+from derivlang.training.loop import network_of
+from derivlang.training.masking import Keys, Masked
+from derivlang.training.model import Model
+from derivlang.training.objectives import registry
+from derivlang.training.objectives.align_mlm import alignment_loss
+from derivlang.training.objectives.base import Context, Inputs, Loss, Objective, Part, masked_loss
+from derivlang.training.objectives.registry import find_objective, objective_names, read_objective, register_objective
+from derivlang.training.run import Where, prepare_data
+from tests.plugin.derivlang_sample.objectives import Small
+from tests.training import (
+    built,
+    context,
+    data_folder,
+    inputs_of,
+    loader,
+    marks,
+    model_of,
+    padded,
+    pair,
+    settings,
+    trained,
+)
+
+SETTINGS = ["xlm:reset=no", "dict-mlm:rate=90", "dict-mlm:variant=input", "dict-mlm:condition=yes", "align-mlm:2.5"]
+EVERY = [*objective_names(), *SETTINGS, "small"]
+KINDS = ["modernbert", "roberta", "bert"]
+CASES = [
+    (name, kind)
+    for name in EVERY
+    for kind in KINDS
+    if kind == "roberta" or (kind == "bert") == (name in ("xlm", "dict-mlm:condition=yes")) or name == "align-mlm"
+]
+every = pytest.mark.parametrize("name", EVERY)
+cases = pytest.mark.parametrize(("name", "kind"), CASES)
+
+
+@pytest.fixture(autouse=True)
+def _sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._ADDED, "small", Small)
+
+
+def network(name: str, kind: str = "roberta", **options: Any) -> Any:
+    """The module of the loop, without dropout, and its loader."""
+    made = loader(name, **options)
+    spoken = made.objective.language_ids and kind != "modernbert"
+    return network_of(built(kind, language_ids=spoken), made.objective, made, language_ids=spoken, seed=1), made
+
+
+class Spy(Model):
+    """Keeps the states, and what was projected on the vocabulary."""
+
+    def __init__(self, lm: Any, **options: Any):
+        super().__init__(lm, **options)
+        self.seen: list[tuple[Part, torch.Tensor]] = []
+        self.projected: list[int] = []
+        lm.get_output_embeddings().register_forward_hook(lambda module, inputs, out: self.projected.append(len(out)))
+
+    def states(self, part: Part) -> torch.Tensor:
+        found = super().states(part)
+        found.retain_grad()
+        self.seen.append((part, found))
+        return found
+
+
+# The losses, slowly
+
+
+def slow_masked(lm: Any, part: Part, *, language_ids: bool) -> float:
+    """-sum of log p over hidden positions, by the library's own forward over all positions, in float64."""
+    more: dict[str, Any] = {"token_type_ids": part.language} if language_ids else {}
+    if part.positions is not None:
+        first = lm.config.pad_token_id + 1 if lm.config.model_type == "roberta" else 0
+        more["position_ids"] = part.positions + first
+    logits = lm(input_ids=part.ids, attention_mask=part.attention.long(), **more).logits.detach().numpy()
+    loss = 0.0
+    for target, label in zip(part.targets.tolist(), part.labels.tolist(), strict=True):
+        row = logits[target // logits.shape[1], target % logits.shape[1]]
+        loss -= row[label] - row.max() - np.log(np.exp(row - row.max()).sum())
+    return float(loss / part.total)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["mlm", "xlm", "xlm:reset=no", "dict-mlm:rate=70", "dict-mlm:variant=input"])
+def test_masked_words_by_a_slow_loop(name: str, kind: str) -> None:
+    net, made = network(name, kind)
+    net.double()
+    inputs = inputs_of(made, 3)
+    total, parts = net(inputs)
+    spoken = net.model.language_ids
+    expected = {"mlm": slow_masked(net.lm, inputs.rows, language_ids=spoken)}
+    if inputs.pairs is not None:
+        expected["tlm"] = slow_masked(net.lm, inputs.pairs, language_ids=spoken)
+    assert total.item() == pytest.approx(sum(expected.values()), rel=1e-5)
+    assert {name: value.item() for name, value in parts.items()} == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("alpha", [10.0, 0.5])
+def test_align_mlm_by_a_slow_loop(alpha: float, kind: str) -> None:
+    net, made = network(f"align-mlm:{alpha}", kind)
+    net.double()
+    inputs = inputs_of(made)
+    matrix = net.lm.get_input_embeddings().weight.detach().numpy()
+    cosines = []
+    for a, b in pair().pairs.pairs.tolist():
+        left, right = matrix[a], matrix[b]
+        cosines.append(float(left @ right / np.sqrt(left @ left) / np.sqrt(right @ right)))
+    align = -sum(cosines) / len(cosines)
+    mlm = slow_masked(net.lm, inputs.rows, language_ids=False)
+    total, parts = net(inputs)
+    assert total.item() == pytest.approx(mlm + alpha * align, rel=1e-5)
+    assert parts["align"].item() == pytest.approx(align, rel=1e-5)
+    assert parts["mlm"].item() == pytest.approx(mlm, rel=1e-5)
+    assert not net.model.language_ids
+
+
+def test_conditioning_by_a_slow_loop() -> None:
+    net, made = network("dict-mlm:condition=yes:rate=70", "roberta")
+    net.double()
+    part = inputs_of(made).rows
+    lm = net.lm
+    out = lm.base_model(input_ids=part.ids, attention_mask=part.attention, token_type_ids=part.language)
+    states = out.last_hidden_state.flatten(0, 1)
+    types = lm.base_model.embeddings.token_type_embeddings.weight
+    loss = 0.0
+    wanted = part.label_language.tolist()
+    assert set(wanted) == {SOURCE, DERIVED}
+    for target, label, language in zip(part.targets.tolist(), part.labels.tolist(), wanted, strict=True):
+        both = torch.cat([states[target], types[language]])
+        logits = lm.lm_head(net.state.weight @ both + net.state.bias).detach().numpy()
+        loss -= logits[label] - np.log(np.exp(logits).sum())
+    assert net(inputs_of(made))[0].item() == pytest.approx(loss / part.total, rel=1e-5)
+
+
+def test_alignment_by_hand() -> None:
+    embeddings = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [-5.0, 0.0]])
+    assert alignment_loss(embeddings, torch.tensor([[0, 1]])).item() == 0
+    assert alignment_loss(embeddings, torch.tensor([[0, 3]])).item() == pytest.approx(1)
+    expected = -(0 + -1 + np.sqrt(0.5)) / 3
+    assert alignment_loss(embeddings, torch.tensor([[0, 1], [0, 3], [1, 2]])).item() == pytest.approx(expected)
+
+
+# Laws of every objective
+
+
+@cases
+def test_the_loss_is_finite_and_has_a_gradient_for_every_weight(name: str, kind: str) -> None:
+    """A weight without one is learnt by no process, and several processes would wait for it."""
+    for tie in (True, False):
+        made = loader(name)
+        spoken = made.objective.language_ids and kind != "modernbert"
+        net = network_of(built(kind, tie=tie, language_ids=spoken), made.objective, made, language_ids=spoken, seed=1)
+        total, parts = net(inputs_of(made))
+        total.backward()
+        assert torch.isfinite(total)
+        assert all(value.ndim == 0 and not value.requires_grad for value in parts.values())
+        missing = [n for n, p in net.named_parameters() if p.requires_grad and p.grad is None]
+        assert not missing
+
+
+@cases
+def test_padding_changes_nothing(name: str, kind: str) -> None:
+    net, made = network(name, kind)
+    inputs = inputs_of(made)
+    pad = made.data.marks.pad
+    wider = Inputs(
+        padded(inputs.rows, 7, pad), None if inputs.pairs is None else padded(inputs.pairs, 5, pad), inputs.share
+    )
+    assert net(wider)[0].item() == pytest.approx(net(inputs)[0].item(), rel=1e-5)
+
+
+@cases
+def test_only_hidden_positions_are_projected_and_get_a_gradient(name: str, kind: str) -> None:
+    net, made = network(name, kind)
+    net.model = Spy(net.lm, language_ids=net.model.language_ids)
+    inputs = inputs_of(made)
+    net(inputs)[0].backward()
+    parts = [part for part in (inputs.rows, inputs.pairs) if part is not None]
+    assert [part is seen for part, (seen, _) in zip(parts, net.model.seen, strict=True)] == [True] * len(parts)
+    assert net.model.projected == [len(part.targets) for part in parts]
+    for part, states in net.model.seen:
+        gradient = states.grad.flatten(0, 1)
+        ignored = torch.ones(len(gradient), dtype=torch.bool)
+        ignored[part.targets] = False
+        assert (gradient[ignored] == 0).all()
+        assert (gradient[part.targets] != 0).any(dim=1).all()
+
+
+@every
+@pytest.mark.parametrize(("accumulate", "world"), [(4, 1), (2, 2)])
+def test_micro_batches_add_up_to_the_step(name: str, accumulate: int, world: int) -> None:
+    def gradients(processes: list[Loader]) -> tuple[float, dict[str, torch.Tensor]]:
+        net, _ = network(name)
+        loss = 0.0
+        for process in processes:
+            for part in range(process.accumulate):
+                total, _ = net(inputs_of(process, 2, part))
+                total.backward()
+                loss += total.item()
+        return loss, {n: p.grad for n, p in net.named_parameters() if p.grad is not None}
+
+    one, whole = gradients([loader(name)])
+    parts, summed = gradients([loader(name, accumulate=accumulate, world=world, rank=r) for r in range(world)])
+    assert parts == pytest.approx(one, rel=1e-5)
+    for weight, gradient in whole.items():
+        torch.testing.assert_close(summed[weight], gradient, rtol=1e-3, atol=1e-5)
+
+
+@cases
+def test_two_rows_are_learnt_by_heart(name: str, kind: str) -> None:
+    net, _ = network(name, kind)
+    made = loader(name, batch_size=2, seed=5)
+    inputs = inputs_of(made)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.02, weight_decay=0.0)
+    for _ in range(80):
+        optimizer.zero_grad()
+        total, parts = net(inputs)
+        total.backward()
+        optimizer.step()
+    found = {name: value.item() for name, value in parts.items()}
+    assert 0 < found.pop("mlm") < 0.1
+    if "align" in found:
+        assert found.pop("align") < -0.9
+    assert all(value < 0.1 for value in found.values())
+
+
+@every
+def test_the_same_dictionary_for_every_objective(name: str) -> None:
+    found = prepare_data(settings(name, kind="roberta"), Request("demo"), Where(Path("none"), data_folder("trans,inv")))
+    assert found.pairs.sha256 == pair().pairs.sha256
+    assert found.dictionary.name == "dictionary-25-random-1.tsv"
+    assert found.data.fingerprint == pair().data.fingerprint
+    assert same_instances(loader(name))
+
+
+def same_instances(made: Loader) -> bool:
+    return made.data.n_instances == pair().data.n_instances
+
+
+@every
+def test_the_same_seed_gives_the_same_network(name: str) -> None:
+    """Also where an objective brings layers of its own, whatever was drawn before."""
+    one, _ = network(name)
+    torch.rand(3)
+    two, _ = network(name)
+    for (key, a), (other, b) in zip(one.state_dict().items(), two.state_dict().items(), strict=True):
+        assert key == other
+        assert torch.equal(a, b), key
+
+
+@every
+def test_a_name_reads_back(name: str) -> None:
+    found = read_objective(name)
+    assert read_objective(str(found)) == found
+    assert found.name in objective_names()
+    assert isinstance(found, find_objective(found.name))
+    assert found.summary().endswith(".")
+
+
+# DICT-MLM's masks
+
+
+def masks_of(objective: str, steps: int = 150, rate: float = 0.3, coverage: str = "25") -> tuple[Rows, Masked, Context]:
+    made = loader(objective)
+    rows = made.rows(0, steps)
+    step, place = np.divmod(np.arange(len(rows.ids)), made.batch_size)
+    known = context(pair(coverage=coverage), rate)
+    return rows, made.objective.mask(rows, Keys.of(1, step, place), known), known
+
+
+def translations(known: Context) -> dict[int, set[int]]:
+    assert known.dictionary is not None
+    out: dict[int, set[int]] = {}
+    for a, b in known.dictionary.pairs.tolist():
+        out.setdefault(a, set()).add(b)
+        out.setdefault(b, set()).add(a)
+    return out
+
+
+@pytest.mark.parametrize("rate", [50, 70, 90, 0, 100])
+@pytest.mark.parametrize("coverage", ["25", "100"])
+def test_labels_are_translated_at_the_stated_rate(rate: int, coverage: str) -> None:
+    rows, masked, known = masks_of(f"dict-mlm:rate={rate}", coverage=coverage)
+    entries = translations(known)
+    width = rows.shape[1]
+    words: dict[tuple[int, int], list[int]] = {}
+    for row, column in zip(*np.nonzero(rows.groups >= 0), strict=True):
+        words.setdefault((int(row), int(rows.groups[row, column])), []).append(int(row) * width + int(column))
+    place = {int(target): i for i, target in enumerate(masked.targets)}
+    able = turned = 0
+    flat_ids, flat_language = rows.ids.ravel(), rows.language.ravel()
+    for word in words.values():
+        hidden = [at in place for at in word]
+        assert len(set(hidden)) == 1
+        if not hidden[0]:
+            continue
+        changed = []
+        for at in word:
+            i, was = place[at], int(flat_ids[at])
+            label, language = int(masked.labels[i]), int(masked.label_language[i])
+            changed.append(language != flat_language[at])
+            assert label in entries.get(was, ()) if changed[-1] else label == was
+        assert len(set(changed)) == 1
+        can = all(int(flat_ids[at]) in entries for at in word)
+        assert can or not changed[0]
+        able += can
+        turned += changed[0]
+    assert able > 300
+    assert abs(turned / able - rate / 100) < 4.5 * np.sqrt(rate * (100 - rate) / 10_000 / able) + 1e-9
+    assert masked.language is rows.language
+    own = [set(ids.tolist()) for ids in known.vocabulary.own]
+    for label, language in zip(masked.labels.tolist(), masked.label_language.tolist(), strict=True):
+        assert label in own[language] or label < 12
+
+
+def test_labels_of_several_synonyms_are_uniform() -> None:
+    from derivlang.training.dictionary import Dictionary
+
+    pairs = np.array([[12, 300], [12, 301], [12, 302], [13, 300], [14, 14]], np.int32)
+    found = Dictionary.of(pairs, 400)
+    assert found.pairs.tolist() == pairs[:4].tolist()
+    assert found.has(np.array([[12, 13, 14], [300, 301, 15]])).tolist() == [[True, True, False], [True, True, False]]
+    bits = Keys.of(1, np.arange(3000), np.zeros(3000, int)).bits("synonym", np.zeros((1, 1), int)).ravel()
+    counts = np.unique(found.synonyms(np.full(3000, 12), bits), return_counts=True)
+    assert counts[0].tolist() == [300, 301, 302]
+    assert ((counts[1] - 1000) ** 2 / 1000).sum() < 18.4  # 2 degrees of freedom, 99.99 %
+    assert set(found.synonyms(np.full(100, 300), bits[:100]).tolist()) == {12, 13}
+
+
+@pytest.mark.parametrize("coverage", ["25", "50", "100"])
+def test_swapped_inputs_as_in_the_released_code(coverage: str) -> None:
+    """Half the hidden positions as in MLM; of the others those with an entry are swapped, the rest are copies."""
+    rows, masked, known = masks_of("dict-mlm:variant=input", coverage=coverage)
+    entries = translations(known)
+    n = len(masked.targets)
+    ids, seen = rows.ids.ravel(), masked.inputs.ravel()
+    flipped = masked.language.ravel() != rows.language.ravel()
+    at = masked.targets
+    assert masked.labels.tolist() == ids[at].tolist()
+    assert masked.label_language.tolist() == rows.language.ravel()[at].tolist()
+    untouched = np.ones(len(ids), bool)
+    untouched[at] = False
+    assert (seen[untouched] == ids[untouched]).all()
+    assert not flipped[untouched].any()
+    for was, now, swapped in zip(ids[at].tolist(), seen[at].tolist(), flipped[at].tolist(), strict=True):
+        assert not swapped or now in entries[was]
+    covered = np.mean([int(i) in entries for i in ids[at]])
+    shares = {
+        "mask": ((seen[at] == marks().mask).mean(), 0.5 * 0.8),
+        "swapped": (flipped[at].mean(), 0.5 * covered),
+        "copied": ((~flipped[at] & (seen[at] == ids[at])).mean(), 0.5 * (1 - covered) + 0.5 * 0.1 * (1 + 1 / 288)),
+    }
+    for name, (found, wanted) in shares.items():
+        assert abs(found - wanted) < 4.5 * np.sqrt(wanted * (1 - wanted) / n) + 1e-9, name
+
+
+# A user's own
+
+
+def test_an_objective_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_ADDED", {})
+
+    @register_objective
+    @dataclass(frozen=True, kw_only=True)
+    class Mine(Objective):
+        """Masked words, and embeddings drawn to a learnt point."""
+
+        name = "mine"
+        needs: ClassVar[Any] = frozenset({"dictionary"})
+        weight: float = param(0.5, "of the second part", positional=True)
+
+        def state(self, model: Model, context: Context) -> torch.nn.Module:
+            assert context.dictionary is not None
+            return torch.nn.Linear(model.embeddings.shape[1], 1)
+
+        def loss(self, model: Model, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
+            assert state is not None
+            mlm = masked_loss(model, inputs.rows)
+            extra = state(model.embeddings).pow(2).mean() * inputs.share
+            return Loss(mlm + self.weight * extra, {"mlm": mlm.detach(), "extra": extra.detach()})
+
+    whole = trained(tmp_path / "whole", "mine:2.0")
+    assert set(whole["parts"]) == {"mlm", "extra"}
+    assert whole["loss"] == pytest.approx(whole["parts"]["mlm"] + 2 * whole["parts"]["extra"])
+    split = trained(tmp_path / "split", "mine:2.0", accumulate=4)
+    assert split["loss"] == pytest.approx(whole["loss"], rel=1e-4)
+    found = torch.load(tmp_path / "whole" / "checkpoints" / "step-00000006" / "training.pt", weights_only=True)
+    assert set(found["objective"]) == {"weight", "bias"}
+
+
+def test_an_objective_of_another_package(plugins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_ADDED", {})
+    assert "small" in objective_names()
+    result = trained(tmp_path / "run", "small:weight=3.0")
+    assert set(result["parts"]) == {"mlm", "size"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("mln", "there is no objective 'mln'; did you mean mlm"),
+        ("alignmlm", "did you mean align-mlm"),
+        ("mlm:3", "a value without a name"),
+        ("mlm,xlm", "names 2 objectives"),
+        ("align-mlm:alpha=much", "alpha='much' must be a number"),
+        ("align-mlm:alpha=nan", "must be a number"),
+        ("align-mlm:-1", "alpha=-1.0 must be at least 0"),
+        ("align-mlm:beta=1", "there is no parameter of align-mlm 'beta'"),
+        ("dict-mlm:rate=101", "rate=101 must be from 0 to 100"),
+        ("dict-mlm:rate=0.5", "must be a whole number"),
+        ("dict-mlm:variant=output", "must be one of label, input"),
+        ("xlm:rows=-1", "rows=-1.0 must be at least 0"),
+        ("", "an empty part"),
+    ],
+)
+def test_what_is_no_objective(spec: str, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        read_objective(spec)
+    assert message in str(error.value)
+
+
+def test_a_model_without_token_types_has_no_language_embeddings() -> None:
+    with pytest.raises(UsageError, match="no token types"):
+        _ = model_of("modernbert").language_embeddings
