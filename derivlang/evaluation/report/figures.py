@@ -90,7 +90,9 @@ def _bars(setting: Setting, column: Column, name: str) -> Figure | None:
     with _drawing(title=f"Δ = SUP − ZS, {column.title}") as (figure, axes):
         for number, label in enumerate(objectives):
             mine = [entry for entry in entries if _name(entry) == label]
-            places = [languages.index(entry.language.spec) + (number + 0.5 - len(objectives) / 2) * width for entry in mine]
+            places = [
+                languages.index(entry.language.spec) + (number + 0.5 - len(objectives) / 2) * width for entry in mine
+            ]
             heights = [entry.delta(column) or 0.0 for entry in mine]
             axes.bar(places, heights, width * 0.92, color=colours[label], label=label)
             for entry, place, height in zip(mine, places, heights, strict=True):
