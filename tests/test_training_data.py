@@ -112,8 +112,8 @@ def test_an_order_restricted_to_pieces(sizes: list[list[int]], seed: int) -> Non
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_rows_by_a_slow_loop(spec: str) -> None:
-    data = pair(spec).data
-    table, marks = data.languages.twin.joint.table(), data.marks
+    data, languages = pair(spec).data, pair(spec).languages
+    table, marks = languages.twin.joint.table(), data.marks
     instances = np.repeat(np.arange(data.n_instances), 2)
     language = np.tile([SOURCE, DERIVED], data.n_instances)
     found = data.rows(instances, language)
@@ -138,8 +138,8 @@ def test_rows_by_a_slow_loop(spec: str) -> None:
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_both_languages_have_the_same_subwords_in_every_piece(spec: str) -> None:
-    data = pair(spec).data
-    table = data.languages.twin.joint.table().astype(np.int64)
+    data, languages = pair(spec).data, pair(spec).languages
+    table = languages.twin.joint.table().astype(np.int64)
     pieces = np.arange(len(data.pieces) - 1)
     for p in pieces.tolist():
         here = slice(int(data.pieces[p]), int(data.pieces[p + 1]))
@@ -157,7 +157,7 @@ def test_every_subword_is_in_one_row() -> None:
     found = data.rows(np.arange(data.n_instances), np.full(data.n_instances, SOURCE))
     words = found.ids[found.groups >= 0]
     assert words.tolist() == np.asarray(data.ids).tolist()
-    expected = np.concatenate([data.languages.encoder.batch(batch).ids for batch in batches("trans,inv")])
+    expected = np.concatenate([pair().languages.encoder.batch(batch).ids for batch in batches("trans,inv")])
     assert words.tolist() == expected.tolist()
 
 
@@ -181,8 +181,8 @@ def test_groups_are_words_and_no_two_words_of_a_row_share_one() -> None:
 
 def word_starts(data: Data) -> list[bool]:
     """Does a word begin at a sub-word? By the entries' suffix."""
-    entries = data.languages.tokenizer.bpe.entries
-    special = data.languages.tokenizer.n_special
+    entries = pair().languages.tokenizer.bpe.entries
+    special = pair().languages.tokenizer.n_special
     out, before = [], True
     for i in np.asarray(data.ids).tolist():
         out.append(before)
@@ -202,6 +202,34 @@ def test_words_without_subwords_part_no_groups(tmp_path: Path) -> None:
     for groups, ids in zip(every.groups, every.ids, strict=True):
         some = groups[groups >= 0].tolist()
         assert len(set(some)) == len(some) > 1, (some, ids)  # here every word is one sub-word
+
+
+@pytest.mark.parametrize("spec", ["trans,inv", "trans:overlap=25,perm"])
+def test_a_stream_is_cut_every_so_many_places(spec: str, tmp_path: Path) -> None:
+    """`<s> p1 </s> <s> p2 </s> …` of a language, without a row that is not full."""
+    data = prepared(tmp_path / "data", spec, packing="stream")
+    whole = pair(spec).data
+    pieces = np.arange(len(whole.pieces) - 1)
+    for language in (SOURCE, DERIVED):
+        rows_ = whole.rows_of(pieces, np.arange(len(pieces) + 1), np.full(len(pieces), language), SEQ_LEN)
+        stream = [i for ids, n in zip(rows_.ids, rows_.lengths, strict=True) for i in ids[:n].tolist()]
+        words = [(p, g) for p, (gs, n) in enumerate(zip(rows_.groups, rows_.lengths, strict=True)) for g in gs[:n]]
+        n_rows = len(stream) // SEQ_LEN
+        assert data.n_instances == n_rows
+        found = data.rows(np.arange(n_rows), np.full(n_rows, language))
+        assert found.ids.ravel().tolist() == stream[: n_rows * SEQ_LEN]
+        assert (found.lengths == SEQ_LEN).all()
+        assert (found.language == language).all()
+        for row, groups in enumerate(found.groups):
+            here = words[row * SEQ_LEN : (row + 1) * SEQ_LEN]
+            assert [g >= 0 for g in groups.tolist()] == [g >= 0 for _, g in here]
+            for i, j in pairwise(np.flatnonzero(groups >= 0).tolist()):
+                assert (groups[i] == groups[j]) == (here[i] == here[j])
+            known = {g: w for g, w in zip(groups.tolist(), here, strict=True) if g >= 0}
+            assert len(set(known.values())) == len(known)
+            assert max(known) < SEQ_LEN
+    with pytest.raises(StoreError, match="packing is"):
+        prepared(tmp_path / "data", spec)
 
 
 # what `make` writes
@@ -271,7 +299,7 @@ def test_pair_rows_hold_both_sides(reset: bool) -> None:
     assert len(pairs.pieces) == pairs.chosen - pairs.dropped
     assert (np.diff(pairs.pieces) > 0).all()
     found = pairs.rows(np.arange(pairs.n_instances))
-    table, marks = data.languages.twin.joint.table(), data.marks
+    table, marks = pair().languages.twin.joint.table(), data.marks
     for row in range(pairs.n_instances):
         sides: list[list[int]] = [[], []]
         for p in pairs.pieces[pairs.instances[row] : pairs.instances[row + 1]].tolist():
@@ -408,11 +436,11 @@ def test_languages_read_from_a_folder() -> None:
 
 def test_the_recipe_counts_what_there_is() -> None:
     data = pair().data
-    recipe = json.loads((data.folder / "data.json").read_text("utf-8"))
+    recipe = json.loads((data_folder() / f"train-{SEQ_LEN}" / "data.json").read_text("utf-8"))
     assert recipe["subwords"] == data.n_subwords == len(data.ids)
     assert recipe["sentences"] == len(data.keys) == len(data.sentences) - 1
     assert recipe["instances"] == data.n_instances
     assert recipe["cut_sentences"] == int((np.diff(data.sentences) > SEQ_LEN - 2).sum())
     found = data.rows(np.arange(data.n_instances), np.zeros(data.n_instances, int))
     assert recipe["filled_percent"] == pytest.approx(100 * found.lengths.sum() / found.ids.size, abs=0.01)
-    assert settings().vocab_size == data.languages.tokenizer.size
+    assert settings().vocab_size == pair().languages.tokenizer.size

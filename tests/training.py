@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -24,8 +25,9 @@ from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import Request
 from derivlang.training.data import Marks, Rows
-from derivlang.training.loader import HiddenRows, Loader
+from derivlang.training.loader import Loader
 from derivlang.training.loop import Watch
+from derivlang.training.loop import inputs_of as loop_inputs
 from derivlang.training.masking import Masked, Vocabulary
 from derivlang.training.model import Design, Model
 from derivlang.training.objectives.base import Context, Inputs, Objective, Part
@@ -100,10 +102,9 @@ def settings(objective: str = "mlm", spec: str = "trans,inv", **changes: Any) ->
     return Settings(**{**given, **changes})
 
 
-@cache
-def data_folder(spec: str = "trans,inv", vocab_size: int = 300) -> Path:
+def data_folder(spec: str = "trans,inv") -> Path:
     """Where a pair's tokenizer, twin, dictionaries and encoded data are kept for all tests."""
-    return _HOME / f"data-{len(list(_HOME.iterdir()))}-{vocab_size}"
+    return _HOME / re.sub(r"\W", "-", spec)
 
 
 @cache
@@ -185,17 +186,9 @@ def model_of(kind: str = "modernbert", *, tie: bool = True, language_ids: bool =
     return Model(built(kind, tie=tie, language_ids=language_ids), language_ids=language_ids)
 
 
-def part_of(rows: HiddenRows) -> Part:
-    """The rows of a micro-batch as tensors, as the loop makes them."""
-    from derivlang.training.loop import _part
-
-    return _part(rows, torch.device("cpu"))
-
-
 def inputs_of(made: Loader, step: int = 0, part: int = 0) -> Inputs:
     (micros,) = made.steps(step, step + 1)
-    micro = micros[part]
-    return Inputs(part_of(micro.rows), None if micro.pairs is None else part_of(micro.pairs), micro.share)
+    return loop_inputs(micros[part], torch.device("cpu"))
 
 
 def padded(part: Part, more: int, pad: int) -> Part:

@@ -76,7 +76,7 @@ def command(source: str, out: Path, as_json: bool, **options: Any) -> None:
     require_torch()
     from derivlang.training.loop import Watch
     from derivlang.training.run import Duration, Talk, Where, prepare_data, pretrain
-    from derivlang.training.start import settings_of
+    from derivlang.training.start import is_main, settings_of
 
     settings, design, watch = settings_of(source, options)
     request = request_of(source, options)
@@ -85,18 +85,21 @@ def command(source: str, out: Path, as_json: bool, **options: Any) -> None:
         found = prepare_data(settings, request, where, Talk(_warn)).data
         click.echo(f"{found.n_subwords:,} sub-words in {found.n_instances:,} rows")
         return
-    quiet = as_json or not sys.stderr.isatty()
-    with _Bar(settings.steps if not quiet else 0) as bar:
+    duration = Duration(options["steps"], options["tokens"], options["epochs"])
+    known = duration.tokens is None and duration.epochs is None
+    with _Bar(settings.steps if known else None, shown=not as_json and sys.stderr.isatty()) as bar:
         result = pretrain(
             settings,
             request,
             where,
-            duration=Duration(options["steps"], options["tokens"], options["epochs"]),
+            duration=duration,
             design=design,
             resume=options["resume"],
             force=options["force"],
             talk=Talk(_warn, bar.stage, Watch(**{**watch, "progress": bar.update})),
         )
+    if not is_main():
+        return
     if as_json:
         click.echo(json.dumps(result, ensure_ascii=False))
         return
@@ -108,10 +111,10 @@ def command(source: str, out: Path, as_json: bool, **options: Any) -> None:
 
 
 class _Bar:
-    """A bar on stderr, where that is a terminal."""
+    """A bar on stderr, where it is to be shown. steps: in all, where that is known."""
 
-    def __init__(self, steps: int):
-        self._steps, self._bar = steps, None
+    def __init__(self, steps: int | None, *, shown: bool):
+        self._steps, self._shown, self._bar = steps, shown, None
 
     def __enter__(self) -> _Bar:
         return self
@@ -121,11 +124,11 @@ class _Bar:
             self._bar.close()
 
     def stage(self, what: str) -> None:
-        if self._steps:
+        if self._shown:
             click.echo(what, err=True)
 
     def update(self, step: int, entry: dict[str, Any]) -> None:
-        if not self._steps:
+        if not self._shown:
             return
         bar: Any = self._bar
         if bar is None:

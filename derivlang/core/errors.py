@@ -58,12 +58,14 @@ class StoreError(DataError):
     """A derived folder is damaged, incomplete, or was made by another plan."""
 
 
-def unknown(kind: str, name: str, names: Iterable[str], *, fix: str | None = None) -> UsageError:
+def unknown(
+    kind: str, name: str, names: Iterable[str], *, where: str | None = None, fix: str | None = None
+) -> UsageError:
     """The error for a name that is not registered: near names first, else the list."""
     known = sorted(names)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
-    return UsageError(f"there is no {kind} {name!r}; {hint}", fix=fix, id=f"unknown-{kind.split()[0]}")
+    return UsageError(f"there is no {kind} {name!r}; {hint}", where=where, fix=fix, id=f"unknown-{kind.split()[0]}")
 
 
 def _rebuild(cls: type[DerivlangError], what: str, where: str | None, fix: str | None, id: str) -> DerivlangError:

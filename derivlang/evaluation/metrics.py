@@ -17,6 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -92,13 +93,15 @@ def run_counts(gold: Labels, predicted: Labels) -> Int64:
 
 def entity_counts(gold: Labels, predicted: Labels) -> Int64:
     """int64[S, 3]: right, predicted, gold entities by seqeval's strict IOB2: from a B- over the I- of its type."""
+    rows = [(_entities(tuple(a)), _entities(tuple(b))) for a, b in zip(gold, predicted, strict=True)]
+    return np.array([(len(a & b), len(b), len(a)) for a, b in rows], np.int64).reshape(len(gold), 3)
+
+
+@lru_cache(maxsize=1 << 16)  # few sequences of tags are new, and seqeval takes 0.1 ms for each
+def _entities(tags: tuple[str, ...]) -> frozenset[tuple[Any, ...]]:
     from seqeval.scheme import IOB2, Tokens
 
-    def spans(tags: Sequence[str]) -> Spans:
-        return {entity.to_tuple() for entity in Tokens(list(tags), IOB2).entities}
-
-    rows = [(spans(a), spans(b)) for a, b in zip(gold, predicted, strict=True)]
-    return np.array([(len(a & b), len(b), len(a)) for a, b in rows], np.int64).reshape(len(gold), 3)
+    return frozenset(entity.to_tuple() for entity in Tokens(list(tags), IOB2).entities)
 
 
 def share(totals: Int64 | Float64) -> Float64:

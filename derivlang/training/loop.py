@@ -38,11 +38,11 @@ LOG = "log.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What goes on beside the training. log_every, save_every: in steps. keep: checkpoints. progress: called with
-    (step, losses) when something is logged. compile: let torch compile the encoder. tensorboard: a folder, or None."""
+    """What goes on beside the training. log_every, save_every: in steps; None: ten times in all. keep: checkpoints.
+    progress: called with (step, entry of the log) when something is logged. compile: let torch compile the encoder. tensorboard: a folder, or None."""
 
     log_every: int = 50
-    save_every: int = 1000
+    save_every: int | None = None
     keep: int = 2
     progress: Callable[[int, dict[str, Any]], None] = lambda step, entry: None
     compile: bool = False
@@ -96,6 +96,7 @@ def train(
             )  # fmt: skip
         accelerator.wait_for_everyone()
 
+    save_every = watch.save_every or max(1, settings.steps // 10)
     steps = loader.steps(step, settings.steps) if device.type == "cpu" else loader.ahead(step, settings.steps)
     try:
         for micros in steps:
@@ -115,14 +116,14 @@ def train(
             optimizer.zero_grad(set_to_none=True)
             step += 1
             at_end = step == settings.steps
-            if step % watch.log_every == 0 or step % watch.save_every == 0 or at_end:
+            if step % watch.log_every == 0 or step % save_every == 0 or at_end:
                 entry = meter.entry(step, settings.rate(step - 1), accelerator)
                 if not math.isfinite(entry["loss"]) or not math.isfinite(entry["grad_norm"]):
                     raise _not_finite(step, entry, run)
                 if log is not None:
                     log.write(entry)
                 watch.progress(step, entry)
-            if step % watch.save_every == 0 or at_end:
+            if step % save_every == 0 or at_end:
                 save()
     finally:
         if log is not None:

@@ -26,6 +26,17 @@ if TYPE_CHECKING:
     from derivlang.training.objectives.base import Part
 
 _NAMES = ("tiny", "roberta-8")
+_TABLES = ("model", "training")
+# Numbers that must be above 0 (1: whole ones).
+_NUMBERS = {
+    "hidden_size": 1, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 1,
+    "max_position_embeddings": 1, "theta": 0, "embedding_std": 0,
+}  # fmt: skip
+# What a run decides, not a description.
+_DECIDED = {
+    "vocab_size", "pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "type_vocab_size",
+    "tie_word_embeddings", "model_type",
+}  # fmt: skip
 # How each kind of encoder reads a state's words off; position of the first sub-word in its table of positions.
 _HEADS: dict[str, Callable[[Any, Any], Any]] = {
     "roberta": lambda lm, states: lm.lm_head(states),
@@ -55,8 +66,9 @@ class Design:
             where = name
             try:
                 text = Path(name).read_text("utf-8")
-            except OSError as error:
-                raise UsageError(f"cannot be read: {error.strerror}", where=name, id="model") from None
+            except (OSError, UnicodeDecodeError) as error:
+                what = getattr(error, "strerror", None) or error
+                raise UsageError(f"cannot be read: {what}", where=name, id="model") from None
         elif name in _NAMES:
             text = (resources.files("derivlang.training") / "models" / f"{name}.toml").read_text("utf-8")
         else:
@@ -65,12 +77,23 @@ class Design:
             found = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise UsageError(f"is no TOML: {error}", where=where, id="model") from None
+        for table, content in found.items():
+            if table not in _TABLES:
+                raise unknown("table", table, _TABLES, where=where)
+            if not isinstance(content, dict):
+                raise UsageError(f"{table} is no table: write [{table}]", where=where, id="model")
         model = dict(found.get("model", {}))
         kind, std = model.pop("type", None), model.pop("embedding_std", None)
         if kind not in _HEADS:
             raise UsageError(
                 f"[model] type is {kind!r}; there are: {', '.join(sorted(_HEADS))}", where=where, id="model"
             )
+        for field, low in _NUMBERS.items():
+            value = std if field == "embedding_std" else model.get(field)
+            kinds = int if low else (int, float)
+            if value is not None and (not isinstance(value, kinds) or isinstance(value, bool) or not value > 0):
+                what = "a whole number, at least 1" if low else "a number above 0"
+                raise UsageError(f"[model] {field} is {value!r}; it must be {what}", where=where, id="model")
         return cls(Path(name).stem if name.endswith(".toml") else name, kind, model, found.get("training", {}), std)
 
     @property
@@ -83,6 +106,11 @@ class Design:
         from transformers import AutoConfig
 
         fields: dict[str, Any] = dict(self.fields)
+        known = set(AutoConfig.for_model(self.type).to_dict()) - _DECIDED | {"attn_implementation"}
+        known |= {"theta", "global_attn_every_n_layers"} if self.type == "modernbert" else set()
+        for name in fields:
+            if name not in known:
+                raise unknown("field of [model]", name, known, where=self.name)
         theta = fields.pop("theta", None)
         if self.type == "modernbert":
             fields |= {"cls_token_id": marks.begin, "sep_token_id": marks.end, "reference_compile": False}
@@ -92,7 +120,14 @@ class Design:
                 fields["rope_parameters"] = {"full_attention": rope, "sliding_attention": rope}
         else:
             offset = marks.pad + 1 if self.type in _AFTER_PADDING else 0
-            fields.setdefault("max_position_embeddings", seq_len + offset)
+            if fields.setdefault("max_position_embeddings", seq_len + offset) < seq_len + offset:
+                raise UsageError(
+                    f"max_position_embeddings = {fields['max_position_embeddings']} is too few for rows of {seq_len} "
+                    f"sub-words: {seq_len + offset} are needed",
+                    where=self.name,
+                    fix="leave it out, or lower --seq-len",
+                    id="model",
+                )
             fields["type_vocab_size"] = 2 if language_ids else 1
         try:
             return AutoConfig.for_model(
@@ -104,8 +139,8 @@ class Design:
                 tie_word_embeddings=tie,
                 **fields,
             )
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"the model cannot be configured: {error}", where=self.name, id="model") from None
+        except Exception as error:  # noqa: BLE001 (transformers raises many kinds)
+            raise _refused(self.name, error) from None
 
     def build(self, vocab_size: int, seq_len: int, marks: Marks, *, tie: bool, language_ids: bool, seed: int) -> Any:
         """A new model with weights drawn from the seed."""
@@ -115,7 +150,10 @@ class Design:
         config = self.config(vocab_size, seq_len, marks, tie=tie, language_ids=language_ids)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model: Any = AutoModelForMaskedLM.from_config(config)
+            try:
+                model: Any = AutoModelForMaskedLM.from_config(config)
+            except Exception as error:  # noqa: BLE001 (transformers raises many kinds)
+                raise _refused(self.name, error) from None
             if self.embedding_std is not None:
                 with torch.no_grad():
                     weight = model.get_input_embeddings().weight
@@ -124,6 +162,10 @@ class Design:
                         model.get_output_embeddings().weight.normal_(0.0, self.embedding_std)
         set_tie(model, tie)
         return model
+
+
+def _refused(name: str, error: Exception) -> UsageError:
+    return UsageError(f"the model cannot be built: {' '.join(str(error).split())}", where=name, id="model")
 
 
 class Model:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.lexical.percent import percent
@@ -50,6 +50,11 @@ class Settings:
     precision: str = "fp32"
 
     def __post_init__(self) -> None:
+        for name, kind in get_type_hints(type(self)).items():
+            kinds = get_args(kind) or ((int, float) if kind is float else (kind,))
+            value = getattr(self, name)
+            if not isinstance(value, kinds) or (isinstance(value, bool) and kind is not bool):
+                raise _wrong(name, repr(value), _KINDS[kinds[0]])
         _at_least(self, 1, "steps", "batch_size", "accumulate", "vocab_size")
         _at_least(self, 0, "weight_decay", "seed")
         for name in ("learning_rate", "epsilon", "clip"):
@@ -66,8 +71,9 @@ class Settings:
             )
         if self.packing not in ("sentences", "stream"):
             raise _wrong("packing", self.packing, "sentences or stream")
-        if self.precision not in ("fp32", "bf16"):
-            raise _wrong("precision", self.precision, "fp32 or bf16")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise _wrong(name, repr(getattr(self, name)), " or ".join(choices))
         percent(self.coverage, "--dict-coverage")
         percent(self.parallel, "--parallel")
 
@@ -93,6 +99,14 @@ class Settings:
             if name not in names:
                 raise unknown("setting", name, names)
         return cls(**data)
+
+
+_CHOICES = {
+    "precision": ("fp32", "bf16"),
+    "packing": ("sentences", "stream"),
+    "dictionary_by": ("random", "frequency", "mass"),
+}
+_KINDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
 def _at_least(settings: Settings, low: int, *names: str) -> None:

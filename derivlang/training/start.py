@@ -26,8 +26,13 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[Settings, Desi
     names = [field.name for field in dataclasses.fields(Settings) if field.name not in _OWN]
     for name in design.training:
         if name not in names:
-            raise unknown("setting", f"[training] {name}", names)
+            raise unknown("setting of [training]", name, names, where=options["model"])
+    shares: dict[str, Any] = {
+        name: str(design.training[name]) for name in ("coverage", "parallel") if name in design.training
+    }
     given = {name: options[name] for name in names if options.get(name) is not None}
+    if options.get("tokens") is not None or options.get("epochs") is not None:
+        shares |= {"steps": 1}  # they follow from the data
     if options.get("threads"):
         torch.set_num_threads(options["threads"])
     cuda = torch.cuda.is_available()
@@ -43,12 +48,12 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[Settings, Desi
         model=options["model"],
         language_ids=objective.language_ids and design.token_types if asked is None else asked,
         precision=precision,
-        **{**design.training, **given},
+        **{**design.training, **shares, **given},
     )
     compiled = options.get("compiled")
     watch = {
         "log_every": options.get("log_every") or 50,
-        "save_every": options.get("save_every") or max(1, settings.steps // 10),
+        "save_every": options.get("save_every"),
         "keep": options.get("keep") or 2,
         "compile": cuda if compiled is None else compiled,
         "tensorboard": options.get("tensorboard"),
@@ -65,3 +70,10 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[Settings, Desi
             ) from None
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     return settings, design, watch
+
+
+def is_main() -> bool:
+    """Is this the first of the processes that `torchrun` started, or the only one?"""
+    from accelerate import PartialState
+
+    return bool(PartialState().is_main_process)

@@ -1,0 +1,313 @@
+"""The model: tying that holds through every move, folders that `transformers` reads, languages and positions."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from derivlang.core.errors import StoreError, UsageError
+from derivlang.training.checkpoint import load_model
+from derivlang.training.languages import DERIVED, SOURCE
+from derivlang.training.model import Design, Model, is_tied, set_tie
+from derivlang.training.quiet import quiet
+from tests.training import (
+    KINDS,
+    SEQ_LEN,
+    batches,
+    built,
+    inputs_of,
+    loader,
+    model_file,
+    model_of,
+    pair,
+    toml,
+    trained,
+    weights,
+)
+
+kinds = pytest.mark.parametrize("kind", KINDS)
+ties = pytest.mark.parametrize("tie", [True, False])
+
+
+def step(lm: Any, *, tie: bool) -> None:
+    """One update by the masked words' loss."""
+    model = Model(lm)
+    part = inputs_of(loader()).rows
+    logits = model.predict(model.states(part).flatten(0, 1)[part.targets])
+    torch.nn.functional.cross_entropy(logits, part.labels).backward()
+    torch.optim.SGD(lm.parameters(), lr=0.5).step()
+    lm.zero_grad()
+    assert is_tied(lm) == tie
+
+
+# tying
+
+
+@kinds
+@ties
+def test_tying_holds_after_every_move(kind: str, tie: bool, tmp_path: Path) -> None:
+    lm = built(kind, tie=tie)
+    source, output = lm.get_input_embeddings, lm.get_output_embeddings
+    assert is_tied(lm) == (output().weight is source().weight) == tie
+    step(lm, tie=tie)
+    for move in (lambda m: m.to(torch.float64), lambda m: m.to(torch.float32), copy.deepcopy, lambda m: m.to("cpu")):
+        lm = move(lm)
+        assert is_tied(lm) == tie
+        step(lm, tie=tie)
+    assert torch.equal(lm.get_input_embeddings().weight, lm.get_output_embeddings().weight) == tie
+    before = {name: value.clone() for name, value in lm.state_dict().items()}
+    lm.save_pretrained(tmp_path / "saved")
+    with quiet():
+        from transformers import AutoModelForMaskedLM
+
+        other = AutoModelForMaskedLM.from_pretrained(tmp_path / "saved")
+    for again in (load_model(tmp_path / "saved"), other):
+        assert is_tied(again) == tie
+        assert again.config.tie_word_embeddings == tie
+        assert {name: True for name in before} == {
+            name: torch.equal(value, before[name]) for name, value in again.state_dict().items()
+        }
+        again.train()
+        step(again, tie=tie)
+        again.tie_weights()  # as trainers do
+        assert is_tied(again) == tie
+
+
+@kinds
+@ties
+def test_an_untied_output_does_not_move_with_the_input(kind: str, tie: bool) -> None:
+    lm = built(kind, tie=tie)
+    before = lm.get_output_embeddings().weight.detach().clone()
+    lm.get_input_embeddings().weight.pow(2).sum().backward()
+    torch.optim.SGD(lm.parameters(), lr=0.1).step()
+    assert torch.equal(lm.get_output_embeddings().weight, before) != tie
+    assert not torch.equal(lm.get_input_embeddings().weight, before)
+
+
+@kinds
+def test_setting_the_tie_later(kind: str) -> None:
+    lm = built(kind, tie=True)
+    set_tie(lm, False)
+    assert not is_tied(lm)
+    assert torch.equal(lm.get_input_embeddings().weight, lm.get_output_embeddings().weight)
+    step(lm, tie=False)
+    assert not torch.equal(lm.get_input_embeddings().weight, lm.get_output_embeddings().weight)
+    set_tie(lm, True)
+    assert is_tied(lm)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@ties
+def test_a_trained_model_is_tied_as_asked(kind: str, tie: bool, tmp_path: Path) -> None:
+    result = trained(tmp_path / "run", kind=kind, tie=tie, steps=2)
+    lm = load_model(tmp_path / "run" / "model")
+    assert is_tied(lm) == tie
+    assert result["parameters"] == sum(p.numel() for p in {id(p): p for p in lm.parameters()}.values())
+    one, two = lm.get_input_embeddings().weight, lm.get_output_embeddings().weight
+    assert torch.equal(one, two) == tie
+    n = pair().languages.size
+    assert one.shape == two.shape == (n, 16)
+
+
+# folders
+
+
+@kinds
+def test_a_run_is_read_by_auto_model_and_auto_tokenizer(kind: str, tmp_path: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    trained(tmp_path / "run", "xlm", kind=kind, steps=2)
+    folder = tmp_path / "run" / "model"
+    with quiet():
+        encoder = AutoModel.from_pretrained(folder).eval()
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+    languages = pair().languages
+    for batch in batches("trans,inv"):
+        found = languages.encoder.batch(batch)
+        words = batch.strings().to_pylist()[:200]
+        ids = tokenizer(" ".join(words), add_special_tokens=False)["input_ids"]
+        assert ids == found.ids[: found.offsets[200]].tolist()
+    assert (tokenizer.pad_token_id, tokenizer.mask_token_id) == (pair().data.marks.pad, pair().data.marks.mask)
+    assert (tokenizer.bos_token_id, tokenizer.eos_token_id) == (pair().data.marks.begin, pair().data.marks.end)
+    assert encoder.config.pad_token_id == tokenizer.pad_token_id
+    lm = load_model(folder).eval()
+    spoken = kind != "modernbert"
+    part = inputs_of(loader()).rows
+    more = {"token_type_ids": part.language} if spoken else {}
+    with torch.no_grad():
+        theirs = encoder(input_ids=part.ids, attention_mask=part.attention.long(), **more).last_hidden_state
+        ours = Model(lm, language_ids=spoken).states(part)
+    torch.testing.assert_close(ours[part.attention], theirs[part.attention])
+    assert weights(folder).keys() == weights(tmp_path / "run" / "checkpoints" / "step-00000002" / "model").keys()
+
+
+def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="the model cannot be read"):
+        load_model(tmp_path)
+    built().save_pretrained(tmp_path)
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(StoreError, match="the model cannot be read") as error:
+        load_model(tmp_path)
+    assert str(tmp_path) in str(error.value)
+
+
+# languages and positions
+
+
+@pytest.mark.parametrize("kind", ["roberta", "bert"])
+def test_language_ids_are_token_types(kind: str) -> None:
+    model = model_of(kind, language_ids=True)
+    assert model.language_embeddings.shape == (2, 16)
+    part = inputs_of(loader()).rows
+    assert set(part.language.unique().tolist()) == {SOURCE, DERIVED}
+    plain = model.states(part)
+    with torch.no_grad():
+        weight = model.language_embeddings
+        weight[DERIVED] += torch.arange(16)
+    changed = (model.states(part) - plain).abs().amax(dim=(1, 2)) > 1e-3
+    assert changed.tolist() == (part.language[:, 0] == DERIVED).tolist()
+    assert model_of(kind).lm.config.type_vocab_size == 1
+
+
+@kinds
+def test_positions_restart_in_the_second_half_of_a_pair(kind: str) -> None:
+    """With one layer that does not mix positions, equal sub-words at equal places have equal states."""
+    made = loader("xlm")
+    pairs = inputs_of(made).pairs
+    assert pairs is not None
+    assert pairs.positions is not None
+    for positions, attention in zip(pairs.positions.tolist(), pairs.attention.tolist(), strict=True):
+        half = sum(attention) // 2
+        assert positions[: 2 * half] == [*range(half), *range(half)]
+    first = {"roberta": 2, "bert": 0, "modernbert": 0}[kind]
+    model = model_of(kind)
+    seen = []
+    model.lm.base_model.register_forward_pre_hook(
+        lambda module, args, options: seen.append(options["position_ids"]), with_kwargs=True
+    )
+    model.states(pairs)
+    assert torch.equal(seen[0], pairs.positions + first)
+    assert inputs_of(loader("xlm:reset=no")).pairs.positions is None  # type: ignore[union-attr]
+
+
+# descriptions
+
+
+def test_the_named_models() -> None:
+    marks = pair().data.marks
+    paper = Design.read("roberta-8")
+    config = paper.config(80_000, 512, marks, tie=False, language_ids=True)
+    assert (config.num_hidden_layers, config.num_attention_heads, config.hidden_size) == (8, 8, 512)
+    assert (config.intermediate_size, config.max_position_embeddings, config.vocab_size) == (2048, 514, 80_000)
+    assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.1, 0.1)
+    assert (config.hidden_act, config.initializer_range, config.layer_norm_eps) == ("gelu", 0.02, 1e-5)
+    assert config.type_vocab_size == 2
+    assert paper.training == {
+        "vocab_size": 40_000, "seq_len": 512, "batch_size": 128, "steps": 500_000, "learning_rate": 1e-4,
+        "warmup": 0.02, "mask": 0.15,
+    }  # fmt: skip
+    tiny = Design.read("tiny")
+    config = tiny.config(3988, 32, marks, tie=True, language_ids=False)
+    assert config.model_type == "modernbert"
+    assert not tiny.token_types
+    assert set(config.layer_types) == {"full_attention"}
+    assert all(rope["rope_theta"] == 100.0 for rope in config.rope_parameters.values())
+    assert (config.cls_token_id, config.sep_token_id, config.pad_token_id) == (marks.begin, marks.end, marks.pad)
+
+
+@kinds
+def test_weights_follow_from_the_seed_alone(kind: str) -> None:
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    one = built(kind)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.rand(9)
+    two, three = built(kind), built(kind, seed=2)
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+    same = torch.equal(one.get_input_embeddings().weight, three.get_input_embeddings().weight)
+    assert not same
+
+
+def test_embeddings_are_as_wide_as_asked(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(toml().replace("embedding_std = 0.1", "embedding_std = 3.0"))
+    marks = pair().data.marks
+    for tie in (True, False):
+        lm = Design.read(str(tmp_path / "a.toml")).build(600, 32, marks, tie=tie, language_ids=False, seed=1)
+        for weight in (lm.get_input_embeddings().weight, lm.get_output_embeddings().weight):
+            assert weight.std().item() == pytest.approx(3.0, rel=0.1)
+
+
+def test_a_longer_row_than_positions_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(toml("roberta", more="max_position_embeddings = 20"))
+    with pytest.raises(UsageError, match="max_position_embeddings"):
+        Design.read(str(tmp_path / "a.toml")).config(600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[model]", "[model", "is no TOML"),
+        ('type = "modernbert"', 'type = "gpt2"', "[model] type is 'gpt2'; there are: bert, modernbert, roberta"),
+        ('type = "modernbert"', "", "[model] type is None"),
+        ("[model]", "[modle]", "modle"),
+        ("hidden_size = 16", "hiden_size = 16", "hiden_size"),
+        ("hidden_size = 16", 'hidden_size = "wide"', "hidden_size"),
+        ("hidden_size = 16", "vocab_size = 16", "vocab_size"),
+        ("num_attention_heads = 2", "num_attention_heads = 3", "heads"),
+        ("num_hidden_layers = 1", "num_hidden_layers = -1", "num_hidden_layers"),
+        ("embedding_std = 0.1", 'embedding_std = "x"', "embedding_std"),
+        ("theta = 100.0", 'theta = "x"', "theta"),
+        ("[training]", "[trainig]", "trainig"),
+        ("warmup = 0.1", "warmpu = 0.1", "there is no setting of [training] 'warmpu'; did you mean warmup"),
+        ("steps = 6", 'steps = "6"', "steps"),
+        ("steps = 6", "steps = 6.5", "steps"),
+        ("steps = 6", "steps = true", "steps"),
+        ("learning_rate = 3e-3", "learning_rate = nan", "learning_rate"),
+        ("seq_len = 32", "seq_len = 7", "--seq-len"),
+        ("mask = 0.3", "mask = 1.0", "--mask"),
+        ("mask = 0.3", "parallel = 0", "parallel"),
+    ],
+)
+def test_what_is_no_description(old: str, new: str, message: str, tmp_path: Path) -> None:
+    from derivlang.training.start import settings_of
+
+    text = toml()
+    assert text.count(old) == 1
+    path = tmp_path / "mine.toml"
+    path.write_text(text.replace(old, new), "utf-8")
+    options = {"spec": "trans,inv", "objective": "mlm", "model": str(path)}
+    with pytest.raises(UsageError) as error:
+        _, design, _ = settings_of("demo", options)
+        design.build(600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False, seed=1)
+    assert message in str(error.value).replace("learning-rate", "learning_rate")
+
+
+def test_what_is_no_model(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no model 'tinny'; did you mean tiny"):
+        Design.read("tinny")
+    with pytest.raises(UsageError, match="cannot be read"):
+        Design.read(str(tmp_path / "none.toml"))
+    (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n" + toml().encode())
+    with pytest.raises(UsageError, match=r"latin\.toml"):
+        Design.read(str(tmp_path / "latin.toml"))
+
+
+def test_a_kind_that_cannot_be_trained() -> None:
+    from transformers import AutoConfig, AutoModelForMaskedLM
+
+    config = AutoConfig.for_model("electra", vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
+    with pytest.raises(UsageError, match="'electra' cannot be trained here"):
+        Model(AutoModelForMaskedLM.from_config(config))
+
+
+def test_description_and_name() -> None:
+    found = Design.read(model_file("roberta"))
+    assert (found.type, found.token_types, found.embedding_std) == ("roberta", True, None)
+    assert found.training["seq_len"] == SEQ_LEN
+    assert np.isclose(found.training["learning_rate"], 3e-3)
