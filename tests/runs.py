@@ -102,6 +102,7 @@ def evaluation(
                 found[regime][metric.name] = summary(counts[regime, metric.name], metric.score, samples=200)
             sides = (counts["sup", metric.name], counts["zs", metric.name])
             found["delta"][metric.name] = difference(*sides, metric.score, samples=200)
+        found["dev"] = {regime: found[regime] for regime in ("sup", "zs", "delta")}  # of other sentences in truth
         tasks[task] = found
     told = None if alignment is None else {"heldout": 0.8 * alignment, "all": alignment, "rows": 2000, "mass": None}
     return {

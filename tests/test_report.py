@@ -30,7 +30,7 @@ from derivlang.evaluation.report.cells import EMPTY, Row, Table  # noqa: E402
 from derivlang.evaluation.report.columns import TASKS, columns  # noqa: E402
 from derivlang.evaluation.report.correlation import spearman  # noqa: E402
 from derivlang.evaluation.report.differences import differences_of  # noqa: E402
-from derivlang.evaluation.report.overview import alignment, correlations, overview  # noqa: E402
+from derivlang.evaluation.report.overview import alignment, correlations, dev_overview, overview  # noqa: E402
 from derivlang.evaluation.report.runs import read_runs  # noqa: E402
 from derivlang.evaluation.report.settings import Language, Setting, settings_of  # noqa: E402
 from derivlang.evaluation.report.sweeps import sweeps  # noqa: E402
@@ -160,6 +160,19 @@ def test_the_overview_has_the_runs_scores_beside_the_papers(grid: Path) -> None:
     assert texts(table, "XLM", "trans", "paper")[2] == "−0.2"
     assert [one.labels for one in table.rows][:2] == [("MLM", "trans", "here"), ("MLM", "trans", "paper")]
     assert len(table.rows) == 24
+
+
+def test_dev_scores_stand_in_a_table_of_their_own(grid: Path, tmp_path: Path) -> None:
+    table = dev_overview(setting(grid))
+    assert table is not None
+    assert texts(table, "XLM", "trans,inv", "here") == texts(overview(setting(grid)), "XLM", "trans,inv", "here")
+    assert texts(table, "XLM", "trans,inv", "paper")[:3] == ["75.4", "67.2", "8.2"]
+    folder = run(tmp_path / "a")
+    evaluation = json.loads((folder / "evaluation.json").read_text())
+    for task in evaluation["tasks"].values():
+        del task["dev"]
+    write(folder / "evaluation.json", evaluation)
+    assert dev_overview(setting(folder)) is None
 
 
 def test_one_run_has_its_interval_and_every_number_its_signature(grid: Path) -> None:

@@ -11,6 +11,8 @@ from derivlang.evaluation.report.published import Line
 
 TASKS = ("xnli", "ner", "pos")  # the paper's order
 REGIMES = (("sup", "SUP"), ("zs", "ZS"), ("delta", "Δ"))
+DEV = "dev-"  # begins the names of regimes on the derived dev set
+ON_DEV = tuple((f"{DEV}{name}", title) for name, title in REGIMES)
 _HEADLINE = {"xnli": ("accuracy",), "ner": ("f1",), "pos": ("seqeval_f1", "accuracy")}
 _NAMES = {"seqeval_f1": "seqeval F1", "macro_f1": "macro F1", "f1": "F1"}
 
@@ -43,7 +45,7 @@ class Column:
 
     def of(self, line: Line, regime: str) -> float | None:
         """What the paper prints."""
-        place = [name for name, _ in REGIMES].index(regime)
+        place = [name for name, _ in REGIMES].index(regime.removeprefix(DEV))
         return line[self.task][place] if self.printed else None
 
 

@@ -85,12 +85,14 @@ def _bars(setting: Setting, column: Column, name: str) -> Figure | None:
     languages = _unique([entry.language.spec for entry in entries])
     objectives = _unique([_name(entry) for entry in entries])
     colours = _colours(entries)
-    width = 0.8 / len(objectives)
+    width = min(0.8 / len(objectives), 0.25)
     printed = []
     with _drawing(title=f"Δ = SUP − ZS, {column.title}") as (figure, axes):
         for number, label in enumerate(objectives):
             mine = [entry for entry in entries if _name(entry) == label]
-            places = [languages.index(entry.language.spec) + (number + 0.5) * width - 0.4 for entry in mine]
+            places = [
+                languages.index(entry.language.spec) + (number + 0.5 - len(objectives) / 2) * width for entry in mine
+            ]
             heights = [entry.delta(column) or 0.0 for entry in mine]
             axes.bar(places, heights, width * 0.92, color=colours[label], label=label)
             for entry, place, height in zip(mine, places, heights, strict=True):
@@ -107,6 +109,7 @@ def _bars(setting: Setting, column: Column, name: str) -> Figure | None:
         axes.set_xticks(
             range(len(languages)), languages, rotation=20 if crowded else 0, ha="right" if crowded else "center"
         )
+        axes.set_xlim(-0.6, len(languages) - 0.4)
         axes.tick_params(axis="x", length=0)
         axes.set_ylabel("Δ, points (less is better)")
         axes.grid(axis="y", color=_INK, alpha=0.15, linewidth=0.6)
@@ -121,17 +124,16 @@ def _scatter(setting: Setting, column: Column, name: str) -> Figure | None:
     entries = [entry for entry, _, _ in points]
     colours = _colours(entries)
     languages = _unique([entry.language.spec for entry in entries])
+    places = {spec: place for place, spec in enumerate(dict.fromkeys([*published.LANGUAGES, *languages]))}
+    markers = {spec: _MARKERS[place % len(_MARKERS)] for spec, place in places.items()}
     with _drawing(title=f"Held-out alignment and Δ, {column.title}") as (figure, axes):
         for entry, x, y in points:
-            marker = _MARKERS[languages.index(entry.language.spec) % len(_MARKERS)]
-            axes.plot(
-                [x], [y], marker, color=colours[_name(entry)], markersize=7.5, markeredgecolor=_INK, markeredgewidth=0.4
-            )
+            axes.plot([x], [y], markers[entry.language.spec], color=colours[_name(entry)], markersize=7.5,
+                      markeredgecolor=_INK, markeredgewidth=0.4)  # fmt: skip
         for label in _unique([_name(entry) for entry in entries]):
             axes.plot([], [], "s", color=colours[label], label=label)
-        for number, spec in enumerate(languages):
-            marker = _MARKERS[number % len(_MARKERS)]
-            axes.plot([], [], marker, color=_INK, fillstyle="none", linestyle="none", label=spec)
+        for spec in languages:
+            axes.plot([], [], markers[spec], color=_INK, fillstyle="none", linestyle="none", label=spec)
         axes.set_xlabel("held-out alignment, %")
         axes.set_ylabel("Δ, points (less is better)")
         axes.grid(color=_INK, alpha=0.15, linewidth=0.6)

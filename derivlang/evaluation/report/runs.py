@@ -19,7 +19,7 @@ import numpy as np
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.spec import read_spec
-from derivlang.evaluation.report.columns import Column
+from derivlang.evaluation.report.columns import DEV, Column
 from derivlang.evaluation.tasks import REGIMES, task_of
 
 RUN, EVALUATION, COUNTS = "run.json", "evaluation.json", "evaluation"
@@ -92,8 +92,10 @@ class Run:
         return None if found is None else ", ".join(f"{name} {found[name]}" for name in _FINE_TUNING if name in found)
 
     def score(self, column: Column, regime: str) -> Score | None:
-        """regime: sup, zs, delta, or source (ZS, tested on the source)."""
-        found = (self._task(column.task).get(regime) or {}).get(column.name)
+        """regime: sup, zs, delta, dev-sup … (on the derived dev set), or source (ZS, tested on the source)."""
+        task = self._task(column.task)
+        part = (task.get("dev") or {}) if regime.startswith(DEV) else task
+        found = (part.get(regime.removeprefix(DEV)) or {}).get(column.name)
         if found is None or found["mean"] is None:
             return None
         low, high, deviation = (found.get(name) for name in ("low", "high", "deviation"))
@@ -212,8 +214,10 @@ def _read(folder: Path, id: str) -> Run:
 def _check_scores(evaluation: Mapping[str, Any]) -> None:
     """ValueError for what would be printed as a number and is none."""
     for task, entry in (evaluation.get("tasks") or {}).items():
-        for regime in (*REGIMES, "delta", "source"):
-            for metric, score in (entry.get(regime) or {}).items():
+        regimes = {regime: entry.get(regime) for regime in (*REGIMES, "delta", "source")}
+        regimes |= {f"{DEV}{regime}": found for regime, found in (entry.get("dev") or {}).items()}
+        for regime, found in regimes.items():
+            for metric, score in (found or {}).items():
                 for name in ("mean", "deviation", "low", "high"):
                     _check_number(score.get(name), f"{task}.{regime}.{metric}.{name}")
                 for value in score["seeds"]:

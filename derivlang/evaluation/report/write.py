@@ -22,7 +22,7 @@ from derivlang.evaluation.report.columns import REGIMES, Column
 from derivlang.evaluation.report.correlation import Correlation
 from derivlang.evaluation.report.differences import Difference, differences_of
 from derivlang.evaluation.report.figures import Figure, alignment_figures, delta_figures
-from derivlang.evaluation.report.overview import alignment, correlation_table, correlations, overview
+from derivlang.evaluation.report.overview import alignment, correlation_table, correlations, dev_overview, overview
 from derivlang.evaluation.report.runs import Run, read_runs, same_model
 from derivlang.evaluation.report.settings import Entry, Setting, settings_of
 from derivlang.evaluation.report.sweeps import sweeps
@@ -132,7 +132,7 @@ def _shown(part: Part) -> list[tuple[Table, list[Figure]]]:
 
 def _folded(part: Part) -> list[Table]:
     """Longer tables, closed at first on the page."""
-    found = (listings.every_alignment, listings.inside, listings.every_score)
+    found = (dev_overview, listings.every_alignment, listings.inside, listings.every_score)
     return [table for listing in found if (table := listing(part.setting)) is not None]
 
 
