@@ -282,9 +282,13 @@ def test_what_is_no_description(old: str, new: str, message: str, tmp_path: Path
     path = tmp_path / "mine.toml"
     path.write_text(text.replace(old, new), "utf-8")
     options = {"spec": "trans,inv", "objective": "mlm", "model": str(path)}
-    with pytest.raises(UsageError) as error:
+
+    def build() -> None:
         _, design, _ = settings_of("demo", options)
         design.build(600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False, seed=1)
+
+    with pytest.raises(UsageError) as error:
+        build()
     assert message in str(error.value).replace("learning-rate", "learning_rate")
 
 

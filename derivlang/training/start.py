@@ -27,12 +27,12 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[Settings, Desi
     for name in design.training:
         if name not in names:
             raise unknown("setting of [training]", name, names, where=options["model"])
-    shares: dict[str, Any] = {
-        name: str(design.training[name]) for name in ("coverage", "parallel") if name in design.training
-    }
+    described = dict(design.training)
+    for name in {"coverage", "parallel"} & described.keys():  # 12.5 and "1/3" are both percents
+        described[name] = str(described[name])
     given = {name: options[name] for name in names if options.get(name) is not None}
     if options.get("tokens") is not None or options.get("epochs") is not None:
-        shares |= {"steps": 1}  # they follow from the data
+        described["steps"] = 1  # they follow from the data
     if options.get("threads"):
         torch.set_num_threads(options["threads"])
     cuda = torch.cuda.is_available()
@@ -48,7 +48,7 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[Settings, Desi
         model=options["model"],
         language_ids=objective.language_ids and design.token_types if asked is None else asked,
         precision=precision,
-        **{**design.training, **shares, **given},
+        **{**described, **given},
     )
     compiled = options.get("compiled")
     watch = {
