@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from derivlang.cli.options import find_options, request_of
+from derivlang.cli.options import find_options, request_of, warn
 from derivlang.core.errors import UsageError
 
 _FORMATS = click.Choice(["muse", "tsv", "json"])
@@ -69,7 +69,7 @@ def command(source: str | None, given: Path | None, as_json: bool, **options: An
         options["repair_tags"],
     )
     assert source is not None
-    result = make_dictionary(options["spec"], request_of(source, options), settings, _warn)
+    result = make_dictionary(options["spec"], request_of(source, options), settings, warn)
     if as_json:
         click.echo(json.dumps(result, ensure_ascii=False))
         return
@@ -94,7 +94,3 @@ def _read(given: Path, options: dict[str, Any], as_json: bool) -> None:
     click.echo(f"{given}: {result['pairs']:,} pairs of {result['types']:,} words; {result['skipped']:,} lines skipped")
     for kind, n in result["faults"].items():
         click.echo(f"{kind}: {n:,}")
-
-
-def _warn(message: str) -> None:
-    click.echo(f"derivlang: warning: {message}", err=True)
