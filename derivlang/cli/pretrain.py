@@ -74,8 +74,9 @@ def command(source: str, out: Path, as_json: bool, **options: Any) -> None:
 
     require_torch()
     from derivlang.training.loop import Watch
+    from derivlang.training.processes import is_main
     from derivlang.training.run import Duration, Talk, Where, prepare_data, pretrain
-    from derivlang.training.start import is_main, settings_of
+    from derivlang.training.start import settings_of
 
     settings, design, watch = settings_of(source, options)
     request = request_of(source, options)

@@ -79,7 +79,7 @@ def save(
     """Write a checkpoint, whole or not at all, and remove all but the last `keep`; StoreError on a full disk."""
     import torch
 
-    folder = run / FOLDER / f"step-{step:08d}"
+    folder = run / FOLDER / _name(step)
     fresh = folder.with_name(f".{folder.name}.derivlang")
     try:
         with disk(folder):
@@ -137,6 +137,10 @@ def newest(run: Path, warn: Callable[[str], None]) -> Checkpoint | None:
     return None
 
 
+def _name(step: int) -> str:
+    return f"step-{step:08d}"
+
+
 def _folders(run: Path) -> list[Path]:
     """Newest first."""
     return sorted((run / FOLDER).glob("step-*"), reverse=True)
@@ -147,16 +151,18 @@ def _read(folder: Path) -> tuple[str, Checkpoint | None]:
     try:
         state = json.loads((folder / STATE).read_text("utf-8"))
         found = Checkpoint(folder, state["step"], state["subwords"], state["seconds"], state["fingerprint"])
-        files = state["files"].items()
-    except (OSError, ValueError, KeyError, AttributeError):
+        files = [(name, int(size), str(digest)) for name, (size, digest) in state["files"].items()]
+        if found.folder != folder.parent / _name(found.step):
+            raise ValueError
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
         return f"{STATE} is missing or damaged", None
-    for name, seen in files:
+    for name, size, digest in files:
         path = folder / name
         if not path.exists():
             return f"{name} is missing", None
-        if path.stat().st_size != seen[0]:
-            return f"{name} was cut off ({path.stat().st_size:,} of {seen[0]:,} bytes)", None
-        if _seen(path)[1] != seen[1]:
+        if path.stat().st_size != size:
+            return f"{name} was cut off ({path.stat().st_size:,} of {size:,} bytes)", None
+        if _seen(path)[1] != digest:
             return f"{name} was changed", None
     return "", found
 

@@ -40,7 +40,8 @@ class HiddenRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Micro:
-    """A micro-batch of one process. share: of the step's rows. subwords: in the two corpora's rows, without padding."""
+    """A micro-batch of one process. share: of the step's rows. subwords: in the two corpora's rows of the whole step,
+    without padding."""
 
     rows: HiddenRows
     pairs: HiddenRows | None
@@ -155,7 +156,7 @@ class _Chunk:
     reset: bool
 
     def take(self, step: int, which: int, parts: int) -> tuple[HiddenRows, int]:
-        """A step's micro-batch, the which-th of `parts`; its sub-words."""
+        """A step's micro-batch, the which-th of `parts`; the step's sub-words."""
         first, last = (step * self.size + self.size * i // parts for i in (which, which + 1))
         here, width = slice(first, last), self.rows.shape[1]
         some = slice(self.cuts[first], self.cuts[last])
@@ -169,7 +170,8 @@ class _Chunk:
         attention = np.arange(width) < self.rows.lengths[here, None]
         total = int(self.cuts[(step + 1) * self.size] - self.cuts[step * self.size])
         positions = self.rows.positions[here].astype(np.int64) if self.reset else None
-        return HiddenRows(masked, attention, positions, total), int(self.rows.lengths[here].sum())
+        subwords = int(self.rows.lengths[step * self.size : (step + 1) * self.size].sum())
+        return HiddenRows(masked, attention, positions, total), subwords
 
 
 def _places(what: str, seed: int, n: int, begin: int, end: int) -> Int64:

@@ -28,6 +28,7 @@ from derivlang.training.checkpoint import Checkpoint
 from derivlang.training.loader import HiddenRows, Loader, Micro
 from derivlang.training.model import Model
 from derivlang.training.objectives.base import Inputs, Objective, Part
+from derivlang.training.processes import accelerator as make_accelerator
 from derivlang.training.settings import Settings
 
 if TYPE_CHECKING:
@@ -67,9 +68,8 @@ def train(
     loss is no number any more: the last good checkpoint stays. StoreError where the disk is full.
     """
     import torch
-    from accelerate import Accelerator
 
-    accelerator = Accelerator(mixed_precision="bf16" if settings.precision == "bf16" else "no")
+    accelerator = make_accelerator(settings.precision)
     device, main = accelerator.device, accelerator.is_main_process
     loader = loader_of(accelerator.process_index, accelerator.num_processes)
     net = network_of(lm, objective, loader, language_ids=settings.language_ids, seed=settings.seed)
@@ -85,9 +85,11 @@ def train(
     step = begin.step if begin else 0
     meter = _Meter(device, begin.subwords if begin else 0, begin.seconds if begin else 0.0)
     log = _Log(run, step, watch.tensorboard) if main else None
-    entry: dict[str, Any] = {}
+    entry: dict[str, Any] = log.last if log is not None else {}
 
     def save() -> None:
+        if not all(bool(torch.isfinite(p).all()) for p in lm.parameters()):  # by the last update
+            raise _not_finite(step, entry, run)
         accelerator.wait_for_everyone()
         if main:
             objective_state = accelerator.unwrap_model(net).state
@@ -111,8 +113,8 @@ def train(
                     with accelerator.autocast():
                         total, parts = net(inputs_of(micro, device))
                     accelerator.backward(total * accelerator.num_processes)
-                meter.add(total, parts, micro.subwords * accelerator.num_processes)
-            meter.norm(accelerator.clip_grad_norm_(net.parameters(), settings.clip))
+                meter.add(total, parts)
+            meter.step(accelerator.clip_grad_norm_(net.parameters(), settings.clip), micros[0].subwords)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
             step += 1
@@ -213,14 +215,14 @@ class _Meter:
     def seconds(self) -> float:
         return self._before + time.perf_counter() - self._began
 
-    def add(self, total: torch.Tensor, parts: dict[str, torch.Tensor], subwords: int) -> None:
+    def add(self, total: torch.Tensor, parts: dict[str, torch.Tensor]) -> None:
         for name, value in {"loss": total.detach(), **parts}.items():
             self._sums[name] = self._sums[name] + value.float() if name in self._sums else value.float()
+
+    def step(self, norm: Any, subwords: int) -> None:
+        """Once a step: the gradient's norm, and the sub-words of its rows."""
         self._seen += subwords
         self.subwords += subwords
-
-    def norm(self, norm: Any) -> None:
-        """The gradient's, once a step."""
         self._sums["norm"] = self._sums["norm"] + norm if "norm" in self._sums else norm
         self._counts["steps"] += 1
 
@@ -234,7 +236,7 @@ class _Meter:
         now = time.perf_counter()
         out = {
             "step": step,
-            "subwords": self.subwords,
+            "tokens": self.subwords,
             "seconds": round(self.seconds, 3),
             "lr": rate,
             "loss": found["loss"],
@@ -248,7 +250,10 @@ class _Meter:
 
 
 class _Log:
-    """log.jsonl, without the entries after the step that a run goes on from; TensorBoard, where a folder is given."""
+    """log.jsonl, without the entries after the step that a run goes on from; TensorBoard, where a folder is given.
+
+    last: the entry of that step.
+    """
 
     def __init__(self, run: Path, step: int, tensorboard: Path | None):
         path = run / LOG
@@ -257,6 +262,7 @@ class _Log:
             path.write_text("".join(line + "\n" for line in kept), "utf-8")
             self._file = path.open("a", encoding="utf-8")
         self._path = path
+        self.last: dict[str, Any] = json.loads(kept[-1]) if kept else {}
         self._board = None
         if tensorboard is not None:
             from torch.utils.tensorboard import SummaryWriter
@@ -296,7 +302,8 @@ def _not_finite(step: int, entry: dict[str, Any], run: Path) -> DataError:
     good = checkpoint.newest(run, lambda message: None)
     kept = f"the checkpoint of step {good.step:,} is the last good one" if good else "there is no checkpoint yet"
     return DataError(
-        f"the loss is no number any more by step {step:,} (loss {entry['loss']}, gradient {entry['grad_norm']}); "
+        f"the loss or a weight is no number any more by step {step:,} (loss {entry['loss']}, gradient "
+        f"{entry['grad_norm']}); "
         f"{kept}",
         where=str(run),
         fix="lower --learning-rate, or raise --warmup",

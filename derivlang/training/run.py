@@ -43,6 +43,7 @@ from derivlang.training.model import Design, set_tie
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.pairs import PairData
+from derivlang.training.processes import processes
 from derivlang.training.settings import Settings
 
 FORMAT = 1
@@ -111,16 +112,14 @@ def pretrain(
     Raises DerivlangError: an objective without what it needs, a folder that is taken, other settings or data than those
     of the run that is to go on, a loss that is no number, a full disk.
     """
-    from accelerate import PartialState
-
     design = design or Design.read(settings.model)
     objective = read_objective(settings.objective)
     settings = replace(settings, objective=str(objective), spec=str(Pipeline.parse(settings.spec)))
     _check(settings, objective, design, duration)
-    run, processes = where.run, PartialState()
-    main = processes.is_main_process
+    run, ranks = where.run, processes()
+    main = ranks.is_main_process
     talk = talk if main else Talk()
-    with processes.main_process_first():  # the others find what it has made
+    with ranks.main_process_first():  # the others find what it has made
         before = _taken(run, resume=resume, force=force) if main else read_run(run)
         prepared = prepare_data(settings, request, where, talk)
         settings = replace(settings, steps=_steps(settings, duration, prepared.data))
@@ -130,6 +129,8 @@ def pretrain(
             if before["status"] == "done":
                 return before["result"]  # type: ignore[no-any-return]
         begin = checkpoint.newest(run, talk.warn) if before is not None else None
+        if begin is not None and begin.fingerprint != print_:
+            raise StoreError("is of another run", where=str(begin.folder), fix="another folder", id="other-run")
         if begin is not None:
             talk.stage(f"going on from step {begin.step:,}")
             lm = begin.load_model()
@@ -152,6 +153,8 @@ def pretrain(
             pairs = PairData.of(prepared.data, settings.parallel_rate, seed=settings.dictionary_seed, reset=reset)
             record["pairs"] = {"chosen": pairs.chosen, "dropped": pairs.dropped, "instances": pairs.n_instances}
         if main:
+            if before is None:
+                _clear(run)
             _begin(run, prepared, record)
     context = Context(Vocabulary.of(prepared.languages), settings.mask, prepared.pairs)
 
@@ -343,14 +346,20 @@ def _taken(run: Path, *, resume: bool, force: bool) -> dict[str, Any] | None:
     if resume:
         return read_run(run)
     if force:
-        for name in (checkpoint.FOLDER, checkpoint.MODEL, "evaluation", TOKENIZER, TWIN):
-            shutil.rmtree(run / name, ignore_errors=True)
-        for path in (*run.glob("*.json"), *run.glob("*.jsonl"), *run.glob(f"{DICTIONARY}*")):
-            path.unlink()
         return None
     raise StoreError(
         "holds a run already", where=str(run), fix="--resume to go on, another folder, or --force", id="run-exists"
     )
+
+
+def _clear(run: Path) -> None:
+    """Without what an earlier run left; its data stays."""
+    with disk(run):
+        if (run / RUN).exists() or (run / checkpoint.FOLDER).exists():
+            for name in (checkpoint.FOLDER, checkpoint.MODEL, "evaluation", TOKENIZER, TWIN):
+                shutil.rmtree(run / name, ignore_errors=True)
+            for path in {*run.glob("*.json"), *run.glob("*.jsonl"), *run.glob(f"{DICTIONARY}*")}:
+                path.unlink()
 
 
 def _same(before: dict[str, Any], settings: Settings, prepared: Prepared, print_: str, run: Path) -> None:

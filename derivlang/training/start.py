@@ -70,10 +70,3 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[Settings, Desi
             ) from None
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     return settings, design, watch
-
-
-def is_main() -> bool:
-    """Is this the first of the processes that `torchrun` started, or the only one?"""
-    from accelerate import PartialState
-
-    return bool(PartialState().is_main_process)

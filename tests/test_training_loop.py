@@ -1,0 +1,701 @@
+"""The loop: runs that go on bit for bit, checkpoints that are whole, a log, and what stops a run."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from derivlang.core.errors import DataError, DerivlangError, StoreError
+from derivlang.training import checkpoint
+from derivlang.training.checkpoint import load_model, newest
+from derivlang.training.loop import network_of, optimizer_of
+from derivlang.training.model import Model
+from derivlang.training.objectives import registry
+from derivlang.training.objectives.base import Inputs, Loss, Objective, masked_loss
+from derivlang.training.run import Duration, pretrain, read_run
+from derivlang.training.settings import Settings
+from tests.commands import command_line, environment, run
+from tests.training import built, data_folder, loader, log, model_file, pair, settings, trained, weights
+
+TIMES = ("seconds", "tokens_per_second")
+
+
+class Stop(Exception):
+    """Raised where a run is to end."""
+
+
+def stopping(at: int) -> Callable[[int, dict[str, Any]], None]:
+    def progress(step: int, entry: dict[str, Any]) -> None:
+        if step >= at:
+            raise Stop
+
+    return progress
+
+
+def state(run_: Path, step: int) -> dict[str, Any]:
+    found: dict[str, Any] = torch.load(run_ / "checkpoints" / f"step-{step:08d}" / "training.pt", weights_only=True)
+    return found
+
+
+def same(one: Any, two: Any) -> bool:
+    """Equal to the last bit, tensors inside too."""
+    if isinstance(one, torch.Tensor):
+        return one.dtype == two.dtype and torch.equal(one, two)
+    if isinstance(one, dict):
+        return one.keys() == two.keys() and all(same(one[k], two[k]) for k in one)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(two) and all(same(a, b) for a, b in zip(one, two, strict=True))
+    return bool(one == two)
+
+
+def same_runs(one: Path, two: Path, step: int) -> None:
+    """The same weights, optimiser, log and result, to the last bit."""
+    assert same(weights(one / "model"), weights(two / "model"))
+    assert same(state(one, step), state(two, step))
+    left, right = ([{k: v for k, v in e.items() if k not in TIMES} for e in log(folder)] for folder in (one, two))
+    assert left == right
+    results = [read_run(folder)["result"] for folder in (one, two)]
+    for result in results:
+        for name in (*TIMES, "out"):
+            del result[name]
+    assert results[0] == results[1]
+
+
+# going on
+
+RUNS: list[tuple[str, dict[str, Any]]] = [
+    ("mlm", {}),
+    ("mlm", {"kind": "bert", "tie": False, "weight_decay": 0.1}),
+    ("xlm", {"kind": "roberta", "dropout": 0.1}),
+    ("dict-mlm:condition=yes", {"kind": "roberta", "dropout": 0.1, "accumulate": 2}),
+    ("align-mlm", {"kind": "roberta", "tie": False}),
+]
+
+
+@pytest.mark.parametrize(("objective", "options"), RUNS, ids=[f"{o}-{i}" for i, (o, _) in enumerate(RUNS)])
+def test_a_run_that_went_on_is_the_run_that_never_stopped(
+    objective: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    trained(tmp_path / "whole", objective, steps=10, **options)
+    for at in (2, 5, 10):  # before the first checkpoint, between two, and before the last is written
+        with pytest.raises(Stop):
+            trained(tmp_path / f"{at}", objective, steps=10, progress=stopping(at), **options)
+        assert read_run(tmp_path / f"{at}")["status"] == "stopped"
+        torch.rand(5)
+        trained(tmp_path / f"{at}", objective, steps=10, resume=True, **options)
+        same_runs(tmp_path / "whole", tmp_path / f"{at}", 10)
+        assert read_run(tmp_path / f"{at}")["status"] == "done"
+
+
+def test_a_run_that_stops_again_and_again(tmp_path: Path) -> None:
+    trained(tmp_path / "whole", steps=12)
+    for at in (3, 4, 8, 9):
+        with pytest.raises(Stop):
+            trained(tmp_path / "run", steps=12, resume=True, progress=stopping(at))
+    trained(tmp_path / "run", steps=12, resume=True)
+    same_runs(tmp_path / "whole", tmp_path / "run", 12)
+
+
+def test_stopped_between_the_last_checkpoint_and_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left to train, and the result is that of the whole run."""
+    trained(tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        patch.setattr("derivlang.training.run._finish", stopped)
+        with pytest.raises(Stop):
+            trained(tmp_path / "run")
+    assert not (tmp_path / "run" / "model").exists()
+    trained(tmp_path / "run", resume=True)
+    same_runs(tmp_path / "whole", tmp_path / "run", 6)
+
+
+def stopped(*_: object) -> None:
+    raise Stop
+
+
+def test_a_run_that_is_done_gives_its_result_again(tmp_path: Path) -> None:
+    first = trained(tmp_path / "run")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    assert trained(tmp_path / "run", resume=True) == first
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*") if path.is_file()}
+
+
+def test_resume_of_what_never_began_begins(tmp_path: Path) -> None:
+    trained(tmp_path / "run", resume=True)
+    assert read_run(tmp_path / "run")["status"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("objective", "changes", "named"),
+    [
+        ("align-mlm", {}, "objective was 'mlm', and is now 'align-mlm'"),
+        ("mlm", {"seed": 2}, "seed was 1, and is now 2"),
+        ("mlm", {"steps": 7}, "steps was 6, and is now 7"),
+        ("mlm", {"tie": False}, "tie was True, and is now False"),
+        ("mlm", {"coverage": "50"}, "coverage was '25', and is now '50'"),
+        ("mlm", {"seq_len": 16}, "seq-len was 32, and is now 16"),
+        ("mlm", {"duration": Duration(epochs=2.0)}, "steps was 6, and is now 38"),
+        ("mlm", {"kind": "bert"}, "model was"),
+    ],
+)
+def test_another_recipe_is_refused(objective: str, changes: dict[str, Any], named: str, tmp_path: Path) -> None:
+    with pytest.raises(Stop):
+        trained(tmp_path / "run", progress=stopping(4))
+    before = (tmp_path / "run" / "run.json").read_bytes()
+    with pytest.raises(StoreError) as error:
+        trained(tmp_path / "run", objective, resume=True, **changes)
+    assert named in str(error.value)
+    assert (tmp_path / "run" / "run.json").read_bytes() == before
+    trained(tmp_path / "run", resume=True)
+
+
+def test_another_dictionary_or_data_or_description_is_refused(tmp_path: Path) -> None:
+    description = tmp_path / "mine.toml"
+    shutil.copyfile(model_file(), description)
+    model = {"model": str(description)}
+    with pytest.raises(Stop):
+        trained(tmp_path / "run", progress=stopping(4), **model)
+    pair(coverage="50")
+    other = data_folder() / "dictionary-50-random-1.tsv"
+    with pytest.raises(StoreError, match="its dictionary was another than") as error:
+        trained(tmp_path / "run", resume=True, dictionary=other, **model)
+    assert str(other) in str(error.value)
+    shutil.copytree(data_folder(), tmp_path / "data")
+    recipe = tmp_path / "data" / "train-32" / "data.json"
+    recipe.write_text(recipe.read_text().replace(pair().data.fingerprint, "0" * 16))
+    with pytest.raises(StoreError, match=f"its data was {pair().data.fingerprint}, and is now {'0' * 16}"):
+        trained(tmp_path / "run", resume=True, data=tmp_path / "data", **model)
+    description.write_text(description.read_text().replace("num_attention_heads = 2", "num_attention_heads = 1"))
+    with pytest.raises(StoreError, match="the description of the model"):
+        trained(tmp_path / "run", resume=True, **model)
+    shutil.copyfile(model_file(), description)
+    trained(tmp_path / "run", resume=True, **model)
+
+
+def test_a_killed_process_goes_on(tmp_path: Path) -> None:
+    pair()
+    options = [
+        "pretrain", "--source", "demo", "--t", "trans,inv", "--model", model_file(), "--data", data_folder(),
+        "--steps", 400, "--save-every", 40, "--log-every", 20, "--threads", 1,
+    ]  # fmt: skip
+    killed = tmp_path / "killed"
+    process = subprocess.Popen(command_line(*options, "-o", killed), env=environment(), stderr=subprocess.PIPE)
+    end = time.monotonic() + 100
+    while not (killed / "checkpoints" / "step-00000080").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert read_run(killed)["status"] == "training"
+    run(*options, "-o", killed, "--resume")
+    run(*options, "-o", tmp_path / "whole")
+    same_runs(tmp_path / "whole", killed, 400)
+
+
+# checkpoints
+
+
+def test_what_a_checkpoint_holds(tmp_path: Path) -> None:
+    trained(tmp_path / "run", "align-mlm", steps=9)
+    folders = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
+    assert folders == ["step-00000006", "step-00000009"]
+    folder = tmp_path / "run" / "checkpoints" / "step-00000009"
+    recipe = json.loads((folder / "state.json").read_text())
+    assert set(recipe) == {"step", "subwords", "seconds", "fingerprint", "files"}
+    assert recipe["fingerprint"] == read_run(tmp_path / "run")["fingerprint"]
+    assert set(recipe["files"]) == {"model/config.json", "model/model.safetensors", "training.pt"}
+    found = state(tmp_path / "run", 9)
+    assert set(found) == {"optimizer", "objective", "random"}
+    assert found["objective"]["pairs"].tolist() == pair().pairs.pairs.tolist()
+    assert same(weights(folder / "model"), weights(tmp_path / "run" / "model"))
+    assert not [path for path in (tmp_path / "run").rglob(".*")]
+
+
+@pytest.mark.parametrize("keep", [1, 3])
+def test_the_last_checkpoints_are_kept(keep: int, tmp_path: Path) -> None:
+    trained(tmp_path / "run", steps=8, save_every=1, keep=keep)
+    folders = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
+    assert folders == [f"step-{step:08d}" for step in range(9 - keep, 9)]
+
+
+@dataclass
+class Damage:
+    file: str
+    change: Callable[[Path], None]
+    said: str
+
+
+def cut_off(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def change_a_byte(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+DAMAGES = [
+    Damage("model/model.safetensors", cut_off, "model/model.safetensors was cut off"),
+    Damage("model/model.safetensors", change_a_byte, "model/model.safetensors was changed"),
+    Damage("training.pt", cut_off, "training.pt was cut off"),
+    Damage("training.pt", Path.unlink, "training.pt is missing"),
+    Damage("state.json", cut_off, "state.json is missing or damaged"),
+    Damage("state.json", Path.unlink, "state.json is missing or damaged"),
+    Damage("state.json", lambda path: path.write_text("[]") and None, "state.json is missing or damaged"),
+    Damage("state.json", lambda path: path.write_bytes(b"\xff") and None, "state.json is missing or damaged"),
+    Damage("state.json", lambda path: path.write_text(
+        path.read_text().replace('"step": 6', '"step": "six"')) and None, "state.json is missing or damaged"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def unfinished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of nine steps that stopped after eight, and beside it the whole one."""
+    folder = tmp_path_factory.mktemp("runs")
+    trained(folder / "whole", steps=9)
+    with pytest.raises(Stop):
+        trained(folder / "run", steps=9, progress=stopping(8))
+    return folder
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda d: d.said)
+def test_a_damaged_checkpoint_is_passed_over(damage: Damage, unfinished: Path, tmp_path: Path) -> None:
+    shutil.copytree(unfinished / "run", tmp_path / "run")
+    damage.change(tmp_path / "run" / "checkpoints" / "step-00000006" / damage.file)
+    said: list[str] = []
+    trained(tmp_path / "run", steps=9, resume=True, warn=said.append)
+    assert len(said) == 1
+    assert said[0].startswith(f"step-00000006 is passed over: {damage.said}")
+    same_runs(unfinished / "whole", tmp_path / "run", 9)
+
+
+def test_force_keeps_the_run_until_the_new_one_can_begin(unfinished: Path, tmp_path: Path) -> None:
+    shutil.copytree(unfinished / "run", tmp_path / "run")
+    (tmp_path / "bad.tsv").write_text("no\twords\n")
+    with pytest.raises(DataError):
+        trained(tmp_path / "run", steps=9, force=True, dictionary=tmp_path / "bad.tsv")
+    trained(tmp_path / "run", steps=9, resume=True)
+    same_runs(unfinished / "whole", tmp_path / "run", 9)
+
+
+def test_no_checkpoint_is_whole(unfinished: Path, tmp_path: Path) -> None:
+    shutil.copytree(unfinished / "run", tmp_path / "run")
+    for folder in (tmp_path / "run" / "checkpoints").iterdir():
+        cut_off(folder / "training.pt")
+    with pytest.raises(StoreError, match="no checkpoint is whole") as error:
+        trained(tmp_path / "run", steps=9, resume=True)
+    assert "start again" in str(error.value)
+    assert read_run(tmp_path / "run")["status"] == "stopped"
+    trained(tmp_path / "run", steps=9, force=True)
+    same_runs(unfinished / "whole", tmp_path / "run", 9)
+
+
+def test_a_checkpoint_of_another_run_is_refused(unfinished: Path, tmp_path: Path) -> None:
+    shutil.copytree(unfinished / "run", tmp_path / "run")
+    trained(tmp_path / "other", steps=9, seed=3)
+    shutil.copytree(tmp_path / "other" / "checkpoints", tmp_path / "run" / "checkpoints", dirs_exist_ok=True)
+    with pytest.raises(StoreError, match="is of another run"):
+        trained(tmp_path / "run", steps=9, resume=True)
+
+
+def test_checkpoints_without_a_run_are_no_free_place(unfinished: Path, tmp_path: Path) -> None:
+    """Or those of a later step, of another run, would be kept instead of this one's."""
+    shutil.copytree(unfinished / "run", tmp_path / "run")
+    (tmp_path / "run" / "run.json").unlink()
+    with pytest.raises(StoreError, match="holds a run already"):
+        trained(tmp_path / "run", steps=9)
+    with pytest.raises(StoreError, match=r"there is no run\.json"):
+        trained(tmp_path / "run", steps=9, resume=True)
+    trained(tmp_path / "run", steps=9, force=True)
+    same_runs(unfinished / "whole", tmp_path / "run", 9)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 2}', '{"format": 1}', "\x00"])
+def test_a_run_record_that_is_damaged(text: str, unfinished: Path, tmp_path: Path) -> None:
+    shutil.copytree(unfinished / "run", tmp_path / "run")
+    (tmp_path / "run" / "run.json").write_text(text)
+    with pytest.raises(StoreError, match=r"run\.json"):
+        trained(tmp_path / "run", steps=9, resume=True)
+
+
+# the log, the rate and the update
+
+
+def test_the_log(tmp_path: Path) -> None:
+    result = trained(tmp_path / "run", "xlm", kind="roberta", steps=7)
+    entries = log(tmp_path / "run")
+    assert [entry["step"] for entry in entries] == [2, 3, 4, 6, 7]
+    assert all(
+        set(entry) == {"step", "tokens", "seconds", "lr", "loss", "parts", "grad_norm", "tokens_per_second"}
+        for entry in entries
+    )
+    rows = loader("xlm").rows(0, 7)
+    at = np.cumsum(rows.lengths.reshape(7, 8).sum(axis=1))
+    assert [entry["tokens"] for entry in entries] == [at[entry["step"] - 1] for entry in entries]
+    wanted = settings(steps=7)
+    assert [entry["lr"] for entry in entries] == [wanted.rate(entry["step"] - 1) for entry in entries]
+    for entry in entries:
+        assert entry["loss"] == pytest.approx(entry["parts"]["mlm"] + entry["parts"]["tlm"], rel=1e-5)
+        assert entry["grad_norm"] > 0
+    assert (result["loss"], result["parts"]) == (entries[-1]["loss"], entries[-1]["parts"])
+    assert result["tokens"] == at[-1]
+
+
+def test_a_logged_loss_is_the_mean_since_the_last_entry(tmp_path: Path) -> None:
+    trained(tmp_path / "each", log_every=1)
+    trained(tmp_path / "some", log_every=3)
+    each = [entry["loss"] for entry in log(tmp_path / "each")]
+    some = [entry["loss"] for entry in log(tmp_path / "some")]
+    assert some == pytest.approx([sum(each[:3]) / 3, sum(each[3:]) / 3], rel=1e-5)
+
+
+def test_a_log_that_was_cut_off_goes_on(unfinished: Path, tmp_path: Path) -> None:
+    shutil.copytree(unfinished / "run", tmp_path / "run")
+    path = tmp_path / "run" / "log.jsonl"
+    assert [entry["step"] for entry in log(tmp_path / "run")] == [2, 3, 4, 6, 8]
+    path.write_bytes(path.read_bytes()[:-9])
+    trained(tmp_path / "run", steps=9, resume=True)
+    same_runs(unfinished / "whole", tmp_path / "run", 9)
+
+
+def test_the_learning_rate() -> None:
+    wanted = settings(steps=20, warmup=0.2, learning_rate=1.0)
+    assert [wanted.rate(step) for step in range(4)] == [0.25, 0.5, 0.75, 1.0]
+    assert [wanted.rate(step) for step in range(4, 21)] == pytest.approx([(20 - step) / 16 for step in range(4, 21)])
+    flat = settings(steps=5, warmup=0.0, learning_rate=1.0)
+    assert [flat.rate(step) for step in range(5)] == pytest.approx([1, 0.8, 0.6, 0.4, 0.2])
+    for steps in (1, 2, 3, 50):
+        for warmup in (0.0, 0.02, 0.5, 0.99):
+            found = [settings(steps=steps, warmup=warmup).rate(step) for step in range(steps)]
+            assert all(0 < rate < 3.000001e-3 for rate in found), (steps, warmup, found)
+
+
+def test_norms_and_biases_do_not_decay() -> None:
+    made = loader("dict-mlm:condition=yes")
+    net = network_of(built("roberta", language_ids=True), made.objective, made, language_ids=True, seed=1)
+    decaying, plain = optimizer_of(net, settings(weight_decay=0.3, beta2=0.98, epsilon=1e-6)).param_groups
+    assert (decaying["weight_decay"], plain["weight_decay"]) == (0.3, 0.0)
+    assert (decaying["betas"], decaying["eps"]) == ((0.9, 0.98), 1e-6)
+    names = {id(parameter): name for name, parameter in net.named_parameters()}
+    for parameter in decaying["params"]:
+        assert names[id(parameter)].endswith("weight")
+        assert parameter.ndim == 2
+    for parameter in plain["params"]:
+        assert "norm" in names[id(parameter)].lower() or names[id(parameter)].endswith("bias")
+    assert len(decaying["params"]) + len(plain["params"]) == len(names)
+
+
+def test_an_update_is_that_of_adamw_on_the_clipped_gradient(tmp_path: Path) -> None:
+    """One step of the loop, by hand."""
+    clip = 0.01
+    trained(tmp_path / "run", kind="roberta", steps=1, clip=clip, weight_decay=0.1, warmup=0.0)
+    made = loader()
+    from derivlang.training.model import Design
+
+    lm = Design.read(model_file("roberta")).build(
+        pair().languages.size, 32, pair().data.marks, tie=True, language_ids=False, seed=1
+    )
+    from tests.training import inputs_of
+
+    masked_loss(Model(lm), inputs_of(made).rows).backward()
+    norm = torch.sqrt(sum(p.grad.pow(2).sum() for p in lm.parameters()))  # type: ignore[arg-type]
+    assert log(tmp_path / "run")[0]["grad_norm"] == pytest.approx(norm.item(), rel=1e-4)
+    found = load_model(tmp_path / "run" / "model").state_dict()
+    for name, parameter in lm.named_parameters():
+        gradient = parameter.grad * clip / norm
+        decay = 0.1 if parameter.ndim > 1 else 0.0
+        expected = parameter * (1 - 3e-3 * decay) - 3e-3 * gradient / (gradient.abs() + 1e-8)
+        torch.testing.assert_close(found[name], expected.detach(), rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("objective", ["mlm", "xlm"])
+def test_accumulating_changes_nothing(objective: str, tmp_path: Path) -> None:
+    trained(tmp_path / "one", objective, kind="roberta")
+    trained(tmp_path / "four", objective, kind="roberta", accumulate=4)
+    for one, four in zip(log(tmp_path / "one"), log(tmp_path / "four"), strict=True):
+        assert four["loss"] == pytest.approx(one["loss"], rel=1e-4)
+        assert four["grad_norm"] == pytest.approx(one["grad_norm"], rel=1e-3)
+        assert four["tokens"] == one["tokens"]
+
+
+def test_training_learns(tmp_path: Path) -> None:
+    trained(tmp_path / "run", "align-mlm", steps=120, log_every=20, save_every=120, learning_rate=1e-2)
+    entries = log(tmp_path / "run")
+    assert entries[-1]["parts"]["mlm"] < entries[0]["parts"]["mlm"] - 0.3
+    assert entries[-1]["parts"]["align"] < -0.9
+
+
+@pytest.mark.parametrize(
+    ("duration", "steps"),
+    [(Duration(steps=4), 4), (Duration(epochs=1.0), 19), (Duration(epochs=0.001), 1), (Duration(tokens=1), 1)],
+)
+def test_durations(duration: Duration, steps: int, tmp_path: Path) -> None:
+    result = trained(tmp_path / "run", duration=duration, log_every=100, save_every=100)
+    assert result["steps"] == steps
+
+
+def test_a_duration_in_tokens_is_what_is_seen(tmp_path: Path) -> None:
+    result = trained(tmp_path / "run", duration=Duration(tokens=5000), save_every=100)
+    assert result["tokens"] == pytest.approx(5000, rel=0.05)
+
+
+def test_a_run_in_bfloat16_after_one_in_full_precision(tmp_path: Path) -> None:
+    losses = {}
+    for i, precision in enumerate(("fp32", "bf16", "fp32")):
+        losses[i] = trained(tmp_path / f"{i}", kind="roberta", precision=precision)["loss"]
+        assert {p.dtype for p in load_model(tmp_path / f"{i}" / "model").parameters()} == {torch.float32}
+    assert losses[0] == losses[2] != losses[1]
+    assert losses[1] == pytest.approx(losses[0], rel=0.01)
+
+
+# what stops a run
+
+
+def exploding(at: int) -> type[Objective]:
+    """An objective whose loss is no number from a step on."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Exploding(Objective):
+        """Masked words, for a while."""
+
+        name = "exploding"
+
+        def loss(self, model: Model, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
+            calls.append(1)
+            mlm = masked_loss(model, inputs.rows)
+            return Loss(mlm * (float("nan") if len(calls) >= at else 1.0), {"mlm": mlm.detach()})
+
+    calls: list[int] = []
+    return Exploding
+
+
+@pytest.mark.parametrize(("at", "kept"), [(5, 3), (8, 6), (2, None)])
+def test_a_loss_that_is_no_number(at: int, kept: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._ADDED, "exploding", exploding(at))
+    with pytest.raises(DataError) as error:
+        trained(tmp_path / "run", "exploding", steps=9)
+    said = str(error.value)
+    assert error.value.id == "not-finite"
+    assert "is no number any more by step" in said
+    assert (f"the checkpoint of step {kept} is the last good one" if kept else "there is no checkpoint yet") in said
+    assert "--learning-rate" in said
+    record = read_run(tmp_path / "run")
+    assert record["status"] == "stopped"
+    assert all(np.isfinite(entry["loss"]) for entry in log(tmp_path / "run"))
+    found = newest(tmp_path / "run", warn=lambda message: None)
+    assert (found.step if found else None) == kept
+    assert not (tmp_path / "run" / "model").exists()
+    if found is not None:
+        assert all(bool(torch.isfinite(p).all()) for p in found.load_model().parameters())
+
+
+def test_a_learning_rate_that_is_far_too_high(tmp_path: Path) -> None:
+    """An update may spoil the weights although the loss before it was a number: such weights are not saved."""
+    for rate in (1e20, 3e38):
+        run_ = tmp_path / f"{rate}"
+        with pytest.raises(DataError, match="is no number any more"):
+            trained(run_, steps=40, learning_rate=rate, save_every=1, log_every=1, warmup=0.0, weight_decay=1.0)
+        found = newest(run_, warn=lambda message: None)
+        assert found is None or all(bool(torch.isfinite(p).all()) for p in found.load_model().parameters())
+
+
+class FullDisk:
+    """The write numbered `fail`, of files, folders and renames, meets a full disk."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, fail: int | None = None):
+        self.names: list[str] = []
+        self._fail = fail
+        for owner, name in [
+            (Path, "mkdir"), (Path, "write_text"), (Path, "rename"), (Path, "replace"), (os, "fsync"),
+            (shutil, "copyfile"), (shutil, "copytree"), (torch, "save"),
+        ]:  # fmt: skip
+            patch.setattr(owner, name, self._counting(name, getattr(owner, name)))
+
+    def _counting(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **options: Any) -> Any:
+            self.names.append(name)
+            if len(self.names) - 1 == self._fail:
+                if name == "save":
+                    raise RuntimeError(
+                        "[enforce fail at inline_container.cc:672] . unexpected pos 64 vs 0, write failed"
+                    )
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return call(*arguments, **options)
+
+        return counted
+
+
+def test_a_disk_that_is_full_at_any_write(tmp_path: Path) -> None:
+    """Each write of a run fails in turn: one message, no debris, and the same command goes on to the same model."""
+    options = {"steps": 4, "save_every": 2, "log_every": 2, "keep": 2}
+    with pytest.MonkeyPatch.context() as patch:
+        writes = FullDisk(patch)
+        trained(tmp_path / "whole", **options)
+    assert len(writes.names) > 20
+    faults = []
+    for number, name in enumerate(writes.names):
+        run_ = tmp_path / str(number)
+        with pytest.MonkeyPatch.context() as patch:
+            FullDisk(patch, number)
+            try:
+                trained(run_, **options)
+                faults.append(f"write {number} ({name}) was not noticed")
+            except StoreError as error:
+                if "No space left" not in str(error):
+                    faults.append(f"write {number} ({name}): {error}")
+        hidden = [str(path.relative_to(run_)) for path in run_.rglob(".*")]
+        if hidden:
+            faults.append(f"write {number} ({name}) left {hidden}")
+        trained(run_, **options, resume=True)
+        if not same(weights(run_ / "model"), weights(tmp_path / "whole" / "model")):
+            faults.append(f"after write {number} ({name}): another model")
+        shutil.rmtree(run_)
+    assert not faults, "\n".join(faults)
+
+
+def limited() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (70_000, 70_000))
+
+
+def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
+    """A real error of the system, in the writer of torch: the model has 53,000 bytes, the optimiser's state twice it."""
+    pair()
+    options = [
+        "pretrain", "--source", "demo", "--t", "trans,inv", "--model", model_file(), "--data", data_folder(),
+        "--steps", 4, "--threads", 1, "-o", tmp_path / "run",
+    ]  # fmt: skip
+    done = subprocess.run(
+        command_line(*options), env=environment(), capture_output=True, text=True, preexec_fn=limited, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "[cannot-write]" in done.stderr or "[disk-full]" in done.stderr
+    assert not list((tmp_path / "run" / "checkpoints").iterdir())
+    assert run(*options, "--resume", "--json").json["steps"] == 4
+
+
+# several processes
+
+
+def torchrun(folder: Path, *options: object) -> subprocess.CompletedProcess[str]:
+    command = command_line(
+        "pretrain", "--source", "demo", "--t", "trans,inv", "--model", model_file("roberta"), *options
+    )
+    at = command.index("-m")
+    command[at:at] = ["-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "0"]
+    return subprocess.run(
+        command, cwd=folder, env=environment(OMP_NUM_THREADS="1"), capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["--objective", "dict-mlm:condition=yes", "--no-tie", "--accumulate", 2]])
+def test_two_processes_train_what_one_does(options: list[object], tmp_path: Path) -> None:
+    wanted = ["--objective", "xlm", *options, "--log-every", 1, "--json"]
+    done = torchrun(tmp_path, *wanted, "-o", "two")
+    assert done.returncode == 0, done.stderr
+    two = json.loads(done.stdout)
+    one = run(
+        "pretrain", "--source", "demo", "--t", "trans,inv", "--model", model_file("roberta"), *wanted,
+        "-o", tmp_path / "one",
+    ).json  # fmt: skip
+    assert two["fingerprint"] == one["fingerprint"]
+    assert two["tokens"] == one["tokens"]
+    for left, right in zip(log(tmp_path / "one"), log(tmp_path / "two"), strict=True):
+        assert right["loss"] == pytest.approx(left["loss"], rel=1e-4)
+        assert right["grad_norm"] == pytest.approx(left["grad_norm"], rel=1e-3)
+    ours, theirs = weights(tmp_path / "one" / "model"), weights(tmp_path / "two" / "model")
+    for name, weight in ours.items():
+        torch.testing.assert_close(theirs[name], weight, rtol=1e-2, atol=1e-4)
+    again = torchrun(tmp_path, *wanted, "-o", "two", "--resume")
+    assert json.loads(again.stdout) == two
+
+
+@pytest.mark.slow
+def test_two_processes_go_on(tmp_path: Path) -> None:
+    wanted = ["--steps", 8, "--save-every", 4, "--log-every", 4, "--json", "-o", "run"]
+    assert torchrun(tmp_path, *wanted).returncode == 0
+    whole = weights(tmp_path / "run" / "model")
+    folder = tmp_path / "run"
+    shutil.rmtree(folder / "checkpoints" / "step-00000008")
+    shutil.rmtree(folder / "model")
+    record = read_run(folder)
+    (folder / "run.json").write_text(json.dumps({**record, "status": "stopped"}))
+    done = torchrun(tmp_path, *wanted, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert same(weights(folder / "model"), whole)
+
+
+# settings
+
+
+def test_settings_read_back() -> None:
+    for wanted in (settings(), settings("dict-mlm:rate=70", limit=5, tie=False, coverage="12.5", precision="bf16")):
+        assert Settings.from_json(json.loads(json.dumps(wanted.to_json()))) == wanted
+    with pytest.raises(DerivlangError, match="there is no setting 'warmpu'; did you mean warmup"):
+        Settings.from_json({**settings().to_json(), "warmpu": 1})
+
+
+def test_the_record_of_a_run(tmp_path: Path) -> None:
+    result = trained(tmp_path / "run", "xlm", kind="roberta")
+    record = read_run(tmp_path / "run")
+    assert set(result) == {
+        "out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "parameters", "fingerprint",
+    }  # fmt: skip
+    named = {
+        "format", "derivlang", "status", "source", "spec", "objective", "seed", "steps", "step", "tokens", "seconds",
+        "batch_size", "seq_len", "model", "dictionary", "parallel", "data", "fingerprint",
+    }  # fmt: skip
+    assert named <= set(record)
+    assert set(record["dictionary"]) == {"coverage", "by", "seed", "pairs", "sha256"}
+    assert {"name", "parameters", "tie", "language_ids"} <= set(record["model"])
+    assert record["dictionary"]["sha256"] == pair().pairs.sha256
+    assert record["data"] == pair().data.fingerprint
+    assert record["model"]["language_ids"] is True
+    assert (record["step"], record["tokens"]) == (6, result["tokens"])
+    assert Settings.from_json(record["settings"]) == settings("xlm", kind="roberta")
+    run_ = tmp_path / "run"
+    assert (run_ / "dictionary.tsv").read_bytes() == pair().dictionary.read_bytes()
+    for name in ("tokenizer", "twin", "dictionary.tsv.recipe.json", "model", "log.jsonl"):
+        assert (run_ / name).exists()
+    assert (run_ / "tokenizer" / "tokenizer.json").read_bytes() == (run_ / "model" / "tokenizer.json").read_bytes()
+
+
+def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:
+    from derivlang.training.model import Design
+    from derivlang.training.run import _fingerprint
+
+    wanted, design = settings(), Design.read(model_file())
+    prints = {_fingerprint(wanted, design, pair())}
+    other: dict[str, Any] = {
+        "source": "x", "spec": "trans", "objective": "xlm", "model": "x", "seed": 2, "steps": 9, "batch_size": 4,
+        "seq_len": 64, "accumulate": 2, "learning_rate": 1.0, "warmup": 0.5, "weight_decay": 0.5, "beta1": 0.5,
+        "beta2": 0.5, "epsilon": 0.5, "clip": 2.0, "mask": 0.5, "tie": False, "language_ids": True, "vocab_size": 9,
+        "coverage": "9", "dictionary_by": "mass", "dictionary_seed": 9, "parallel": "9", "packing": "stream",
+        "limit": 9, "precision": "bf16",
+    }  # fmt: skip
+    assert set(other) == set(wanted.to_json())
+    for name, value in other.items():
+        prints.add(_fingerprint(replace(wanted, **{name: value}), design, pair()))
+    prints.add(_fingerprint(wanted, Design.read(model_file("bert")), pair()))
+    prints.add(_fingerprint(wanted, design, pair(coverage="50")))
+    prints.add(_fingerprint(wanted, design, pair("trans,perm")))
+    assert len(prints) == len(other) + 4
+    assert pretrain is not None
+    assert checkpoint.FOLDER == "checkpoints"
