@@ -9,7 +9,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -574,7 +573,7 @@ def limited() -> None:
 
 
 def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
-    """A real error of the system, in the writer of torch: the model has 53,000 bytes, the optimiser's state twice it."""
+    """A real error of the system, in torch's writer: the model has 53,000 bytes, the optimiser's state twice that."""
     pair()
     options = [
         "pretrain", "--source", "demo", "--t", "trans,inv", "--model", model_file(), "--data", data_folder(),

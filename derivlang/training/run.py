@@ -29,8 +29,8 @@ from derivlang.lexical.tokenizer import CONFIG, Tokenizer
 from derivlang.lexical.tokenizer import TOKENIZER as TOKENIZER_FILE
 from derivlang.lexical.twin_folder import Twin, make_twin, trans_of
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import Request
-from derivlang.store.disk import disk
+from derivlang.sources.find import Request, find
+from derivlang.store.disk import alone, disk
 from derivlang.store.export import writing
 from derivlang.training import checkpoint
 from derivlang.training.data import Data, prepare
@@ -195,8 +195,13 @@ def pretrain(
 
 
 def prepare_data(settings: Settings, request: Request, where: Where, talk: Talk = Talk()) -> Prepared:
-    """Tokenizer, twin, dictionary and encoded data; what is there already is taken."""
+    """Tokenizer, twin, dictionary and encoded data; what is there already, or is being made, is taken."""
     folder = where.data or where.run / "data"
+    with alone(folder):
+        return _prepare(folder, settings, request, where, talk)
+
+
+def _prepare(folder: Path, settings: Settings, request: Request, where: Where, talk: Talk) -> Prepared:
     pipeline = Pipeline.parse(settings.spec)
     tokenizer = where.tokenizer or folder / TOKENIZER
     if not tokenizer.exists():
@@ -221,17 +226,16 @@ def prepare_data(settings: Settings, request: Request, where: Where, talk: Talk 
     dictionary = where.dictionary or _dictionary(settings, request, folder, tokenizer, talk)
     pairs = Dictionary.read(dictionary, languages)
     talk.stage("encoding")
-    events = Events(talk.warn)
+    split = find(request).splits[0]
     source = Source.open(
         pipeline,
         request,
-        splits=("train",),
+        splits=(split,),
         parser=where.parser,
         parses=where.parses,
         limit=settings.limit,
-        events=events,
+        events=Events(talk.warn),
     )
-    split = source.corpus.splits[0]
     data = prepare(
         folder / f"{split}-{settings.seq_len}{'-stream' if settings.packing == 'stream' else ''}",
         source,
