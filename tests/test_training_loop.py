@@ -531,9 +531,7 @@ class FullDisk:
             self.names.append(name)
             if len(self.names) - 1 == self._fail:
                 if name == "save":
-                    raise RuntimeError(
-                        "[enforce fail at inline_container.cc:672] . unexpected pos 64 vs 0, write failed"
-                    )
+                    raise RuntimeError("[enforce fail at inline_container.cc:672] . PytorchStreamWriter failed writing")
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             return call(*arguments, **options)
 
@@ -597,7 +595,7 @@ def torchrun(folder: Path, *options: object) -> subprocess.CompletedProcess[str]
         "pretrain", "--source", "demo", "--t", "trans,inv", "--model", model_file("roberta"), *options
     )
     at = command.index("-m")
-    command[at:at] = ["-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "0"]
+    command[at:at] = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     return subprocess.run(
         command, cwd=folder, env=environment(OMP_NUM_THREADS="1"), capture_output=True, text=True, check=False
     )
