@@ -110,7 +110,7 @@ def _tiny() -> Recipe:
     )
     fine = ("--lr", "2e-3", "--train-examples", "4000", "--max-length", "64")
     return Recipe(
-        "align-mlm", "tiny", "wikitext2", "tiny", 7500, cells,
+        "align-mlm", "tiny", "wikitext2", "tiny", 6500, cells,
         evaluate=(
             ("--task", "pos", "--seeds", "3", "--epochs", "1", *fine),
             ("--task", "ner", "--seeds", "1", "--epochs", "2", "--measure", "none", *fine),
