@@ -1,9 +1,10 @@
 """Claim: the tiny model trains at least 2 x as many sub-words a CPU second as in a plain `transformers.Trainer` loop.
 
-The same ModernBERT, rows, batch size, optimiser and schedule, one thread, start-up left out. The plain loop is what the
-library's examples do: a list of rows, its collator for masks, its dense logits at every position. Ours is the loop of
-`derivlang pretrain`, masks, log and a last checkpoint included; start-up is mostly the import of the libraries. The same loop with the library's sparse prediction
-(logits at hidden positions) is shown beside, to say what of the difference is the projection.
+The same ModernBERT, rows, batch size, optimiser and schedule, one thread, start-up left out (it is mostly the import of
+the libraries). The plain loop is what the library's examples do: a list of rows, its collator for masks, its dense
+logits at every position. Ours is the loop of `derivlang pretrain`, masks, log and a last checkpoint included. The
+library's loop with its sparse prediction (logits at hidden positions) is shown beside: what of the difference is the
+projection.
 """
 
 from __future__ import annotations
