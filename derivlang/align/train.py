@@ -9,7 +9,7 @@ directions are unsure.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -23,6 +23,8 @@ from derivlang.align.lexical import ESTIMATORS, Estimator, Floats, Lexical
 from derivlang.align.spelling import prior_counts
 from derivlang.core.errors import UsageError, unknown
 
+_LEAST_NULL, _MOST_NULL = 1e-3, 0.5  # of the fitted chance of a word without a link
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -30,9 +32,10 @@ class Settings:
 
     ibm1, ibm2, hmm: iterations of each model, in this order. estimator: see `lexical.py`. concentration: prior
     counts of each type's translations, together. jump_prior: prior counts of each bin of jumps. null: the chance of
-    a word without a link. agree_from: the iteration, from 0, from which the directions agree; None: they never do.
-    agreement: the exponent. spelling: whether words that are written alike get prior counts. tension: of the diagonal
-    prior; None: fitted.
+    a word without a link, to begin with. null_weight: the HMM's is fitted as if so many words had been seen with that
+    chance (on little data it would fall, and precision with it); None: it stays. agree_from: the iteration, from 0,
+    from which the directions agree; None: they never do. agreement: the exponent. spelling: whether words that are
+    written alike get prior counts. tension: of the diagonal prior; None: fitted.
     """
 
     ibm1: int = 2
@@ -42,6 +45,7 @@ class Settings:
     concentration: float = 10.0
     jump_prior: float = 0.5
     null: float = 0.2
+    null_weight: float | None = 100_000.0
     agreement: float = 0.5
     agree_from: int | None = 1
     spelling: bool = True
@@ -103,9 +107,11 @@ def train(bitext: Bitext, settings: Settings = Settings()) -> tuple[Table, list[
     return table, state.links
 
 
-def iterate(table: Table, bitext: Bitext, settings: Settings) -> Iterator[State]:
-    """The states after each iteration."""
-    directions = start(table, bitext, settings)
+def iterate(
+    table: Table, bitext: Bitext, settings: Settings, directions: tuple[Direction, Direction] | None = None
+) -> Iterator[State]:
+    """The states after each iteration. directions: models to begin with, trained in place; None: `start`."""
+    directions = directions or start(table, bitext, settings)
     links: list[Beliefs] = []
     for number, stage in enumerate(settings.stages):
         agree = settings.agree_from is not None and number >= settings.agree_from
@@ -142,6 +148,7 @@ class _Counts:
         self.counts = np.zeros(len(lexical.counts), lexical.counts.dtype)
         self.totals = np.zeros(len(lexical.totals))
         self.null = np.zeros(len(lexical.null))
+        self.words = self.unlinked = 0.0
         self.jumps = JumpCounts()
         self.diagonal = DiagonalCounts()
 
@@ -172,6 +179,10 @@ def _iteration(
         direction.lexical.fit(counts.counts, counts.totals, counts.null)
         if stage == "hmm":
             direction.jumps = counts.jumps.fit(direction.jumps, settings.jump_prior)
+            if settings.null_weight is not None:
+                unlinked = counts.unlinked + settings.null * settings.null_weight
+                null = min(max(unlinked / (counts.words + settings.null_weight), _LEAST_NULL), _MOST_NULL)
+                direction.jumps = replace(direction.jumps, null=null)
         elif settings.tension is None:
             direction.diagonal = counts.diagonal.fit(direction.diagonal)
     return found, (likelihood[0], likelihood[1])
@@ -203,6 +214,8 @@ def _posteriors(
             new[number].diagonal.add(found, model, lengths, ends)
         links.append(found.transpose(2, 1, 0) if reverse else found)
         nulls.append(_lacking(found, ends))
+        new[number].words += float(ends.sum())
+        new[number].unlinked += float(nulls[-1].sum())
         likelihood.append(float(value.sum()))
     return Beliefs(links[0], links[1], (nulls[0], nulls[1])), likelihood
 
