@@ -186,8 +186,10 @@ def test_collapsed_iterations_with_agreement_are_the_plain_loops() -> None:
     # types of lines whose other side is empty are types as well
     sizes = (len(english), len(french | {"vide"}))
 
-    def iteration(own: dict[tuple[int, int, int], float] | None) -> list[dict[tuple[int, int, int], float]]:
-        """Posteriors p(j | i of the other side) of both directions, links (pair, i, j)."""
+    Posteriors = dict[tuple[int, int, int], float]  # of links (pair, i, j)
+
+    def iteration(own: Posteriors | None, alone: list[Posteriors] | None) -> list[Posteriors]:
+        """Those of both directions, from what they agreed on and what each believed alone before."""
         out = []
         for k in (0, 1):
             n, total = defaultdict(float), defaultdict(float)
@@ -200,7 +202,7 @@ def test_collapsed_iterations_with_agreement_are_the_plain_loops() -> None:
 
             def rest(p: int, b: int, k: int = k) -> float:
                 cells = [(p, i, b) if k == 0 else (p, b, i) for i in range(len(pairs[p][k]))]
-                return max(0.0, 1 - sum((own or {}).get(cell, 0.0) for cell in cells)) if own else 0.0
+                return max(0.0, 1 - sum(alone[k][cell] for cell in cells)) if alone else 0.0
 
             for p in range(len(pairs)):
                 for b, made in enumerate(pairs[p][1 - k]):
@@ -224,10 +226,10 @@ def test_collapsed_iterations_with_agreement_are_the_plain_loops() -> None:
     settings = Settings(
         ibm1=3, ibm2=0, hmm=0, spelling=False, dtype=np.float64, concentration=3.0, agree_from=0, null_weight=None
     )
-    own: dict[tuple[int, int, int], float] | None = None
+    own, alone = None, None
     for _ in range(3):
-        first, second = iteration(own)
-        own = {cell: math.sqrt(first[cell] * second[cell]) for cell in first}
+        alone = iteration(own, alone)
+        own = {cell: math.sqrt(alone[0][cell] * alone[1][cell]) for cell in alone[0]}
     bitext = encode(ENGLISH, FRENCH)
     table = build(bitext)
     *_, last = iterate(table, bitext, settings)

@@ -80,7 +80,7 @@ class Beliefs:
     """What is believed of a block.
 
     forward, backward [J, S, I]: p(i and j are linked), by each direction; the same array where they agree.
-    null ([J, S], [I, S]): what the links of each target word, of each source word, lack to 1.
+    null ([J, S], [I, S]): p(no link) of each target word, by the first direction, of each source word, by the other.
     """
 
     forward: Floats
@@ -169,7 +169,7 @@ def _iteration(
         own = before[number] if before else None
         links, block_likelihood = _posteriors(block, directions, own, stage, new)
         if agree:
-            links = _agreed(links, settings.agreement, block)
+            links = _agreed(links, settings.agreement)
         _gather(block, links, new, same=agree)
         found.append(links)
         likelihood = [a + b for a, b in zip(likelihood, block_likelihood, strict=True)]
@@ -220,15 +220,15 @@ def _posteriors(
     return Beliefs(links[0], links[1], (nulls[0], nulls[1])), likelihood
 
 
-def _agreed(links: Beliefs, exponent: float, block: Block) -> Beliefs:
-    """The links that both directions believe in."""
+def _agreed(links: Beliefs, exponent: float) -> Beliefs:
+    """The links that both directions believe in. That they differ over a word's link does not mean that it has none:
+    the empty word is left to each."""
     both = links.forward * links.backward
     if exponent == 0.5:
         np.sqrt(both, out=both)
     elif exponent != 1:
         np.power(both, exponent, out=both)
-    null = _lacking(both, block.target_lengths), _lacking(both.transpose(2, 1, 0), block.source_lengths)
-    return Beliefs(both, both, null)
+    return Beliefs(both, both, links.null)
 
 
 def _lacking(links: Floats, ends: np.ndarray) -> Floats:
