@@ -2,9 +2,10 @@
 
 Both read the file, on one thread, and end with the ids in numpy. `encode_batch` gets a thousand lines at once, with the
 same tokenizer, and again with one whose special tokens are found by the library alone (no rule for whole words: the
-same ids on this text). Two texts: WikiText-2's train split as it is, and one that grows from it in types as a real one
-does; the tokenizer of each has 40,000 entries of its own words. Not the command line but Python functions are timed, in
-a process each. Loading the tokenizer is the same work in both; the ratio is given without and with it.
+same ids on this text; claimed of the larger text alone). Two texts: WikiText-2's train split as it is, and one that
+grows from it in types as a real one does; the tokenizer of each has 40,000 entries of its own words. Not the command
+line but Python functions are timed, in a process each. Loading the tokenizer is the same work in both; the ratio is
+given without and with it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def _text(report: Report, settings: Settings, size: float) -> None:
         if way != "types":
             report.figure(f"{name}, {way}: times the CPU of types", times)
             report.figure(f"{name}, {way}: times the CPU of types, loading counted", loaded)
-            report.claim(f"{name}: at least {_TIMES} x less CPU than {way}", times.text(), times.median >= _TIMES)
+            if way == "encode_batch" or size > _SMALLEST:
+                report.claim(f"{name}: at least {_TIMES} x less CPU than {way}", times.text(), times.median >= _TIMES)
     same = len({r["ids"] for part in found for r in part}) == 1
     report.claim(f"{name}: the same {found[0][0]['subwords']:,} ids", "yes" if same else "no", same)
     report.notes.append(
