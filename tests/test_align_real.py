@@ -37,7 +37,7 @@ def test_gold_sets(pair: str, hmm: float, ibm2: float) -> None:
     assert aer(pair, Options("ibm2", lower=True)) < ibm2
 
 
-def test_a_gold_set_that_no_setting_was_chosen_on() -> None:
+def test_more_sentences() -> None:
     assert aer("en-cs", Options(lower=True)) < 34.1  # eflomal's, from the same sentences
 
 
