@@ -35,7 +35,7 @@ def test_tiny_has_the_cells_that_are_asked_for() -> None:
     for spec in ("trans", "trans,inv"):
         assert {(spec, objective, 1, ()) for objective in OBJECTIVES} <= cells
     assert {("trans,syn:fr", objective, 1, ()) for objective in ("mlm", "align-mlm")} <= cells
-    assert {("trans,inv", objective, 2, ()) for objective in ("mlm", "align-mlm")} <= cells
+    assert {("trans,inv", objective, seed, ()) for objective in ("mlm", "align-mlm") for seed in (1, 2)} <= cells
     assert ("trans,inv", "align-mlm", 1, ("--no-tie",)) in cells
     assert ("trans,inv", "dict-mlm:variant=input", 1, ()) in cells
 
@@ -56,7 +56,8 @@ def test_every_cell_of_a_study_has_the_same_data_dictionary_and_length(tmp_path:
     recipe = recipe_of("align-mlm", "tiny")
     steps = [s for s in plan(recipe, Place(tmp_path)) if s.name.startswith("pretrain")]
     assert len({s.arguments[s.arguments.index("--tokenizer") + 1] for s in steps}) == 1
-    assert len({s.arguments[s.arguments.index("--steps") + 1] for s in steps}) == 1
+    lengths = {("long" in s.name, s.arguments[s.arguments.index("--steps") + 1]) for s in steps}
+    assert lengths == {(True, "12000"), (False, "4000")}
     by_spec = {(s.cell.spec, s.arguments[s.arguments.index("--data") + 1]) for s in steps if s.cell}
     assert len(by_spec) == len({spec for spec, _ in by_spec})
 

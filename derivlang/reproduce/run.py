@@ -70,17 +70,21 @@ def plan(recipe: Recipe, place: Place, rate: float | None = None) -> list[Step]:
                            "-o", str(tokenizer), *where)),
     ]  # fmt: skip
 
+    def steps_of(cell: Cell) -> int:
+        return cell.steps or recipe.steps
+
     def pretrain(cell: Cell, folder: Path) -> tuple[str, ...]:
         return (
             "pretrain", "--source", source, "--t", cell.spec, "--objective", cell.objective, "--model", recipe.model,
-            "--steps", str(recipe.steps), "--seed", str(cell.seed), "--tokenizer", str(tokenizer),
+            "--steps", str(steps_of(cell)), "--seed", str(cell.seed), "--tokenizer", str(tokenizer),
             "--data", str(out / "data" / _folder(cell.spec)), *parses, *where, *recipe.pretrain, *cell.options,
             *_threads(place), "-o", str(folder),
         )  # fmt: skip
 
-    tokens = recipe.steps * training["batch_size"] * training["seq_len"]
+    a_step = training["batch_size"] * training["seq_len"]
     for cell in _spread(recipe.cells):
         run = out / "runs" / cell.name
+        tokens = steps_of(cell) * a_step
         seconds = tokens / rate if rate else 0.0
         steps.append(Step(f"pretrain {cell.name}", (*pretrain(cell, run), "--resume"), cell, tokens, seconds))
         for options in recipe.evaluate:
@@ -169,7 +173,7 @@ def _is_done(step: Step, place: Place, recipe: Recipe) -> bool:
     if step.cell is None or not step.name.startswith("pretrain"):
         return False
     record = _json(place.out / "runs" / step.cell.name / "run.json")
-    return record.get("status") == "done" and record.get("steps") == recipe.steps
+    return record.get("status") == "done" and record.get("steps") == (step.cell.steps or recipe.steps)
 
 
 def _json(path: Path) -> dict[str, Any]:
