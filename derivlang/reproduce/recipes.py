@@ -32,8 +32,8 @@ PUBLISHED: Mapping[str, tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]] =
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A run: name of its folder, its derived language and objective, a seed, further options of `pretrain`, and how many
-    steps, if others than its study's."""
+    """A run: name of its folder, its derived language and objective, a seed, further options of `pretrain`, and how
+    many steps, if others than its study's."""
 
     name: str
     spec: str
