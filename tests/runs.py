@@ -16,6 +16,7 @@ import numpy as np
 from derivlang.evaluation.metrics import METRICS, Metric
 from derivlang.evaluation.report.published import ALIGNMENT, TABLE_3
 from derivlang.evaluation.resample import difference, summary
+from derivlang.evaluation.tasks import task_of
 
 SENTENCES = 150
 SEEDS = (1, 2, 3)
@@ -34,7 +35,7 @@ def run(
     evaluated: bool = True,
     data: str = "feed0123feed0123",
     facts: Mapping[str, Any] | None = None,
-    test: str = "synthetic.test",
+    test: int = 100,
 ) -> Path:
     """A run at `folder`; rates: task -> (SUP, ZS) as shares of right words, entities or pairs."""
     folder.mkdir(parents=True)
@@ -54,8 +55,8 @@ def run(
         "batch_size": 16,
         "seq_len": 32,
         "model": {"name": "toy", "parameters": 1000, "tie": True, "language_ids": name in ("xlm", "dict-mlm")},
-        "dictionary": {"coverage": 25, "by": "random", "seed": 1, "pairs": 500, "sha256": "0" * 64},
-        "parallel": 25 if name == "xlm" else None,
+        "dictionary": {"coverage": "25", "by": "random", "seed": 1, "pairs": 500, "sha256": "0" * 64},
+        "parallel": "25",
         "data": data,
         **(facts or {}),
     }
@@ -79,31 +80,33 @@ def runs(folder: Path) -> Path:
 
 
 def evaluation(
-    folder: Path, run: Mapping[str, Any], rates: Mapping[str, tuple[float, float]], alignment: float | None, test: str
+    folder: Path, run: Mapping[str, Any], rates: Mapping[str, tuple[float, float]], alignment: float | None, test: int
 ) -> dict[str, Any]:
     (folder / "evaluation").mkdir()
-    keys = ("derivlang", "spec", "source", "objective", "steps", "seed", "data", "fingerprint")
+    keys = ("derivlang", "spec", "source", "objective", "seed", "data", "fingerprint")
     tasks = {}
     for task, (sup, zs) in rates.items():
         counts: dict[tuple[str, str], list[np.ndarray]] = {}
+        metrics = METRICS[task_of(task).kind]
         for regime, rate in (("sup", sup), ("zs", zs)):
             for seed in SEEDS:
-                tables = {metric.name: drawn(metric, rate, 100 * run["seed"] + seed) for metric in METRICS[task]}
-                np.savez(folder / "evaluation" / f"{task}.{regime}.{seed}.npz", **tables)
+                tables = {metric.name: drawn(metric, rate, 100 * run["seed"] + seed) for metric in metrics}
+                np.savez(folder / "evaluation" / f"{task_of(task).file_name}.{regime}.{seed}.npz", **tables)
                 for name, table in tables.items():
                     counts.setdefault((regime, name), []).append(table)
-        settings = {"epochs": 1, "lr": 2e-5, "batch_size": 32, "max_length": 128, "train": "synthetic.train",
+        settings = {"epochs": 1, "lr": 2e-5, "batch_size": 32, "max_length": 128, "train": 1000,
                     "test": test, "source": SYNTHETIC}  # fmt: skip
         found: dict[str, Any] = {"settings": settings, "sup": {}, "zs": {}, "delta": {}}
-        for metric in METRICS[task]:
+        for metric in metrics:
             for regime in ("sup", "zs"):
                 found[regime][metric.name] = summary(counts[regime, metric.name], metric.score, samples=200)
             sides = (counts["sup", metric.name], counts["zs", metric.name])
             found["delta"][metric.name] = difference(*sides, metric.score, samples=200)
+        found["dev"] = {regime: found[regime] for regime in ("sup", "zs", "delta")}  # of other sentences in truth
         tasks[task] = found
     told = None if alignment is None else {"heldout": 0.8 * alignment, "all": alignment, "rows": 2000, "mass": None}
     return {
-        "signature": {**{key: run[key] for key in keys}, "model": run["model"]["name"]},
+        "signature": {**{key: run[key] for key in keys}, "model": run["model"], "steps": run["step"]},
         "tasks": tasks,
         "alignment": told,
         "contextual": [{"layer": layer, "words": 10.0 * layer, "sentences": 20.0 * layer} for layer in range(3)],

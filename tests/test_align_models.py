@@ -18,11 +18,11 @@ from derivlang.align.align import Options, align
 from derivlang.align.bitext import encode
 from derivlang.align.blocks import build
 from derivlang.align.diagonal import Diagonal, DiagonalCounts
-from derivlang.align.jumps import N_FIRST, N_JUMPS, JumpCounts, Jumps, first_bins, jump_bins
+from derivlang.align.jumps import END, LAST, N_NEXT, N_PLACES, JumpCounts, Jumps, jump_bins, place_bins, uniform
 from derivlang.align.lexical import exp_digamma
 from derivlang.align.links import parse_lines
 from derivlang.align.score import score
-from derivlang.align.train import Settings, State, iterate
+from derivlang.align.train import Settings, State, iterate, start
 from derivlang.core.errors import DataError, UsageError
 
 ENGLISH = ["the cat sleeps", "the dog sleeps", "a cat", "the small dog sees a cat .", "", "a dog sleeps here"]
@@ -113,42 +113,52 @@ def paths(n: int, end: int) -> Iterator[tuple[int | None, ...]]:
 @pytest.mark.parametrize("seed", range(4))
 def test_the_hmm_is_the_sum_over_all_alignments(seed: int) -> None:
     draws = np.random.default_rng(seed)
-    model = Jumps(draws.random(N_JUMPS) + 0.1, draws.random(N_FIRST) + 0.1, 0.3)
+    model = Jumps(draws.random(N_NEXT) + 0.1, draws.random(N_PLACES) + 0.1, 0.3)
     emission, null, lengths, ends = emissions(seed, (4, 3, 4), [4, 3, 1], [4, 2, 4])
     counts = JumpCounts()
     links, likelihood = hmm.posterior(emission.copy(), null, lengths, ends, model, counts)
-    jumps, firsts = np.zeros(N_JUMPS), np.zeros(N_FIRST)
-    chances, first_chances = np.zeros(N_JUMPS), np.zeros(N_FIRST)
+    after, firsts = np.zeros(N_NEXT), np.zeros(N_PLACES)
+    chances, first_chances = np.zeros(N_NEXT), np.zeros(N_PLACES)
     for s, (n, end) in enumerate(zip(lengths.tolist(), ends.tolist(), strict=True)):
-        bins, first = jump_bins(n), first_bins(lengths[s : s + 1], n)[0]
+        places = place_bins(lengths[s : s + 1], n)[0]
+        # what may follow each place: jumps to all others, the way to the last word, the end
+        bins = np.concatenate([jump_bins(n), LAST + places[:, None], END + places[:, None]], axis=1)
+        chance = (1 - model.null) * model.next[bins] / model.next[bins].sum(1, keepdims=True)
+        first = (1 - model.null) * model.first[places] / model.first[places].sum()
         total, marginal = 0.0, np.zeros_like(links[:, s])
-        used = defaultdict(float)  # (from, to) -> weight; from None: the first link
+        used = defaultdict(float)  # (from, which of its bins) -> weight; from None: the first link
         for path in paths(n, end):
             weight, last, steps = 1.0, None, []
             for j, i in enumerate(path):
                 if i is None:
                     weight *= model.null * null[j, s]
                     continue
-                c = model.first[first] if last is None else model.c[bins[last]]
-                weight *= (1 - model.null) * c[i] / c.sum() * emission[j, s, i]
-                steps.append((last, i))
+                ways = [i] if last is None or i < n - 1 else [i, n]  # to the last word there are two
+                each = [first[i]] if last is None else [chance[last, k] for k in ways]
+                weight *= sum(each) * emission[j, s, i]
+                steps += [(last, k, c / sum(each)) for k, c in zip(ways, each, strict=True)]
                 last = i
+            weight *= chance[:, -1].mean() if last is None else chance[last, -1]
+            if last is not None:
+                steps.append((last, n + 1, 1.0))
             total += weight
             for j, i in enumerate(path):
                 if i is not None:
                     marginal[j, i] += weight
-            for step in steps:
-                used[step] += weight
+            for *step, share in steps:
+                used[tuple(step)] += weight * share
         assert likelihood[s] == pytest.approx(math.log(total), abs=1e-9)
         np.testing.assert_allclose(links[:, s], marginal / total, atol=1e-9)
-        for (last, i), weight in used.items():
+        for (last, k), weight in used.items():
             c, at, sums, possible = (
-                (model.first, first, firsts, first_chances) if last is None else (model.c, bins[last], jumps, chances)
+                (model.first, places, firsts, first_chances)
+                if last is None
+                else (model.next, bins[last], after, chances)
             )
-            sums[at[i]] += weight / total
+            sums[at[k]] += weight / total
             for k in at:
                 possible[k] += weight / total / c[at].sum()
-    np.testing.assert_allclose(counts.jumps, jumps, atol=1e-9)
+    np.testing.assert_allclose(counts.next, after, atol=1e-9)
     np.testing.assert_allclose(counts.firsts, firsts, atol=1e-9)
     np.testing.assert_allclose(counts.chances, chances, atol=1e-9)
     np.testing.assert_allclose(counts.first_chances, first_chances, atol=1e-9)
@@ -176,8 +186,10 @@ def test_collapsed_iterations_with_agreement_are_the_plain_loops() -> None:
     # types of lines whose other side is empty are types as well
     sizes = (len(english), len(french | {"vide"}))
 
-    def iteration(own: dict[tuple[int, int, int], float] | None) -> list[dict[tuple[int, int, int], float]]:
-        """Posteriors p(j | i of the other side) of both directions, links (pair, i, j)."""
+    Posteriors = dict[tuple[int, int, int], float]  # of links (pair, i, j)
+
+    def iteration(own: Posteriors | None, alone: list[Posteriors] | None) -> list[Posteriors]:
+        """Those of both directions, from what they agreed on and what each believed alone before."""
         out = []
         for k in (0, 1):
             n, total = defaultdict(float), defaultdict(float)
@@ -190,7 +202,7 @@ def test_collapsed_iterations_with_agreement_are_the_plain_loops() -> None:
 
             def rest(p: int, b: int, k: int = k) -> float:
                 cells = [(p, i, b) if k == 0 else (p, b, i) for i in range(len(pairs[p][k]))]
-                return max(0.0, 1 - sum((own or {}).get(cell, 0.0) for cell in cells)) if own else 0.0
+                return max(0.0, 1 - sum(alone[k][cell] for cell in cells)) if alone else 0.0
 
             for p in range(len(pairs)):
                 for b, made in enumerate(pairs[p][1 - k]):
@@ -211,11 +223,13 @@ def test_collapsed_iterations_with_agreement_are_the_plain_loops() -> None:
             out.append(found)
         return out
 
-    settings = Settings(ibm1=3, ibm2=0, hmm=0, spelling=False, dtype=np.float64, concentration=3.0, agree_from=0)
-    own: dict[tuple[int, int, int], float] | None = None
+    settings = Settings(
+        ibm1=3, ibm2=0, hmm=0, spelling=False, dtype=np.float64, concentration=3.0, agree_from=0, null_weight=None
+    )
+    own, alone = None, None
     for _ in range(3):
-        first, second = iteration(own)
-        own = {cell: math.sqrt(first[cell] * second[cell]) for cell in first}
+        alone = iteration(own, alone)
+        own = {cell: math.sqrt(alone[0][cell] * alone[1][cell]) for cell in alone[0]}
     bitext = encode(ENGLISH, FRENCH)
     table = build(bitext)
     *_, last = iterate(table, bitext, settings)
@@ -239,8 +253,9 @@ def test_collapsed_iterations_with_agreement_are_the_plain_loops() -> None:
     ],
     ids=["ibm1", "ibm2", "hmm"],
 )
-def test_the_likelihood_never_falls_under_em(settings: Settings) -> None:
-    states = sums(replace(settings, estimator="em", agree_from=None, dtype=np.float64))
+@pytest.mark.parametrize("weight", [None, 0.0])
+def test_the_likelihood_never_falls_under_em(settings: Settings, weight: float | None) -> None:
+    states = sums(replace(settings, estimator="em", agree_from=None, null_weight=weight, dtype=np.float64))
     stage = states[-1].stage
     likelihoods = np.array([state.log_likelihood for state in states if state.stage == stage])
     assert len(likelihoods) == 12
@@ -296,6 +311,16 @@ def test_the_places_of_links_are_learnt(model: str, order: str, most: float) -> 
     assert score(found, parse_lines(gold)).aer < most
 
 
+@pytest.mark.parametrize("order", ["same", "inv", "perm"])
+def test_final_marks_are_linked(order: str) -> None:
+    """They follow any word of a reordered sentence, and a word that often lacks a link is soon thought to lack one."""
+    source, target, _ = pattern(order, 300)
+    found = list(align([f"{line} ." for line in source], [f"{line} !" for line in target]).lines())
+    marks = [f"{len(line.split())}-{len(line.split())}" for line in source]
+    missed = sum(mark not in line.split() for mark, line in zip(marks, found, strict=True))
+    assert missed <= 3
+
+
 def test_which_diagonal_and_how_tense_is_learnt() -> None:
     draws = np.random.default_rng(3)
     for mirrored, order in ((False, 1), (True, -1)):
@@ -318,14 +343,27 @@ def test_which_diagonal_and_how_tense_is_learnt() -> None:
 
 
 def test_jumps_without_a_pattern_get_equal_weights() -> None:
-    """Departures from everywhere, arrivals anywhere: short jumps are then commoner, not likelier."""
+    """Departures from everywhere, arrivals anywhere: short jumps are then commoner, not likelier; so with the end."""
     counts, lengths = JumpCounts(), np.array([12] * 50 + [5] * 50)
     for n in (12, 5):
         size = int((lengths == n).sum())
-        counts.add_jumps(np.full((n, n), size / n), np.full((size, n), 1 / n), lengths[lengths == n])
-    fitted = counts.fit(Jumps(np.ones(N_JUMPS), np.ones(N_FIRST)), prior=0.5)
+        even = np.full((size, n), 1 / n)  # of n + 2 ways on
+        counts.add_next(np.full((n, n), size / n), even, even, even, lengths[lengths == n])
+    fitted = counts.fit(uniform(0.2), prior=0.5)
     seen = counts.chances > 0
-    np.testing.assert_allclose(fitted.c[seen], 1, rtol=1e-6)
+    np.testing.assert_allclose(fitted.next[seen], 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("weight", "low", "high"), [(None, 0.2, 0.2), (0.0, 0.0, 0.05), (1e6, 0.19, 0.2)])
+def test_the_chance_of_no_link_is_fitted_from_its_prior(weight: float | None, low: float, high: float) -> None:
+    """Every word of these sentences has a link."""
+    source, target, _ = pattern("same", 300)
+    bitext = encode(source, target)
+    table, settings = build(bitext), Settings(null_weight=weight)
+    directions = start(table, bitext, settings)
+    *_, _ = iterate(table, bitext, settings, directions)
+    for direction in directions:
+        assert low <= direction.jumps.null <= high
 
 
 def test_the_same_input_gives_the_same_links() -> None:

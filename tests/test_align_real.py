@@ -30,18 +30,20 @@ def aer(pair: str, options: Options) -> float:
 
 @pytest.mark.parametrize(
     ("pair", "hmm", "ibm2"),
-    [("en-fr", 12.5, 21), ("de-en", 33.5, 43), ("ro-en", 39, 48), ("en-hi", 64.5, 66)],
+    [("en-fr", 12, 21), ("de-en", 33, 43), ("ro-en", 38.5, 48), ("en-hi", 61.5, 66)],
 )
 def test_gold_sets(pair: str, hmm: float, ibm2: float) -> None:
     assert aer(pair, Options(lower=True)) < hmm
     assert aer(pair, Options("ibm2", lower=True)) < ibm2
 
 
-def test_a_gold_set_that_no_setting_was_chosen_on() -> None:
+def test_more_sentences() -> None:
     assert aer("en-cs", Options(lower=True)) < 34.1  # eflomal's, from the same sentences
 
 
-@pytest.mark.parametrize(("spec", "most"), [("trans", 0.1), ("trans,inv", 3), ("trans,perm", 23)])
+@pytest.mark.parametrize(
+    ("spec", "most"), [("trans", 0.1), ("trans,inv", 0.3), ("trans,perm", 21), ("trans,syn:fr", 5)]
+)
 def test_derived_pairs(spec: str, most: float, tmp_path: Path) -> None:
     """Under perm, words that a sentence has twice can be told apart by nobody: they make most of the errors."""
     out = tmp_path / "out"

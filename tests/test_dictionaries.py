@@ -225,6 +225,16 @@ def test_faults_are_told_by_line(tmp_path: Path) -> None:
     assert strict.out == ""
 
 
+def test_faults_of_json_are_told_by_entry(tmp_path: Path) -> None:
+    path = tmp_path / "d.json"
+    path.write_text('{"a": ["b"],\n\n "c": [""]}')
+    told = run("dict", "--read", path)
+    assert f"{path}: entry 2: the translation is blank [blank]" in told.err
+    assert "1 pairs of 1 words; 1 entries skipped" in told.out
+    assert run("dict", "--read", path, "--json").json["unit"] == "entry"
+    assert f"{path}: entry 2: " in run("dict", "--read", path, "--strict", code=1).err
+
+
 def test_a_clean_copy(tmp_path: Path) -> None:
     path = tmp_path / "d.txt"
     path.write_bytes(FAULTY)
@@ -283,7 +293,7 @@ def test_forms(name: str, content: str, pairs: list[tuple[str, str]], tmp_path: 
         ("d.json", b'{"a": ["b"],\n "c" "d"}', r"d.json:2: this is no JSON"),
         ("d.json", b'{"a": "b",\n "c": "\xff"}', r"d.json:2: the file is not UTF-8"),
         ("d.json", b"3", r"a JSON dictionary is"),
-        ("d.json", b'{"a": []}', r"holds no pair; the first fault, in line 1: 'a' has no translation"),
+        ("d.json", b'{"a": []}', r"holds no pair; the first fault, in entry 1: 'a' has no translation"),
         ("d.txt", b"\n\n", r"holds no pair; the first fault, in line 1: the word is blank"),
         ("d.txt", b"", r"the dictionary holds no pair \[no-pair\]"),
     ],

@@ -223,6 +223,7 @@ def test_sup_is_zs_where_the_languages_are_one(kind: str, tmp_path: Path, data: 
     found = evaluate(run, options(data, "pos", "ner", "xnli", max_length=60))
     for name, entry in found["tasks"].items():
         assert entry["sup"] == entry["zs"] == entry["source"], name
+        assert entry["dev"]["sup"] == entry["dev"]["zs"]
         assert all(score["mean"] == score["low"] == score["high"] == 0 for score in entry["delta"].values())
 
 
@@ -232,7 +233,7 @@ def test_what_is_written(run: Path, data: Path) -> None:
     assert list(found) == ["signature", "tasks", "alignment", "contextual", "perplexity"]
     assert found["signature"]["spec"] == "trans,inv"
     entry = found["tasks"]["pos"]
-    assert list(entry) == ["settings", "sup", "zs", "source", "delta"]
+    assert list(entry) == ["settings", "sup", "zs", "delta", "source", "dev"]
     told = {"source": "pos:English-EWT", "epochs": 4, "train": 76, "dev": 16, "test": 23, "max_length": 128}
     assert entry["settings"].items() >= told.items()
     assert list(entry["sup"]) == ["accuracy", "macro_f1", "seqeval_f1"]
@@ -249,9 +250,15 @@ def test_what_is_written(run: Path, data: Path) -> None:
     assert cells == [f"pos.{regime}.{seed}.npz" for regime in ("sup", "zs") for seed in (1, 2)]
     with np.load(run / "evaluation" / "pos.sup.1.npz") as cell:
         right, of = cell["accuracy"].sum(axis=0)
-        assert len(cell["accuracy"]) == 23
+        assert (len(cell["accuracy"]), len(cell["dev_accuracy"])) == (23, 16)
     assert 100 * right / of == pytest.approx(entry["sup"]["accuracy"]["seeds"][0])
     assert found["perplexity"]["sentences"] == 9
+    assert list(entry["dev"]) == ["sup", "zs", "delta"]
+    # no label of the derived dev set has chosen the epoch of ZS: it was the best on the source's
+    with np.load(run / "evaluation" / "pos.zs.1.npz") as cell:
+        facts = json.loads(str(cell["facts"]))
+    assert facts["epoch"] == 1 + int(np.argmax(facts["dev"]))
+    assert facts["dev"][facts["epoch"] - 1] != pytest.approx(entry["dev"]["zs"]["accuracy"]["seeds"][0])
 
 
 def test_an_evaluation_goes_on_where_it_was(run: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,13 +294,14 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Pat
     pos = evaluate(run, options(data, "pos"))["tasks"]["pos"]
     both = evaluate(run, options(data, "xnli", regimes=("zs",), measures=("alignment",)))
     assert both["tasks"]["pos"] == pos
-    assert list(both["tasks"]["xnli"]) == ["settings", "zs", "source"]
-    assert list(evaluate(run, options(data, "xnli", regimes=("sup",)))["tasks"]["xnli"])[-1] == "delta"
+    assert list(both["tasks"]["xnli"]) == ["settings", "zs", "source", "dev"]
+    assert list(evaluate(run, options(data, "xnli", regimes=("sup",)))["tasks"]["xnli"])[3] == "delta"
     # other settings, other numbers
     other = evaluate(run, options(data, "pos", lr=1e-4, regimes=("sup",)))
-    assert list(other["tasks"]["pos"]) == ["settings", "sup"]
+    assert list(other["tasks"]["pos"]) == ["settings", "sup", "dev"]
     assert other["tasks"]["pos"]["settings"]["lr"] == 1e-4
     assert "alignment" in other
+    assert sorted(path.name for path in (run / "evaluation").glob("pos*")) == ["pos.sup.1.npz"]
     # another model
     model = model_of("modernbert", languages("trans,inv").size)
     with torch.no_grad():

@@ -68,6 +68,26 @@ def test_own_transform_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     assert derivlang.derive("a b c d .", "rotate:2").text == "c d a b ."
 
 
+def test_own_objective_sample_trains(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from derivlang.sources.find import Request
+    from derivlang.training.model import Design
+    from derivlang.training.objectives import registry
+    from derivlang.training.run import Where, pretrain
+    from derivlang.training.settings import Settings
+
+    monkeypatch.setattr(registry, "_ADDED", {})
+    sample = next(block for block in blocks("python") if "class Small" in block)
+    names: dict[str, object] = {}
+    exec(compile(sample, "README.md", "exec"), names)
+    registry.register_objective(names["Small"])  # type: ignore[arg-type]
+    design = Design.read("tiny")
+    asked = {**design.training, "vocab_size": 300, "steps": 3}
+    settings = Settings(source="demo", spec="trans,inv", objective="small:0.5", model="tiny", **asked)
+    found = pretrain(settings, Request("demo"), Where(tmp_path / "run"), design=design)
+    assert set(found["parts"]) == {"mlm", "size"}
+    assert found["loss"] == pytest.approx(found["parts"]["mlm"] + 0.5 * found["parts"]["size"], rel=1e-4)
+
+
 @pytest.mark.parametrize("name", transform_names())
 def test_every_transform_and_parameter_is_in_the_table(name: str) -> None:
     row = next(line for line in README.splitlines() if line.startswith(f"| `{name}` |"))

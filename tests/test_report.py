@@ -27,9 +27,10 @@ pytest.importorskip("matplotlib")
 from derivlang.evaluation.report import published  # noqa: E402
 from derivlang.evaluation.report import write as report_module  # noqa: E402
 from derivlang.evaluation.report.cells import EMPTY, Row, Table  # noqa: E402
+from derivlang.evaluation.report.columns import TASKS, columns  # noqa: E402
 from derivlang.evaluation.report.correlation import spearman  # noqa: E402
 from derivlang.evaluation.report.differences import differences_of  # noqa: E402
-from derivlang.evaluation.report.overview import alignment, correlations, overview  # noqa: E402
+from derivlang.evaluation.report.overview import alignment, correlations, dev_overview, overview  # noqa: E402
 from derivlang.evaluation.report.runs import read_runs  # noqa: E402
 from derivlang.evaluation.report.settings import Language, Setting, settings_of  # noqa: E402
 from derivlang.evaluation.report.sweeps import sweeps  # noqa: E402
@@ -135,11 +136,11 @@ def test_too_little_for_a_correlation(first: list[float], second: list[float]) -
 
 def test_correlations_of_a_grid(grid: Path) -> None:
     found = correlations(setting(grid))
-    for task, metric in published.METRIC.items():
-        assert found[task, metric, "heldout"].n == 12
-        assert found[task, metric, "heldout"].rho == found[task, metric, "all"].rho  # one is 0.8 of the other here
-    assert found["xnli", "accuracy", "paper"].rho == pytest.approx(-0.727, abs=5e-4)
-    assert ("pos", "accuracy", "paper") not in found
+    for column in columns(TASKS, headline=True):
+        assert found[column, "heldout"].n == 12
+        assert found[column, "heldout"].rho == found[column, "all"].rho  # one is 0.8 of the other here
+        assert ((column, "paper") in found) == (column.title != "POS accuracy")
+    assert found[columns(["xnli"])[0], "paper"].rho == pytest.approx(-0.727, abs=5e-4)
 
 
 # tables
@@ -161,6 +162,19 @@ def test_the_overview_has_the_runs_scores_beside_the_papers(grid: Path) -> None:
     assert len(table.rows) == 24
 
 
+def test_dev_scores_stand_in_a_table_of_their_own(grid: Path, tmp_path: Path) -> None:
+    table = dev_overview(setting(grid))
+    assert table is not None
+    assert texts(table, "XLM", "trans,inv", "here") == texts(overview(setting(grid)), "XLM", "trans,inv", "here")
+    assert texts(table, "XLM", "trans,inv", "paper")[:3] == ["75.4", "67.2", "8.2"]
+    folder = run(tmp_path / "a")
+    evaluation = json.loads((folder / "evaluation.json").read_text())
+    for task in evaluation["tasks"].values():
+        del task["dev"]
+    write(folder / "evaluation.json", evaluation)
+    assert dev_overview(setting(folder)) is None
+
+
 def test_one_run_has_its_interval_and_every_number_its_signature(grid: Path) -> None:
     cells = row(overview(setting(grid)), "XLM", "trans,inv", "here").cells
     score = json.loads((grid / "04-1" / "evaluation.json").read_text())["tasks"]["pos"]["zs"]["accuracy"]
@@ -178,7 +192,7 @@ def test_cells_without_runs_stay_empty(tmp_path: Path) -> None:
     assert EMPTY not in texts(overview(found), "MLM", "trans,inv", "here")[3:6]
     assert set(texts(overview(found), "ALIGN-MLM", "trans,inv", "here")) == {EMPTY}
     assert texts(alignment(found), "MLM", "trans,inv", "here")[:5] == [EMPTY] * 5
-    assert all(one.rho is None for key, one in correlations(found).items() if key[2] != "paper")
+    assert all(one.rho is None for key, one in correlations(found).items() if key[1] != "paper")
     assert sweeps(found) == []
 
 
@@ -238,7 +252,7 @@ def test_which_languages_are_the_papers(spec: str, rank: int, text: str) -> None
     "change",
     [{"steps": 2000}, {"facts": {"source": "other"}}, {"facts": {"model": {"name": "big", "tie": True}}},
      {"facts": {"model": {"name": "toy", "tie": False}}}, {"facts": {"batch_size": 128}}, {"data": "other"},
-     {"test": "synthetic.dev"}],
+     {"test": 2077}, {"facts": {"settings": {"learning_rate": 1}}}, {"facts": {"step": 500, "status": "stopped"}}],
     ids=str,
 )  # fmt: skip
 def test_other_settings_stand_in_other_tables(tmp_path: Path, change: dict[str, Any]) -> None:
@@ -281,6 +295,21 @@ def test_copies_count_once(tmp_path: Path) -> None:
     assert len(json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["runs"]) == 2
 
 
+def test_rows_that_differ_in_what_no_name_says_are_not_averaged(tmp_path: Path) -> None:
+    run(tmp_path / "a")
+    run(tmp_path / "b", seed=2, facts={"model": {"name": "toy", "tie": True, "language_ids": True}})
+    assert sorted(len(entry.runs) for entry in setting(tmp_path).entries) == [1, 1]
+
+
+def test_settings_that_rows_name_do_not_divide(tmp_path: Path) -> None:
+    names = {"seed": 1, "objective": "mlm", "coverage": "25", "parallel": "25", "spec": "trans", "language_ids": False}
+    run(tmp_path / "a", facts={"settings": {**names, "mask": 0.3}})
+    run(tmp_path / "b", objective="xlm", facts={"settings": {**{name: "other" for name in names}, "mask": 0.3}})
+    found = setting(tmp_path)
+    assert len(found.entries) == 2
+    assert "mask 0.3" in found.notes
+
+
 def test_an_objective_of_ones_own(tmp_path: Path) -> None:
     run(tmp_path / "a", objective="mine:strength=2", spec="trans,perm")
     run(tmp_path / "b", objective="dict-mlm:variant=input")
@@ -293,11 +322,26 @@ def test_an_objective_of_ones_own(tmp_path: Path) -> None:
     }
 
 
+def test_other_sets_of_a_task_have_columns_of_their_own(tmp_path: Path) -> None:
+    run(tmp_path / "a", rates={"pos:French-GSD": (0.9, 0.5)})
+    run(tmp_path / "b", objective="align-mlm", rates={"pos:French-GSD": (0.9, 0.7)})
+    found = setting(tmp_path)
+    titles = [title for title, _ in overview(found).columns]
+    assert titles[3:] == ["POS accuracy", "POS French-GSD seqeval F1", "POS French-GSD accuracy", ""]
+    assert EMPTY not in texts(overview(found), "MLM", "trans,inv", "here")[12:]
+    assert texts(overview(found), "MLM", "trans,inv", "paper")[12:-1] == [EMPTY] * 6
+    (one, *_) = [d for d in differences_of(found) if d.regime == "zs" and d.column.name == "accuracy"]
+    assert one.low is not None
+    assert one.value > 10
+    report([tmp_path], tmp_path / "out")
+    assert (tmp_path / "out" / "figures" / "delta-pos-French-GSD-accuracy.png").exists()
+
+
 # differences
 
 
 def test_differences_are_paired_over_the_same_sentences(grid: Path) -> None:
-    found = {(d.entry.variant.objective, d.entry.language.spec, d.task, d.metric, d.regime): d
+    found = {(d.entry.variant.objective, d.entry.language.spec, d.column.task, d.column.name, d.regime): d
              for d in differences_of(setting(grid))}  # fmt: skip
     one = found["align-mlm", "trans,inv", "pos", "accuracy", "zs"]
     metric = METRICS["pos"][0]
@@ -332,15 +376,33 @@ def test_differences_without_counts_have_no_interval(tmp_path: Path) -> None:
     assert all(one.low is None and one.high is None for one in found)
 
 
+def test_counts_of_other_scores_are_refused(tmp_path: Path) -> None:
+    run(tmp_path / "a")
+    align = run(tmp_path / "b", objective="align-mlm")
+    path = align / "evaluation" / "pos.zs.2.npz"
+    with np.load(path) as arrays:
+        spoilt = {name: arrays[name] // 2 for name in arrays}
+    np.savez(path, **spoilt)
+    with pytest.raises(StoreError, match=r"pos\.zs\.2\.npz: is not what evaluation\.json was made of"):
+        differences_of(setting(tmp_path))
+
+
 def test_other_sentences_cannot_be_paired(tmp_path: Path) -> None:
     run(tmp_path / "a")
     align = run(tmp_path / "b", objective="align-mlm")
     for path in (align / "evaluation").iterdir():
-        with np.load(path) as arrays:
-            cut = {name: arrays[name][:-1] for name in arrays}
-        np.savez(path, **cut)
-    with pytest.raises(StoreError, match=r"b, .*a: pos was tested on other sentences: .*149, 150"):
+        with np.load(path) as arrays:  # one more, without words: the scores stay
+            grown = {name: np.concatenate([arrays[name], 0 * arrays[name][:1]]) for name in arrays}
+        np.savez(path, **grown)
+    with pytest.raises(StoreError, match=r"b, .*a: pos was tested on other sentences: .*150, 151"):
         differences_of(setting(tmp_path))
+
+
+def test_a_later_fine_tuning_seed_without_a_score_is_left_alone(tmp_path: Path) -> None:
+    run(tmp_path / "a")
+    align = run(tmp_path / "b", objective="align-mlm")
+    (align / "evaluation" / "pos.zs.4.npz").write_bytes(b"of another evaluation")
+    assert all(one.low is not None for one in differences_of(setting(tmp_path)))
 
 
 # the page
@@ -533,8 +595,9 @@ def not_a_number(folder: Path) -> None:
         (lambda f: changed(f / "run.json", steps="many"), 'steps is "many"'),
         (lambda f: changed(f / "run.json", model={}), "the model has no name"),
         (lambda f: changed(f / "run.json", spec="trans,,inv"), r"run\.json: not what derivlang can read"),
-        (lambda f: changed(f / "run.json", fingerprint="0" * 16), r"evaluation\.json: is of the model .* has made "
-                                                                  r"0{16} \[stale-evaluation\]\n  evaluate the run"),
+        (lambda f: changed(f / "run.json", fingerprint="0" * 16), r"evaluation\.json: is of .* has made "
+                                                                  r"0{16} at step 1,000 \[stale-evaluation\]\n  ev"),
+        (lambda f: changed(f / "run.json", step=900), r"evaluation\.json: is of .* at step 1,000, .* at step 900"),
         (lambda f: cut(f / "evaluation.json"), r"evaluation\.json: not what .*\n  evaluate the run again"),
         (lambda f: changed(f / "evaluation.json", signature={}), r"evaluation\.json: .*there is no 'fingerprint'"),
         (lambda f: changed(f / "evaluation.json", alignment={"all": "high"}), 'alignment.all is "high", not a number'),

@@ -49,8 +49,7 @@ def _best(belief: Beliefs, *, reverse: bool) -> _Cells:
     axis = 0 if reverse else 2
     best = links.argmax(axis)  # [S, I] or [J, S]
     value = links.max(axis)
-    nothing = belief.null[1].T if reverse else belief.null[0]
-    linked = (value > nothing) & (value > 0)
+    linked = (value > 1 - links.sum(axis)) & (value > 0)
     if reverse:
         pair, source = np.nonzero(linked)
         return best[pair, source], pair, source

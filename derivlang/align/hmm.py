@@ -2,7 +2,8 @@
 
 The states of a target word are the source words, and for each source word an empty word that remembers it: a word
 without a link does not forget where the last link was. Before the first link one more state remembers nothing.
-Probabilities are scaled to sum 1 at each word, so that single precision does.
+Behind the last target word comes the end, as after a jump. Probabilities are scaled to sum 1 at each word, so that
+single precision does.
 
 Source: Vogel, Ney and Tillmann 1996; the empty word: Och and Ney 2003, §2.1.2.
 """
@@ -32,7 +33,12 @@ def posterior(
     dtype = emission.dtype.type
     inside = mask(lengths, n).astype(dtype)
     matrix, starts = model.matrix(n, emission.dtype), model.starts(lengths, n, emission.dtype)
-    inverse = dtype(1 - model.null) / (inside @ matrix.T)  # [S, I]: over the sum of weights of the possible jumps
+    last, end = model.last(lengths, n, emission.dtype), model.end(lengths, n, emission.dtype)
+    # [S, I]: over the weights of all that may follow
+    inverse = dtype(1 - model.null) / (inside @ matrix.T + last + end)
+    end *= inverse * inside
+    end_unset = end.sum(1) / inside.sum(1)  # without any link: as from a random place
+    rows, last_word = np.arange(n_pairs), lengths - 1
     starts *= dtype(1 - model.null)
     within = mask(ends, n_steps).T  # [J, S]
     null = null * dtype(model.null)
@@ -46,11 +52,13 @@ def posterior(
     scales, unset = np.empty_like(null), np.zeros_like(null)
     none = np.ones(n_pairs, dtype)  # p(no link yet)
     at, ahead = np.zeros((n_pairs, n), dtype), np.zeros((n_pairs, n), dtype)
+    final, total = np.zeros((n_pairs, n), dtype), np.ones(n_pairs, dtype)  # forward probabilities at the end; their sum
     n_open = 0  # steps before which there may be no link yet
     for j in range(n_steps):
         if j:
             np.multiply(at, inverse, out=leaving[j - 1])
             np.matmul(leaving[j - 1], matrix, out=ahead)
+            ahead[rows, last_word] += np.einsum("si,si->s", leaving[j - 1], last)
         if n_open == j and none.max() > _NEVER:
             unset[j] = none
             ahead += starts * none[:, None]
@@ -62,12 +70,17 @@ def posterior(
         scale = np.divide(1, at.sum(1) + none, out=scales[j])
         at *= scale[:, None]
         none *= scale
+        if len(over := np.flatnonzero(ends == j + 1)):
+            final[over] = at[over] * end[over]
+            total[over] = final[over].sum(1) + none[over] * end_unset[over]
 
     arriving = emission  # in place: what a jump to each place is worth
     beta = np.ones((n_pairs, n), dtype)
     back = ahead
     departures, firsts = np.zeros((n_pairs, n), dtype), np.zeros((n_pairs, n), dtype)
     for j in range(n_steps - 1, -1, -1):
+        if len(over := np.flatnonzero(ends == j + 1)):
+            beta[over] = end[over] / total[over, None]
         beta *= scales[j][:, None]
         links[j] *= beta
         arriving[j] *= beta
@@ -77,6 +90,7 @@ def posterior(
             break
         beta *= null[j][:, None]
         np.matmul(arriving[j], matrix.T, out=back)
+        back += last * arriving[j, rows, last_word][:, None]
         back *= inverse
         beta += back
         if counts is not None:
@@ -91,6 +105,9 @@ def posterior(
         if ragged:
             arriving[~within] = 0
         expected = leaving[:-1].reshape(-1, n).T @ arriving[1:].reshape(-1, n)
-        counts.add_jumps(expected * matrix, departures / dtype(1 - model.null), lengths)
+        lasts = last * np.einsum("jsi,js->si", leaving[:-1], arriving[1:, rows, last_word])
+        final /= total[:, None]
+        departures += final * inverse
+        counts.add_next(expected * matrix, lasts, final, departures / dtype(1 - model.null), lengths)
         counts.add_firsts(firsts * starts, lengths, model.first)
-    return links, -np.log(scales, dtype=np.float64).sum(0)
+    return links, np.log(total, dtype=np.float64) - np.log(scales, dtype=np.float64).sum(0)

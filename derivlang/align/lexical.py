@@ -75,7 +75,7 @@ class Lexical:
             self.counts[-1] = 0
             self.totals = np.maximum(exp_digamma(self.totals), _FLOOR).astype(dtype)
             self.null = np.maximum(exp_digamma(self.null), _FLOOR).astype(dtype)
-            self.null_total = float(exp_digamma(np.array([self.null_total]))[0])
+            self.null_total = max(float(exp_digamma(np.array([self.null_total]))[0]), _FLOOR)
         self.totals[self.totals <= 0] = 1  # types that are never given: their counts are 0 as well
 
     def emission(self, counts: Floats, given: Int32, own: Floats | None) -> Floats:

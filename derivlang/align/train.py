@@ -9,7 +9,7 @@ directions are unsure.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -23,6 +23,8 @@ from derivlang.align.lexical import ESTIMATORS, Estimator, Floats, Lexical
 from derivlang.align.spelling import prior_counts
 from derivlang.core.errors import UsageError, unknown
 
+_LEAST_NULL, _MOST_NULL = 1e-3, 0.5  # of the fitted chance of a word without a link
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -30,9 +32,10 @@ class Settings:
 
     ibm1, ibm2, hmm: iterations of each model, in this order. estimator: see `lexical.py`. concentration: prior
     counts of each type's translations, together. jump_prior: prior counts of each bin of jumps. null: the chance of
-    a word without a link. agree_from: the iteration, from 0, from which the directions agree; None: they never do.
-    agreement: the exponent. spelling: whether words that are written alike get prior counts. tension: of the diagonal
-    prior; None: fitted.
+    a word without a link, to begin with. null_weight: the HMM's is fitted as if so many words had been seen with that
+    chance (on little data it would fall, and precision with it); None: it stays. agree_from: the iteration, from 0,
+    from which the directions agree; None: they never do. agreement: the exponent. spelling: whether words that are
+    written alike get prior counts. tension: of the diagonal prior; None: fitted.
     """
 
     ibm1: int = 2
@@ -42,6 +45,7 @@ class Settings:
     concentration: float = 10.0
     jump_prior: float = 0.5
     null: float = 0.2
+    null_weight: float | None = 100_000.0
     agreement: float = 0.5
     agree_from: int | None = 1
     spelling: bool = True
@@ -76,7 +80,7 @@ class Beliefs:
     """What is believed of a block.
 
     forward, backward [J, S, I]: p(i and j are linked), by each direction; the same array where they agree.
-    null ([J, S], [I, S]): what the links of each target word, of each source word, lack to 1.
+    null ([J, S], [I, S]): p(no link) of each target word, by the first direction, of each source word, by the other.
     """
 
     forward: Floats
@@ -103,9 +107,11 @@ def train(bitext: Bitext, settings: Settings = Settings()) -> tuple[Table, list[
     return table, state.links
 
 
-def iterate(table: Table, bitext: Bitext, settings: Settings) -> Iterator[State]:
-    """The states after each iteration."""
-    directions = start(table, bitext, settings)
+def iterate(
+    table: Table, bitext: Bitext, settings: Settings, directions: tuple[Direction, Direction] | None = None
+) -> Iterator[State]:
+    """The states after each iteration. directions: models to begin with, trained in place; None: `start`."""
+    directions = directions or start(table, bitext, settings)
     links: list[Beliefs] = []
     for number, stage in enumerate(settings.stages):
         agree = settings.agree_from is not None and number >= settings.agree_from
@@ -142,6 +148,7 @@ class _Counts:
         self.counts = np.zeros(len(lexical.counts), lexical.counts.dtype)
         self.totals = np.zeros(len(lexical.totals))
         self.null = np.zeros(len(lexical.null))
+        self.words = self.unlinked = 0.0
         self.jumps = JumpCounts()
         self.diagonal = DiagonalCounts()
 
@@ -162,7 +169,7 @@ def _iteration(
         own = before[number] if before else None
         links, block_likelihood = _posteriors(block, directions, own, stage, new)
         if agree:
-            links = _agreed(links, settings.agreement, block)
+            links = _agreed(links, settings.agreement)
         _gather(block, links, new, same=agree)
         found.append(links)
         likelihood = [a + b for a, b in zip(likelihood, block_likelihood, strict=True)]
@@ -172,6 +179,10 @@ def _iteration(
         direction.lexical.fit(counts.counts, counts.totals, counts.null)
         if stage == "hmm":
             direction.jumps = counts.jumps.fit(direction.jumps, settings.jump_prior)
+            if settings.null_weight is not None:
+                unlinked = counts.unlinked + settings.null * settings.null_weight
+                null = min(max(unlinked / (counts.words + settings.null_weight), _LEAST_NULL), _MOST_NULL)
+                direction.jumps = replace(direction.jumps, null=null)
         elif settings.tension is None:
             direction.diagonal = counts.diagonal.fit(direction.diagonal)
     return found, (likelihood[0], likelihood[1])
@@ -203,19 +214,21 @@ def _posteriors(
             new[number].diagonal.add(found, model, lengths, ends)
         links.append(found.transpose(2, 1, 0) if reverse else found)
         nulls.append(_lacking(found, ends))
+        new[number].words += float(ends.sum())
+        new[number].unlinked += float(nulls[-1].sum())
         likelihood.append(float(value.sum()))
     return Beliefs(links[0], links[1], (nulls[0], nulls[1])), likelihood
 
 
-def _agreed(links: Beliefs, exponent: float, block: Block) -> Beliefs:
-    """The links that both directions believe in."""
+def _agreed(links: Beliefs, exponent: float) -> Beliefs:
+    """The links that both directions believe in. That they differ over a word's link does not mean that it has none:
+    the empty word is left to each."""
     both = links.forward * links.backward
     if exponent == 0.5:
         np.sqrt(both, out=both)
     elif exponent != 1:
         np.power(both, exponent, out=both)
-    null = _lacking(both, block.target_lengths), _lacking(both.transpose(2, 1, 0), block.source_lengths)
-    return Beliefs(both, both, null)
+    return Beliefs(both, both, links.null)
 
 
 def _lacking(links: Floats, ends: np.ndarray) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from derivlang.cli.options import find_options, request_of
+from derivlang.cli.options import find_options, request_of, warn
 from derivlang.core.errors import UsageError
 
 _FORMATS = click.Choice(["muse", "tsv", "json"])
@@ -33,7 +33,8 @@ _FORMATS = click.Choice(["muse", "tsv", "json"])
 @find_options
 @click.option("--repair-tags", is_flag=True, help="Repair ill-formed BIO tags.")
 @click.option("--read", "given", type=click.Path(path_type=Path),
-              help="Read this dictionary file instead, report its faults by line; -o writes a clean copy.")  # fmt: skip
+              help="Read this dictionary file instead, report its faults by line (JSON: by entry); -o writes a clean "
+              "copy.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="--read: the first fault is an error.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(source: str | None, given: Path | None, as_json: bool, **options: Any) -> None:
@@ -69,7 +70,7 @@ def command(source: str | None, given: Path | None, as_json: bool, **options: An
         options["repair_tags"],
     )
     assert source is not None
-    result = make_dictionary(options["spec"], request_of(source, options), settings, _warn)
+    result = make_dictionary(options["spec"], request_of(source, options), settings, warn)
     if as_json:
         click.echo(json.dumps(result, ensure_ascii=False))
         return
@@ -89,12 +90,13 @@ def _read(given: Path, options: dict[str, Any], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(result, ensure_ascii=False))
         return
+    unit = result["unit"]
     for fault in result["lines"][:20]:
-        click.echo(f"{given}:{fault['line']}: {fault['what']} [{fault['kind']}]", err=True)
-    click.echo(f"{given}: {result['pairs']:,} pairs of {result['types']:,} words; {result['skipped']:,} lines skipped")
+        place = f":{fault['line']}" if unit == "line" else f": {unit} {fault['line']}"
+        click.echo(f"{given}{place}: {fault['what']} [{fault['kind']}]", err=True)
+    units = "lines" if unit == "line" else "entries"
+    click.echo(
+        f"{given}: {result['pairs']:,} pairs of {result['types']:,} words; {result['skipped']:,} {units} skipped"
+    )
     for kind, n in result["faults"].items():
         click.echo(f"{kind}: {n:,}")
-
-
-def _warn(message: str) -> None:
-    click.echo(f"derivlang: warning: {message}", err=True)

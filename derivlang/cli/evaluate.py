@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from derivlang.cli.options import names
+from derivlang.cli.options import Bar, names, warn
 from derivlang.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from derivlang.evaluation.evaluate import Progress
 
 
 @click.command("evaluate", no_args_is_help=True)
@@ -55,7 +51,7 @@ def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, *
     derivlang evaluate RUN --measure alignment
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from derivlang.evaluation.evaluate import Options, evaluate, measure_of
+    from derivlang.evaluation.evaluate import Options, Progress, evaluate, measure_of
     from derivlang.evaluation.tasks import regime_of, task_of
     from derivlang.evaluation.trained import require_transformers
 
@@ -74,8 +70,8 @@ def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, *
         import torch
 
         torch.set_num_threads(threads)
-    with _Bars() as bars:
-        found = evaluate(run, settings, bars.progress)
+    with Bar() as bar:
+        found = evaluate(run, settings, Progress(warn, lambda what, total: bar.start(total, what=what), bar.step))
     shown = {task.name: found["tasks"][task.name] for task in settings.tasks}
     shown |= {measure: found[measure] for measure in settings.measures if measure in found}
     if as_json:
@@ -127,42 +123,3 @@ def _show_measures(shown: dict[str, Any]) -> None:
         found = shown["perplexity"]
         ours, theirs = (percent(found[side]) for side in ("source", "derived"))
         click.echo(f"perplexity: {ours} of the source, {theirs} of the derived language")
-
-
-class _Bars:
-    """A bar on stderr for each fine-tuning, where that is a terminal."""
-
-    def __init__(self) -> None:
-        self._bar: Any = None
-
-    def __enter__(self) -> _Bars:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._close()
-
-    @property
-    def progress(self) -> Progress:
-        from derivlang.evaluation.evaluate import Progress
-
-        return Progress(_warn, self._start, self._step)
-
-    def _start(self, what: str, total: int) -> None:
-        self._close()
-        if sys.stderr.isatty():
-            from tqdm import tqdm
-
-            self._bar = tqdm(total=total, desc=what, file=sys.stderr)
-
-    def _step(self) -> None:
-        if self._bar is not None:
-            self._bar.update(1)
-
-    def _close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
-
-
-def _warn(message: str) -> None:
-    click.echo(f"derivlang: warning: {message}", err=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from derivlang.cli.options import Progress, names, request_of, run_options, settings_of, show, source_options
+from derivlang.cli.options import Bar, events, names, request_of, run_options, settings_of, show, source_options
 
 
 @click.command("make", no_args_is_help=True)
@@ -37,6 +37,6 @@ def command(source: str, spec: str, out: Path, as_json: bool, **options: Any) ->
         lexicon=options["lexicon"],
         columns=names(options["columns"]),
     )
-    with Progress() as progress:
-        result = make(spec, request_of(source, options), settings, progress.events)
+    with Bar() as bar:
+        result = make(spec, request_of(source, options), settings, events(bar))
     show(result, as_json)

@@ -167,40 +167,55 @@ def _entities(folder: Path) -> dict[str, Any]:
     return found
 
 
-class Progress:
-    """A bar on stderr for each plan, where that is a terminal and there is more than one shard."""
+class Bar:
+    """A bar on stderr, where that is a terminal; anew with each `start`. shown: False for none at all."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shown: bool = True) -> None:
         self._bar: Any = None
+        self.shown = shown and sys.stderr.isatty()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Bar:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._close()
+        self.close()
 
-    @property
-    def events(self) -> Events:
-        from derivlang.engine.make import Events
-
-        return Events(_warn, self._start, self._done)
-
-    def _start(self, tasks: int) -> None:
-        self._close()
-        if tasks > 1 and sys.stderr.isatty():
+    def start(self, total: int | None, *, what: str | None = None, unit: str = "it") -> None:
+        """total: None where it is not known."""
+        self.close()
+        if self.shown:
             from tqdm import tqdm
 
-            self._bar = tqdm(total=tasks, unit="shard", file=sys.stderr)
+            self._bar = tqdm(total=total, desc=what, unit=unit, file=sys.stderr)
 
-    def _done(self, result: Any) -> None:
+    def step(self, n: int = 1, **shown: str) -> None:
+        """n further ones are done; shown: what stands after the bar."""
         if self._bar is not None:
-            self._bar.update(1)
+            if shown:
+                self._bar.set_postfix(shown, refresh=False)
+            self._bar.update(n)
 
-    def _close(self) -> None:
+    def say(self, what: str) -> None:
+        """A line above the bar."""
+        if self.shown:
+            click.echo(what, err=True)
+
+    def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
 
 
-def _warn(message: str) -> None:
+def events(bar: Bar) -> Events:
+    """What a run over shards tells: a bar where there is more than one."""
+    from derivlang.engine.make import Events
+
+    def start(tasks: int) -> None:
+        if tasks > 1:
+            bar.start(tasks, unit="shard")
+
+    return Events(warn, start, lambda result: bar.step())
+
+
+def warn(message: str) -> None:
     click.echo(f"derivlang: warning: {message}", err=True)

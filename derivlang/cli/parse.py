@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from derivlang.cli.options import Progress, request_of, run_options, settings_of, show, source_options
+from derivlang.cli.options import Bar, events, request_of, run_options, settings_of, show, source_options
 
 
 @click.command("parse", no_args_is_help=True)
@@ -27,6 +27,6 @@ def command(source: str, out: Path | None, as_json: bool, **options: Any) -> Non
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: --workers share the cores, not threads
     from derivlang.engine.parse import parse
 
-    with Progress() as progress:
-        result = parse(request_of(source, options), settings_of(out or Path(), options), progress.events)
+    with Bar() as bar:
+        result = parse(request_of(source, options), settings_of(out or Path(), options), events(bar))
     show(result, as_json)

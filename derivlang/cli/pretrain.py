@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from derivlang.cli.options import find_options
+from derivlang.cli.options import Bar, find_options, warn
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -86,12 +85,21 @@ def command(source: str, out: Path, as_json: bool, **options: Any) -> None:
     request = request_of(source, options)
     where = Where(out, *(options[name] for name in ("data", "tokenizer", "dictionary", "parser", "parses")))
     if options["data_only"]:
-        found = prepare_data(settings, request, where, Talk(_warn)).data
+        found = prepare_data(settings, request, where, Talk(warn)).data
         click.echo(f"{found.n_subwords:,} sub-words in {found.n_instances:,} rows")
         return
     duration = Duration(options["steps"], options["tokens"], options["epochs"])
     known = duration.tokens is None and duration.epochs is None
-    with _Bar(settings.steps if known else None, shown=not as_json and sys.stderr.isatty()) as bar:
+    done = 0
+
+    def logged(step: int, entry: dict[str, Any]) -> None:
+        nonlocal done
+        if not done:
+            bar.start(settings.steps if known else None, unit="step")
+        bar.step(step - done, loss=f"{entry['loss']:.3f}")
+        done = step
+
+    with Bar(shown=not as_json) as bar:
         result = pretrain(
             settings,
             request,
@@ -100,7 +108,7 @@ def command(source: str, out: Path, as_json: bool, **options: Any) -> None:
             design=design,
             resume=options["resume"],
             force=options["force"],
-            talk=Talk(_warn, bar.stage, Watch(**{**watch, "progress": bar.update})),
+            talk=Talk(warn, bar.say, Watch(**{**watch, "progress": logged})),
         )
     if not is_main():
         return
@@ -112,36 +120,3 @@ def command(source: str, out: Path, as_json: bool, **options: Any) -> None:
         f"{result['steps']:,} steps, {result['tokens']:,} sub-words, {result['parameters']:,} parameters; {parts}"
     )
     click.echo(f"{out}  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} sub-words a second")
-
-
-class _Bar:
-    """A bar on stderr, where it is to be shown. steps: in all, where that is known."""
-
-    def __init__(self, steps: int | None, *, shown: bool):
-        self._steps, self._shown, self._bar = steps, shown, None
-
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-    def stage(self, what: str) -> None:
-        if self._shown:
-            click.echo(what, err=True)
-
-    def update(self, step: int, entry: dict[str, Any]) -> None:
-        if not self._shown:
-            return
-        bar: Any = self._bar
-        if bar is None:
-            from tqdm import tqdm
-
-            bar = self._bar = tqdm(total=self._steps, unit="step", file=sys.stderr)
-        bar.set_postfix(loss=f"{entry['loss']:.3f}", refresh=False)
-        bar.update(step - bar.n)
-
-
-def _warn(message: str) -> None:
-    click.echo(f"derivlang: warning: {message}", err=True)

@@ -70,7 +70,7 @@ def command(recipe: str, out: Path | None, dry_run: bool, as_json: bool, **optio
             size = f"{step.tokens:>14,} sub-words" if step.tokens else " " * 24
             click.echo(f"{step.seconds:8.0f} s {size}  {step.command}")
         click.echo(
-            f"{len(study.cells)} cells of {study.steps:,} steps: about {seconds / 60:,.0f} minutes with "
+            f"{len(study.cells)} cells: about {seconds / 60:,.0f} minutes with "
             f"{place.workers or study.workers} side by side, at {rate:,} sub-words a second"
         )
         return

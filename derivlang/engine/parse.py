@@ -24,6 +24,7 @@ from derivlang.parsing.base import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, Part
 from derivlang.sources.find import Request, find
+from derivlang.store.disk import alone
 from derivlang.store.journal import STAGE
 
 SHARD_TOKENS = 500_000  # parsing is slow: shards small enough that workers share the work and little is lost on a stop
@@ -96,7 +97,9 @@ def _by_split(
         identity = identity_of(job, plan, source_files(job, [split]))
         name = "".join(c if c.isalnum() or c in "-_." else "-" for c in corpus.name)
         folder = _store(options) / f"{name}-{split}-{identity[:16]}"
-        yield folder, build(Pipeline.parse(_SPEC), job, replace(settings, out=folder), events)
+        with alone(folder):
+            manifest = build(Pipeline.parse(_SPEC), job, replace(settings, out=folder), events)
+        yield folder, manifest
 
 
 def _job(corpus: Corpus, request: Request, options: Options) -> Job:

@@ -5,14 +5,15 @@
 
 SUP is fine-tuned and tested on the derived language; ZS is fine-tuned on the source and tested on the derived. Both on
 the same derived test sentences, with the same examples and the same order of them; the dev set of the language that is
-fine-tuned on chooses the epoch, so that ZS sees no derived label. A finished cell of the same settings, data and
-weights is not made again: an interrupted evaluation goes on where it was.
+fine-tuned on chooses the epoch, so that ZS sees no derived label. Scores on the derived dev set, which published tables
+hold, are told apart. A finished cell of the same settings, data and weights is not made again: an evaluation that was
+interrupted goes on where it was.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from io import BytesIO
@@ -174,10 +175,10 @@ def _measures(
 
 
 def _heldout(trained: Trained, options: Options, progress: Progress) -> Heldout:
-    name = trained.facts["source"]
-    splits = find(Request(name, options.data_dir)).splits
+    request = _request(trained.facts["source"], options, trained.facts.get("reading"))
+    splits = find(request).splits
     split = next((s for s in ("validation", "test") if s in splits), splits[0])
-    source = _open(trained, name, (split,), options, progress)
+    source = _open(trained, request, (split,), options, progress)
     longest = min(trained.longest, MAX_LENGTH)
     return Heldout.read(source, split, trained.languages, max(options.pairs, options.sentences), longest)
 
@@ -223,17 +224,29 @@ def _task(trained: Trained, device: torch.device, task: Task, options: Options, 
         if len(kept) == len(cells):
             by_regime[regime] = kept
     _forget(trained, task, data.key)
-    for regime, kept in by_regime.items():
-        entry[regime] = {m.name: summary([c[m.name] for c in kept], m.score) for m in METRICS[task.kind]}
+    entry |= _scores(by_regime, METRICS[task.kind])
     if "zs" in by_regime:
-        kept = by_regime["zs"]
-        entry["source"] = {m.name: summary([c[f"source_{m.name}"] for c in kept], m.score) for m in METRICS[task.kind]}
-    if len(by_regime) == len(REGIMES):
-        entry["delta"] = {
-            m.name: difference([c[m.name] for c in by_regime["sup"]], [c[m.name] for c in by_regime["zs"]], m.score)
-            for m in METRICS[task.kind]
-        }
+        entry["source"] = _scores({"zs": by_regime["zs"]}, METRICS[task.kind], "source_")["zs"]
+    entry["dev"] = _scores(by_regime, METRICS[task.kind], "dev_")
     return entry
+
+
+def _scores(
+    cells: Mapping[Regime, list[dict[str, Int64]]], metrics: tuple[Metric, ...], prefix: str = ""
+) -> dict[str, dict[str, Any]]:
+    """SCOREs by regime and metric, of counts whose names begin so; with both regimes their difference, too."""
+    found = {
+        str(regime): {m.name: summary([c[prefix + m.name] for c in kept], m.score) for m in metrics}
+        for regime, kept in cells.items()
+    }
+    if len(cells) == len(REGIMES):
+        found["delta"] = {
+            m.name: difference(
+                [c[prefix + m.name] for c in cells["sup"]], [c[prefix + m.name] for c in cells["zs"]], m.score
+            )
+            for m in metrics
+        }
+    return found
 
 
 def _forget(trained: Trained, task: Task, data_key: str) -> None:
@@ -276,6 +289,7 @@ def _make(cell: Cell, data: Data, device: torch.device, progress: Progress) -> N
         progress.step,
     )
     found = scored(model, data.test, DERIVED, metrics)
+    found |= {f"dev_{name}": c for name, c in scored(model, data.dev, DERIVED, metrics).items()}
     if cell.regime == "zs":
         found |= {f"source_{name}": c for name, c in scored(model, data.test, SOURCE, metrics).items()}
     cell.write(found, facts)
@@ -342,7 +356,7 @@ def _fitted(task: Task, trained: Trained) -> Task:
 
 
 def _read(trained: Trained, task: Task, options: Options, progress: Progress) -> Data:
-    source = _open(trained, task.name, tuple(SPLITS.values()), options, progress)
+    source = _open(trained, _request(task.name, options), tuple(SPLITS.values()), options, progress)
     missing = [name for name in SPLITS.values() if name not in source.corpus.splits]
     if missing:
         raise DataError(
@@ -380,10 +394,18 @@ def _read(trained: Trained, task: Task, options: Options, progress: Progress) ->
     return Data(found["train"], found["dev"], found["test"], _digest(key))
 
 
-def _open(trained: Trained, name: str, splits: tuple[str, ...], options: Options, progress: Progress) -> Source:
+def _request(name: str, options: Options, reading: dict[str, Any] | None = None) -> Request:
+    """A source by name. reading: how the run read its text, of run.json."""
+    found: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in (reading or {}).items()
+    }
+    return Request(name, options.data_dir, **found)
+
+
+def _open(trained: Trained, request: Request, splits: tuple[str, ...], options: Options, progress: Progress) -> Source:
     return Source.open(
         trained.languages.pipeline,
-        Request(name, options.data_dir),
+        request,
         splits=splits,
         parser=options.parser,
         parses=options.parses,

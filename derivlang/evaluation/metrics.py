@@ -14,10 +14,9 @@ Nothing divided by nothing is 0, as in seqeval.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,7 @@ from derivlang.core.errors import DataError
 
 Float64: TypeAlias = NDArray[np.float64]
 Labels: TypeAlias = Sequence[Sequence[str]]
-Spans: TypeAlias = set[tuple[Any, ...]]
+Found: TypeAlias = tuple[Int64, Int64]  # spans by number, and the last place of each
 
 UPOS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
 
@@ -72,33 +71,67 @@ def tag_counts(gold: Labels, predicted: Labels) -> Int64:
 def run_counts(gold: Labels, predicted: Labels) -> Int64:
     """int64[S, 3]: right, predicted, gold spans, as seqeval 1.2.2 finds them by default, in all sentences as one.
 
-    A span counts for the sentence that it ends in: after one that ends in `X` seqeval may let a span begin too early.
+    Where a span begins or ends depends on two neighbouring labels: seqeval is asked once for each pair of labels. A
+    span counts for the sentence that it ends in: after one that ends in `X` seqeval may let a span begin too early.
     """
-    from seqeval.metrics.sequence_labeling import get_entities
+    from seqeval.metrics.sequence_labeling import end_of_chunk, start_of_chunk
 
-    ends = offsets_of(np.array([len(tags) + 1 for tags in gold], np.int64))[1:]  # seqeval puts an O after each sentence
+    names = sorted({tag for labels in (gold, predicted) for tags in labels for tag in tags} | {"O"})
+    parts = [(name[0], name[1:].split("-", maxsplit=1)[-1] or "_") for name in names]
+    before = [*parts, ("O", "")]  # the last: before the first word of all
+    begins, ends = (
+        np.array([[rule(old[0], new[0], old[1], new[1]) for new in parts] for old in before], bool)
+        for rule in (start_of_chunk, end_of_chunk)
+    )
+    kinds = {kind: i for i, kind in enumerate(dict.fromkeys(kind for _, kind in before))}
+    kind = np.array([kinds[k] for _, k in before])
 
-    def spans(labels: Labels) -> Spans:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "seems not to be NE tag", for every word
-            return set(get_entities([list(tags) for tags in labels]))
+    def spans(labels: Labels) -> Found:
+        codes = _flat(labels, {name: i for i, name in enumerate(names)})
+        old = np.concatenate([[len(names)], codes[:-1]])
+        starts = np.maximum.accumulate(np.where(begins[old, codes], np.arange(len(codes)), 0))
+        after = np.flatnonzero(ends[old, codes])
+        return _keys(starts[after - 1], after, kind[old[after]], len(codes)), after - 1
 
-    def by_sentence(found: Spans) -> Int64:
-        return np.bincount(np.searchsorted(ends, [end for _, _, end in found], "right"), minlength=len(gold))
-
-    wanted, found = spans(gold), spans(predicted)
-    return np.stack([by_sentence(s) for s in (wanted & found, found, wanted)], axis=1).astype(np.int64)
+    return _by_sentence(gold, spans(gold), spans(predicted))
 
 
 def entity_counts(gold: Labels, predicted: Labels) -> Int64:
     """int64[S, 3]: right, predicted, gold entities by seqeval's strict IOB2: from a B- over the I- of its type."""
-    from seqeval.scheme import IOB2, Tokens
+    names = sorted({tag for labels in (gold, predicted) for tags in labels for tag in tags} | {"O"})
+    kinds = {kind: i for i, kind in enumerate(dict.fromkeys(name[2:] for name in names))}
+    kind = np.array([kinds[name[2:]] for name in names])
+    first, inside = (np.array([name.startswith(f"{mark}-") for name in names]) for mark in "BI")
 
-    def spans(tags: Sequence[str]) -> Spans:
-        return {entity.to_tuple() for entity in Tokens(list(tags), IOB2).entities}
+    def spans(labels: Labels) -> Found:
+        codes = _flat(labels, {name: i for i, name in enumerate(names)})
+        goes_on = np.zeros(len(codes), bool)
+        goes_on[1:] = inside[codes[1:]] & (kind[codes[1:]] == kind[codes[:-1]])
+        breaks = np.flatnonzero(~goes_on)
+        begin = np.flatnonzero(first[codes])
+        after = breaks[np.searchsorted(breaks, begin, "right")]  # an O follows every sentence
+        return _keys(begin, after, kind[codes[begin]], len(codes)), after - 1
 
-    rows = [(spans(a), spans(b)) for a, b in zip(gold, predicted, strict=True)]
-    return np.array([(len(a & b), len(b), len(a)) for a, b in rows], np.int64).reshape(len(gold), 3)
+    return _by_sentence(gold, spans(gold), spans(predicted))
+
+
+def _flat(labels: Labels, numbers: dict[str, int]) -> Int64:
+    """The labels of all sentences as numbers, an O after each sentence and after all."""
+    outside = ("O",)
+    return np.fromiter((numbers[tag] for tags in (*labels, ()) for part in (tags, outside) for tag in part), np.int64)
+
+
+def _keys(begin: Int64, after: Int64, kind: Int64, n: int) -> Int64:
+    """A number for each span: its kind, its first place, and the place after its last."""
+    return np.asarray((kind.astype(np.int64) * n + begin) * n + after)
+
+
+def _by_sentence(labels: Labels, wanted: Found, found: Found) -> Int64:
+    """int64[S, 3]: right, predicted, gold, of spans and their last places."""
+    ends = offsets_of(np.array([len(tags) + 1 for tags in labels], np.int64))[1:]
+    right = np.isin(found[0], wanted[0])
+    places = (found[1][right], found[1], wanted[1])
+    return np.stack([np.bincount(np.searchsorted(ends, p, "right"), minlength=len(labels)) for p in places], axis=1)
 
 
 def share(totals: Int64 | Float64) -> Float64:

@@ -44,11 +44,13 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Dictionary:
-    """pairs: (word, translation), distinct, in the order of the file. sha256: of the file's (decompressed) bytes."""
+    """pairs: (word, translation), distinct, in the order of the file. sha256: of the file's (decompressed) bytes.
+    unit: what the numbers of faults count, `line` or (JSON) `entry`."""
 
     pairs: tuple[tuple[str, str], ...]
     faults: tuple[Fault, ...]
     sha256: str
+    unit: str = "line"
 
     def entries(self) -> dict[str, tuple[str, ...]]:
         """The translations of each word."""
@@ -91,7 +93,7 @@ def read_dictionary(
     rows = _json(data, path) if kind == "json" else _lines(data, tabs=kind == "tsv")
     pairs: dict[tuple[str, str], None] = {}
     faults: list[Fault] = []
-    unit = "entry " if kind == "json" else ""
+    unit = "entry" if kind == "json" else "line"
     for line, row in rows:
         found = row if isinstance(row, Fault) else _fault(line, row, pairs)
         if found is None:
@@ -100,20 +102,20 @@ def read_dictionary(
         if strict and found.kind not in allowed:
             raise DataError(
                 found.what,
-                where=f"{path}:{unit}{line}",
+                where=f"{path}:{line}" if unit == "line" else f"{path}: {unit} {line}",
                 fix="correct the line, or skip such lines: `derivlang dict --read FILE -o CLEAN`",
                 id="dictionary",
             )
         faults.append(found)
     if not pairs:
-        what = f"; the first fault, in line {faults[0].line}: {faults[0].what}" if faults else ""
+        what = f"; the first fault, in {unit} {faults[0].line}: {faults[0].what}" if faults else ""
         raise DataError(
             f"the dictionary holds no pair{what}",
             where=str(path),
             fix="a dictionary is `word translation` a line, a TSV with a header, or JSON",
             id="no-pair",
         )
-    return Dictionary(tuple(pairs), tuple(faults), hashlib.sha256(data).hexdigest())
+    return Dictionary(tuple(pairs), tuple(faults), hashlib.sha256(data).hexdigest(), unit)
 
 
 def written(pairs: Sequence[tuple[str, str]], counts: Sequence[int], kind: Format) -> tuple[str, int]:

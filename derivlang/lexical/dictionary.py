@@ -158,8 +158,9 @@ def check_dictionary(
 ) -> tuple[Dictionary, dict[str, Any]]:
     """A dictionary file read, and written again where `out` is given: without what is no pair.
 
-    Returns it with {"pairs", "types", "skipped", "faults": {kind: n}, "lines": [{"line", "kind", "what"}]}, the
-    first hundred faults. Raises DataError, with strict at the first fault.
+    Returns it with {"pairs", "types", "skipped", "faults": {kind: n}, "unit", "lines": [{"line", "kind", "what"}]}:
+    the first hundred faults; under JSON "unit" is "entry", and "line" the entry's number. Raises DataError, with
+    strict at the first fault.
     """
     kind = format_of(out, out_format) if out is not None else None
     found = read_dictionary(path, named, strict=strict)
@@ -171,6 +172,7 @@ def check_dictionary(
         "types": len(found.entries()),
         "skipped": len(found.faults),
         "faults": found.counts(),
+        "unit": found.unit,
         "lines": [{"line": f.line, "kind": f.kind, "what": f.what} for f in found.faults[:100]],
     }
 

@@ -113,11 +113,10 @@ class Tokenizer:
         try:
             found = json.loads(path.read_text("utf-8"))
             model = found["model"]
-            by_id = sorted(model["vocab"].items(), key=lambda item: item[1])
-            if [i for _, i in by_id] != list(range(len(by_id))):
+            if list(model["vocab"].values()) != list(range(len(model["vocab"]))):  # `tokenizers` writes them in turn
                 raise ValueError("its ids are not 0, 1, 2 …")
             merges = tuple(as_merge(merge) for merge in model["merges"])
-            bpe = Bpe(tuple(entry for entry, _ in by_id), merges, len(recipe["specials"]))
+            bpe = Bpe(tuple(model["vocab"]), merges, len(recipe["specials"]))
             tokenizer = cls(bpe, tuple(recipe["scripts"]), recipe)
         except OSError as error:
             raise StoreError(f"cannot be read: {error.strerror}", where=str(path), id="tokenizer") from error

@@ -1,6 +1,6 @@
 """From a recipe to a report: text, tokenizer, data, cells side by side, the report. The same command goes on.
 
-    OUT/text  OUT/tokenizer  OUT/data/SPEC          once
+    OUT/text  OUT/tokenizer  OUT/data/SPEC          once, by the first cell that needs them
     OUT/runs/CELL                                   pretrain, then evaluate: processes of their own, with their log
     OUT/report                                      tables, figures, a page
 
@@ -69,26 +69,28 @@ def plan(recipe: Recipe, place: Place, rate: float | None = None) -> list[Step]:
         Step("tokenizer", ("tokenizer", "train", source, "--vocab-size", str(training["vocab_size"]),
                            "-o", str(tokenizer), *where)),
     ]  # fmt: skip
-    specs = dict.fromkeys(cell.spec for cell in recipe.cells)
+
+    def steps_of(cell: Cell) -> int:
+        return cell.steps or recipe.steps
 
     def pretrain(cell: Cell, folder: Path) -> tuple[str, ...]:
         return (
             "pretrain", "--source", source, "--t", cell.spec, "--objective", cell.objective, "--model", recipe.model,
-            "--steps", str(recipe.steps), "--seed", str(cell.seed), "--tokenizer", str(tokenizer),
+            "--steps", str(steps_of(cell)), "--seed", str(cell.seed), "--tokenizer", str(tokenizer),
             "--data", str(out / "data" / _folder(cell.spec)), *parses, *where, *recipe.pretrain, *cell.options,
             *_threads(place), "-o", str(folder),
         )  # fmt: skip
 
-    for spec in specs:
-        some = next(cell for cell in recipe.cells if cell.spec == spec)
-        steps.append(Step(f"data {spec}", (*pretrain(some, out / "unused"), "--data-only")))
-    tokens = recipe.steps * training["batch_size"] * training["seq_len"]
-    for cell in recipe.cells:
+    a_step = training["batch_size"] * training["seq_len"]
+    for cell in _spread(recipe.cells):
         run = out / "runs" / cell.name
+        tokens = steps_of(cell) * a_step
         seconds = tokens / rate if rate else 0.0
         steps.append(Step(f"pretrain {cell.name}", (*pretrain(cell, run), "--resume"), cell, tokens, seconds))
-        evaluate = ("evaluate", str(run), *recipe.evaluate, *parses, *where, *_threads(place))
-        steps.append(Step(f"evaluate {cell.name}", evaluate, cell, 0, seconds * _EVALUATION))
+        for options in recipe.evaluate:
+            evaluate = ("evaluate", str(run), *options, *parses, *where, *_threads(place))
+            task = options[options.index("--task") + 1]
+            steps.append(Step(f"evaluate {cell.name} {task}", evaluate, cell, 0, seconds * _EVALUATION))
     runs = [str(out / "runs" / cell.name) for cell in recipe.cells]
     steps.append(Step("report", ("report", *runs, "-o", str(out / "report"))))
     return steps
@@ -105,12 +107,10 @@ def reproduce(recipe: Recipe, place: Place, say: Callable[[str], None] = lambda 
     place.out.mkdir(parents=True, exist_ok=True)
     if recipe.text:
         _text(recipe, place, say)
-    shared = [step for step in steps if step.cell is None and step.name != "report"]
-    for step in shared:
-        if not _is_done(step, place, recipe):
-            say(step.name)
-            _call(step, place)
-    chains = [[s for s in steps if s.cell is cell] for cell in recipe.cells]
+    if not (place.out / "tokenizer").exists():
+        say("tokenizer")
+        _call(steps[0], place)
+    chains = [[s for s in steps if s.cell is cell] for cell in _spread(recipe.cells)]
     failed: list[str] = []
     left, lock = [len(chains)], threading.Lock()
 
@@ -133,6 +133,12 @@ def reproduce(recipe: Recipe, place: Place, say: Callable[[str], None] = lambda 
     say("report")
     _call(steps[-1], place)
     return {"out": str(place.out), "cells": len(chains), "report": str(place.out / "report" / "index.html")}
+
+
+def _spread(cells: tuple[Cell, ...]) -> list[Cell]:
+    """The first cell of each language first: it encodes the language's data, for which the others would wait."""
+    first = list({cell.spec: cell for cell in reversed(cells)}.values())[::-1]
+    return [*first, *(cell for cell in cells if cell not in first)]
 
 
 def _text(recipe: Recipe, place: Place, say: Callable[[str], None]) -> None:
@@ -163,17 +169,11 @@ def _folder(spec: str) -> str:
 
 
 def _is_done(step: Step, place: Place, recipe: Recipe) -> bool:
-    """Known without starting a process."""
-    out = place.out
-    if step.cell is not None:
-        run = out / "runs" / step.cell.name
-        if step.name.startswith("pretrain"):
-            record = _json(run / "run.json")
-            return record.get("status") == "done" and record.get("steps") == recipe.steps
-        return False  # `evaluate` knows what it has done
-    if step.name == "tokenizer":
-        return (out / "tokenizer").exists()
-    return False
+    """Known without starting a process; `evaluate` itself knows what it has done."""
+    if step.cell is None or not step.name.startswith("pretrain"):
+        return False
+    record = _json(place.out / "runs" / step.cell.name / "run.json")
+    return record.get("status") == "done" and record.get("steps") == (step.cell.steps or recipe.steps)
 
 
 def _json(path: Path) -> dict[str, Any]:

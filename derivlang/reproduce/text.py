@@ -23,6 +23,7 @@ def join(requests: Sequence[Request], folder: Path) -> dict[str, int]:
     A source that is read from a file without splits is all train. DataError where there is nothing to train on.
     """
     sources = [Source.open(Pipeline.parse("identity"), request) for request in requests]
+    folder.mkdir(parents=True, exist_ok=True)
     words = {}
     for split in SPLITS:
         some = [source for source in sources if split in source.corpus.splits]

@@ -49,3 +49,22 @@ def whole_folder(out: Path, write: Callable[[Path], None]) -> None:
         for parent in reversed(made):
             parent.rmdir()
         raise
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """One process at a time in this block, for what several may want to make: others wait, and find it made.
+
+    A lock beside the folder, which the system takes back when its process ends. Where there are no such locks, none.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not Unix
+        yield
+        return
+    with disk(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        file = (folder.parent / f".{folder.name}.lock").open("w")
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -230,8 +230,13 @@ def prepare(
     files = source.files([split])
     wanted = {
         "spec": str(languages.pipeline),
+        "pipeline": languages.pipeline.fingerprint(),  # rule versions and the files of grammars, too
+        "parser": source.corpus.options.get("parser"),
         "source": source.corpus.name,
         "split": split,
+        "words": str(source.corpus.splitter()),
+        "language": source.corpus.language,
+        "encoding": source.encoding,
         "limit": limit,
         "seq_len": seq_len,
         "packing": packing,

@@ -39,9 +39,9 @@ LOG = "log.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What goes on beside the training. log_every, save_every: in steps; None: ten times in all. keep: checkpoints.
-    progress: called with (step, entry of the log) when something is logged. compile: let torch compile the encoder.
-    tensorboard: a folder, or None."""
+    """What goes on beside the training. log_every, save_every: in steps; save_every None: ten times in all. keep:
+    checkpoints. progress: called with (step, entry of the log) when something is logged. compile: let torch compile the
+    encoder. tensorboard: a folder, or None."""
 
     log_every: int = 50
     save_every: int | None = None

@@ -29,8 +29,8 @@ from derivlang.lexical.tokenizer import CONFIG, Tokenizer
 from derivlang.lexical.tokenizer import TOKENIZER as TOKENIZER_FILE
 from derivlang.lexical.twin_folder import Twin, make_twin, trans_of
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import Request
-from derivlang.store.disk import disk
+from derivlang.sources.find import Request, find
+from derivlang.store.disk import alone, disk
 from derivlang.store.export import writing
 from derivlang.training import checkpoint
 from derivlang.training.data import Data, prepare
@@ -146,6 +146,7 @@ def pretrain(
             )
         parameters = sum({p.data_ptr(): p.numel() for p in lm.parameters()}.values())
         record = _record(settings, design, prepared, print_, parameters)
+        record["reading"] = reading_of(request)
         pairs = None
         if "pairs" in objective.requires:
             reset = bool(getattr(objective, "reset", False))
@@ -194,8 +195,13 @@ def pretrain(
 
 
 def prepare_data(settings: Settings, request: Request, where: Where, talk: Talk = Talk()) -> Prepared:
-    """Tokenizer, twin, dictionary and encoded data; what is there already is taken."""
+    """Tokenizer, twin, dictionary and encoded data; what is there already, or is being made, is taken."""
     folder = where.data or where.run / "data"
+    with alone(folder):
+        return _prepare(folder, settings, request, where, talk)
+
+
+def _prepare(folder: Path, settings: Settings, request: Request, where: Where, talk: Talk) -> Prepared:
     pipeline = Pipeline.parse(settings.spec)
     tokenizer = where.tokenizer or folder / TOKENIZER
     if where.tokenizer is None and not tokenizer.exists():
@@ -220,17 +226,16 @@ def prepare_data(settings: Settings, request: Request, where: Where, talk: Talk 
     dictionary = where.dictionary or _dictionary(settings, request, folder, tokenizer, talk)
     pairs = Dictionary.read(dictionary, languages)
     talk.stage("encoding")
-    events = Events(talk.warn)
+    split = find(request).splits[0]
     source = Source.open(
         pipeline,
         request,
-        splits=("train",),
+        splits=(split,),
         parser=where.parser,
         parses=where.parses,
         limit=settings.limit,
-        events=events,
+        events=Events(talk.warn),
     )
-    split = source.corpus.splits[0]
     data = prepare(
         folder / f"{split}-{settings.seq_len}{'-stream' if settings.packing == 'stream' else ''}",
         source,
@@ -258,6 +263,11 @@ def read_run(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"cannot be read: {error}", where=str(path), id="run") from None
     return record
+
+
+def reading_of(request: Request) -> dict[str, Any]:
+    """How a source's text is read, as run.json keeps it: all of a request but its name and place."""
+    return {name: value for name, value in asdict(request).items() if name not in ("source", "data_dir")}
 
 
 def _check(settings: Settings, objective: Objective, design: Design, duration: Duration) -> None:

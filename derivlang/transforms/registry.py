@@ -8,10 +8,7 @@ A package adds a transform under its own `pyproject.toml`:
 
 from __future__ import annotations
 
-from importlib import import_module
-
-from derivlang.core.errors import UsageError, unknown
-from derivlang.core.plugins import load_plug_in, plug_ins
+from derivlang.core.plugins import find_class, plug_ins
 from derivlang.transforms.base import Transform
 
 GROUP = "derivlang.transforms"
@@ -38,14 +35,4 @@ def transform_names() -> list[str]:
 
 def find_transform(name: str) -> type[Transform]:
     """The class of this name; UsageError with near names, or if a plug-in is no Transform."""
-    if name in _ADDED:
-        return _ADDED[name]
-    if name in _BUILT_IN:
-        module, _, attribute = _BUILT_IN[name].partition(":")
-        return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
-    if name in plug_ins(GROUP):
-        found = load_plug_in(GROUP, name)
-        if not (isinstance(found, type) and issubclass(found, Transform)):
-            raise UsageError(f"the plug-in {name!r} is no derivlang Transform", id="plug-in")
-        return found
-    raise unknown("transform", name, transform_names(), fix="`derivlang ls` lists the transforms")
+    return find_class(name, Transform, GROUP, _BUILT_IN, _ADDED)

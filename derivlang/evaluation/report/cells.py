@@ -8,27 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import mean
+from typing import TypeAlias
 
-from derivlang.evaluation.report import published
+from derivlang.evaluation.report.columns import REGIMES, Column
 from derivlang.evaluation.report.published import Line
 from derivlang.evaluation.report.runs import Run, Score
 from derivlang.evaluation.report.settings import Entry, spread
 
 EMPTY = "–"
 HERE, PAPER = "here", "paper"
-# Columns of scores, the paper's three first: task, metric, title
-SCORES = (
-    ("xnli", "accuracy", "XNLI accuracy"),
-    ("ner", "f1", "NER F1"),
-    ("pos", "seqeval_f1", "POS seqeval F1"),
-    ("pos", "accuracy", "POS accuracy"),
-)
-TITLES = {(task, metric): title for task, metric, title in SCORES} | {
-    ("pos", "macro_f1"): "POS macro F1",
-    ("ner", "precision"): "NER precision",
-    ("ner", "recall"): "NER recall",
-}
-REGIMES = (("sup", "SUP"), ("zs", "ZS"), ("delta", "Δ"))
+Regimes: TypeAlias = Sequence[tuple[str, str]]
 # keys of `alignment`; what is trained on is reported last
 ALIGNMENTS = (
     ("heldout", "held-out"), ("csls_heldout", "held-out, CSLS"), ("mass", "by token mass"), ("csls", "all, CSLS"),
@@ -68,32 +57,30 @@ class Table:
 
 
 def pair(
-    labels: tuple[str, str], entry: Entry | None, line: Line | None, regimes: Sequence[tuple[str, str]]
+    labels: tuple[str, str],
+    entry: Entry | None,
+    line: Line | None,
+    found: Sequence[Column],
+    regimes: Regimes = REGIMES,
 ) -> Iterable[Row]:
     """What was found, and what was printed."""
-    cells = [score_cell(entry, task, regime, metric) for task, metric, _ in SCORES for regime, _ in regimes]
+    cells = [score_cell(entry, column, regime) for column in found for regime, _ in regimes]
     yield Row((*labels, HERE), (*cells, runs_cell(entry.runs if entry else ())))
-    if line is None:
-        return
-    places = [[name for name, _ in REGIMES].index(regime) for regime, _ in regimes]
-    printed = [
-        line[task][place] if published.METRIC[task] == metric else None
-        for task, metric, _ in SCORES
-        for place in places
-    ]
-    yield Row((*labels, PAPER), (*map(number_cell, printed), Cell("")), paper=True)
+    if line is not None:
+        printed = [column.of(line, regime) for column in found for regime, _ in regimes]
+        yield Row((*labels, PAPER), (*map(number_cell, printed), Cell("")), paper=True)
 
 
-def score_columns(regimes: Sequence[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def score_columns(found: Sequence[Column], regimes: Regimes = REGIMES) -> tuple[tuple[str, tuple[str, ...]], ...]:
     names = tuple(name for _, name in regimes)
-    return (*((title, names) for _, _, title in SCORES), ("", ("runs",)))
+    return (*((column.title, names) for column in found), ("", ("runs",)))
 
 
 # cells
 
 
-def score_cell(entry: Entry | None, task: str, regime: str, metric: str) -> Cell:
-    scores = entry.scores(task, regime, metric) if entry else []
+def score_cell(entry: Entry | None, column: Column, regime: str) -> Cell:
+    scores = entry.scores(column, regime) if entry else []
     if not scores:
         return Cell()
     title = "\n".join(f"{decimal(score.mean)} {run.signature}" for run, score in scores)
@@ -108,7 +95,10 @@ def alignment_cell(entry: Entry | None, name: str) -> Cell:
     values = [(run, value) for run in runs if (value := run.alignment(name)) is not None]
     title = "\n".join(f"{decimal(value)} {run.signature}" for run, value in values)
     if len(values) < 2:
-        return Cell(decimal(values[0][1]), "", title) if values else Cell()
+        if not values:
+            return Cell()
+        (run, value), *_ = values
+        return Cell(decimal(value), interval(run.alignment(f"{name}_low"), run.alignment(f"{name}_high")), title)
     return _seeds_cell([value for _, value in values], title)
 
 

@@ -16,9 +16,10 @@ import numpy as np
 
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError, StoreError
-from derivlang.evaluation.metrics import METRICS, Float64, Metric
+from derivlang.evaluation.metrics import Float64, Metric
+from derivlang.evaluation.report.columns import Column
 from derivlang.evaluation.report.runs import Run
-from derivlang.evaluation.report.settings import TASKS, Entry, Setting
+from derivlang.evaluation.report.settings import Entry, Setting
 from derivlang.evaluation.resample import Score, paired
 
 BASE = "mlm"
@@ -31,8 +32,7 @@ class Difference:
 
     entry: Entry
     base: Entry
-    task: str
-    metric: str
+    column: Column
     regime: str
     value: float
     low: float | None
@@ -51,41 +51,36 @@ def differences_of(setting: Setting) -> list[Difference]:
         for base in setting.find(BASE, entry.language.spec):
             if entry.variant.objective == BASE or base.variant.parameters or base.more:
                 continue
-            for task in TASKS:
-                for metric in METRICS[task]:
-                    found += [d for r in REGIMES if (d := _difference(entry, base, task, metric, r)) is not None]
+            for column in setting.columns:
+                found += [d for r in REGIMES if (d := _difference(entry, base, column, r)) is not None]
     return found
 
 
-def _difference(entry: Entry, base: Entry, task: str, metric: Metric, regime: str) -> Difference | None:
-    ours, theirs = (
-        {run.seed: score.mean for run, score in side.scores(task, regime, metric.name)} for side in (entry, base)
-    )
+def _difference(entry: Entry, base: Entry, column: Column, regime: str) -> Difference | None:
+    ours, theirs = ({run.seed: score.mean for run, score in side.scores(column, regime)} for side in (entry, base))
     if not ours or not theirs:
         return None
-    counts = [
-        [table for run in side.runs for table in _tables(run, task, metric.name, regime)] for side in (entry, base)
-    ]
+    counts = [[table for run in side.runs for table in _tables(run, column, regime)] for side in (entry, base)]
     value = mean(ours.values()) - mean(theirs.values())
     low = high = None
     if counts[0] and counts[1]:
         try:
-            found = paired(counts[0], counts[1], _score(metric, regime))
+            found = paired(counts[0], counts[1], _score(column.metric, regime))
         except DataError as error:
             raise StoreError(
-                f"{task} was tested on other sentences: {error.what}",
+                f"{column.task} was tested on other sentences: {error.what}",
                 where=f"{entry.runs[0].folder}, {base.runs[0].folder}",
                 fix="evaluate the runs on the same data, or report them apart",
                 id="other-sentences",
             ) from None
         low, high = found["low"], found["high"]
     seeds = {seed: ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())}
-    return Difference(entry, base, task, metric.name, regime, value, low, high, seeds)
+    return Difference(entry, base, column, regime, value, low, high, seeds)
 
 
-def _tables(run: Run, task: str, metric: str, regime: str) -> list[Int64]:
+def _tables(run: Run, column: Column, regime: str) -> list[Int64]:
     """int64[S, k] of each fine-tuning seed; for Δ [S, 2k], SUP before ZS."""
-    pairs = run.counts(task, metric)
+    pairs = run.counts(column)
     return [np.concatenate(pair, axis=1) if regime == "delta" else pair[1] for pair in pairs]
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from derivlang.core.errors import UsageError
 from derivlang.evaluation.report import published
-from derivlang.evaluation.report.cells import SCORES
+from derivlang.evaluation.report.columns import Column
 from derivlang.evaluation.report.overview import alignment_points
 from derivlang.evaluation.report.settings import Entry, Setting, spread
 
@@ -64,8 +64,8 @@ def delta_figures(setting: Setting, prefix: str) -> list[Figure]:
     """Bars of Δ, a figure for each score that some run has."""
     return [
         figure
-        for task, metric, title in SCORES
-        if (figure := _bars(setting, task, metric, title, f"{prefix}delta-{task}-{metric}")) is not None
+        for column in setting.headline
+        if (figure := _bars(setting, column, f"{prefix}delta-{column.id}")) is not None
     ]
 
 
@@ -73,32 +73,34 @@ def alignment_figures(setting: Setting, prefix: str) -> list[Figure]:
     """Held-out alignment against Δ, a figure for each score with two points or more."""
     return [
         figure
-        for task, metric, title in SCORES
-        if (figure := _scatter(setting, task, metric, title, f"{prefix}alignment-{task}-{metric}")) is not None
+        for column in setting.headline
+        if (figure := _scatter(setting, column, f"{prefix}alignment-{column.id}")) is not None
     ]
 
 
-def _bars(setting: Setting, task: str, metric: str, title: str, name: str) -> Figure | None:
-    entries = [entry for entry in setting.entries if not entry.swept and entry.delta(task, metric) is not None]
+def _bars(setting: Setting, column: Column, name: str) -> Figure | None:
+    entries = [entry for entry in setting.entries if not entry.swept and entry.delta(column) is not None]
     if not entries:
         return None
     languages = _unique([entry.language.spec for entry in entries])
     objectives = _unique([_name(entry) for entry in entries])
     colours = _colours(entries)
-    width = 0.8 / len(objectives)
+    width = min(0.8 / len(objectives), 0.25)
     printed = []
-    with _drawing(title=f"Δ = SUP − ZS, {title}") as (figure, axes):
+    with _drawing(title=f"Δ = SUP − ZS, {column.title}") as (figure, axes):
         for number, label in enumerate(objectives):
             mine = [entry for entry in entries if _name(entry) == label]
-            places = [languages.index(entry.language.spec) + (number + 0.5) * width - 0.4 for entry in mine]
-            heights = [entry.delta(task, metric) or 0.0 for entry in mine]
+            places = [
+                languages.index(entry.language.spec) + (number + 0.5 - len(objectives) / 2) * width for entry in mine
+            ]
+            heights = [entry.delta(column) or 0.0 for entry in mine]
             axes.bar(places, heights, width * 0.92, color=colours[label], label=label)
             for entry, place, height in zip(mine, places, heights, strict=True):
-                low, high = _range(entry, task, metric)
+                low, high = _range(entry, column)
                 if low is not None and high is not None:
                     axes.plot([place, place], [low, high], color=_INK, linewidth=1, solid_capstyle="butt")
-                if published.METRIC[task] == metric and entry.variant.standard and entry.key in published.TABLE_3:
-                    printed.append((place, published.TABLE_3[entry.key][task][2], height))
+                if column.printed and entry.variant.standard and entry.key in published.TABLE_3:
+                    printed.append((place, published.TABLE_3[entry.key][column.task][2], height))
         if printed:
             axes.plot([x for x, _, _ in printed], [y for _, y, _ in printed], "D", markersize=4.5, fillstyle="none",
                       color=_INK, label="paper")  # fmt: skip
@@ -107,37 +109,37 @@ def _bars(setting: Setting, task: str, metric: str, title: str, name: str) -> Fi
         axes.set_xticks(
             range(len(languages)), languages, rotation=20 if crowded else 0, ha="right" if crowded else "center"
         )
+        axes.set_xlim(-0.6, len(languages) - 0.4)
         axes.tick_params(axis="x", length=0)
         axes.set_ylabel("Δ, points (less is better)")
         axes.grid(axis="y", color=_INK, alpha=0.15, linewidth=0.6)
         _legend(figure, axes, [*objectives, *(["paper"] if printed else [])])
-        return _figure(figure, name, f"Bars of Δ by language and objective: {title}")
+        return _figure(figure, name, f"Bars of Δ by language and objective: {column.title}")
 
 
-def _scatter(setting: Setting, task: str, metric: str, title: str, name: str) -> Figure | None:
-    points = alignment_points(setting, "heldout", task, metric)
+def _scatter(setting: Setting, column: Column, name: str) -> Figure | None:
+    points = alignment_points(setting, "heldout", column)
     if len(points) < 2:
         return None
     entries = [entry for entry, _, _ in points]
     colours = _colours(entries)
     languages = _unique([entry.language.spec for entry in entries])
-    with _drawing(title=f"Held-out alignment and Δ, {title}") as (figure, axes):
+    places = {spec: place for place, spec in enumerate(dict.fromkeys([*published.LANGUAGES, *languages]))}
+    markers = {spec: _MARKERS[place % len(_MARKERS)] for spec, place in places.items()}
+    with _drawing(title=f"Held-out alignment and Δ, {column.title}") as (figure, axes):
         for entry, x, y in points:
-            marker = _MARKERS[languages.index(entry.language.spec) % len(_MARKERS)]
-            axes.plot(
-                [x], [y], marker, color=colours[_name(entry)], markersize=7.5, markeredgecolor=_INK, markeredgewidth=0.4
-            )
+            axes.plot([x], [y], markers[entry.language.spec], color=colours[_name(entry)], markersize=7.5,
+                      markeredgecolor=_INK, markeredgewidth=0.4)  # fmt: skip
         for label in _unique([_name(entry) for entry in entries]):
             axes.plot([], [], "s", color=colours[label], label=label)
-        for number, spec in enumerate(languages):
-            marker = _MARKERS[number % len(_MARKERS)]
-            axes.plot([], [], marker, color=_INK, fillstyle="none", linestyle="none", label=spec)
+        for spec in languages:
+            axes.plot([], [], markers[spec], color=_INK, fillstyle="none", linestyle="none", label=spec)
         axes.set_xlabel("held-out alignment, %")
         axes.set_ylabel("Δ, points (less is better)")
         axes.grid(color=_INK, alpha=0.15, linewidth=0.6)
         axes.margins(0.08)
         _legend(figure, axes, [*colours, *languages])
-        return _figure(figure, name, f"Held-out alignment against Δ: {title}")
+        return _figure(figure, name, f"Held-out alignment against Δ: {column.title}")
 
 
 @contextmanager
@@ -182,10 +184,10 @@ def _figure(figure: Any, name: str, title: str) -> Figure:
     return Figure(name, title, svg.getvalue(), png.getvalue())
 
 
-def _range(entry: Entry, task: str, metric: str) -> tuple[float | None, float | None]:
+def _range(entry: Entry, column: Column) -> tuple[float | None, float | None]:
     """The line on a bar: one run's interval; of several, a deviation to both sides of the mean."""
-    scores = [score for _, score in entry.scores(task, "delta", metric)]
-    middle, deviation = entry.delta(task, metric), spread([score.mean for score in scores])
+    scores = [score for _, score in entry.scores(column, "delta")]
+    middle, deviation = entry.delta(column), spread([score.mean for score in scores])
     if middle is None or deviation is None:
         return scores[0].low, scores[0].high
     return middle - deviation, middle + deviation

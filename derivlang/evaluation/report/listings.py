@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from derivlang.evaluation.metrics import METRICS
 from derivlang.evaluation.report.cells import (
+    ALIGNMENTS,
     EMPTY,
-    REGIMES,
-    SCORES,
-    TITLES,
     Cell,
     Row,
     Table,
@@ -24,21 +21,20 @@ from derivlang.evaluation.report.cells import (
     titles,
     yes,
 )
+from derivlang.evaluation.report.columns import REGIMES
 from derivlang.evaluation.report.differences import Difference
 from derivlang.evaluation.report.runs import Run, same_model
-from derivlang.evaluation.report.settings import TASKS, Setting, spread
+from derivlang.evaluation.report.settings import Setting, spread
 
 
-def differences(found: Sequence[Difference]) -> Table | None:
+def differences(setting: Setting, found: Sequence[Difference]) -> Table | None:
     """Objectives minus MLM, with paired intervals; the other metrics' are in `report.json`."""
-    shown = [(task, metric) for task, metric, _ in SCORES]
     rows = []
-    pairs = groupby(found, key=lambda one: (one.entry, one.base, one.task, one.metric))
-    for (entry, base, task, metric), group in pairs:
-        if (task, metric) in shown:
+    for (entry, base, column), group in groupby(found, key=lambda one: (one.entry, one.base, one.column)):
+        if column in setting.headline:
             by_regime = {one.regime: one for one in group}
             cells = [cell for regime in ("zs", "delta") for cell in _difference_cells(by_regime.get(regime))]
-            labels = (f"{entry.label} − {base.label}", entry.language.spec, TITLES[task, metric])
+            labels = (f"{entry.label} − {base.label}", entry.language.spec, column.title)
             rows.append(Row(labels, (*cells, runs_cell((*entry.runs, *base.runs)))))
     if not rows:
         return None
@@ -93,26 +89,50 @@ def inside(setting: Setting) -> Table | None:
     )
 
 
+def every_alignment(setting: Setting) -> Table | None:
+    """All figures of embedding alignment of all runs; None without any."""
+    rows = []
+    for entry in setting.entries:
+        for run in entry.runs:
+            names = [f"{back}{name}{more}" for back, more, _ in _DIRECTIONS for name, _ in ALIGNMENTS]
+            cells = [number_cell(run.alignment(name), run) for name in names]
+            sizes = [run.alignment(name) for name in ("rows", "rows_heldout")]
+            if any(cell.text != EMPTY for cell in cells):
+                counts = [Cell() if size is None else Cell(f"{size:,.0f}") for size in sizes]
+                rows.append(Row((entry.label, entry.language.spec, run.id), (*cells, *counts)))
+    if not rows:
+        return None
+    kinds = tuple(title for _, title in ALIGNMENTS)
+    return Table(
+        "alignments",
+        "Every figure of embedding alignment",
+        "Percent, from the source's rows to the derived language's and back, by the word embeddings alone and (where a "
+        "model has any) with its language embeddings added.",
+        ("Objective", "Language", "Run"),
+        (*((title, kinds) for _, _, title in _DIRECTIONS), ("Rows", ("all", "held-out"))),
+        tuple(rows),
+    )
+
+
 def every_score(setting: Setting) -> Table | None:
     """All metrics of all runs; None without any."""
     rows = []
     for entry in setting.entries:
         for run in entry.runs:
-            for task in TASKS:
-                for metric in METRICS[task]:
-                    scores = [run.score(task, regime, metric.name) for regime, _ in REGIMES]
-                    if any(scores):
-                        labels = (run.id, entry.label, entry.language.spec, TITLES[task, metric.name])
-                        rows.append(Row(labels, tuple(full_cell(score, run) for score in scores)))
+            for column in setting.columns:
+                scores = [run.score(column, regime) for regime, _ in _REGIMES]
+                if any(scores):
+                    labels = (run.id, entry.label, entry.language.spec, column.title)
+                    rows.append(Row(labels, tuple(full_cell(score, run) for score in scores)))
     if not rows:
         return None
     return Table(
         "scores",
         "Every score of every run",
         "Mean and deviation over fine-tuning seeds, the 95 % bootstrap interval of the mean over sentences, and (each "
-        "seed's value).",
+        "seed's value). ZS on source: what is fine-tuned on the source, tested on it.",
         ("Run", "Objective", "Language", "Score"),
-        (("", tuple(title for _, title in REGIMES)),),
+        (("", tuple(title for _, title in _REGIMES)),),
         tuple(rows),
     )
 
@@ -146,10 +166,16 @@ def _dictionary(facts: Mapping[str, Any]) -> str:
     return " ".join(filter(None, [_percent(facts.get("coverage")), facts.get("by")]))
 
 
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{value:g} %"
+def _percent(value: Any) -> str:
+    return "" if value is None else f"{float(value):g} %"
 
 
+_DIRECTIONS = (
+    ("", "", "To the derived language"), ("reverse_", "", "To the source"),
+    ("", "_language", "To the derived, with language embeddings"),
+    ("reverse_", "_language", "To the source, with language embeddings"),
+)  # fmt: skip
+_REGIMES = (*REGIMES, ("source", "ZS on source"))
 _FACTS = (
     "objective", "spec", "source", "model", "tied", "steps", "seed", "dictionary", "its SHA-256", "parallel", "data",
     "fingerprint", "derivlang", "state", "folder",

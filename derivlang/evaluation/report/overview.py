@@ -9,9 +9,8 @@ from derivlang.evaluation.report.cells import (
     ALIGNMENTS,
     HERE,
     PAPER,
-    REGIMES,
-    SCORES,
     Cell,
+    Regimes,
     Row,
     Table,
     alignment_cell,
@@ -21,15 +20,13 @@ from derivlang.evaluation.report.cells import (
     score_cell,
     score_columns,
 )
+from derivlang.evaluation.report.columns import DEV, ON_DEV, REGIMES, Column
 from derivlang.evaluation.report.correlation import Correlation, spearman
 from derivlang.evaluation.report.settings import NAMES, Entry, Setting
 
 
 def overview(setting: Setting) -> Table:
     """Table 3 of the paper: all objectives and languages, SUP, ZS, Δ."""
-    rows: list[Row] = []
-    for labels, entry, key in _lines(setting):
-        rows += pair(labels, entry, published.TABLE_3[key] if key else None, REGIMES)
     return Table(
         "overview",
         "Objectives and languages",
@@ -37,8 +34,22 @@ def overview(setting: Setting) -> Table:
         "tested on the derived; Δ = SUP − ZS. Percent, on test sets; in small type the 95 % bootstrap interval over "
         "sentences or, of n pre-training seeds, their deviation. The paper's are of dev sets, one run each.",
         ("Objective", "Language", ""),
-        score_columns(REGIMES),
-        tuple(rows),
+        score_columns(setting.headline),
+        _scores(setting, REGIMES),
+    )
+
+
+def dev_overview(setting: Setting) -> Table | None:
+    """The same on dev sets, where runs have them: what the paper reports."""
+    if not any(entry.scores(column, f"{DEV}zs") for entry in setting.entries for column in setting.headline):
+        return None
+    return Table(
+        "dev",
+        "On dev sets, as the paper",
+        "The same models on the derived dev sets: what the paper's numbers are of. SUP has chosen its epoch by them.",
+        ("Objective", "Language", ""),
+        score_columns(setting.headline, ON_DEV),
+        _scores(setting, ON_DEV),
     )
 
 
@@ -47,54 +58,52 @@ def alignment(setting: Setting) -> Table:
     rows = []
     for labels, entry, key in _lines(setting):
         cells = [alignment_cell(entry, name) for name, _ in ALIGNMENTS]
-        cells += [score_cell(entry, task, "delta", metric) for task, metric, _ in SCORES]
+        cells += [score_cell(entry, column, "delta") for column in setting.headline]
         rows.append(Row((*labels, HERE), (*cells, runs_cell(entry.runs if entry else ()))))
         if key is not None:
             printed = [published.ALIGNMENT[key] if name == "all" else None for name, _ in ALIGNMENTS]
-            line = published.TABLE_3[key]
-            printed += [line[task][2] if published.METRIC[task] == metric else None for task, metric, _ in SCORES]
+            printed += [column.of(published.TABLE_3[key], "delta") for column in setting.headline]
             rows.append(Row((*labels, PAPER), (*map(number_cell, printed), Cell("")), paper=True))
     return Table(
         "alignment",
         "Alignment of word embeddings",
         "As Table 8 of the paper. Percent of the source's rows whose nearest row of the derived language is their own. "
-        "Held-out: rows outside the training dictionary; the other columns count the pairs that DICT-MLM and ALIGN-MLM "
-        "were trained on, too. The paper's are of a random sample of all rows.",
+        "Held-out: rows outside the training dictionary; all and by token mass count the pairs that DICT-MLM and "
+        "ALIGN-MLM were trained on, too. The paper's are of a random sample of all rows.",
         ("Objective", "Language", ""),
         (
             ("Alignment", tuple(title for _, title in ALIGNMENTS)),
-            ("Δ", tuple(title for _, _, title in SCORES)),
+            ("Δ", tuple(column.title for column in setting.headline)),
             ("", ("runs",)),
         ),
         tuple(rows),
     )
 
 
-def alignment_points(setting: Setting, name: str, task: str, metric: str) -> list[tuple[Entry, float, float]]:
+def alignment_points(setting: Setting, name: str, column: Column) -> list[tuple[Entry, float, float]]:
     """(entry, alignment, Δ) of the entries that have both, each averaged over pre-training seeds."""
-    found = [(entry, entry.alignment(name), entry.delta(task, metric)) for entry in setting.entries]
+    found = [(entry, entry.alignment(name), entry.delta(column)) for entry in setting.entries]
     return [(entry, x, y) for entry, x, y in found if x is not None and y is not None]
 
 
-def correlations(setting: Setting) -> dict[tuple[str, str, str], Correlation]:
-    """(task, metric, kind of alignment, or "paper") -> Spearman's ρ of alignment with Δ; recomputed for the paper's."""
+def correlations(setting: Setting) -> dict[tuple[Column, str], Correlation]:
+    """(column, kind of alignment, or "paper") -> Spearman's ρ of alignment with Δ; recomputed for the paper's."""
     out = {}
-    for task, metric, _ in SCORES:
+    for column in setting.headline:
         for name in _CORRELATED:
-            points = alignment_points(setting, name, task, metric)
-            out[task, metric, name] = spearman([x for _, x, _ in points], [y for _, _, y in points])
-        if published.METRIC[task] == metric:
-            keys = published.TABLE_3
-            printed = [published.ALIGNMENT[key] for key in keys]
-            out[task, metric, PAPER] = spearman(printed, [keys[key][task][2] for key in keys])
+            points = alignment_points(setting, name, column)
+            out[column, name] = spearman([x for _, x, _ in points], [y for _, _, y in points])
+        if column.printed:
+            lines = published.TABLE_3.items()
+            printed = [(published.ALIGNMENT[key], line[column.task][2]) for key, line in lines]
+            out[column, PAPER] = spearman([x for x, _ in printed], [y for _, y in printed])
     return out
 
 
-def correlation_table(found: dict[tuple[str, str, str], Correlation]) -> Table:
-    titles = {(task, metric): title for task, metric, title in SCORES}
+def correlation_table(found: dict[tuple[Column, str], Correlation]) -> Table:
     rows = [
-        Row((titles[task, metric], _CORRELATED.get(name, _PRINTED)), _correlation_cells(one), name == PAPER)
-        for (task, metric, name), one in found.items()
+        Row((column.title, _CORRELATED.get(name, _PRINTED)), _correlation_cells(one), name == PAPER)
+        for (column, name), one in found.items()
     ]
     return Table(
         "correlation",
@@ -107,6 +116,13 @@ def correlation_table(found: dict[tuple[str, str, str], Correlation]) -> Table:
         (("", ("points", "ρ", "p")),),
         tuple(rows),
     )
+
+
+def _scores(setting: Setting, regimes: Regimes) -> tuple[Row, ...]:
+    rows: list[Row] = []
+    for labels, entry, key in _lines(setting):
+        rows += pair(labels, entry, published.TABLE_3[key] if key else None, setting.headline, regimes)
+    return tuple(rows)
 
 
 def _lines(setting: Setting) -> Iterable[tuple[tuple[str, str], Entry | None, tuple[str, str] | None]]:

@@ -19,10 +19,12 @@ import numpy as np
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.spec import read_spec
+from derivlang.evaluation.report.columns import DEV, Column
+from derivlang.evaluation.tasks import REGIMES, task_of
 
 RUN, EVALUATION, COUNTS = "run.json", "evaluation.json", "evaluation"
 FORMAT = 1
-REGIMES = ("sup", "zs")
+_FINE_TUNING = ("source", "epochs", "lr", "batch_size", "max_length", "train", "dev", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +71,31 @@ class Run:
             "objective": facts["objective"],
             "fingerprint": self.fingerprint,
             "seed": self.seed,
-            "steps": _count(facts["steps"]),
+            "steps": _count(self.steps),
             "derivlang": facts["derivlang"],
         }
         return f"{self.id}: " + ", ".join(f"{name} {value}" for name, value in parts.items())
 
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return tuple((self.evaluation or {}).get("tasks") or ())
+
+    @property
+    def steps(self) -> int:
+        """Of the weights that were evaluated, else of the run as a whole."""
+        signature = (self.evaluation or {}).get("signature") or {}
+        return int(signature.get("steps") or self.facts["steps"])
+
     def settings(self, task: str) -> str | None:
         """How a task was fine-tuned and tested, as text that is equal for equal settings; None if it was not."""
         found = self._task(task).get("settings")
-        return None if found is None else ", ".join(f"{key} {found[key]}" for key in sorted(found))
+        return None if found is None else ", ".join(f"{name} {found[name]}" for name in _FINE_TUNING if name in found)
 
-    def score(self, task: str, regime: str, metric: str) -> Score | None:
-        """regime: sup, zs or delta."""
-        found = (self._task(task).get(regime) or {}).get(metric)
+    def score(self, column: Column, regime: str) -> Score | None:
+        """regime: sup, zs, delta, dev-sup … (on the derived dev set), or source (ZS, tested on the source)."""
+        task = self._task(column.task)
+        part = (task.get("dev") or {}) if regime.startswith(DEV) else task
+        found = (part.get(regime.removeprefix(DEV)) or {}).get(column.name)
         if found is None or found["mean"] is None:
             return None
         low, high, deviation = (found.get(name) for name in ("low", "high", "deviation"))
@@ -100,16 +114,23 @@ class Run:
         """Layers with their word alignment and sentence retrieval."""
         return tuple((self.evaluation or {}).get("contextual") or ())
 
-    def counts(self, task: str, metric: str) -> list[tuple[Int64, Int64]]:
-        """(SUP, ZS) int64[S, k] of each fine-tuning seed that has both; [] where counts were not kept."""
-        found = []
-        for path in sorted((self.folder / COUNTS).glob(f"{task}.sup.*.npz")):
-            other = path.with_name(path.name.replace(f"{task}.sup.", f"{task}.zs.", 1))
-            if other.exists():
-                sides = [_counts(one, metric) for one in (path, other)]
-                if len(sides[0]) != len(sides[1]):
-                    raise _damaged(other, f"{len(sides[1]):,} sentences, but {len(sides[0]):,} in {path.name}", _AGAIN)
-                found.append((sides[0], sides[1]))
+    def counts(self, column: Column) -> list[tuple[Int64, Int64]]:
+        """(SUP, ZS) int64[S, k] of each fine-tuning seed; [] unless all are there. StoreError if not of its scores."""
+        scores = [self.score(column, regime) for regime in REGIMES]
+        if None in scores:
+            return []
+        sides = [self._counts(column, regime, score) for regime, score in zip(REGIMES, scores, strict=True) if score]
+        return list(zip(*sides, strict=True)) if all(sides) and len({len(side) for side in sides}) == 1 else []
+
+    def _counts(self, column: Column, regime: str, score: Score) -> list[Int64]:
+        name = task_of(column.task).file_name
+        paths = [self.folder / COUNTS / f"{name}.{regime}.{seed}.npz" for seed in range(1, len(score.seeds) + 1)]
+        if not all(path.exists() for path in paths):
+            return []
+        found = [_counts(path, column.name) for path in paths]
+        for path, counts, value in zip(paths, found, score.seeds, strict=True):
+            if not math.isclose(column.metric.value(counts), value, abs_tol=1e-6):
+                raise StoreError(f"is not what {EVALUATION} was made of", where=str(path), fix=_AGAIN, id="run")
         return found
 
     def _task(self, task: str) -> Mapping[str, Any]:
@@ -178,9 +199,11 @@ def _read(folder: Path, id: str) -> Run:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         told = error.args[0] if not isinstance(error, KeyError) else f"there is no {error}"
         raise _damaged(path, told, _AGAIN) from None
-    if told != facts["fingerprint"]:
+    made = facts["fingerprint"]
+    told_step, step = evaluation["signature"].get("steps"), facts.get("step", facts["steps"])
+    if (told, told_step) != (made, step):
         raise StoreError(
-            f"is of the model {told}, but the run has made {facts['fingerprint']}",
+            f"is of {told} at step {_count(told_step)}, but the run has made {made} at step {_count(step)}",
             where=str(path),
             fix=_AGAIN,
             id="stale-evaluation",
@@ -191,8 +214,10 @@ def _read(folder: Path, id: str) -> Run:
 def _check_scores(evaluation: Mapping[str, Any]) -> None:
     """ValueError for what would be printed as a number and is none."""
     for task, entry in (evaluation.get("tasks") or {}).items():
-        for regime in (*REGIMES, "delta"):
-            for metric, score in (entry.get(regime) or {}).items():
+        regimes = {regime: entry.get(regime) for regime in (*REGIMES, "delta", "source")}
+        regimes |= {f"{DEV}{regime}": found for regime, found in (entry.get("dev") or {}).items()}
+        for regime, found in regimes.items():
+            for metric, score in (found or {}).items():
                 for name in ("mean", "deviation", "low", "high"):
                     _check_number(score.get(name), f"{task}.{regime}.{metric}.{name}")
                 for value in score["seeds"]:

@@ -1,7 +1,7 @@
 """Which runs may stand in one table, and which of them are one row.
 
-A *setting* is what all numbers of a table have in common: source, model (tied or not), steps, batch and length. Where a
-setting has runs of one language on different data, or with different fine-tuning of a task, these divide it, too.
+A *setting* is what all numbers of a table have in common: source, model, steps, all that no row names. Where a setting
+has runs of one language on different data, or with different fine-tuning of a task, these divide it, too.
 
 An *entry* is a row: an objective with its parameters and a language; its runs differ in the pre-training seed alone.
 """
@@ -15,11 +15,16 @@ from statistics import mean, stdev
 from typing import Any
 
 from derivlang.core.spec import read_spec
+from derivlang.evaluation.report.columns import TASKS, Column, columns
 from derivlang.evaluation.report.published import COVERAGE, LANGUAGES, OBJECTIVES, PARALLEL
 from derivlang.evaluation.report.runs import Run, Score, same_model
 
 NAMES = {"mlm": "MLM", "xlm": "XLM", "dict-mlm": "DICT-MLM", "align-mlm": "ALIGN-MLM"}
-TASKS = ("xnli", "ner", "pos")
+# Of a run's settings, what rows tell apart; all others are of the whole table.
+_OF_ROWS = {
+    "source", "spec", "objective", "model", "seed", "steps", "tie", "language_ids", "coverage", "dictionary_by",
+    "dictionary_seed", "parallel",
+}  # fmt: skip
 # What the paper does, so that a spec that says so is the paper's.
 _DEFAULTS = {("align-mlm", "alpha=10"), ("dict-mlm", "rate=50"), ("dict-mlm", "variant=label"), ("mlm", "rate=15")}
 
@@ -122,8 +127,8 @@ class Entry:
     def key(self) -> tuple[str, str]:
         return self.variant.objective, self.language.spec
 
-    def scores(self, task: str, regime: str, metric: str) -> list[tuple[Run, Score]]:
-        found = ((run, run.score(task, regime, metric)) for run in self.runs)
+    def scores(self, column: Column, regime: str) -> list[tuple[Run, Score]]:
+        found = ((run, run.score(column, regime)) for run in self.runs)
         return [(run, score) for run, score in found if score is not None]
 
     def alignment(self, name: str) -> float | None:
@@ -131,18 +136,28 @@ class Entry:
         found = [value for run in self.runs if (value := run.alignment(name)) is not None]
         return mean(found) if found else None
 
-    def delta(self, task: str, metric: str) -> float | None:
-        found = [score.mean for _, score in self.scores(task, "delta", metric)]
+    def delta(self, column: Column) -> float | None:
+        found = [score.mean for _, score in self.scores(column, "delta")]
         return mean(found) if found else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setting:
-    """title: what all numbers share. notes: further facts of the same kind. entries: in the paper's order."""
+    """title: what all numbers share. notes: further facts of the same kind. entries: in the paper's order. tasks: the
+    paper's, and others that runs have."""
 
     title: str
     notes: tuple[str, ...]
     entries: tuple[Entry, ...]
+    tasks: tuple[str, ...]
+
+    @property
+    def headline(self) -> tuple[Column, ...]:
+        return columns(self.tasks, headline=True)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return columns(self.tasks)
 
     def find(self, objective: str, language: str) -> list[Entry]:
         return [entry for entry in self.entries if entry.key == (objective, language)]
@@ -151,8 +166,8 @@ class Setting:
 def settings_of(runs: Sequence[Run]) -> list[Setting]:
     """Runs that may be compared, together; copies of a run are left out (`same_model`)."""
     copies = same_model(runs)
-    groups = _by((run for run in runs if run.id not in copies), _setting)
-    return [_setting_of(title, part) for title, group in groups.items() for part in _divided(group)]
+    groups = _by((run for run in runs if run.id not in copies), lambda run: (_title(run), _recipe(run)))
+    return [_setting_of(title, recipe, part) for (title, recipe), group in groups.items() for part in _divided(group)]
 
 
 def spread(values: Sequence[float]) -> float | None:
@@ -160,31 +175,61 @@ def spread(values: Sequence[float]) -> float | None:
     return stdev(values) if len(values) > 1 else None
 
 
-def _setting_of(title: str, runs: Sequence[Run]) -> Setting:
-    entries = []
-    for (variant, language), group in _by(runs, lambda run: (Variant.of(run), Language.of(run.facts["spec"]))).items():
-        if len({run.seed for run in group}) == len(group):
+def _setting_of(title: str, recipe: str, runs: Sequence[Run]) -> Setting:
+    tasks = _tasks(runs)
+    entries = _entries(runs)
+    versions, data = (_listed(run.facts[name] for run in runs) for name in ("derivlang", "data"))
+    notes = [
+        f"derivlang {versions}; data {data}",
+        recipe,
+        *(f"{task}: {text}" for task in tasks for text in sorted({run.settings(task) or "" for run in runs}) if text),
+    ]
+    return Setting(title, tuple(filter(None, notes)), tuple(entries), tasks)
+
+
+def _entries(runs: Sequence[Run]) -> list[Entry]:
+    """In the paper's order; what has the same name, but is no other seed of the same, is told apart by its id."""
+    entries: list[Entry] = []
+    named = _by(runs, lambda run: (Variant.of(run), Language.of(run.facts["spec"])))
+    for (variant, language), group in named.items():
+        alike = list(_by(group, _unseen).values())
+        if len(alike) == 1 and len({run.seed for run in group}) == len(group):
             entries.append(Entry(variant, language, tuple(sorted(group, key=lambda run: run.seed))))
-        else:  # they differ in something that no column shows: not seeds of one thing
+        else:
             entries += [Entry(variant, language, (run,), f"{run.id} {run.fingerprint[:7]}") for run in group]
     entries.sort(key=lambda e: (e.variant.rank, e.variant.objective, not e.variant.standard, e.variant, e.language))
-    notes = [f"data {', '.join(sorted({run.facts['data'] for run in runs}))}"]
-    versions = sorted({run.facts["derivlang"] for run in runs})
-    notes.append(f"derivlang {', '.join(versions)}")
-    for task in TASKS:
-        found = sorted({text for run in runs if (text := run.settings(task)) is not None})
-        notes += [f"{task}: {text}" for text in found]
-    return Setting(title, tuple(notes), tuple(entries))
+    return entries
 
 
-def _setting(run: Run) -> str:
+def _unseen(run: Run) -> tuple[Any, ...]:
+    """What the name of a row does not say."""
+    return run.facts["model"].get("language_ids"), (run.facts.get("dictionary") or {}).get("seed")
+
+
+def _title(run: Run) -> str:
     facts, model = run.facts, run.facts["model"]
-    parts = [facts["source"], model["name"], f"{facts['steps']:,} steps"]
+    whole = "" if run.steps == facts["steps"] else f" of {facts['steps']:,}"
+    parts = [facts["source"], model["name"], f"{run.steps:,}{whole} steps"]
     if facts.get("batch_size") and facts.get("seq_len"):
         parts.append(f"batches of {facts['batch_size']} × {facts['seq_len']}")
     if model.get("tie") is False:
         parts.append("embeddings untied")
     return ", ".join(parts)
+
+
+def _recipe(run: Run) -> str:
+    """All other settings of pre-training, as text."""
+    found = run.facts.get("settings") or {}
+    return ", ".join(f"{name} {value}" for name, value in found.items() if name not in _OF_ROWS and value is not None)
+
+
+def _tasks(runs: Iterable[Run]) -> tuple[str, ...]:
+    """The paper's, then other sets."""
+    return (*TASKS, *sorted({task for run in runs for task in run.tasks} - set(TASKS)))
+
+
+def _listed(values: Iterable[str]) -> str:
+    return ", ".join(sorted(set(values)))
 
 
 def _divided(runs: Sequence[Run]) -> list[list[Run]]:
@@ -195,7 +240,7 @@ def _divided(runs: Sequence[Run]) -> list[list[Run]]:
         for group in _by(runs, lambda r: Language.of(r.facts["spec"])).values()
     ):
         marks.append(lambda run: run.facts["data"])
-    for task in TASKS:
+    for task in _tasks(runs):
         if len({run.settings(task) for run in runs} - {None}) > 1:
             marks.append(lambda run, task=task: run.settings(task))  # type: ignore[misc]
     return list(_by(runs, lambda run: tuple(mark(run) for mark in marks)).values())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from derivlang.evaluation.report import published
-from derivlang.evaluation.report.cells import REGIMES, Row, Table, pair, score_columns
+from derivlang.evaluation.report.cells import Regimes, Row, Table, pair, score_columns
+from derivlang.evaluation.report.columns import REGIMES
 from derivlang.evaluation.report.settings import NAMES, Setting
 
 
@@ -27,11 +28,11 @@ def _by_parallel(setting: Setting) -> Table | None:
         return None
     rows: list[Row] = []
     for share in sorted({*published.BY_PARALLEL, *entries}):
-        rows += pair(("XLM", f"{share:g} %"), entries.get(share), published.BY_PARALLEL.get(share), REGIMES)
+        rows += pair(("XLM", f"{share:g} %"), entries.get(share), published.BY_PARALLEL.get(share), setting.headline)
     align = next((e for e in setting.find("align-mlm", published.INV) if e.variant.standard and not e.more), None)
-    rows += pair(("ALIGN-MLM", "0 %"), align, published.TABLE_3["align-mlm", published.INV], REGIMES)
+    rows += pair(("ALIGN-MLM", "0 %"), align, published.TABLE_3["align-mlm", published.INV], setting.headline)
     note = "As Tables 1 and 6 of the paper: under trans,inv, by sentence pairs in percent of the sentences."
-    return _table("parallel", "More parallel sentences for XLM", note, "Parallel", rows)
+    return _table(setting, "parallel", "More parallel sentences for XLM", note, "Parallel", rows)
 
 
 def _by_overlap(setting: Setting) -> Table | None:
@@ -41,9 +42,9 @@ def _by_overlap(setting: Setting) -> Table | None:
         return None
     rows: list[Row] = []
     for share in sorted({*published.BY_OVERLAP, *entries}):
-        rows += pair(("XLM", f"{share:g} %"), entries.get(share), published.BY_OVERLAP.get(share), REGIMES)
+        rows += pair(("XLM", f"{share:g} %"), entries.get(share), published.BY_OVERLAP.get(share), setting.headline)
     note = "As Table 7 of the paper: under trans,inv. Its 25 % were 22.1 % of the types, its 50 % 39.4 %."
-    return _table("overlap", "Shared vocabulary for XLM", note, "Overlap", rows)
+    return _table(setting, "overlap", "Shared vocabulary for XLM", note, "Overlap", rows)
 
 
 def _by_dictionary(setting: Setting, spec: str, tables: str) -> Table | None:
@@ -60,16 +61,16 @@ def _by_dictionary(setting: Setting, spec: str, tables: str) -> Table | None:
         printed = published.BY_DICTIONARY[objective, spec]
         for share in sorted({*printed, *(coverage for name, coverage in entries if name == objective)}):
             labels = (NAMES[objective], f"{share:g} %")
-            rows += pair(labels, entries.get((objective, share)), printed.get(share), REGIMES[2:])
+            rows += pair(labels, entries.get((objective, share)), printed.get(share), setting.headline, REGIMES[2:])
     note = f"As {tables} of the paper, which give Δ alone."
     id = f"dictionary-{spec.partition(',')[2]}"
-    return _table(id, f"Larger dictionaries under {spec}", note, "Dictionary", rows, REGIMES[2:])
+    return _table(setting, id, f"Larger dictionaries under {spec}", note, "Dictionary", rows, REGIMES[2:])
 
 
 def _table(
-    id: str, title: str, note: str, label: str, rows: Sequence[Row], regimes: Sequence[tuple[str, str]] = REGIMES
+    setting: Setting, id: str, title: str, note: str, label: str, rows: Sequence[Row], regimes: Regimes = REGIMES
 ) -> Table:
-    return Table(id, title, note, ("Objective", label, ""), score_columns(regimes), tuple(rows))
+    return Table(id, title, note, ("Objective", label, ""), score_columns(setting.headline, regimes), tuple(rows))
 
 
 _WITH_DICTIONARY = ("dict-mlm", "align-mlm")

@@ -16,15 +16,15 @@ from typing import Any
 
 import derivlang
 from derivlang.core.errors import StoreError
-from derivlang.evaluation.metrics import METRICS
 from derivlang.evaluation.report import listings, markdown, page
-from derivlang.evaluation.report.cells import ALIGNMENTS, REGIMES, Table
+from derivlang.evaluation.report.cells import ALIGNMENTS, Table
+from derivlang.evaluation.report.columns import REGIMES, Column
 from derivlang.evaluation.report.correlation import Correlation
 from derivlang.evaluation.report.differences import Difference, differences_of
 from derivlang.evaluation.report.figures import Figure, alignment_figures, delta_figures
-from derivlang.evaluation.report.overview import alignment, correlation_table, correlations, overview
+from derivlang.evaluation.report.overview import alignment, correlation_table, correlations, dev_overview, overview
 from derivlang.evaluation.report.runs import Run, read_runs, same_model
-from derivlang.evaluation.report.settings import TASKS, Entry, Setting, settings_of
+from derivlang.evaluation.report.settings import Entry, Setting, settings_of
 from derivlang.evaluation.report.sweeps import sweeps
 from derivlang.store.disk import whole_folder
 
@@ -38,7 +38,7 @@ class Part:
 
     setting: Setting
     differences: list[Difference]
-    correlations: dict[tuple[str, str, str], Correlation]
+    correlations: dict[tuple[Column, str], Correlation]
     deltas: list[Figure]
     alignments: list[Figure]
 
@@ -122,7 +122,7 @@ def _shown(part: Part) -> list[tuple[Table, list[Figure]]]:
     """Tables in their order, each with the figures below it."""
     found: list[tuple[Table | None, list[Figure]]] = [
         (overview(part.setting), part.deltas),
-        (listings.differences(part.differences), []),
+        (listings.differences(part.setting, part.differences), []),
         (alignment(part.setting), []),
         (correlation_table(part.correlations), part.alignments),
         *((table, []) for table in sweeps(part.setting)),
@@ -132,7 +132,8 @@ def _shown(part: Part) -> list[tuple[Table, list[Figure]]]:
 
 def _folded(part: Part) -> list[Table]:
     """Longer tables, closed at first on the page."""
-    return [table for table in (listings.inside(part.setting), listings.every_score(part.setting)) if table is not None]
+    found = (dev_overview, listings.every_alignment, listings.inside, listings.every_score)
+    return [table for listing in found if (table := listing(part.setting)) is not None]
 
 
 def _told(runs: Sequence[Run]) -> str:
@@ -159,11 +160,11 @@ def _data(runs: Sequence[Run], parts: Sequence[Part]) -> dict[str, Any]:
             {
                 "title": part.setting.title,
                 "notes": part.setting.notes,
-                "entries": [_entry(entry) for entry in part.setting.entries],
+                "entries": [_entry(entry, part.setting) for entry in part.setting.entries],
                 "differences": [_difference(one) for one in part.differences],
                 "correlations": [
-                    {"task": task, "metric": metric, "alignment": name, **asdict(one)}
-                    for (task, metric, name), one in part.correlations.items()
+                    {"task": column.task, "metric": column.name, "alignment": name, **asdict(one)}
+                    for (column, name), one in part.correlations.items()
                 ],
             }
             for part in parts
@@ -171,17 +172,12 @@ def _data(runs: Sequence[Run], parts: Sequence[Part]) -> dict[str, Any]:
     }
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
-    scores = {
-        task: {
-            metric.name: {
-                regime: {run.id: asdict(score) for run, score in entry.scores(task, regime, metric.name)}
-                for regime, _ in REGIMES
-            }
-            for metric in METRICS[task]
+def _entry(entry: Entry, setting: Setting) -> dict[str, Any]:
+    scores: dict[str, dict[str, Any]] = {}
+    for column in setting.columns:
+        scores.setdefault(column.task, {})[column.name] = {
+            regime: {run.id: asdict(score) for run, score in entry.scores(column, regime)} for regime, _ in REGIMES
         }
-        for task in TASKS
-    }
     return {
         "objective": entry.label,
         "spec": entry.language.spec,
@@ -196,8 +192,8 @@ def _difference(one: Difference) -> dict[str, Any]:
         "objective": one.entry.label,
         "minus": one.base.label,
         "spec": one.entry.language.spec,
-        "task": one.task,
-        "metric": one.metric,
+        "task": one.column.task,
+        "metric": one.column.name,
         "of": one.regime,
         "difference": one.value,
         "low": one.low,

@@ -6,10 +6,8 @@ mine = "my_package.mine:Mine"
 
 from __future__ import annotations
 
-from importlib import import_module
-
-from derivlang.core.errors import UsageError, unknown
-from derivlang.core.plugins import load_plug_in, plug_ins
+from derivlang.core.errors import UsageError
+from derivlang.core.plugins import find_class, plug_ins
 from derivlang.core.spec import read_spec
 from derivlang.training.objectives.base import Objective
 
@@ -36,17 +34,7 @@ def objective_names() -> list[str]:
 
 def find_objective(name: str) -> type[Objective]:
     """The class of this name; UsageError with near names, or if a plug-in is no Objective."""
-    if name in _ADDED:
-        return _ADDED[name]
-    if name in _BUILT_IN:
-        module, _, attribute = _BUILT_IN[name].partition(":")
-        return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
-    if name in plug_ins(GROUP):
-        found = load_plug_in(GROUP, name)
-        if not (isinstance(found, type) and issubclass(found, Objective)):
-            raise UsageError(f"the plug-in {name!r} is no derivlang Objective", id="plug-in")
-        return found
-    raise unknown("objective", name, objective_names(), fix="`derivlang ls` lists the objectives")
+    return find_class(name, Objective, GROUP, _BUILT_IN, _ADDED)
 
 
 def read_objective(spec: str) -> Objective:

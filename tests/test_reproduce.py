@@ -1,0 +1,123 @@
+"""Studies as one command: what a recipe plans, that every planned command is one, and a small study end to end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+from derivlang.core.errors import DataError, UsageError
+from derivlang.reproduce.recipes import OBJECTIVES, PUBLISHED, Cell, Recipe, recipe_of
+from derivlang.reproduce.run import Place, plan, reproduce
+from derivlang.reproduce.text import join
+from derivlang.sources.find import Request
+from derivlang.training.objectives.registry import read_objective
+
+SCALES = ("tiny", "small", "paper")
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_cells_have_names_of_their_own_and_readable_objectives(scale: str) -> None:
+    recipe = recipe_of("align-mlm", scale, as_published=tuple(PUBLISHED))  # type: ignore[arg-type]
+    names = [cell.name for cell in recipe.cells if not cell.name.endswith((".untied.1", ".dict-input.1"))]
+    assert len(set(names)) == len(names)
+    for cell in recipe.cells:
+        read_objective(cell.objective)
+        assert not set(cell.name) & set("/:, ")
+
+
+def test_tiny_has_the_cells_that_are_asked_for() -> None:
+    cells = {(c.spec, c.objective, c.seed, c.options) for c in recipe_of("align-mlm", "tiny").cells}
+    for spec in ("trans", "trans,inv"):
+        assert {(spec, objective, 1, ()) for objective in OBJECTIVES} <= cells
+    assert {("trans,syn:fr", objective, 1, ()) for objective in ("mlm", "align-mlm")} <= cells
+    assert {("trans,inv", objective, seed, ()) for objective in ("mlm", "align-mlm") for seed in (1, 2)} <= cells
+    assert ("trans,inv", "align-mlm", 1, ("--no-tie",)) in cells
+    assert ("trans,inv", "dict-mlm:variant=input", 1, ()) in cells
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_step_is_a_command_that_can_be_typed(scale: str, tmp_path: Path) -> None:
+    recipe = recipe_of("align-mlm", scale, as_published=("packing",))  # type: ignore[arg-type]
+    for step in plan(recipe, Place(tmp_path, tmp_path), rate=1e6):
+        name, *rest = step.arguments
+        command: click.Command = import_module(f"derivlang.cli.{name}").command
+        if isinstance(command, click.Group):
+            command, rest = command.commands[rest[0]], rest[1:]
+        command.make_context(name, [a for a in rest if a != "--force"])
+    assert [step.name for step in plan(recipe, Place(tmp_path))][-1] == "report"
+
+
+def test_every_cell_of_a_study_has_the_same_data_dictionary_and_length(tmp_path: Path) -> None:
+    recipe = recipe_of("align-mlm", "tiny")
+    steps = [s for s in plan(recipe, Place(tmp_path)) if s.name.startswith("pretrain")]
+    assert len({s.arguments[s.arguments.index("--tokenizer") + 1] for s in steps}) == 1
+    lengths = {("long" in s.name, s.arguments[s.arguments.index("--steps") + 1]) for s in steps}
+    assert lengths == {(True, "12000"), (False, "4000")}
+    by_spec = {(s.cell.spec, s.arguments[s.arguments.index("--data") + 1]) for s in steps if s.cell}
+    assert len(by_spec) == len({spec for spec, _ in by_spec})
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: recipe_of("align-mln", "tiny"), "did you mean align-mlm"),
+        (lambda: recipe_of("align-mlm", "tiny", steps=0), "must be at least 1"),
+        (lambda: recipe_of("align-mlm", "tiny", as_published=("unteid",)), "did you mean untied"),
+    ],
+)
+def test_what_is_no_recipe_is_refused(call, message: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(UsageError, match=message):
+        call()
+
+
+def test_joined_text_is_the_words_of_its_sources(tmp_path: Path) -> None:
+    (tmp_path / "a.tokens").write_text(" = One = \n\n A cat sat . It slept . \n", "utf-8")
+    (tmp_path / "b.txt").write_text("He didn't go.\nShe did.\n", "utf-8")
+    words = join([Request(str(tmp_path / "a.tokens")), Request(str(tmp_path / "b.txt"))], tmp_path / "out")
+    lines = (tmp_path / "out" / "train.tokens").read_text("utf-8").splitlines()
+    assert lines == ["= One =", "A cat sat . It slept .", "He did n't go .", "She did ."]
+    assert words == {"train": sum(len(line.split()) for line in lines)}
+
+
+def small(tmp_path: Path) -> tuple[Recipe, Place]:
+    """A study of two cells on the built-in source."""
+    toml = tmp_path / "small.toml"
+    toml.write_text(
+        '[model]\ntype = "modernbert"\nhidden_size = 16\nnum_hidden_layers = 1\nnum_attention_heads = 2\n'
+        "intermediate_size = 16\nglobal_attn_every_n_layers = 1\n\n"
+        "[training]\nvocab_size = 300\nseq_len = 32\nbatch_size = 4\nsteps = 3\nlearning_rate = 1e-3\n",
+        "utf-8",
+    )
+    cells = (Cell("a", "trans,inv", "mlm"), Cell("b", "trans,inv", "align-mlm", 2))
+    evaluate = (("--task", "none", "--measure", "alignment"),)
+    return Recipe("align-mlm", "tiny", "demo", str(toml), 3, cells, evaluate=evaluate), Place(tmp_path / "out")
+
+
+def test_a_small_study_runs_to_its_report_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    recipe, place = small(tmp_path)
+    said: list[str] = []
+    one = replace(recipe, cells=recipe.cells[:1], evaluate=())
+    reproduce(one, place, said.append)
+    weights = (place.out / "runs" / "a" / "model" / "model.safetensors").read_bytes()
+    found = reproduce(recipe, place, said.append)
+    assert found["cells"] == 2
+    assert (place.out / "report" / "index.html").exists()
+    assert (place.out / "runs" / "a" / "model" / "model.safetensors").read_bytes() == weights
+    runs = [json.loads((place.out / "runs" / name / "run.json").read_text()) for name in "ab"]
+    assert runs[0]["data"] == runs[1]["data"]
+    assert runs[0]["dictionary"]["sha256"] == runs[1]["dictionary"]["sha256"]
+    assert "tokenizer" in said
+    assert said.count("tokenizer") == 1
+
+
+def test_a_cell_that_fails_is_named_with_its_log(tmp_path: Path) -> None:
+    recipe, place = small(tmp_path)
+    bad = replace(recipe, cells=(replace(recipe.cells[0], options=("--warmup", "7")),))
+    with pytest.raises(DataError, match="warmup") as error:
+        reproduce(bad, place)
+    assert ".log" in str(error.value)
