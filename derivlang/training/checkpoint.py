@@ -95,7 +95,7 @@ def save(
                 }
                 torch.save(state, fresh / TRAINING)
             except RuntimeError as error:  # torch's writer says so, where the disk is full
-                raise OSError(28 if "write" in str(error) else 5, str(error)) from error
+                raise OSError(28 if "writ" in str(error) else 5, str(error)) from error
             except Exception as error:  # safetensors has an error of its own
                 if type(error).__module__.startswith("safetensors"):
                     raise OSError(28 if "os error 28" in str(error) else 5, str(error)) from error
