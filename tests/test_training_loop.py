@@ -633,10 +633,6 @@ def test_two_processes_train_what_one_does(options: list[object], tmp_path: Path
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    raises=subprocess.TimeoutExpired,
-    reason="two gloo processes that save rarely wait for each other in the second step",
-)
 def test_two_processes_go_on(tmp_path: Path) -> None:
     wanted = ["--steps", 8, "--save-every", 4, "--log-every", 4, "--json", "-o", "run"]
     assert torchrun(tmp_path, *wanted).returncode == 0

@@ -118,7 +118,8 @@ def pretrain(
     _check(settings, objective, design, duration)
     run, ranks = where.run, processes()
     main = ranks.is_main_process
-    talk = talk if main else Talk()
+    if not main:  # it says nothing, but logs and saves when the others do: they wait for each other there
+        talk = Talk(watch=replace(talk.watch, progress=Watch().progress, tensorboard=None))
     with ranks.main_process_first():  # the others find what it has made
         before = _taken(run, resume=resume, force=force) if main else read_run(run)
         prepared = prepare_data(settings, request, where, talk)
