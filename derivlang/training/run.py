@@ -175,7 +175,7 @@ def pretrain(
         found = train(run, settings, lm, objective, loader_of, fingerprint=print_, begin=begin, watch=talk.watch)
     except BaseException:
         if main:
-            _write(run, {**record, "status": "stopped"})
+            _write(run, {**record, **_reached(run), "status": "stopped"})
         raise
     result = {
         "out": str(run),
@@ -308,6 +308,15 @@ def _dictionary(settings: Settings, request: Request, folder: Path, tokenizer: P
         )
         dictionaries.make_dictionary(str(plain), request, options, talk.warn)
     return path
+
+
+def _reached(run: Path) -> dict[str, Any]:
+    """Where a run that has stopped would go on, for its record."""
+    try:
+        last = checkpoint.newest(run, lambda message: None)
+    except StoreError:
+        last = None
+    return {} if last is None else {"step": last.step, "tokens": last.subwords, "seconds": last.seconds}
 
 
 def _given(duration: Duration) -> None:
