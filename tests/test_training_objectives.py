@@ -440,3 +440,17 @@ def test_what_is_no_objective(spec: str, message: str) -> None:
 def test_a_model_without_token_types_has_no_language_embeddings() -> None:
     with pytest.raises(UsageError, match="no token types"):
         _ = model_of("modernbert").language_embeddings
+
+
+@pytest.mark.parametrize("name", ["dict-mlm:rate=100", "dict-mlm:rate=100:variant=input"])
+def test_words_that_an_overlap_keeps_are_never_translated(name: str) -> None:
+    """They have no other form; their sub-words may have one in other words."""
+    made = loader(name, spec="trans:overlap=25,inv")
+    rows = made.rows(0, 40)
+    assert 0.1 < rows.shared[rows.groups >= 0].mean() < 0.9
+    found = made.objective.mask(rows, Keys.of(1, 0, np.arange(len(rows.ids))), made.context)
+    kept = rows.shared.ravel()[found.targets]
+    assert kept.any()
+    assert (found.labels[kept] == rows.ids.ravel()[found.targets[kept]]).all()
+    assert (found.label_language[kept] == rows.language.ravel()[found.targets[kept]]).all()
+    assert (found.language[rows.shared] == rows.language[rows.shared]).all()

@@ -217,7 +217,8 @@ def rows_of(ids: list[list[int]], groups: list[list[int]], language: list[int], 
         full[i, : len(row)], words[i, : len(group)] = row, group
     spoken = np.repeat(np.array(language, np.int8)[:, None], width, axis=1)
     positions = np.repeat(np.arange(width, dtype=np.int32)[None], len(ids), axis=0)
-    return Rows(full, words, spoken, positions, np.array([len(row) for row in ids]))
+    shared = np.zeros(full.shape, bool)
+    return Rows(full, words, spoken, positions, np.array([len(row) for row in ids]), shared)
 
 
 def same_rows(left: Rows, right: Rows) -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -43,20 +43,22 @@ Packing = Literal["sentences", "stream"]
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """B rows of at most H sub-words. ids: int64[B, H], `<pad>` after the end. groups: int32[B, H], the word of each
-    sub-word, -1 for marks and padding. language: int8[B, H]. positions: int32[B, H]. lengths: int64[B]."""
+    sub-word, -1 for marks and padding. language: int8[B, H]. positions: int32[B, H]. lengths: int64[B]. shared:
+    bool[B, H], sub-words that are the same in both languages: of an overlap, or special tokens of the text."""
 
     ids: Int64
     groups: Int32
     language: Ints
     positions: Int32
     lengths: Int64
+    shared: Bool
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.ids.shape[0], self.ids.shape[1]
 
     def take(self, which: Ints | slice) -> Rows:
-        return Rows(*(getattr(self, name)[which] for name in ("ids", "groups", "language", "positions", "lengths")))
+        return Rows(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ class Data:
         flat = np.where(inside, self.pieces[piece] + place, 0)
         derived = np.asarray(language)[:, None] == DERIVED
         flat = np.where(derived & inside, self.pieces[piece] + self.order[flat], flat)
-        ids = self._in_language(flat, derived)
+        ids, shared = self._in_language(flat, derived)
         ids[place == -1], ids[place == sizes] = self.marks.begin, self.marks.end
         # words, counted in their row
         word = (piece - piece[:, :1]) * LONGEST * 2 + self.words[flat]
@@ -169,15 +171,16 @@ class Data:
             np.repeat(np.asarray(language, np.int8)[:, None], width, axis=1),
             np.repeat(np.arange(width, dtype=np.int32)[None], len(at), axis=0),
             np.full(len(at), width, np.int64),
+            shared & inside,
         )
 
-    def _in_language(self, at: Int64, derived: Bool) -> Int64:
-        """The ids of sub-words, by their places; of the derived language where `derived` says so."""
+    def _in_language(self, at: Int64, derived: Bool) -> tuple[Int64, Bool]:
+        """The ids of sub-words, by their places; of the derived language where `derived` says so. Are both the same?"""
         ids = self.ids[at].astype(np.int64)
         joint = self.table[ids].astype(np.int64)
         if self.kept is not None:
             joint = np.where(self.kept[at].astype(bool), ids, joint)
-        return np.where(derived, joint, ids)
+        return np.where(derived, joint, ids), joint == ids
 
     def rows_of(self, pieces: Int64, offsets: Int64, language: Ints, length: int) -> Rows:
         """Rows of the pieces `pieces[offsets[b]:offsets[b + 1]]`, each row in a language [B]."""
@@ -190,7 +193,7 @@ class Data:
         derived = np.asarray(language)[row_of_piece][piece] == DERIVED
         base = np.repeat(starts, sizes)
         at = np.where(derived, base + self.order[flat], flat)
-        ids = self._in_language(at, derived)
+        ids, shared = self._in_language(at, derived)
         # a row is <s>, then each piece and its </s>
         with_mark = sizes + 1
         ends = np.cumsum(with_mark)
@@ -205,9 +208,11 @@ class Data:
             np.repeat(np.asarray(language, np.int8)[:, None], length, axis=1),
             np.repeat(np.arange(length, dtype=np.int32)[None], n_rows, axis=0),
             lengths,
+            np.zeros((n_rows, length), bool),
         )
         out.ids[:, 0] = self.marks.begin
         out.ids[row, column] = ids
+        out.shared[row, column] = shared
         out.ids[row_of_piece, piece_column + sizes] = self.marks.end
         out.groups[row, column] = piece_column.astype(np.int32)[piece] + self.words[at].astype(np.int32)
         return out

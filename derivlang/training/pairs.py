@@ -74,6 +74,7 @@ class PairData:
             np.full((n, width), DERIVED, np.int8),
             np.repeat(np.arange(width, dtype=np.int32)[None], n, axis=0),
             2 * size,
+            np.zeros((n, width), bool),
         )
         row, column = np.repeat(np.arange(n), size), spread(np.zeros(n, np.int64), size)
         for language, side in zip((SOURCE, DERIVED), sides, strict=True):
@@ -82,6 +83,7 @@ class PairData:
             groups = side.groups[row, column]
             out.groups[at] = np.where(groups >= 0, groups + language * half, -1)
             out.language[at] = language
+            out.shared[at] = side.shared[row, column]
             if self.reset:
                 out.positions[at] = column
         return out

@@ -20,6 +20,7 @@ import numpy as np
 from derivlang.core.arrays import Bool, Int64, Ints
 from derivlang.core.spec import param
 from derivlang.training.data import Rows
+from derivlang.training.dictionary import Dictionary
 from derivlang.training.masking import Keys, Masked, hidden, replace
 from derivlang.training.objectives.base import Context, Inputs, Loss, Need, Objective, masked_loss
 
@@ -51,13 +52,18 @@ class DictMlm(Objective):
         chosen = hidden(rows, keys, context.rate, whole_words=True)
         masked = Masked(replace(rows, chosen, keys, context.vocabulary), rows.language, *_labels(rows, chosen))
         coin = keys.uniform("translate", rows.groups) < self.rate / 100
-        able = _whole(rows, context.dictionary.has(rows.ids) & (rows.groups >= 0))
+        able = _whole(rows, self._able(rows, context.dictionary))
         which = (coin & able).ravel()[masked.targets]
         bits = keys.bits("synonym", np.arange(rows.shape[1])[None]).ravel()[masked.targets]
         labels, languages = masked.labels.copy(), masked.label_language.copy()
         labels[which] = context.dictionary.synonyms(labels[which], bits[which])
         languages[which] = 1 - languages[which]
         return Masked(masked.inputs, masked.language, masked.targets, labels, languages)
+
+    @staticmethod
+    def _able(rows: Rows, dictionary: Dictionary) -> Bool:
+        """bool[B, H]: has a sub-word a translation? One that both languages share is its own."""
+        return dictionary.has(rows.ids) & (rows.groups >= 0) & ~rows.shared
 
     def _swapped(self, rows: Rows, keys: Keys, context: Context) -> Masked:
         assert context.dictionary is not None
@@ -66,7 +72,7 @@ class DictMlm(Objective):
         coin = keys.uniform("translate", places) < self.rate / 100
         inputs = replace(rows, chosen & ~coin, keys, context.vocabulary)
         language = rows.language.copy()
-        swapped = chosen & coin & context.dictionary.has(rows.ids)
+        swapped = chosen & coin & self._able(rows, context.dictionary)
         inputs[swapped] = context.dictionary.synonyms(rows.ids[swapped], keys.bits("synonym", places)[swapped])
         language[swapped] = 1 - language[swapped]
         return Masked(inputs, language, *_labels(rows, chosen))
