@@ -228,6 +228,11 @@ def test_a_changed_source_is_another_plan(tmp_path: Path, monkeypatch: pytest.Mo
     assert "[other-plan]" in run("make", "--t", SPEC, source, "-o", out, *SHARD, code=1).err
 
 
+def heed_interrupts() -> None:
+    """A test run in the background of a shell ignores SIGINT, and so would what it starts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class Running:
     """`make` of a larger set in a process of its own, with a session of its own."""
 
@@ -240,6 +245,7 @@ class Running:
         self.process = subprocess.Popen(
             commands.command_line(*self.command, "--workers", workers, warnings="ignore"),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=commands.environment(), start_new_session=True,
+            preexec_fn=heed_interrupts,
         )  # fmt: skip
 
     def finished(self) -> list[str]:
