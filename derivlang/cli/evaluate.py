@@ -53,7 +53,7 @@ def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, *
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from derivlang.evaluation.evaluate import Options, Progress, evaluate, measure_of
     from derivlang.evaluation.tasks import regime_of, task_of
-    from derivlang.evaluation.trained import require_transformers
+    from derivlang.training.needs import require_torch
 
     changes = {name: options.pop(name) for name in ("epochs", "lr", "batch_size", "max_length", "train_examples")}
     threads = options.pop("threads")
@@ -65,8 +65,8 @@ def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, *
     )
     if not settings.tasks and not settings.measures:
         raise UsageError("there is nothing to evaluate", fix="--task pos, or --measure alignment", id="usage")
-    require_transformers()
     if threads:
+        require_torch()
         import torch
 
         torch.set_num_threads(threads)

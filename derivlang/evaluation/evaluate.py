@@ -37,10 +37,11 @@ from derivlang.evaluation.metrics import METRICS, Metric
 from derivlang.evaluation.perplexity import perplexity
 from derivlang.evaluation.resample import difference, summary
 from derivlang.evaluation.tasks import MAX_LENGTH, REGIMES, SPLITS, Regime, Task, regime_of
-from derivlang.evaluation.trained import Trained, device_of, require_transformers
+from derivlang.evaluation.trained import Trained, device_of
 from derivlang.sources.find import Request, find
 from derivlang.store.export import writing
 from derivlang.training.languages import DERIVED, SOURCE
+from derivlang.training.needs import require_torch
 
 if TYPE_CHECKING:
     import torch
@@ -94,7 +95,7 @@ def evaluate(folder: Path, options: Options, progress: Progress | None = None) -
 
     Results of other tasks and measures that the folder holds stay, if they are of the same weights.
     """
-    require_transformers()
+    require_torch()
     progress = progress or Progress()
     trained = Trained.load(folder)
     device = device_of(options.device)

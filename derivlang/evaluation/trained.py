@@ -18,6 +18,7 @@ from derivlang.core.errors import DerivlangError, StoreError, UsageError
 from derivlang.evaluation.examples import PAD
 from derivlang.training.checkpoint import MODEL
 from derivlang.training.languages import TWIN, Languages
+from derivlang.training.model import AFTER_PADDING
 from derivlang.training.quiet import quiet
 from derivlang.training.run import RUN, read_run
 
@@ -98,7 +99,7 @@ class Trained:
         if most is None:
             return 1 << 15
         # RoBERTa numbers positions from padding + 1.
-        shifted = self.config.model_type in ("roberta", "xlm-roberta", "camembert")
+        shifted = self.config.model_type in AFTER_PADDING
         return int(most) - (PAD + 1 if shifted else 0)
 
     @property
@@ -158,20 +159,6 @@ def device_of(name: str | None) -> torch.device:
             f"there is no device {name!r}: {what}", where="--device", fix="e.g. cpu", id="device"
         ) from None
     return device
-
-
-def require_transformers() -> None:
-    """UsageError with the install line where torch or transformers is missing."""
-    try:
-        import torch
-        import transformers
-    except ImportError as error:
-        raise UsageError(
-            f"evaluation needs {error.name}, which is not installed",
-            fix="pip install 'derivlang[train]'",
-            id="missing-package",
-        ) from None
-    _ = torch, transformers
 
 
 def _facts(folder: Path) -> dict[str, Any]:

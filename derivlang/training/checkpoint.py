@@ -79,7 +79,7 @@ def save(
     """Write a checkpoint, whole or not at all, and remove all but the last `keep`; StoreError on a full disk."""
     import torch
 
-    folder = run / FOLDER / _name(step)
+    folder = run / FOLDER / name_of(step)
     fresh = folder.with_name(f".{folder.name}.derivlang")
     try:
         with disk(folder):
@@ -137,7 +137,8 @@ def newest(run: Path, warn: Callable[[str], None]) -> Checkpoint | None:
     return None
 
 
-def _name(step: int) -> str:
+def name_of(step: int) -> str:
+    """A checkpoint's folder in `checkpoints/`."""
     return f"step-{step:08d}"
 
 
@@ -152,7 +153,7 @@ def _read(folder: Path) -> tuple[str, Checkpoint | None]:
         state = json.loads((folder / STATE).read_text("utf-8"))
         found = Checkpoint(folder, state["step"], state["subwords"], state["seconds"], state["fingerprint"])
         files = [(name, int(size), str(digest)) for name, (size, digest) in state["files"].items()]
-        if found.folder != folder.parent / _name(found.step):
+        if found.folder != folder.parent / name_of(found.step):
             raise ValueError
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         return f"{STATE} is missing or damaged", None

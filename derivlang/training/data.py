@@ -15,7 +15,6 @@ bytes a sub-word, so WikiText-103 takes some 700 MB on disk and next to nothing 
 from __future__ import annotations
 
 import json
-import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from hashlib import sha256
@@ -30,7 +29,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.keys import sequence_keys
 from derivlang.engine.batches import Source
-from derivlang.store.disk import disk
+from derivlang.store.disk import whole_folder
 from derivlang.training.languages import DERIVED, Both, Languages
 from derivlang.training.packing import cut, pack, restrict
 
@@ -261,17 +260,7 @@ def prepare(
                 id="other-data",
             )
         return Data.open(folder, languages)
-    fresh = folder.with_name(f".{folder.name}.derivlang")
-    with disk(folder):
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir(parents=True)
-        try:
-            _write(fresh, source, languages, split, seq_len, limit, wanted)
-            folder.mkdir(exist_ok=True)
-            for path in sorted(fresh.iterdir(), key=lambda p: p.name == NAME):  # the recipe last
-                path.rename(folder / path.name)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+    whole_folder(folder, lambda fresh: _write(fresh, source, languages, split, seq_len, limit, wanted))
     return Data.open(folder, languages)
 
 

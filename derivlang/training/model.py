@@ -44,7 +44,7 @@ _HEADS: dict[str, Callable[[Any, Any], Any]] = {
     "modernbert": lambda lm, states: lm.decoder(lm.head(states)),
     "bert": lambda lm, states: lm.cls(states),
 }
-_AFTER_PADDING = ("roberta", "xlm-roberta")  # positions count from pad + 1
+AFTER_PADDING = ("roberta", "xlm-roberta")  # positions count from pad + 1
 _TOKEN_TYPES = ("roberta", "xlm-roberta", "bert")
 
 
@@ -119,7 +119,7 @@ class Design:
                 rope = {"rope_type": "default", "rope_theta": theta}
                 fields["rope_parameters"] = {"full_attention": rope, "sliding_attention": rope}
         else:
-            offset = marks.pad + 1 if self.type in _AFTER_PADDING else 0
+            offset = marks.pad + 1 if self.type in AFTER_PADDING else 0
             if fields.setdefault("max_position_embeddings", seq_len + offset) < seq_len + offset:
                 raise UsageError(
                     f"max_position_embeddings = {fields['max_position_embeddings']} is too few for rows of {seq_len} "
@@ -177,7 +177,7 @@ class Model:
         if kind not in _HEADS:
             raise UsageError(f"an encoder of the kind {kind!r} cannot be trained here", where="--model", id="model")
         self._head = _HEADS[kind]
-        self._first_position = int(lm.config.pad_token_id or 0) + 1 if kind in _AFTER_PADDING else 0
+        self._first_position = int(lm.config.pad_token_id or 0) + 1 if kind in AFTER_PADDING else 0
         self.language_ids = language_ids
 
     @property

@@ -30,7 +30,7 @@ from derivlang.lexical.tokenizer import TOKENIZER as TOKENIZER_FILE
 from derivlang.lexical.twin_folder import Twin, make_twin, trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import Request, find
-from derivlang.store.disk import alone, disk
+from derivlang.store.disk import alone, disk, whole_folder
 from derivlang.store.export import writing
 from derivlang.training import checkpoint
 from derivlang.training.data import Data, prepare
@@ -448,14 +448,12 @@ def _begin(run: Path, prepared: Prepared, record: dict[str, Any]) -> None:
 
 def _copy(folder: Path, out: Path) -> None:
     """A tokenizer's folder, whole or not at all; StoreError where another one has its place."""
-    fresh = out.with_name(f".{out.name}.derivlang")
     if not out.exists():
-        try:
-            shutil.rmtree(fresh, ignore_errors=True)
-            shutil.copytree(folder, fresh)
-            fresh.rename(out)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+
+        def write(fresh: Path) -> None:
+            shutil.copytree(folder, fresh, dirs_exist_ok=True)
+
+        whole_folder(out, write)
     elif Tokenizer.load(out).fingerprint() != Tokenizer.load(folder).fingerprint():
         raise StoreError(
             "is there already, and of another vocabulary", where=str(out), fix="name another folder", id="output"
@@ -469,15 +467,11 @@ def _write(run: Path, record: dict[str, Any]) -> None:
 
 def _finish(run: Path, settings: Settings) -> None:
     """RUN/model: the last checkpoint's model, with the source's tokenizer, whole or not at all."""
-    last = run / checkpoint.FOLDER / f"step-{settings.steps:08d}" / checkpoint.MODEL
-    out, fresh = run / checkpoint.MODEL, run / f".{checkpoint.MODEL}.derivlang"
-    with disk(out):
-        try:
-            shutil.rmtree(fresh, ignore_errors=True)
-            shutil.copytree(last, fresh)
-            for name in (TOKENIZER_FILE, CONFIG):
-                shutil.copyfile(run / TOKENIZER / name, fresh / name)
-            shutil.rmtree(out, ignore_errors=True)
-            fresh.rename(out)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+    last = run / checkpoint.FOLDER / checkpoint.name_of(settings.steps) / checkpoint.MODEL
+
+    def write(fresh: Path) -> None:
+        shutil.copytree(last, fresh, dirs_exist_ok=True)
+        for name in (TOKENIZER_FILE, CONFIG):
+            shutil.copyfile(run / TOKENIZER / name, fresh / name)
+
+    whole_folder(run / checkpoint.MODEL, write)
