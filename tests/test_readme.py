@@ -72,7 +72,8 @@ def test_own_objective_sample_trains(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     from derivlang.sources.find import Request
     from derivlang.training.model import Design
     from derivlang.training.objectives import registry
-    from derivlang.training.run import Where, pretrain
+    from derivlang.training.prepare import Where
+    from derivlang.training.run import pretrain
     from derivlang.training.settings import Settings
 
     monkeypatch.setattr(registry, "_ADDED", {})

@@ -21,12 +21,13 @@ import torch
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError
 from derivlang.training import checkpoint
+from derivlang.training import folder as runs
 from derivlang.training.checkpoint import load_model, newest
 from derivlang.training.loop import network_of, optimizer_of
 from derivlang.training.model import Model
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Inputs, Loss, Objective, masked_loss
-from derivlang.training.run import Duration, pretrain, read_run
+from derivlang.training.run import Duration, pretrain
 from derivlang.training.settings import Settings
 from tests.commands import command_line, environment, run
 from tests.training import built, data_folder, loader, log, model_file, pair, settings, trained, weights
@@ -68,7 +69,7 @@ def same_runs(one: Path, two: Path, step: int) -> None:
     assert same(state(one, step), state(two, step))
     left, right = ([{k: v for k, v in e.items() if k not in TIMES} for e in log(folder)] for folder in (one, two))
     assert left == right
-    results = [read_run(folder)["result"] for folder in (one, two)]
+    results = [runs.read(folder)["result"] for folder in (one, two)]
     for result in results:
         for name in (*TIMES, "out"):
             del result[name]
@@ -94,11 +95,11 @@ def test_a_run_that_went_on_is_the_run_that_never_stopped(
     for at in (2, 5, 10):  # before the first checkpoint, between two, and before the last is written
         with pytest.raises(Stop):
             trained(tmp_path / f"{at}", objective, steps=10, progress=stopping(at), **options)
-        assert read_run(tmp_path / f"{at}")["status"] == "stopped"
+        assert runs.read(tmp_path / f"{at}")["status"] == "stopped"
         torch.rand(5)
         trained(tmp_path / f"{at}", objective, steps=10, resume=True, **options)
         same_runs(tmp_path / "whole", tmp_path / f"{at}", 10)
-        assert read_run(tmp_path / f"{at}")["status"] == "done"
+        assert runs.read(tmp_path / f"{at}")["status"] == "done"
 
 
 def test_a_run_that_stops_again_and_again(tmp_path: Path) -> None:
@@ -135,7 +136,7 @@ def test_a_run_that_is_done_gives_its_result_again(tmp_path: Path) -> None:
 
 def test_resume_of_what_never_began_begins(tmp_path: Path) -> None:
     trained(tmp_path / "run", resume=True)
-    assert read_run(tmp_path / "run")["status"] == "done"
+    assert runs.read(tmp_path / "run")["status"] == "done"
 
 
 @pytest.mark.parametrize(
@@ -200,7 +201,7 @@ def test_a_killed_process_goes_on(tmp_path: Path) -> None:
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    assert read_run(killed)["status"] == "training"
+    assert runs.read(killed)["status"] == "training"
     run(*options, "-o", killed, "--resume")
     run(*options, "-o", tmp_path / "whole")
     same_runs(tmp_path / "whole", killed, 400)
@@ -216,7 +217,7 @@ def test_what_a_checkpoint_holds(tmp_path: Path) -> None:
     folder = tmp_path / "run" / "checkpoints" / "step-00000009"
     recipe = json.loads((folder / "state.json").read_text())
     assert set(recipe) == {"step", "subwords", "seconds", "fingerprint", "files"}
-    assert recipe["fingerprint"] == read_run(tmp_path / "run")["fingerprint"]
+    assert recipe["fingerprint"] == runs.read(tmp_path / "run")["fingerprint"]
     assert set(recipe["files"]) == {"model/config.json", "model/model.safetensors", "training.pt"}
     found = state(tmp_path / "run", 9)
     assert set(found) == {"optimizer", "objective", "random"}
@@ -300,7 +301,7 @@ def test_no_checkpoint_is_whole(unfinished: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no checkpoint is whole") as error:
         trained(tmp_path / "run", steps=9, resume=True)
     assert "start again" in str(error.value)
-    assert read_run(tmp_path / "run")["status"] == "stopped"
+    assert runs.read(tmp_path / "run")["status"] == "stopped"
     trained(tmp_path / "run", steps=9, force=True)
     same_runs(unfinished / "whole", tmp_path / "run", 9)
 
@@ -494,7 +495,7 @@ def test_a_loss_that_is_no_number(at: int, kept: int | None, tmp_path: Path, mon
     assert "is no number any more by step" in said
     assert (f"the checkpoint of step {kept} is the last good one" if kept else "there is no checkpoint yet") in said
     assert "--learning-rate" in said
-    record = read_run(tmp_path / "run")
+    record = runs.read(tmp_path / "run")
     assert record["status"] == "stopped"
     assert all(np.isfinite(entry["loss"]) for entry in log(tmp_path / "run"))
     found = newest(tmp_path / "run", warn=lambda message: None)
@@ -640,7 +641,7 @@ def test_two_processes_go_on(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.rmtree(folder / "checkpoints" / "step-00000008")
     shutil.rmtree(folder / "model")
-    record = read_run(folder)
+    record = runs.read(folder)
     (folder / "run.json").write_text(json.dumps({**record, "status": "stopped"}))
     done = torchrun(tmp_path, *wanted, "--resume")
     assert done.returncode == 0, done.stderr
@@ -659,7 +660,7 @@ def test_settings_read_back() -> None:
 
 def test_the_record_of_a_run(tmp_path: Path) -> None:
     result = trained(tmp_path / "run", "xlm", kind="roberta")
-    record = read_run(tmp_path / "run")
+    record = runs.read(tmp_path / "run")
     assert set(result) == {
         "out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "parameters", "fingerprint",
     }  # fmt: skip

@@ -23,7 +23,7 @@ from derivlang.training.objectives import registry
 from derivlang.training.objectives.align_mlm import alignment_loss
 from derivlang.training.objectives.base import Context, Inputs, Loss, Objective, Part, masked_loss
 from derivlang.training.objectives.registry import find_objective, objective_names, read_objective, register_objective
-from derivlang.training.run import Where, prepare_data
+from derivlang.training.prepare import Where, prepare_data
 from tests.plugin.derivlang_sample.objectives import Small
 from tests.training import (
     built,

@@ -33,7 +33,8 @@ from derivlang.training.model import Design, Model
 from derivlang.training.objectives.base import Context, Inputs, Objective, Part
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.pairs import PairData
-from derivlang.training.run import Duration, Prepared, Talk, Where, prepare_data, pretrain
+from derivlang.training.prepare import Prepared, Where, prepare_data
+from derivlang.training.run import Duration, Talk, pretrain
 from derivlang.training.settings import Settings
 
 torch.set_num_threads(1)  # models this small: a second one only waits

@@ -77,15 +77,16 @@ def command(source: str, out: Path, as_json: bool, **options: Any) -> None:
     if options["resume"] and options["force"]:
         raise UsageError("go on with a run, or replace it", where="--resume and --force", id="bad-value")
     from derivlang.training.loop import Watch
+    from derivlang.training.prepare import Where, prepare_data
     from derivlang.training.processes import is_main
-    from derivlang.training.run import Duration, Talk, Where, prepare_data, pretrain
+    from derivlang.training.run import Duration, Talk, pretrain
     from derivlang.training.start import settings_of
 
     settings, design, watch = settings_of(source, options)
     request = request_of(source, options)
     where = Where(out, *(options[name] for name in ("data", "tokenizer", "dictionary", "parser", "parses")))
     if options["data_only"]:
-        found = prepare_data(settings, request, where, Talk(warn)).data
+        found = prepare_data(settings, request, where, warn).data
         click.echo(f"{found.n_subwords:,} sub-words in {found.n_instances:,} rows")
         return
     duration = Duration(options["steps"], options["tokens"], options["epochs"])

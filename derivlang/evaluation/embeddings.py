@@ -30,8 +30,8 @@ from derivlang.evaluation.trained import Encoder, Trained
 from derivlang.lexical.encoding import Encoder as SubwordEncoder
 from derivlang.lexical.train import read_words
 from derivlang.training.dictionary import Dictionary
+from derivlang.training.folder import DICTIONARY
 from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, Languages
-from derivlang.training.run import DICTIONARY
 
 if TYPE_CHECKING:
     import torch

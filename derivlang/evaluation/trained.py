@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import derivlang
 from derivlang.core.errors import DerivlangError, StoreError, UsageError
 from derivlang.evaluation.examples import PAD
+from derivlang.training import folder as runs
 from derivlang.training.checkpoint import MODEL
+from derivlang.training.folder import RUN
 from derivlang.training.languages import TWIN, Languages
 from derivlang.training.model import AFTER_PADDING
 from derivlang.training.quiet import quiet
-from derivlang.training.run import RUN, read_run
 
 if TYPE_CHECKING:
     import torch
@@ -162,7 +163,7 @@ def device_of(name: str | None) -> torch.device:
 
 
 def _facts(folder: Path) -> dict[str, Any]:
-    facts = read_run(folder)
+    facts = runs.read(folder)
     missing = [name for name in ("spec", "source") if not isinstance(facts.get(name), str)]
     if missing:
         raise StoreError(f"lacks {' and '.join(missing)}", where=str(folder / RUN), id="run")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from derivlang.core.errors import StoreError
 
@@ -35,10 +37,7 @@ def whole_folder(out: Path, write: Callable[[Path], None]) -> None:
     try:
         with disk(out):
             shutil.rmtree(fresh, ignore_errors=True)
-            for parent in reversed(fresh.parents):
-                if not parent.exists():
-                    parent.mkdir()
-                    made.append(parent)
+            made = _make(out.parent)
             fresh.mkdir()
             write(fresh)
             if out.exists():
@@ -46,8 +45,7 @@ def whole_folder(out: Path, write: Callable[[Path], None]) -> None:
             fresh.rename(out)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
-        for parent in reversed(made):
-            parent.rmdir()
+        _unmake(made)
         raise
 
 
@@ -55,16 +53,52 @@ def whole_folder(out: Path, write: Callable[[Path], None]) -> None:
 def alone(folder: Path) -> Iterator[None]:
     """One process at a time in this block, for what several may want to make: others wait, and find it made.
 
-    A lock beside the folder, which the system takes back when its process ends. Where there are no such locks, none.
+    A lock beside the folder, which the system takes back when its process ends; it is gone after the block, and so are
+    folders above that were made for it and hold nothing. Where there are no such locks, none.
     """
     try:
         import fcntl
     except ImportError:  # not Unix
         yield
         return
-    with disk(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        file = (folder.parent / f".{folder.name}.lock").open("w")
+    lock = folder.resolve().parent / f".{folder.name}.lock"
+    made: list[Path] = []
+    while True:
+        with disk(folder):
+            try:
+                made += _make(lock.parent)
+                file = lock.open("w")
+            except FileNotFoundError:  # another process is just taking an empty folder away
+                continue
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if _is_at(file, lock):
+                break
+            file.close()  # it was another process's, which has ended and taken it away
     with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                lock.unlink()
+            _unmake(made)
+
+
+def _is_at(file: IO[str], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _make(folder: Path) -> list[Path]:
+    """A folder and those above it, where they are not there; those that were made, the outermost first."""
+    made = [path for path in (*reversed(folder.parents), folder) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+def _unmake(made: list[Path]) -> None:
+    """Take away what `_make` made, as far as it is empty."""
+    for path in reversed(made):
+        with suppress(OSError):
+            path.rmdir()
