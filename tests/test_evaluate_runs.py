@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from derivlang.core.errors import DataError, StoreError
-from derivlang.evaluation import evaluate as module
+from derivlang.evaluation import cell as cells
 from derivlang.evaluation.evaluate import MEASURES, Options, Progress, evaluate
 from derivlang.evaluation.examples import Instances
 from derivlang.evaluation.finetune import Classifier, Padded, batches, fine_tune, label_lists, predict
@@ -282,7 +282,7 @@ def test_an_evaluation_goes_on_where_it_was(run: Path, data: Path, monkeypatch: 
     # a damaged cell is made again; the numbers are those of a run without interruption
     (run / "evaluation" / "pos.sup.1.npz").write_bytes(b"PK\x03\x04 cut off")
     assert evaluate(run, asked) == found
-    monkeypatch.setattr(module, "fine_tune", None)  # nothing is left to be done
+    monkeypatch.setattr(cells, "fine_tune", None)  # nothing is left to be done
     assert evaluate(run, asked) == found == stored(run)
     fresh = run.parent / "fresh"
     shutil.copytree(run, fresh, ignore=shutil.ignore_patterns("evaluation*"))
@@ -318,6 +318,8 @@ def test_the_first_examples(run: Path, data: Path) -> None:
     assert few["settings"]["train"] == 10
     every = evaluate(run, options(data, "ner", train_examples=76, regimes=("sup",)))["tasks"]["ner"]
     assert every["settings"]["train"] == 76
+    some = evaluate(run, options(data, "ner", train_examples=10, dev_examples=7, regimes=("sup",)))["tasks"]["ner"]
+    assert (some["settings"]["train"], some["settings"]["dev"], some["settings"]["test"]) == (10, 7, 23)
 
 
 def test_orders_that_need_trees(tmp_path: Path, data: Path) -> None:
@@ -361,6 +363,13 @@ def test_the_command_as_scripts_call_it(run: Path, data: Path) -> None:
     assert list(cli("evaluate", run, "--measure", "alignment", "--json").json) == ["alignment"]
 
 
+def test_each_task_has_its_own_number(run: Path, data: Path) -> None:
+    words = ["--task", "xnli,pos", "--epochs", "1,2", "--lr", "1e-3", "--train-examples", "20,10", "--seeds", 1]
+    found = cli("evaluate", run, *words, "--regime", "sup", "--measure", "none", "--data-dir", data, "--json").json
+    settings = [found[task]["settings"] for task in ("xnli", "pos")]
+    assert [(s["epochs"], s["lr"], s["train"]) for s in settings] == [(1, 1e-3, 20), (2, 1e-3, 10)]
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -374,7 +383,10 @@ def test_the_command_as_scripts_call_it(run: Path, data: Path) -> None:
         (["--task", ","], "names nothing"),
         (["--task", "pos", "--lr", 0], "--lr"),
         (["--task", "pos", "--train-examples", 77], "pos has 76"),
+        (["--task", "pos", "--dev-examples", 17], "--dev-examples: 17 examples are asked for, but pos has 16"),
         (["--task", "pos", "--max-length", 99999], "--max-length"),
+        (["--task", "pos,ner", "--epochs", "1,2,3"], "--epochs: 3 numbers for 2 tasks"),
+        (["--task", "pos,ner", "--epochs", "1,"], "a whole number, or one for each task"),
         (["--device", "quantum"], "no device 'quantum'"),
     ],
 )

@@ -94,7 +94,7 @@ def small(tmp_path: Path) -> tuple[Recipe, Place]:
         "utf-8",
     )
     cells = (Cell("a", "trans,inv", "mlm"), Cell("b", "trans,inv", "align-mlm", 2))
-    evaluate = (("--task", "none", "--measure", "alignment"),)
+    evaluate = ("--task", "none", "--measure", "alignment")
     return Recipe("align-mlm", "tiny", "demo", str(toml), 3, cells, evaluate=evaluate), Place(tmp_path / "out")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,41 @@ import click
 
 from derivlang.cli.options import Bar, names, warn
 from derivlang.core.errors import UsageError
+
+_FITTING = ("epochs", "lr", "batch_size", "max_length", "train_examples", "dev_examples")
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What an option gives for the tasks."""
+
+    option: str
+    values: tuple[int | float, ...]
+
+    def of(self, task: int, n_tasks: int) -> int | float:
+        """That of a task, by its place. UsageError where there are neither one nor as many as there are tasks."""
+        if len(self.values) not in (1, n_tasks):
+            raise UsageError(
+                f"{len(self.values)} numbers for {n_tasks} tasks",
+                where=self.option,
+                fix="one, or one for each",
+                id="usage",
+            )
+        return self.values[task % len(self.values)]
+
+
+def _each(kind: type[int] | type[float]) -> Any:
+    """An option of fine-tuning: a number for all tasks, or one for each, with commas."""
+
+    def convert(context: click.Context, option: click.Parameter, value: str | None) -> Numbers | None:
+        try:
+            return None if value is None else Numbers(option.opts[0], tuple(kind(part) for part in value.split(",")))
+        except ValueError:
+            what = "a number" if kind is float else "a whole number"
+            fix = f"{what}, or one for each task, with commas"
+            raise UsageError(f"{value!r} is none", where=option.opts[0], fix=fix, id="usage") from None
+
+    return {"metavar": "N[,N...]", "callback": convert}
 
 
 @click.command("evaluate", no_args_is_help=True)
@@ -20,11 +56,12 @@ from derivlang.core.errors import UsageError
 @click.option("--regime", "regimes", default="sup,zs", show_default=True,
               help="sup: fine-tuned on the derived language; zs: on the source.")  # fmt: skip
 @click.option("--seeds", type=int, default=3, show_default=True, help="Fine-tunings of each: seeds 1, 2, …")
-@click.option("--epochs", type=int, help="Passes over the examples.  [default: 10; xnli: 5]")
-@click.option("--lr", type=float, help="Learning rate of the first step.  [default: 2e-05]")
-@click.option("--batch-size", type=int, help="Sentences or pairs in a batch.  [default: 32]")
-@click.option("--max-length", type=int, help="Sub-words in a row; longer ones are cut at words.  [default: 128]")
-@click.option("--train-examples", type=int, help="Only so many examples, by a keyed ranking.  [default: all]")
+@click.option("--epochs", **_each(int), help="Passes over the examples.  [default: 10; xnli: 5]")
+@click.option("--lr", **_each(float), help="Learning rate of the first step.  [default: 2e-05]")
+@click.option("--batch-size", **_each(int), help="Sentences or pairs in a batch.  [default: 32]")
+@click.option("--max-length", **_each(int), help="Sub-words in a row; longer ones are cut at words.  [default: 128]")
+@click.option("--train-examples", **_each(int), help="Only so many examples, by a keyed ranking.  [default: all]")
+@click.option("--dev-examples", **_each(int), help="Of dev, which chooses the epoch, likewise.  [default: all]")
 @click.option("--measure", "measures", default="alignment,contextual,perplexity", show_default=True,
               help="What else to measure; none for tasks alone.")  # fmt: skip
 @click.option("--pairs", type=int, default=500, show_default=True, help="Sentence pairs of the contextual measure.")
@@ -44,7 +81,8 @@ def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, *
 
     Upper bound (SUP), zero-shot (ZS) and the gap between them, on test, by several seeds with 95 % intervals; how well
     embeddings and contextual states of the two languages align; perplexity. The same command goes on where one was
-    interrupted. Small models take other settings than the published ones, which are the defaults.
+    interrupted. Small models take other settings than the published ones, which are the defaults; an option of
+    fine-tuning has a number for all tasks, or one for each: --epochs 1,2.
 
     \b
     derivlang evaluate RUN --task pos --epochs 1 --lr 2e-3 --train-examples 4000    # 2 s each, on a small model
@@ -55,10 +93,13 @@ def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, *
     from derivlang.evaluation.tasks import regime_of, task_of
     from derivlang.training.needs import require_torch
 
-    changes = {name: options.pop(name) for name in ("epochs", "lr", "batch_size", "max_length", "train_examples")}
+    asked = _listed(tasks, "--task")
+    changes = [{name: options[name].of(i, len(asked)) for name in _FITTING if options[name]} for i in range(len(asked))]
+    for name in _FITTING:
+        del options[name]
     threads = options.pop("threads")
     settings = Options(
-        tasks=tuple(task_of(name).with_settings(**changes) for name in _listed(tasks, "--task")),
+        tasks=tuple(task_of(name).with_settings(**changed) for name, changed in zip(asked, changes, strict=True)),
         regimes=tuple(dict.fromkeys(regime_of(name) for name in _listed(regimes, "--regime"))),
         measures=tuple(dict.fromkeys(measure_of(name) for name in _listed(measures, "--measure"))),
         **options,

@@ -15,32 +15,25 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from zipfile import BadZipFile
 
-import numpy as np
-
-import derivlang
 from derivlang.core.arrays import Int64
-from derivlang.core.errors import DataError, StoreError, UsageError, unknown
+from derivlang.core.errors import StoreError, UsageError, unknown
 from derivlang.engine.batches import Source
 from derivlang.engine.make import Events
+from derivlang.evaluation.cell import Cell, forget
 from derivlang.evaluation.contextual import contextual
 from derivlang.evaluation.embeddings import alignment
-from derivlang.evaluation.examples import Examples, Instances, examples
-from derivlang.evaluation.finetune import Classifier, fine_tune, label_lists, predict
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.metrics import METRICS, Metric
 from derivlang.evaluation.perplexity import perplexity
 from derivlang.evaluation.resample import difference, summary
-from derivlang.evaluation.tasks import MAX_LENGTH, REGIMES, SPLITS, Regime, Task, regime_of
+from derivlang.evaluation.sets import Sets
+from derivlang.evaluation.tasks import MAX_LENGTH, REGIMES, SPLITS, Regime, Task
 from derivlang.evaluation.trained import Trained, device_of
 from derivlang.sources.find import Request, find
 from derivlang.store.export import writing
-from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.needs import require_torch
 
 if TYPE_CHECKING:
@@ -48,8 +41,7 @@ if TYPE_CHECKING:
 
 Measure = Literal["alignment", "contextual", "perplexity"]
 MEASURES: tuple[Measure, ...] = ("alignment", "contextual", "perplexity")
-RESULT, CELLS = "evaluation.json", "evaluation"
-_RULES = 1  # of fine-tuning: with others, cells are made again
+RESULT = "evaluation.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,44 +179,37 @@ def _heldout(trained: Trained, options: Options, progress: Progress) -> Heldout:
 # Tasks
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Data:
-    """The examples of a task's three splits; key: of all that they are made of."""
-
-    train: Examples
-    dev: Examples
-    test: Examples
-    key: str
-
-
 def _task(trained: Trained, device: torch.device, task: Task, options: Options, progress: Progress) -> dict[str, Any]:
     """The entry of a task: its settings and the scores of the regimes whose cells are all there."""
     task = _fitted(task, trained)
-    data = _read(trained, task, options, progress)
+    request = _request(task.name, options)
+    sets = Sets.read(trained.languages, task, lambda splits: _open(trained, request, splits, options, progress))
     seeds = range(1, options.seeds + 1)
+
+    def cell(regime: Regime, seed: int) -> Cell:
+        return Cell(trained, task, regime, seed, sets.key)
+
     for regime in options.regimes:
         for seed in seeds:
-            cell = Cell(trained, task, regime, seed, data.key)
-            if options.force or cell.counts() is None:
-                _make(cell, data, device, progress)
+            if options.force or cell(regime, seed).counts() is None:
+                progress.start(f"{task.name} {regime} {seed}", task.settings.batches(sets.train.n_rows))
+                cell(regime, seed).make(sets, device, progress.step)
+    forget(trained, task, sets.key)
+    sizes = {name: getattr(sets, name) for name in SPLITS}
     entry: dict[str, Any] = {
         "settings": {
             "source": task.source,
-            **{k: v for k, v in asdict(task.settings).items() if k != "train_examples"},
-            "train": data.train.n_rows,
-            "dev": data.dev.n_rows,
-            "test": data.test.n_rows,
-            "truncated": {name: int(getattr(data, name).truncated.sum()) for name in SPLITS},
-            "unscored": data.test.unscored,
+            **{k: v for k, v in asdict(task.settings).items() if not k.endswith("_examples")},
+            **{name: found.n_rows for name, found in sizes.items()},
+            "truncated": {name: int(found.truncated.sum()) for name, found in sizes.items()},
+            "unscored": sets.test.unscored,
         }
     }
     by_regime: dict[Regime, list[dict[str, Int64]]] = {}
     for regime in REGIMES:
-        cells = [Cell(trained, task, regime, seed, data.key).counts() for seed in seeds]
-        kept = [cell for cell in cells if cell is not None]
-        if len(kept) == len(cells):
-            by_regime[regime] = kept
-    _forget(trained, task, data.key)
+        counts = [found for seed in seeds if (found := cell(regime, seed).counts()) is not None]
+        if len(counts) == len(seeds):
+            by_regime[regime] = counts
     entry |= _scores(by_regime, METRICS[task.kind])
     if "zs" in by_regime:
         entry["source"] = _scores({"zs": by_regime["zs"]}, METRICS[task.kind], "source_")["zs"]
@@ -250,100 +235,6 @@ def _scores(
     return found
 
 
-def _forget(trained: Trained, task: Task, data_key: str) -> None:
-    """Take away the task's cells of other settings, data or weights: what is there is what evaluation.json says."""
-    for path in (trained.folder / CELLS).glob(f"{task.file_name}.*.npz"):
-        _, regime, seed = path.name.removesuffix(".npz").rsplit(".", 2)
-        if not seed.isdigit() or Cell(trained, task, regime_of(regime), int(seed), data_key).counts() is None:
-            path.unlink()
-
-
-def _make(cell: Cell, data: Data, device: torch.device, progress: Progress) -> None:
-    """Fine-tune one cell and write it."""
-    task, settings = cell.task, cell.task.settings
-    language = DERIVED if cell.regime == "sup" else SOURCE
-    metrics = METRICS[task.kind]
-
-    def side(found: Examples, number: int) -> Instances:
-        return found.derived if number == DERIVED else found.source
-
-    def scored(model: Classifier, found: Examples, number: int, which: tuple[Metric, ...]) -> dict[str, Int64]:
-        instances = side(found, number)
-        gold = label_lists(instances.gold, instances, found.classes)
-        guessed = label_lists(predict(model, instances, number), instances, found.classes)
-        first = {metric.count: metric for metric in which}  # several metrics may score the same counts
-        counts = {count: metric.counts(gold, guessed) for count, metric in first.items()}
-        return {metric.name: counts[metric.count] for metric in which}
-
-    def make() -> Classifier:
-        return Classifier.of(cell.trained.encoder(device), len(data.train.classes), pairs=task.pairs)
-
-    train = side(data.train, language)
-    progress.start(f"{task.name} {cell.regime} {cell.seed}", settings.epochs * -(-train.n_rows // settings.batch_size))
-    model, facts = fine_tune(
-        make,
-        train,
-        language,
-        settings,
-        cell.seed,
-        lambda model: metrics[0].value(scored(model, data.dev, language, metrics[:1])[metrics[0].name]),
-        progress.step,
-    )
-    found = scored(model, data.test, DERIVED, metrics)
-    found |= {f"dev_{name}": c for name, c in scored(model, data.dev, DERIVED, metrics).items()}
-    if cell.regime == "zs":
-        found |= {f"source_{name}": c for name, c in scored(model, data.test, SOURCE, metrics).items()}
-    cell.write(found, facts)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Cell:
-    """One fine-tuning of one task and regime. data_key: of its examples."""
-
-    trained: Trained
-    task: Task
-    regime: Regime
-    seed: int
-    data_key: str
-
-    @property
-    def path(self) -> Path:
-        return self.trained.folder / CELLS / f"{self.task.file_name}.{self.regime}.{self.seed}.npz"
-
-    @property
-    def key(self) -> str:
-        """All that its counts depend on."""
-        return _digest(
-            {
-                "rules": _RULES,
-                "weights": self.trained.weights,
-                "language_ids": self.trained.language_ids,
-                "settings": asdict(self.task.settings),
-                "regime": self.regime,
-                "seed": self.seed,
-                "data": self.data_key,
-            }
-        )
-
-    def counts(self) -> dict[str, Int64] | None:
-        """Counts by metric, int64[S, k]; None where the file is not there, of something else, or damaged."""
-        try:
-            with np.load(BytesIO(self.path.read_bytes()), allow_pickle=False) as found:
-                arrays = dict(found)
-            facts = json.loads(str(arrays.pop("facts")))
-            return arrays if facts["key"] == self.key else None
-        except (OSError, ValueError, KeyError, EOFError, TypeError, BadZipFile):
-            return None
-
-    def write(self, counts: dict[str, Int64], facts: dict[str, Any]) -> None:
-        """Write the file, whole or not at all."""
-        told = {"key": self.key, "derivlang": derivlang.__version__, "task": self.task.name, "regime": self.regime}
-        text = json.dumps({**told, "seed": self.seed, "settings": asdict(self.task.settings), **facts})
-        self.path.parent.mkdir(exist_ok=True)
-        with writing(self.path) as stream:
-            np.savez_compressed(stream, facts=np.array(text), **counts)  # type: ignore[arg-type]
-
-
 def _fitted(task: Task, trained: Trained) -> Task:
     """The task with rows that the model takes: a published length is lowered, one that was asked for refused."""
     longest = trained.longest
@@ -354,45 +245,6 @@ def _fitted(task: Task, trained: Trained) -> Task:
     raise UsageError(
         f"the model takes rows of at most {longest} sub-words", where="--max-length", fix="a lower one", id="bad-value"
     )
-
-
-def _read(trained: Trained, task: Task, options: Options, progress: Progress) -> Data:
-    source = _open(trained, _request(task.name, options), tuple(SPLITS.values()), options, progress)
-    missing = [name for name in SPLITS.values() if name not in source.corpus.splits]
-    if missing:
-        raise DataError(
-            f"{source.corpus.name} lacks {' and '.join(missing)}",
-            where=str(options.data_dir) if options.data_dir else None,
-            fix="evaluation trains on train, chooses by validation, and reports test",
-            id="missing-split",
-        )
-    classes = next((f.classes for f in source.corpus.schema.fields if f.column == task.layer), None)
-    if classes is None:
-        raise DataError(f"{source.corpus.name} has no labels {task.layer}", where="--task", id="no-labels")
-    classes = tuple(name for name in classes if name != "_")  # a word without a tag is not asked for
-    found = {}
-    for name, split in SPLITS.items():
-        parts = [examples(batch, trained.languages, task, classes) for batch in source.batches(split)]
-        found[name] = Examples.joined(parts)
-        if not found[name].n_rows:
-            raise DataError(f"{source.corpus.name} has no example in {split}", id="no-examples")
-    n, there = task.settings.train_examples, found["train"].n_rows
-    if n is not None and n > there:
-        raise UsageError(
-            f"{n:,} examples are asked for, but {task.name} has {there:,}", where="--train-examples", id="bad-value"
-        )
-    if n is not None:
-        found["train"] = found["train"].first(n)
-    languages = trained.languages
-    key = {
-        "files": source.files(list(SPLITS.values())),
-        "parsed": source.corpus.options.get("parser"),
-        "pipeline": languages.pipeline.fingerprint(None),
-        "tokenizer": languages.tokenizer.fingerprint(),
-        "twin": dict(languages.twin.tokenizer.recipe),
-        "task": task.kind,
-    }
-    return Data(found["train"], found["dev"], found["test"], _digest(key))
 
 
 def _request(name: str, options: Options, reading: dict[str, Any] | None = None) -> Request:
@@ -412,7 +264,3 @@ def _open(trained: Trained, request: Request, splits: tuple[str, ...], options: 
         parses=options.parses,
         events=Events(progress.warn, lambda tasks: progress.start("parsing", tasks), lambda result: progress.step()),
     )
-
-
-def _digest(value: Any) -> str:
-    return sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]

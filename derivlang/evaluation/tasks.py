@@ -25,7 +25,7 @@ SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 @dataclass(frozen=True, slots=True)
 class Settings:
     """epochs: passes over the examples. lr: of the first step. batch_size: sentences or pairs. max_length: sub-words of
-    a row, marks included. train_examples: so many of them, by a keyed ranking; None: all.
+    a row, marks included. train_examples, dev_examples: so many of them, by a keyed ranking; None: all.
     """
 
     epochs: int
@@ -33,9 +33,10 @@ class Settings:
     batch_size: int = 32
     max_length: int = MAX_LENGTH
     train_examples: int | None = None
+    dev_examples: int | None = None
 
     def __post_init__(self) -> None:
-        least = {"epochs": 1, "batch_size": 1, "max_length": 8, "train_examples": 1}
+        least = {"epochs": 1, "batch_size": 1, "max_length": 8, "train_examples": 1, "dev_examples": 1}
         for field in fields(self):
             value = getattr(self, field.name)
             bad = value is not None and (value < least[field.name] if field.name in least else not 0 < value < 10)
@@ -43,6 +44,10 @@ class Settings:
                 option = f"--{field.name.replace('_', '-')}"
                 span = f"at least {least[field.name]}" if field.name in least else "above 0 and below 10"
                 raise UsageError(f"{value} is out of range: {span}", where=option, id="bad-value")
+
+    def batches(self, n: int) -> int:
+        """Of a fine-tuning on n examples."""
+        return self.epochs * -(-n // self.batch_size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A study at a scale. pretrain: options of that command, for every cell; evaluate: of one call each. text: sources
+    """A study at a scale. pretrain: options of that command, for every cell; evaluate: likewise. text: sources
     to join, where the source is not one. workers: cells side by side."""
 
     name: str
@@ -55,7 +55,7 @@ class Recipe:
     steps: int
     cells: tuple[Cell, ...]
     pretrain: tuple[str, ...] = ()
-    evaluate: tuple[tuple[str, ...], ...] = ()
+    evaluate: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     workers: int = 1
 
@@ -111,13 +111,10 @@ def _tiny() -> Recipe:
         *_cells(("trans,syn:fr",), ("mlm", "align-mlm")),
         *_as_published(("untied", "dict-input")),
     )
-    fine = ("--lr", "2e-3", "--train-examples", "4000", "--max-length", "64")
     return Recipe(
         "align-mlm", "tiny", "wikitext2", "tiny", 4000, cells,
-        evaluate=(
-            ("--task", "pos", "--seeds", "3", "--epochs", "1", *fine),
-            ("--task", "ner", "--seeds", "1", "--epochs", "2", "--measure", "none", *fine),
-        ),
+        evaluate=("--task", "pos,ner", "--seeds", "3", "--epochs", "1,2", "--lr", "2e-3", "--max-length", "64",
+                  "--train-examples", "4000", "--dev-examples", "2000", "--sentences", "1000"),
         workers=2,
     )  # fmt: skip
 
@@ -129,7 +126,7 @@ def _small() -> Recipe:
     )
     return Recipe(
         "align-mlm", "small", "text", "roberta-8", 6000, cells,
-        pretrain=("--warmup", "0.1"), evaluate=(("--task", "pos,ner,xnli", "--seeds", "3"),),
+        pretrain=("--warmup", "0.1"), evaluate=("--task", "pos,ner,xnli", "--seeds", "3"),
         text=("wikitext2", "text/eltec-eng/eltec-eng.txt.gz"),
     )  # fmt: skip
 
@@ -137,5 +134,5 @@ def _small() -> Recipe:
 def _paper() -> Recipe:
     return Recipe(
         "align-mlm", "paper", "wikitext103", "roberta-8", 500_000, _cells(SPECS, OBJECTIVES),
-        evaluate=(("--task", "pos,ner,xnli", "--seeds", "3"),),
+        evaluate=("--task", "pos,ner,xnli", "--seeds", "3"),
     )  # fmt: skip

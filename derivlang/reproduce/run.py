@@ -87,10 +87,9 @@ def plan(recipe: Recipe, place: Place, rate: float | None = None) -> list[Step]:
         tokens = steps_of(cell) * a_step
         seconds = tokens / rate if rate else 0.0
         steps.append(Step(f"pretrain {cell.name}", (*pretrain(cell, run), "--resume"), cell, tokens, seconds))
-        for options in recipe.evaluate:
-            evaluate = ("evaluate", str(run), *options, *parses, *where, *_threads(place))
-            task = options[options.index("--task") + 1]
-            steps.append(Step(f"evaluate {cell.name} {task}", evaluate, cell, 0, seconds * _EVALUATION))
+        if recipe.evaluate:
+            evaluate = ("evaluate", str(run), *recipe.evaluate, *parses, *where, *_threads(place))
+            steps.append(Step(f"evaluate {cell.name}", evaluate, cell, 0, seconds * _EVALUATION))
     runs = [str(out / "runs" / cell.name) for cell in recipe.cells]
     steps.append(Step("report", ("report", *runs, "-o", str(out / "report"))))
     return steps
