@@ -21,6 +21,7 @@ from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.perplexity import RATE, chosen, perplexity
 from derivlang.evaluation.trained import Encoder, Trained
 from derivlang.sources.find import Request
+from derivlang.training import model as training_model
 from tests.tiny_runs import languages, model_of, rows_of_twins_equal, save_model, write_run
 
 CPU = torch.device("cpu")
@@ -245,9 +246,12 @@ def test_perplexity_of_a_model_that_knows_nothing() -> None:
     assert (got["positions"], got["sentences"]) == (int(chosen(text).sum()), text.n_sentences)
 
 
-def test_perplexity_against_a_slow_loop() -> None:
+@pytest.mark.parametrize("kind", ["roberta", "modernbert", "bert", "unknown"])
+def test_perplexity_against_a_slow_loop(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if kind == "unknown":  # a checkpoint from elsewhere, whose head is not known
+        monkeypatch.setattr(training_model, "_HEADS", {})
     found, text = languages("trans,perm"), heldout("trans,perm", 8)
-    model = model_of("roberta", found.size).eval()
+    model = model_of("roberta" if kind == "unknown" else kind, found.size).eval()
     got = perplexity(Encoder(model, False, CPU), text)
     masked = chosen(text)
     assert 0.3 * RATE < masked.mean() < 3 * RATE

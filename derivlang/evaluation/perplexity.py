@@ -53,7 +53,7 @@ def _one(model: Encoder, text: Heldout, ids: Int32, masked: Bool, language: int)
     model.module.train(False)
     framed, offsets = text.framed(np.where(masked, np.int32(MASK), ids))
     lengths, total = lengths_of(offsets), 0.0
-    tokens = max(1, min(TOKENS, _LOGITS // model.module.config.vocab_size))
+    tokens = max(1, min(TOKENS, int(_LOGITS / RATE) // model.module.config.vocab_size))
     with torch.inference_mode():
         for rows in by_length(lengths, tokens):
             block, mask = padded(framed, offsets, rows)
@@ -62,7 +62,7 @@ def _one(model: Encoder, text: Heldout, ids: Int32, masked: Bool, language: int)
             asked = inside(mask)
             asked[asked] = masked[at]
             to = model.device
-            logits = model(torch.from_numpy(block).to(to), torch.from_numpy(mask).to(to), language).logits
-            some = logits[torch.from_numpy(asked).to(to)].float()
-            total += float(torch.nn.functional.cross_entropy(some, gold, reduction="sum"))
+            ids_, mask_, asked_ = (torch.from_numpy(array).to(to) for array in (block, mask, asked))
+            logits = model.logits(ids_, mask_, language, asked_)
+            total += float(torch.nn.functional.cross_entropy(logits, gold, reduction="sum"))
     return math.exp(min(total / int(masked.sum()), 700.0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from derivlang.training import folder as runs
 from derivlang.training.checkpoint import MODEL
 from derivlang.training.folder import RUN
 from derivlang.training.languages import TWIN, Languages
-from derivlang.training.model import AFTER_PADDING
+from derivlang.training.model import AFTER_PADDING, head_of
 from derivlang.training.quiet import quiet
 
 if TYPE_CHECKING:
@@ -44,6 +44,18 @@ class Encoder:
         types = {"token_type_ids": torch.full_like(ids, language)} if self.token_types else {}
         with torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda"):
             return self.module(input_ids=ids, attention_mask=mask.long(), **types, **options)
+
+    def logits(self, ids: torch.Tensor, mask: torch.Tensor, language: int, asked: torch.Tensor) -> torch.Tensor:
+        """float[n, V]: of a masked language model, at the n places where `asked`, bool[B, T], is true."""
+        import torch
+
+        head = head_of(self.module)
+        if head is None:
+            found: torch.Tensor = self(ids, mask, language).logits[asked]
+            return found.float()
+        states = replace(self, module=self.module.base_model)(ids, mask, language).last_hidden_state[asked]
+        with torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda"):
+            return head(states).float()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

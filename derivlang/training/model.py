@@ -13,6 +13,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,10 +174,10 @@ class Model:
 
     def __init__(self, lm: Any, *, language_ids: bool = False):
         self.lm = lm
-        kind = lm.config.model_type
-        if kind not in _HEADS:
+        kind, head = lm.config.model_type, head_of(lm)
+        if head is None:
             raise UsageError(f"an encoder of the kind {kind!r} cannot be trained here", where="--model", id="model")
-        self._head = _HEADS[kind]
+        self._head = head
         self._first_position = int(lm.config.pad_token_id or 0) + 1 if kind in AFTER_PADDING else 0
         self.language_ids = language_ids
 
@@ -205,7 +206,13 @@ class Model:
 
     def predict(self, states: torch.Tensor) -> torch.Tensor:
         """float[n, V]: logits of states float[n, d]."""
-        return self._head(self.lm, states)  # type: ignore[no-any-return]
+        return self._head(states)
+
+
+def head_of(lm: Any) -> Callable[[torch.Tensor], torch.Tensor] | None:
+    """Logits float[n, V] of states float[n, d]; None where this kind of model's head is not known."""
+    head = _HEADS.get(lm.config.model_type)
+    return None if head is None else partial(head, lm)
 
 
 def set_tie(lm: Any, tie: bool) -> None:
