@@ -114,7 +114,7 @@ def _tiny() -> Recipe:
     return Recipe(
         "align-mlm", "tiny", "wikitext2", "tiny", 4000, cells,
         evaluate=("--task", "pos,ner", "--seeds", "3", "--epochs", "1,2", "--lr", "2e-3", "--max-length", "64",
-                  "--train-examples", "4000", "--dev-examples", "2000", "--sentences", "1000"),
+                  "--train-examples", "4000", "--dev-examples", "2000"),
         workers=2,
     )  # fmt: skip
 
