@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from derivlang.training.model import Design
 from tests.commands import run, snapshot, written
 from tests.training import data_folder, model_file, pair, toml, trained
 
@@ -301,10 +302,15 @@ def test_a_description_without_steps_takes_a_duration(tmp_path: Path) -> None:
     assert (record["parallel"], record["dictionary"]["coverage"]) == ("50", "12.5")
 
 
-def test_threads_are_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("threads", "width", "asked"), [(None, 16, [1]), (3, 16, [3]), (None, 256, []), (3, 256, [3])])
+def test_threads(threads: int | None, width: int, asked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A narrow model has one, unless others are asked for; a wide one what torch takes."""
     import torch
 
-    asked: list[int] = []
-    monkeypatch.setattr(torch, "set_num_threads", asked.append)
-    pretrain(tmp_path / "run", "--steps", 1)
-    assert asked == [1]
+    from derivlang.training.start import settings_of
+
+    found: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", found.append)
+    monkeypatch.setattr(Design, "width", width)
+    settings_of("demo", {"spec": "trans", "objective": "mlm", "model": "tiny", "threads": threads})
+    assert found == asked

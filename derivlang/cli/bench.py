@@ -27,7 +27,7 @@ def command() -> None:
 @click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), default="auto", show_default=True,
               help="auto: bf16 on an accelerator.")  # fmt: skip
 @click.option("--compile/--no-compile", "compiled", default=None, help="torch.compile.  [default: on an accelerator]")
-@click.option("--threads", type=click.IntRange(1), help="Of the processor.  [default: all]")
+@click.option("--threads", type=click.IntRange(1), help="Of the processor.  [default: 1 for a narrow model, else all]")
 @click.option("--seconds", type=click.FloatRange(0.1), default=10.0, show_default=True, help="Of measuring.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def train(seconds: float, as_json: bool, **options: Any) -> None:

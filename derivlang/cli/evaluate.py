@@ -72,7 +72,8 @@ def _each(kind: type[int] | type[float]) -> Any:
 @click.option("--parser", help="What finds the trees that syn needs: english (bundled), stanza, spacy:NAME, a folder.")
 @click.option("--parses", type=click.Path(path_type=Path),
               help="Where parses are kept.  [default: $DERIVLANG_PARSES, then the user's cache]")  # fmt: skip
-@click.option("--threads", type=click.IntRange(1), help="Of torch; others give slightly other numbers.")
+@click.option("--threads", type=click.IntRange(1),
+              help="Of the processor; more or fewer give slightly other numbers.  [default: as pretrain]")  # fmt: skip
 @click.option("--device", help="As torch names it: cpu, cuda, cuda:1.  [default: a GPU where there is one]")
 @click.option("--force", is_flag=True, help="Fine-tune again what is there already.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -91,13 +92,11 @@ def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, *
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from derivlang.evaluation.evaluate import Options, Progress, evaluate, measure_of
     from derivlang.evaluation.tasks import regime_of, task_of
-    from derivlang.training.needs import require_torch
 
     asked = _listed(tasks, "--task")
     changes = [{name: options[name].of(i, len(asked)) for name in _FITTING if options[name]} for i in range(len(asked))]
     for name in _FITTING:
         del options[name]
-    threads = options.pop("threads")
     settings = Options(
         tasks=tuple(task_of(name).with_settings(**changed) for name, changed in zip(asked, changes, strict=True)),
         regimes=tuple(dict.fromkeys(regime_of(name) for name in _listed(regimes, "--regime"))),
@@ -106,11 +105,6 @@ def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, *
     )
     if not settings.tasks and not settings.measures:
         raise UsageError("there is nothing to evaluate", fix="--task pos, or --measure alignment", id="usage")
-    if threads:
-        require_torch()
-        import torch
-
-        torch.set_num_threads(threads)
     with Bar() as bar:
         found = evaluate(run, settings, Progress(warn, lambda what, total: bar.start(total, what=what), bar.step))
     shown = {task.name: found["tasks"][task.name] for task in settings.tasks}

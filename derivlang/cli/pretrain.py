@@ -54,7 +54,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 @click.option("--keep", type=click.IntRange(1), default=2, show_default=True, help="Checkpoints.")
 @click.option("--log-every", type=click.IntRange(1), default=50, show_default=True, help="Steps.")
 @click.option("--tensorboard", type=click.Path(path_type=Path), help="Write its events into this folder, too.")
-@click.option("--threads", type=click.IntRange(1), help="Of the processor.  [default: all]")
+@click.option("--threads", type=click.IntRange(1), help="Of the processor.  [default: 1 for a narrow model, else all]")
 @click.option("--parser", help="What finds the trees that syn needs.")
 @click.option("--parses", type=click.Path(path_type=Path), help="Where parses are kept.")
 @find_options

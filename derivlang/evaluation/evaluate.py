@@ -35,6 +35,7 @@ from derivlang.evaluation.trained import Trained, device_of
 from derivlang.sources.find import Request, find
 from derivlang.store.export import writing
 from derivlang.training.needs import require_torch
+from derivlang.training.processes import use_threads
 
 if TYPE_CHECKING:
     import torch
@@ -49,7 +50,8 @@ class Options:
     """What to evaluate. tasks, regimes, measures: any may be empty. seeds: of fine-tuning, 1 … seeds.
 
     pairs: sentences for the contextual measure; sentences: for perplexity. device: as torch names it; None: a GPU where
-    there is one. parser, parses: as of `make`, for orders that need trees. force: make finished cells again.
+    there is one. threads: of the processor, as of `pretrain`. parser, parses: as of `make`, for orders that need trees.
+    force: make finished cells again.
     """
 
     tasks: tuple[Task, ...] = ()
@@ -60,6 +62,7 @@ class Options:
     sentences: int = 2000
     data_dir: Path | None = None
     device: str | None = None
+    threads: int | None = None
     parser: str | None = None
     parses: Path | None = None
     force: bool = False
@@ -91,6 +94,7 @@ def evaluate(folder: Path, options: Options, progress: Progress | None = None) -
     progress = progress or Progress()
     trained = Trained.load(folder)
     device = device_of(options.device)
+    use_threads(options.threads, trained.config.hidden_size)
     result = _stored(trained)
     for measure, found in _measures(trained, device, options, progress):
         result[measure] = found

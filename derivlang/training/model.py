@@ -102,6 +102,11 @@ class Design:
         """Can it be told the language of each position?"""
         return self.type in _TOKEN_TYPES
 
+    @property
+    def width(self) -> int:
+        """Of the states, where the description says it; 768 is what the encoders have without it."""
+        return int(self.fields.get("hidden_size", 768))
+
     def config(self, vocab_size: int, seq_len: int, marks: Marks, *, tie: bool, language_ids: bool) -> Any:
         """The configuration of `transformers`; UsageError where it refuses a field."""
         from transformers import AutoConfig

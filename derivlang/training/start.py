@@ -10,6 +10,7 @@ from typing import Any
 from derivlang.core.errors import UsageError, unknown
 from derivlang.training.model import Design
 from derivlang.training.objectives.registry import read_objective
+from derivlang.training.processes import use_threads
 from derivlang.training.settings import Settings
 
 _OWN = ("source", "spec", "objective", "model", "language_ids", "precision")
@@ -33,8 +34,7 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[Settings, Desi
     given = {name: options[name] for name in names if options.get(name) is not None}
     if options.get("tokens") is not None or options.get("epochs") is not None:
         described["steps"] = 1  # they follow from the data
-    if options.get("threads"):
-        torch.set_num_threads(options["threads"])
+    use_threads(options.get("threads"), design.width)
     cuda = torch.cuda.is_available()
     precision = options.get("precision") or "auto"
     if precision == "auto":
