@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from typing import Any
+
+# The others wait while the first process encodes the data; on GPUs they would give up after ten minutes.
+PATIENCE = timedelta(days=1)
 
 
 def processes() -> Any:
     """`accelerate`'s state of this process: its rank, and barriers."""
     from accelerate import PartialState
 
-    return PartialState(cpu=_without_accelerators())
+    return PartialState(cpu=_without_accelerators(), timeout=PATIENCE)
 
 
 def accelerator(precision: str) -> Any:
