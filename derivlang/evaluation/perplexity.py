@@ -20,6 +20,7 @@ from derivlang.evaluation.examples import MASK
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.padding import TOKENS, by_length, inside, padded
 from derivlang.evaluation.trained import Encoder
+from derivlang.training.devices import sent
 from derivlang.training.languages import DERIVED, SOURCE
 
 RATE = 0.15
@@ -52,17 +53,16 @@ def _one(model: Encoder, text: Heldout, ids: Int32, masked: Bool, language: int)
         return None
     model.module.train(False)
     framed, offsets = text.framed(np.where(masked, np.int32(MASK), ids))
-    lengths, total = lengths_of(offsets), 0.0
+    to, lengths, total = model.device, lengths_of(offsets), 0.0
     tokens = max(1, min(TOKENS, _LOGITS // model.module.config.vocab_size))
     with torch.inference_mode():
         for rows in by_length(lengths, tokens):
             block, mask = padded(framed, offsets, rows)
             at = spread(text.offsets[rows], lengths[rows] - 2)
-            gold = torch.from_numpy(ids[at[masked[at]]].astype(np.int64)).to(model.device)
+            gold = sent(ids[at[masked[at]]].astype(np.int64), to)
             asked = inside(mask)
             asked[asked] = masked[at]
-            to = model.device
-            logits = model(torch.from_numpy(block).to(to), torch.from_numpy(mask).to(to), language).logits
-            some = logits[torch.from_numpy(asked).to(to)].float()
+            logits = model(sent(block, to), sent(mask, to), language).logits
+            some = logits.flatten(0, 1)[sent(np.flatnonzero(asked), to)].float()
             total += float(torch.nn.functional.cross_entropy(some, gold, reduction="sum"))
     return math.exp(min(total / int(masked.sum()), 700.0))

@@ -17,6 +17,7 @@ import derivlang
 from derivlang.core.errors import DerivlangError, StoreError, UsageError
 from derivlang.evaluation.examples import PAD
 from derivlang.training.checkpoint import MODEL
+from derivlang.training.devices import has_bf16
 from derivlang.training.languages import TWIN, Languages
 from derivlang.training.model import AFTER_PADDING
 from derivlang.training.quiet import quiet
@@ -41,7 +42,7 @@ class Encoder:
         import torch
 
         types = {"token_type_ids": torch.full_like(ids, language)} if self.token_types else {}
-        with torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda"):
+        with torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda" and has_bf16()):
             return self.module(input_ids=ids, attention_mask=mask.long(), **types, **options)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
+from derivlang.training.devices import can_compile, has_bf16
 from derivlang.training.model import Design
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import Settings
@@ -35,10 +36,9 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[Settings, Desi
         described["steps"] = 1  # they follow from the data
     if options.get("threads"):
         torch.set_num_threads(options["threads"])
-    cuda = torch.cuda.is_available()
     precision = options.get("precision") or "auto"
     if precision == "auto":
-        precision = "bf16" if cuda and torch.cuda.is_bf16_supported() else "fp32"
+        precision = "bf16" if has_bf16() else "fp32"
     asked = options.get("language_ids")
     objective = read_objective(options["objective"])
     settings = Settings(
@@ -55,7 +55,7 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[Settings, Desi
         "log_every": options.get("log_every") or 50,
         "save_every": options.get("save_every"),
         "keep": options.get("keep") or 2,
-        "compile": cuda if compiled is None else compiled,
+        "compile": can_compile() if compiled is None else compiled,
         "tensorboard": options.get("tensorboard"),
     }
     if watch["tensorboard"] is not None:
