@@ -590,10 +590,11 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
 # several processes
 
 
-def torchrun(folder: Path, *options: object) -> subprocess.CompletedProcess[str]:
+def torchrun(folder: Path, *options: object, warnings: str = "error") -> subprocess.CompletedProcess[str]:
     command = command_line(
-        "pretrain", "--source", "demo", "--t", "trans,inv", "--model", model_file("roberta"), *options
-    )
+        "pretrain", "--source", "demo", "--t", "trans,inv", "--model", model_file("roberta"), *options,
+        warnings=warnings,
+    )  # fmt: skip
     at = command.index("-m")
     command[at:at] = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     process = subprocess.Popen(

@@ -50,8 +50,6 @@ def bench(settings: Settings, design: Design, plan: Plan = Plan()) -> dict[str, 
     import torch
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats()
     bf16 = settings.precision == "bf16"
     data = made_up(settings.vocab_size, settings.seq_len, rows=max(64, 4 * settings.batch_size))
     context = Context(vocabulary_of(settings.vocab_size, data.marks), settings.mask)
@@ -65,6 +63,8 @@ def bench(settings: Settings, design: Design, plan: Plan = Plan()) -> dict[str, 
         lm.base_model.compile()
     net = network_of(lm, objective, loader, language_ids=settings.language_ids, seed=1).to(device)
     optimizer = optimizer_of(net, settings)
+    if device.type == "cuda":  # once something is there: torch refuses it before
+        torch.cuda.reset_peak_memory_stats()
 
     def wait() -> None:
         if device.type == "cuda":
