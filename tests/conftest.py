@@ -42,5 +42,11 @@ def plugins(plugin_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     forget()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Bits are those of a processor: where there is a GPU, only `-m gpu` sees it."""
+    if "gpu" not in config.option.markexpr.replace("not gpu", ""):
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     shutil.rmtree(_HOME, ignore_errors=True)

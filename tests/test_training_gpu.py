@@ -1,45 +1,243 @@
-"""Training on an accelerator: what differs there. Run with `pytest -m gpu`."""
+"""Training and evaluation on an accelerator: what differs there. Run with `pytest -m gpu`."""
 
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from derivlang.evaluation.contextual import contextual
+from derivlang.evaluation.embeddings import alignment
+from derivlang.evaluation.evaluate import evaluate
+from derivlang.evaluation.perplexity import perplexity
+from derivlang.evaluation.trained import Trained, device_of
+from derivlang.training import devices
 from derivlang.training.bench import Plan, bench
-from derivlang.training.model import is_tied
+from derivlang.training.checkpoint import load_model
+from derivlang.training.data import Marks
+from derivlang.training.loop import inputs_of, network_of, optimizer_of
+from derivlang.training.model import Design, is_tied
+from derivlang.training.objectives.registry import read_objective
 from derivlang.training.start import settings_of
+from tests.test_evaluate_measures import heldout
+from tests.test_evaluate_runs import options
+from tests.test_training_loop import Stop, stopping, torchrun
+from tests.tiny_runs import data_folder as task_data
+from tests.tiny_runs import write_run
+from tests.training import built, data_folder, loader, log, pair, settings, trained, weights
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no accelerator")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no accelerator"),
+    pytest.mark.filterwarnings("default"),  # torch's compiler gives advice
+]
+
+OBJECTIVES: list[tuple[str, dict[str, Any]]] = [
+    ("mlm", {}),
+    ("mlm", {"kind": "bert", "tie": False}),
+    ("xlm", {"kind": "roberta", "accumulate": 2}),
+    ("dict-mlm", {"kind": "roberta"}),
+    ("dict-mlm:variant=input", {}),
+    ("dict-mlm:condition=yes", {"kind": "roberta", "tie": False}),
+    ("align-mlm", {"kind": "roberta"}),
+]
 
 
+def losses(folder: Path) -> list[float]:
+    return [entry["loss"] for entry in log(folder)]
+
+
+def on_the_processor(patch: pytest.MonkeyPatch) -> None:
+    """Runs of this process leave the accelerator alone, from now on."""
+    from accelerate.state import AcceleratorState
+
+    AcceleratorState._reset_state(reset_partial_state=True)
+    patch.setattr("derivlang.training.processes._without_accelerators", lambda: True)
+
+
+def anywhere() -> None:
+    """They may take it again."""
+    from accelerate.state import AcceleratorState
+
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+@contextmanager
+def noted(waits: list[str]) -> Iterator[None]:
+    """The places that wait for the device, inside."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            yield
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    waits += [f"{w.filename}:{w.lineno}" for w in found if "called a synchronizing" in str(w.message)]
+
+
+# Speed
+
+
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("model", ["tiny", "roberta-8"])
-def test_a_model_trains_in_bf16(model: str) -> None:
-    options = {"model": model, "spec": "trans,inv", "objective": "mlm", "batch_size": 16}
-    settings, design, _ = settings_of("made-up", options)
-    assert settings.precision == "bf16"
-    found = bench(settings, design, Plan(seconds=2.0))
-    assert found["device"] != "cpu"
-    assert math.isfinite(found["tokens_per_second"])
-    assert 0 < found["matrix_rate_fraction"] < 1
+def test_a_model_trains_in_bf16(model: str, compiled: bool) -> None:
+    asked = {"model": model, "spec": "trans,inv", "objective": "mlm", "batch_size": 16}
+    found, design, watch = settings_of("made-up", asked)
+    assert found.precision == ("bf16" if devices.has_bf16() else "fp32")
+    if compiled and not watch["compile"]:
+        pytest.skip("there is nothing to compile with")
+    result = bench(found, design, Plan(seconds=2.0, compile=compiled))
+    assert result["device"] != "cpu"
+    assert math.isfinite(result["tokens_per_second"])
+    assert 0 < result["matrix_rate_fraction"] < 1
+    assert model != "tiny" or result["peak_memory_mb"] < 300  # without the matrices of the rate
+
+
+@pytest.mark.parametrize(("name", "more"), OBJECTIVES, ids=[f"{o}-{i}" for i, (o, _) in enumerate(OBJECTIVES)])
+def test_a_step_waits_for_nothing_but_masks(name: str, more: dict[str, Any]) -> None:
+    """transformers looks for padding in each forward pass, unless it is compiled."""
+    kind, objective, source = more.get("kind", "modernbert"), read_objective(name), loader(name)
+    ids, device = objective.language_ids and kind != "modernbert", torch.device("cuda")
+    lm = built(kind, tie=more.get("tie", True), language_ids=ids)
+    net = network_of(lm, objective, source, language_ids=ids, seed=1).to(device)
+    optimizer = optimizer_of(net, settings())
+    waits: list[str] = []
+    for step, (micro,) in enumerate(source.steps(0, 6)):
+        if step == 1:  # the first one sets up the libraries
+            waits.clear()
+        with noted(waits), torch.autocast("cuda", torch.bfloat16):
+            total, _ = net(inputs_of(micro, device))
+        total.backward()  # torch's own kernels
+        with noted(waits):
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+    assert not [place for place in waits if "masking_utils" not in place]
+
+
+# Runs
+
+
+@pytest.mark.parametrize(("name", "more"), OBJECTIVES, ids=[f"{o}-{i}" for i, (o, _) in enumerate(OBJECTIVES)])
+def test_an_objective_trains_as_on_a_processor(
+    name: str, more: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = {**more, "steps": 12, "log_every": 1, "save_every": 4}
+    for precision in ("fp32", "bf16"):
+        trained(tmp_path / precision, name, precision=precision, **more)
+    with monkeypatch.context() as patch:
+        on_the_processor(patch)
+        trained(tmp_path / "cpu", name, precision="fp32", **more)
+    anywhere()
+    assert losses(tmp_path / "fp32") == pytest.approx(losses(tmp_path / "cpu"), rel=2e-3, abs=5e-3)
+    assert losses(tmp_path / "bf16") == pytest.approx(losses(tmp_path / "cpu"), rel=0.02, abs=0.02)
+    assert {p.dtype for p in load_model(tmp_path / "bf16" / "model").parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_run_goes_on_from_its_checkpoint(compiled: bool, tmp_path: Path) -> None:
+    if compiled and not devices.can_compile():
+        pytest.skip("there is nothing to compile with")
+    more = {"kind": "roberta", "steps": 12, "log_every": 1, "save_every": 4, "compile": compiled}
+    for name in ("align-mlm", "dict-mlm:condition=yes"):
+        whole, stopped = tmp_path / f"{name}-whole", tmp_path / f"{name}-stopped"
+        trained(whole, name, precision="bf16", **more)
+        with pytest.raises(Stop):
+            trained(stopped, name, precision="bf16", progress=stopping(6), **more)
+        trained(stopped, name, precision="bf16", resume=True, **more)
+        assert losses(stopped) == pytest.approx(losses(whole), rel=0.01, abs=0.01)
+        assert weights(stopped / "model").keys() == weights(whole / "model").keys()
+
+
+def test_an_encoder_is_compiled_once(tmp_path: Path) -> None:
+    """For each shape of rows, whatever the number of hidden positions."""
+    import torch._dynamo as dynamo
+
+    if not devices.can_compile():
+        pytest.skip("there is nothing to compile with")
+    for name, most in (("mlm", 1), ("xlm", 3)):
+        dynamo.reset()
+        dynamo.utils.counters.clear()
+        more = {"kind": "roberta", "dropout": 0.1, "steps": 30, "log_every": 30, "save_every": 30}
+        trained(tmp_path / name, name, precision="bf16", compile=True, **more)
+        assert 1 <= dynamo.utils.counters["stats"]["unique_graphs"] <= most
+        assert not dynamo.utils.counters["graph_break"]
+
+
+def test_the_command_takes_the_accelerator(tmp_path: Path) -> None:
+    from derivlang.cli.pretrain import command
+
+    def allocations() -> int:
+        return int(torch.cuda.memory_stats().get("allocation.all.allocated", 0))
+
+    before = allocations()
+    arguments = ["--source", "demo", "--t", "trans,inv", "--vocab-size", "300", "--steps", "20"]
+    command.main([*arguments, "-o", str(tmp_path / "run")], standalone_mode=False)
+    assert (tmp_path / "run" / "model" / "model.safetensors").exists()
+    assert allocations() > before
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are no two accelerators")
+def test_two_accelerators_train_what_one_does(tmp_path: Path) -> None:
+    pair()
+    wanted = [
+        "--data", data_folder(), "--objective", "xlm", "--steps", 8, "--log-every", 1, "--precision", "fp32",
+        "--no-compile", "-o",
+    ]  # fmt: skip
+    done = torchrun(tmp_path, *wanted, "two", warnings="default")
+    assert done.returncode == 0, done.stderr
+    trained(tmp_path / "one", "xlm", kind="roberta", steps=8, log_every=1)
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=0.01)
 
 
 @pytest.mark.parametrize("tie", [True, False])
 def test_tying_holds_on_the_device(tie: bool) -> None:
-    from derivlang.training.data import Marks
-    from derivlang.training.model import Design
-
     lm = Design.read("tiny").build(600, 32, Marks(0, 1, 2, 4), tie=tie, language_ids=False, seed=1)
     assert is_tied(lm.to("cuda")) == tie
     assert is_tied(lm.to("cpu")) == tie
 
 
-def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
-    from derivlang.cli.pretrain import command
+def test_a_full_memory_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    from derivlang.core.errors import UsageError
 
-    arguments = ["--source", "demo", "--t", "trans,inv", "--vocab-size", "300", "--steps", "20", "-o", str(tmp_path)]
-    command.main([*arguments, "--save-every", "10"], standalone_mode=False)
-    command.main([*arguments, "--resume"], standalone_mode=False)
-    assert (tmp_path / "model" / "model.safetensors").exists()
+    asked = {"model": "tiny", "spec": "trans", "objective": "mlm", "batch_size": 1 << 10, "vocab_size": 100_000}
+    found, design, _ = settings_of("made-up", asked)
+    torch.cuda.set_per_process_memory_fraction(0.001)
+    try:
+        with pytest.raises(UsageError, match="memory is full"):
+            bench(found, design, Plan(seconds=0.1))
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+        torch.cuda.empty_cache()
+
+
+# Evaluation
+
+
+@pytest.mark.parametrize("kind", ["modernbert", "roberta"])
+def test_measures_are_those_of_a_processor(kind: str, tmp_path: Path) -> None:
+    run, text = Trained.load(write_run(tmp_path / "run", kind=kind, dictionary=40)), heldout("trans,inv", 20)
+    far, near = (run.masked_lm(device_of(name)) for name in ("cuda", "cpu"))
+    assert alignment(run, far) == pytest.approx(alignment(run, near), abs=0.5)
+    for side in ("source", "derived"):
+        assert perplexity(far, text)[side] == pytest.approx(perplexity(near, text)[side], rel=0.02)
+    for one, two in zip(contextual(far, text), contextual(near, text), strict=True):
+        assert one == pytest.approx(two, abs=15)  # shares of few words, in bfloat16
+
+
+def test_an_evaluation(tmp_path: Path) -> None:
+    found = {}
+    data = task_data(tmp_path / "data")
+    for device in ("cuda", "cpu"):
+        run = write_run(tmp_path / device, kind="roberta")
+        asked = options(data, "pos", "ner", "xnli", max_length=60, device=device, measures=("alignment",))
+        found[device] = evaluate(run, asked)
+    near, far = (found[device]["tasks"]["pos"]["sup"]["accuracy"]["mean"] for device in ("cpu", "cuda"))
+    assert far == pytest.approx(near, abs=10)
+    assert found["cuda"]["alignment"]["all"] == pytest.approx(found["cpu"]["alignment"]["all"], abs=0.5)

@@ -115,7 +115,7 @@ def test_stopped_between_the_last_checkpoint_and_the_end(tmp_path: Path, monkeyp
     """Nothing is left to train, and the result is that of the whole run."""
     trained(tmp_path / "whole")
     with monkeypatch.context() as patch:
-        patch.setattr("derivlang.training.run._finish", stopped)
+        patch.setattr("derivlang.training.folder.finish", stopped)
         with pytest.raises(Stop):
             trained(tmp_path / "run")
     assert not (tmp_path / "run" / "model").exists()
@@ -591,10 +591,11 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
 # several processes
 
 
-def torchrun(folder: Path, *options: object) -> subprocess.CompletedProcess[str]:
+def torchrun(folder: Path, *options: object, warnings: str = "error") -> subprocess.CompletedProcess[str]:
     command = command_line(
-        "pretrain", "--source", "demo", "--t", "trans,inv", "--model", model_file("roberta"), *options
-    )
+        "pretrain", "--source", "demo", "--t", "trans,inv", "--model", model_file("roberta"), *options,
+        warnings=warnings,
+    )  # fmt: skip
     at = command.index("-m")
     command[at:at] = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     process = subprocess.Popen(

@@ -17,6 +17,7 @@ from derivlang.core.arrays import Int32, lengths_of, spread
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.padding import by_length, inside, padded
 from derivlang.evaluation.trained import Encoder
+from derivlang.training.devices import sent
 from derivlang.training.languages import DERIVED, SOURCE
 
 if TYPE_CHECKING:
@@ -50,11 +51,11 @@ def word_accuracy(source: torch.Tensor, derived: torch.Tensor, offsets: Any) -> 
     import torch
 
     source, derived = (torch.nn.functional.normalize(states, dim=1) for states in (source, derived))
-    right = 0
+    hits: Any = 0  # added up on the device, which is asked once
     for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         found = (source[begin:end] @ derived[begin:end].T).argmax(dim=1)
-        right += int((found == torch.arange(end - begin, device=found.device)).sum())
-    return 100 * right / len(source)
+        hits = hits + (found == torch.arange(end - begin, device=found.device)).sum()
+    return 100 * int(hits) / len(source)
 
 
 def retrieval(source: torch.Tensor, derived: torch.Tensor) -> float:
@@ -78,14 +79,13 @@ def _states(encoder: Encoder, text: Heldout, ids: Int32, language: int) -> list[
     for rows in by_length(lengths):
         block, mask = padded(framed, offsets, rows)
         to = encoder.device
-        states = encoder(torch.from_numpy(block).to(to), torch.from_numpy(mask).to(to), language,
-                         output_hidden_states=True).hidden_states  # fmt: skip
+        states = encoder(sent(block, to), sent(mask, to), language, output_hidden_states=True).hidden_states
         if not layers:
             layers = [torch.empty(len(ids), states[0].shape[-1], device=to) for _ in states]
         at = spread(text.offsets[rows], lengths[rows] - 2)
-        place, taken = torch.from_numpy(at).to(to), torch.from_numpy(inside(mask)).to(to)
+        place, taken = sent(at, to), sent(np.flatnonzero(inside(mask)), to)
         for layer, state in zip(layers, states, strict=True):
-            layer[place] = state[taken].float()
+            layer[place] = state.flatten(0, 1)[taken].float()
     return layers
 
 
@@ -93,7 +93,7 @@ def _means(states: torch.Tensor, groups: Any) -> torch.Tensor:
     """[groups, D]: the mean state of each group; groups: int64[M], none of them empty."""
     import torch
 
-    number = torch.from_numpy(np.asarray(groups, np.int64)).to(states.device)
+    number = sent(np.asarray(groups, np.int64), states.device)
     n = int(groups.max()) + 1
     sums = torch.zeros(n, states.shape[1], device=states.device).index_add_(0, number, states)
     counts = torch.bincount(number, minlength=n).clamp(min=1)

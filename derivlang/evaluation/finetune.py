@@ -24,6 +24,7 @@ from derivlang.evaluation.examples import Instances
 from derivlang.evaluation.padding import by_length, padded
 from derivlang.evaluation.tasks import Settings
 from derivlang.evaluation.trained import Encoder
+from derivlang.training.devices import sent
 
 if TYPE_CHECKING:
     import torch
@@ -83,12 +84,8 @@ class Classifier:
 
     def logits(self, batch: Padded, language: int) -> torch.Tensor:
         """[G, C]: a row for each label."""
-        import torch
-
         device = self.encoder.device
-        ids, mask, row, column = (
-            torch.from_numpy(a).to(device) for a in (batch.ids, batch.mask, batch.row, batch.column)
-        )
+        ids, mask, row, column = (sent(a, device) for a in (batch.ids, batch.mask, batch.row, batch.column))
         states = self.encoder(ids, mask, language).last_hidden_state
         found: torch.Tensor = self.head(states[row, column].float())
         return found
@@ -97,7 +94,7 @@ class Classifier:
         """Cross-entropy, the mean over the labels of the batch."""
         import torch
 
-        gold = torch.from_numpy(batch.gold).to(self.encoder.device)
+        gold = sent(batch.gold, self.encoder.device)
         return torch.nn.functional.cross_entropy(self.logits(batch, language), gold)
 
     def state(self) -> list[torch.Tensor]:

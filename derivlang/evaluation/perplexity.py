@@ -20,6 +20,7 @@ from derivlang.evaluation.examples import MASK
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.padding import TOKENS, by_length, inside, padded
 from derivlang.evaluation.trained import Encoder
+from derivlang.training.devices import sent
 from derivlang.training.languages import DERIVED, SOURCE
 
 RATE = 0.15
@@ -52,17 +53,16 @@ def _one(model: Encoder, text: Heldout, ids: Int32, masked: Bool, language: int)
         return None
     model.module.train(False)
     framed, offsets = text.framed(np.where(masked, np.int32(MASK), ids))
-    lengths, total = lengths_of(offsets), 0.0
+    to, lengths = model.device, lengths_of(offsets)
     tokens = max(1, min(TOKENS, int(_LOGITS / RATE) // model.module.config.vocab_size))
+    total: Any = 0.0  # added up on the device, which is asked once
     with torch.inference_mode():
         for rows in by_length(lengths, tokens):
             block, mask = padded(framed, offsets, rows)
             at = spread(text.offsets[rows], lengths[rows] - 2)
-            gold = torch.from_numpy(ids[at[masked[at]]].astype(np.int64)).to(model.device)
+            gold = sent(ids[at[masked[at]]].astype(np.int64), to)
             asked = inside(mask)
             asked[asked] = masked[at]
-            to = model.device
-            ids_, mask_, asked_ = (torch.from_numpy(array).to(to) for array in (block, mask, asked))
-            logits = model.logits(ids_, mask_, language, asked_)
-            total += float(torch.nn.functional.cross_entropy(logits, gold, reduction="sum"))
-    return math.exp(min(total / int(masked.sum()), 700.0))
+            logits = model.logits(sent(block, to), sent(mask, to), language, sent(np.flatnonzero(asked), to))
+            total = total + torch.nn.functional.cross_entropy(logits, gold, reduction="sum").double()
+        return math.exp(min(float(total) / int(masked.sum()), 700.0))

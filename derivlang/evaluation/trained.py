@@ -18,6 +18,7 @@ from derivlang.core.errors import DerivlangError, StoreError, UsageError
 from derivlang.evaluation.examples import PAD
 from derivlang.training import folder as runs
 from derivlang.training.checkpoint import MODEL
+from derivlang.training.devices import has_bf16
 from derivlang.training.folder import RUN
 from derivlang.training.languages import TWIN, Languages
 from derivlang.training.model import AFTER_PADDING, head_of
@@ -42,20 +43,23 @@ class Encoder:
         import torch
 
         types = {"token_type_ids": torch.full_like(ids, language)} if self.token_types else {}
-        with torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda"):
+        with self._precision():
             return self.module(input_ids=ids, attention_mask=mask.long(), **types, **options)
 
-    def logits(self, ids: torch.Tensor, mask: torch.Tensor, language: int, asked: torch.Tensor) -> torch.Tensor:
-        """float[n, V]: of a masked language model, at the n places where `asked`, bool[B, T], is true."""
-        import torch
-
+    def logits(self, ids: torch.Tensor, mask: torch.Tensor, language: int, at: torch.Tensor) -> torch.Tensor:
+        """float[n, V]: of a masked language model, at n places, int64[n], counted through all rows of T."""
         head = head_of(self.module)
         if head is None:
-            found: torch.Tensor = self(ids, mask, language).logits[asked]
-            return found.float()
-        states = replace(self, module=self.module.base_model)(ids, mask, language).last_hidden_state[asked]
-        with torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda"):
-            return head(states).float()
+            whole: torch.Tensor = self(ids, mask, language).logits
+            return whole.flatten(0, 1)[at].float()
+        states = replace(self, module=self.module.base_model)(ids, mask, language).last_hidden_state
+        with self._precision():
+            return head(states.flatten(0, 1)[at]).float()
+
+    def _precision(self) -> Any:
+        import torch
+
+        return torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda" and has_bf16())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

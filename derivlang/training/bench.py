@@ -19,6 +19,7 @@ import numpy as np
 from derivlang.core.arrays import offsets_of
 from derivlang.core.keys import mix
 from derivlang.training.data import Data, Marks
+from derivlang.training.devices import within_memory
 from derivlang.training.loader import Loader
 from derivlang.training.loop import inputs_of, network_of, optimizer_of
 from derivlang.training.masking import Vocabulary
@@ -39,6 +40,7 @@ class Plan:
     compile: bool = False
 
 
+@within_memory()
 def bench(settings: Settings, design: Design, plan: Plan = Plan()) -> dict[str, Any]:
     """Train on made-up rows for some seconds.
 
@@ -61,6 +63,8 @@ def bench(settings: Settings, design: Design, plan: Plan = Plan()) -> dict[str, 
         lm.base_model.compile()
     net = network_of(lm, objective, loader, language_ids=settings.language_ids, seed=1).to(device)
     optimizer = optimizer_of(net, settings)
+    if device.type == "cuda":  # once something is there: torch refuses it before
+        torch.cuda.reset_peak_memory_stats()
 
     def wait() -> None:
         if device.type == "cuda":
@@ -86,16 +90,17 @@ def bench(settings: Settings, design: Design, plan: Plan = Plan()) -> dict[str, 
     wait()
     seconds = time.perf_counter() - began
     done = steps - plan.warm_up
+    # Before the matrices of the rate are made: a small model's memory is less.
+    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else _resident()
     tokens = done * settings.batch_size * settings.seq_len / seconds
     flop = flop_per_token(lm, settings.seq_len, settings.mask)
     rate = matrix_rate(device, bf16=bf16)
     began = time.perf_counter()
     made = sum(1 for _ in zip(range(20), loader.steps(0, 20), strict=False))
     loaded = made * settings.batch_size * settings.seq_len / (time.perf_counter() - began)
-    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else _resident()
     return {
         "tokens_per_second": round(tokens),
-        "matrix_rate_fraction": round(tokens * flop / rate, 4),
+        "matrix_rate_fraction": float(f"{tokens * flop / rate:.3g}"),
         "matrix_tflops": round(rate / 1e12, 3),
         "gflop_per_token": round(flop / 1e9, 6),
         "parameters": sum(p.numel() for p in lm.parameters()),

@@ -25,6 +25,7 @@ from derivlang.core.keys import text_key
 from derivlang.store.disk import disk
 from derivlang.training import checkpoint
 from derivlang.training.checkpoint import Checkpoint
+from derivlang.training.devices import sent, within_memory
 from derivlang.training.loader import HiddenRows, Loader, Micro
 from derivlang.training.model import Model
 from derivlang.training.objectives.base import Inputs, Objective, Part
@@ -51,6 +52,7 @@ class Watch:
     tensorboard: Path | None = None
 
 
+@within_memory()
 def train(
     run: Path,
     settings: Settings,
@@ -65,7 +67,8 @@ def train(
     """Train to the last step and leave a checkpoint there; the last log entry, with "subwords" and "seconds".
 
     loader_of: the loader of (rank, world). begin: a checkpoint to go on from, whose model `lm` is. DataError where the
-    loss is no number any more: the last good checkpoint stays. StoreError where the disk is full.
+    loss is no number any more: the last good checkpoint stays. StoreError where the disk is full,
+    UsageError where the device's memory is.
     """
     import torch
 
@@ -174,23 +177,15 @@ def inputs_of(micro: Micro, device: torch.device) -> Inputs:
 
 
 def _part(rows: HiddenRows, device: torch.device) -> Part:
-    import torch
-
-    def to(array: Any) -> torch.Tensor:
-        found = torch.from_numpy(np.ascontiguousarray(array))
-        if device.type == "cpu":
-            return found
-        return found.pin_memory().to(device, non_blocking=True)
-
     masked = rows.masked
     return Part(
-        to(masked.inputs),
-        to(rows.attention),
-        to(masked.language.astype(np.int64)),
-        None if rows.positions is None else to(rows.positions),
-        to(masked.targets),
-        to(masked.labels),
-        to(masked.label_language.astype(np.int64)),
+        sent(masked.inputs, device),
+        sent(rows.attention, device),
+        sent(masked.language.astype(np.int64), device),
+        None if rows.positions is None else sent(rows.positions, device),
+        sent(masked.targets, device),
+        sent(masked.labels, device),
+        sent(masked.label_language.astype(np.int64), device),
         rows.total,
     )
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from typing import Any
 
 _NARROW = 256
+# The others wait while the first process encodes the data; on GPUs they would give up after ten minutes.
+PATIENCE = timedelta(days=1)
 
 
 def processes() -> Any:
     """`accelerate`'s state of this process: its rank, and barriers."""
     from accelerate import PartialState
 
-    return PartialState(cpu=_without_accelerators())
+    return PartialState(cpu=_without_accelerators(), timeout=PATIENCE)
 
 
 def accelerator(precision: str) -> Any:

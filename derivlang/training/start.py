@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
+from derivlang.training.devices import can_compile, has_bf16
 from derivlang.training.model import Design
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.processes import use_threads
@@ -21,8 +23,6 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[Settings, Desi
 
     Sets the threads of torch. Raises UsageError.
     """
-    import torch
-
     design = Design.read(options["model"])
     names = [field.name for field in dataclasses.fields(Settings) if field.name not in _OWN]
     for name in design.training:
@@ -35,10 +35,9 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[Settings, Desi
     if options.get("tokens") is not None or options.get("epochs") is not None:
         described["steps"] = 1  # they follow from the data
     use_threads(options.get("threads"), design.width)
-    cuda = torch.cuda.is_available()
     precision = options.get("precision") or "auto"
     if precision == "auto":
-        precision = "bf16" if cuda and torch.cuda.is_bf16_supported() else "fp32"
+        precision = "bf16" if has_bf16() else "fp32"
     asked = options.get("language_ids")
     objective = read_objective(options["objective"])
     settings = Settings(
@@ -55,12 +54,12 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[Settings, Desi
         "log_every": options.get("log_every") or 50,
         "save_every": options.get("save_every"),
         "keep": options.get("keep") or 2,
-        "compile": cuda if compiled is None else compiled,
+        "compile": can_compile() if compiled is None else compiled,
         "tensorboard": options.get("tensorboard"),
     }
     if watch["tensorboard"] is not None:
         try:
-            import torch.utils.tensorboard
+            import_module("torch.utils.tensorboard")
         except ImportError:
             raise UsageError(
                 "TensorBoard is not installed",
