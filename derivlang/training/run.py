@@ -19,6 +19,7 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import Request
 from derivlang.training import checkpoint, folder
+from derivlang.training.checkpoint import Checkpoint
 from derivlang.training.data import Data
 from derivlang.training.languages import check_pipeline
 from derivlang.training.loader import Loader
@@ -93,24 +94,11 @@ def pretrain(
             raise StoreError("is of another run", where=str(begin.folder), fix="another folder", id="other-run")
         if begin is not None:
             talk.stage(f"going on from step {begin.step:,}")
-            lm = begin.load_model()
-            set_tie(lm, settings.tie)
-        else:
-            lm = design.build(
-                prepared.languages.size,
-                settings.seq_len,
-                prepared.data.marks,
-                tie=settings.tie,
-                language_ids=settings.language_ids,
-                seed=settings.seed,
-            )
+        lm = _model(settings, design, prepared, begin)
         parameters = sum({p.data_ptr(): p.numel() for p in lm.parameters()}.values())
-        record = _record(settings, design, prepared, print_, parameters)
-        record["reading"] = reading_of(request)
-        pairs = None
-        if "pairs" in objective.requires:
-            reset = bool(getattr(objective, "reset", False))
-            pairs = PairData.of(prepared.data, settings.parallel_rate, seed=settings.dictionary_seed, reset=reset)
+        record = _record(settings, design, prepared, print_, parameters) | {"reading": reading_of(request)}
+        pairs = _pairs(settings, objective, prepared)
+        if pairs is not None:
             record["pairs"] = {"chosen": pairs.chosen, "dropped": pairs.dropped, "instances": pairs.n_instances}
         if main:
             if before is None:
@@ -157,6 +145,25 @@ def pretrain(
 def reading_of(request: Request) -> dict[str, Any]:
     """How a source's text is read, as run.json keeps it: all of a request but its name and place."""
     return {name: value for name, value in asdict(request).items() if name not in ("source", "data_dir")}
+
+
+def _model(settings: Settings, design: Design, prepared: Prepared, begin: Checkpoint | None) -> Any:
+    """The model of a checkpoint, or a new one."""
+    if begin is None:
+        size, marks = prepared.languages.size, prepared.data.marks
+        ids, seed = settings.language_ids, settings.seed
+        return design.build(size, settings.seq_len, marks, tie=settings.tie, language_ids=ids, seed=seed)
+    lm = begin.load_model()
+    set_tie(lm, settings.tie)
+    return lm
+
+
+def _pairs(settings: Settings, objective: Objective, prepared: Prepared) -> PairData | None:
+    """Sentence pairs, for an objective that needs some."""
+    if "pairs" not in objective.requires:
+        return None
+    reset = bool(getattr(objective, "reset", False))
+    return PairData.of(prepared.data, settings.parallel_rate, seed=settings.dictionary_seed, reset=reset)
 
 
 def _check(settings: Settings, objective: Objective, design: Design, duration: Duration) -> None:
