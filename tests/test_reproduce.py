@@ -167,6 +167,15 @@ def test_a_text_that_is_not_there_is_named(tmp_path: Path) -> None:
         reproduce(replace(recipe, text=("demo", "text/novels.txt")), replace(place, data_dir=tmp_path))
 
 
+def test_a_task_that_is_not_there_is_named_before_anything_is_trained(tmp_path: Path) -> None:
+    recipe, place = small(tmp_path)
+    (tmp_path / "xnli").mkdir()
+    (tmp_path / "xnli" / "dev.en.tsv").write_text("It rains .\tIt is wet .\tentailment\n", "utf-8")
+    with pytest.raises(DataError, match="xnli lacks train and test"):
+        reproduce(replace(recipe, evaluate=(("--task", "none,xnli"),)), replace(place, data_dir=tmp_path))
+    assert not place.out.exists()
+
+
 def test_what_a_larger_scale_takes_is_told_where_there_is_no_accelerator(tmp_path: Path) -> None:
     arguments = ["reproduce", "align-mlm", "--scale", "small", "-o", str(tmp_path), "--dry-run", "--rate", "2e6"]
     found = CliRunner().invoke(main, [*arguments, "--cells", "trans.mlm.1"])
@@ -178,6 +187,8 @@ def test_what_a_larger_scale_takes_is_told_where_there_is_no_accelerator(tmp_pat
 def test_a_cell_that_fails_is_named_with_its_log(tmp_path: Path) -> None:
     recipe, place = small(tmp_path)
     bad = replace(recipe, cells=(replace(recipe.cells[0], options=("--warmup", "7")),))
+    said: list[str] = []
     with pytest.raises(DataError, match="warmup") as error:
-        reproduce(bad, place)
+        reproduce(bad, place, said.append)
+    assert said[-1] == "a failed, 0 to go"
     assert ".log" in str(error.value)

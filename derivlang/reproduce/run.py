@@ -23,10 +23,11 @@ from typing import Any
 
 import derivlang
 from derivlang.core.errors import DataError
-from derivlang.evaluation.tasks import REGIMES, TASKS
+from derivlang.evaluation.tasks import REGIMES, SPLITS, TASKS
 from derivlang.reproduce.recipes import Cell, Recipe
 from derivlang.reproduce.text import join
-from derivlang.sources.find import Request
+from derivlang.sources.find import Request, find
+from derivlang.store.disk import alone
 from derivlang.store.export import writing
 from derivlang.training.model import Design
 from derivlang.training.objectives.registry import read_objective
@@ -145,12 +146,14 @@ def reproduce(
 
     report: False where these are some of a study's cells, whose report is left to a run of all.
     """
+    _check_tasks(recipe, place)
     steps = _begin(recipe, place, say)
     chains = [[s for s in steps if s.cell is cell] for cell in _spread(recipe.cells)]
     failed: list[str] = []
     left, lock = [len(chains)], threading.Lock()
 
     def run(chain: list[Step]) -> None:
+        how = "done"
         try:
             for step in chain:
                 if not _is_done(step, place):
@@ -158,9 +161,10 @@ def reproduce(
                     _mark(step, place)
         except DataError as error:
             failed.append(str(error))
+            how = "failed"
         with lock:
             left[0] -= 1
-            say(f"{chain[0].cell.name if chain[0].cell else ''} done, {left[0]} to go")
+            say(f"{chain[0].cell.name if chain[0].cell else ''} {how}, {left[0]} to go")
 
     workers = place.workers or recipe.workers
     with ThreadPoolExecutor(workers) as pool:
@@ -179,12 +183,28 @@ def _begin(recipe: Recipe, place: Place, say: Callable[[str], None]) -> list[Ste
     """What all cells share but the data; the plan."""
     steps = plan(recipe, place)
     place.out.mkdir(parents=True, exist_ok=True)
-    if recipe.text:
-        _text(recipe, place, say)
-    if not (place.out / _TOKENIZER).exists():
-        say("tokenizer")
-        _call(steps[0], place)
+    with alone(place.out / _TEXT):  # other cells of the study may be started at the same time
+        if recipe.text:
+            _text(recipe, place, say)
+        if not (place.out / _TOKENIZER).exists():
+            say("tokenizer")
+            _call(steps[0], place)
     return steps
+
+
+def _check_tasks(recipe: Recipe, place: Place) -> None:
+    """DataError for a task whose data is not there: before hours of training, not after."""
+    names = [options[options.index("--task") + 1] for options in recipe.evaluate]
+    for name in dict.fromkeys(name for some in names for name in some.split(",") if name != "none"):
+        corpus = find(Request(name, place.data_dir))
+        missing = [split for split in SPLITS.values() if split not in corpus.splits]
+        if missing:
+            raise DataError(
+                f"{name} lacks {' and '.join(missing)}, and is to be evaluated",
+                where=None if place.data_dir is None else str(place.data_dir),
+                fix="data/README.md says which files go where",
+                id="missing-split",
+            )
 
 
 def _spread(cells: tuple[Cell, ...]) -> list[Cell]:
