@@ -32,8 +32,8 @@ def command(recipe: str, out: Path | None, data_only: bool, dry_run: bool, as_js
 
     \b
     derivlang reproduce align-mlm --scale tiny --data-dir DIR -o out
-    derivlang reproduce align-mlm --scale tiny --dry-run
     derivlang reproduce align-mlm --scale small --data-dir DIR -o out --cells trans-inv.align-mlm.1
+    derivlang reproduce align-mlm --scale tiny --dry-run
     """
     import os
     import time
