@@ -9,12 +9,16 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from derivlang.cli.main import main
 from derivlang.core.errors import DataError, UsageError
-from derivlang.reproduce.recipes import OBJECTIVES, PUBLISHED, Cell, Recipe, recipe_of
-from derivlang.reproduce.run import Place, plan, reproduce
+from derivlang.reproduce import run
+from derivlang.reproduce.estimate import fine_tuning
+from derivlang.reproduce.recipes import OBJECTIVES, PUBLISHED, Cell, Recipe, only, recipe_of
+from derivlang.reproduce.run import Place, plan, prepare, reproduce
 from derivlang.reproduce.text import join
-from derivlang.sources.find import Request
+from derivlang.sources.find import Request, find
 from derivlang.training.objectives.registry import read_objective
 
 SCALES = ("tiny", "small", "paper")
@@ -48,7 +52,7 @@ def test_every_step_is_a_command_that_can_be_typed(scale: str, tmp_path: Path) -
         command: click.Command = import_module(f"derivlang.cli.{name}").command
         if isinstance(command, click.Group):
             command, rest = command.commands[rest[0]], rest[1:]
-        command.make_context(name, [a for a in rest if a != "--force"])
+        command.make_context(name, rest, help_option_names=["-h", "--help"])  # click keeps them, for other tests too
     assert [step.name for step in plan(recipe, Place(tmp_path))][-1] == "report"
 
 
@@ -68,6 +72,7 @@ def test_every_cell_of_a_study_has_the_same_data_dictionary_and_length(tmp_path:
         (lambda: recipe_of("align-mln", "tiny"), "did you mean align-mlm"),
         (lambda: recipe_of("align-mlm", "tiny", steps=0), "must be at least 1"),
         (lambda: recipe_of("align-mlm", "tiny", as_published=("unteid",)), "did you mean untied"),
+        (lambda: only(recipe_of("align-mlm", "small"), ("trans.mlm.1", "trans.xml.1")), "trans.xlm.1"),
     ],
 )
 def test_what_is_no_recipe_is_refused(call, message: str) -> None:  # type: ignore[no-untyped-def]
@@ -75,13 +80,43 @@ def test_what_is_no_recipe_is_refused(call, message: str) -> None:  # type: igno
         call()
 
 
+def test_some_cells_are_chosen_by_name() -> None:
+    recipe = recipe_of("align-mlm", "small")
+    assert [cell.name for cell in only(recipe, ("trans.mlm.1",)).cells] == ["trans.mlm.1"]
+    kept = only(recipe, ("trans-inv.*mlm.2", "trans.xlm.1")).cells
+    assert [cell.name for cell in kept] == ["trans.xlm.1", "trans-inv.mlm.2", "trans-inv.align-mlm.2"]
+
+
+def test_small_cells_take_some_nine_minutes(tmp_path: Path) -> None:
+    recipe = recipe_of("align-mlm", "small")
+    assert int(recipe.evaluate[recipe.evaluate.index("--seeds") + 1]) >= 3
+    steps = plan(recipe, Place(tmp_path), rate=1.1e6)
+    for cell in recipe.cells:
+        own = [step for step in steps if step.cell is cell]
+        most = 12 if cell.objective == "xlm" else 10  # pair rows are half as many again
+        assert 8 < sum(step.seconds for step in own) / 60 < most
+        assert own[0].tokens == 5000 * 128 * 512 * (1.5 if cell.objective == "xlm" else 1)
+
+
+def test_fine_tuning_is_estimated_by_its_steps_or_by_its_sub_words() -> None:
+    asked = ("--task", "pos", "--seeds", "2", "--epochs", "1", "--batch-size", "10", "--train-examples", "1000")
+    assert fine_tuning(asked, 1e12, 0.01) == pytest.approx(2 * 2 * 100 * 0.01, rel=1e-3)
+    assert fine_tuning(asked, 1000, 0.0) == pytest.approx(2 * fine_tuning(asked, 2000, 0.0))
+    published = ("--task", "pos,ner,xnli", "--seeds", "3")
+    assert fine_tuning(published, 1.1e6, 0.015) > 3600
+
+
 def test_joined_text_is_the_words_of_its_sources(tmp_path: Path) -> None:
-    (tmp_path / "a.tokens").write_text(" = One = \n\n A cat sat . It slept . \n", "utf-8")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "train.tokens").write_text(" = One = \n\n A cat sat . It slept . \n", "utf-8")
+    (tmp_path / "a" / "dev.tokens").write_text(" A dog ran . \n", "utf-8")
     (tmp_path / "b.txt").write_text("He didn't go.\nShe did.\n", "utf-8")
-    words = join([Request(str(tmp_path / "a.tokens")), Request(str(tmp_path / "b.txt"))], tmp_path / "out")
+    words = join([Request(str(tmp_path / "a")), Request(str(tmp_path / "b.txt"))], tmp_path / "out")
     lines = (tmp_path / "out" / "train.tokens").read_text("utf-8").splitlines()
     assert lines == ["= One =", "A cat sat . It slept .", "He did n't go .", "She did ."]
-    assert words == {"train": sum(len(line.split()) for line in lines)}
+    assert (tmp_path / "out" / "valid.tokens").read_text("utf-8") == "A dog ran .\n"
+    assert words == {"train": sum(len(line.split()) for line in lines), "validation": 4}
+    assert find(Request(str(tmp_path / "out"))).splits == ["train", "validation"]
 
 
 def small(tmp_path: Path) -> tuple[Recipe, Place]:
@@ -94,30 +129,67 @@ def small(tmp_path: Path) -> tuple[Recipe, Place]:
         "utf-8",
     )
     cells = (Cell("a", "trans,inv", "mlm"), Cell("b", "trans,inv", "align-mlm", 2))
-    evaluate = ("--task", "none", "--measure", "alignment")
-    return Recipe("align-mlm", "tiny", "demo", str(toml), 3, cells, evaluate=evaluate), Place(tmp_path / "out")
+    evaluate = ("--task", "none", "--measure", "alignment,perplexity")
+    recipe = Recipe("align-mlm", "tiny", "", str(toml), 3, cells, evaluate=evaluate, text=("demo",))
+    return recipe, Place(tmp_path / "out")
 
 
-def test_a_small_study_runs_to_its_report_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_a_small_study_runs_to_its_report_and_goes_on_where_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recipe, place = small(tmp_path)
     said: list[str] = []
-    one = replace(recipe, cells=recipe.cells[:1], evaluate=())
-    reproduce(one, place, said.append)
+    assert prepare(recipe, place, said.append)["data"] == [str(place.out / "data" / "trans-inv")]
+    assert not (place.out / "runs").exists()
+    assert reproduce(only(recipe, ("a",)), place, said.append, report=False)["report"] is None
+    assert not (place.out / "report").exists()
     weights = (place.out / "runs" / "a" / "model" / "model.safetensors").read_bytes()
+
+    # moved: what is done is not done again
+    place = replace(place, out=place.out.rename(tmp_path / "moved"))
+    called: list[str] = []
+    call = run._call
+    monkeypatch.setattr(run, "_call", lambda step, place: [called.append(step.name), call(step, place)])
     found = reproduce(recipe, place, said.append)
+    assert called == ["pretrain b", "evaluate b", "report"]
     assert found["cells"] == 2
     assert (place.out / "report" / "index.html").exists()
     assert (place.out / "runs" / "a" / "model" / "model.safetensors").read_bytes() == weights
     runs = [json.loads((place.out / "runs" / name / "run.json").read_text()) for name in "ab"]
+    assert runs[0]["source"] == runs[1]["source"] == "text"
     assert runs[0]["data"] == runs[1]["data"]
     assert runs[0]["dictionary"]["sha256"] == runs[1]["dictionary"]["sha256"]
-    assert "tokenizer" in said
-    assert said.count("tokenizer") == 1
+    assert said.count("text") == said.count("tokenizer") == 1
+
+
+def test_a_text_that_is_not_there_is_named(tmp_path: Path) -> None:
+    recipe, place = small(tmp_path)
+    with pytest.raises(DataError, match=r"novels.txt is not there"):
+        reproduce(replace(recipe, text=("demo", "text/novels.txt")), replace(place, data_dir=tmp_path))
+
+
+def test_a_task_that_is_not_there_is_named_before_anything_is_trained(tmp_path: Path) -> None:
+    recipe, place = small(tmp_path)
+    (tmp_path / "xnli").mkdir()
+    (tmp_path / "xnli" / "dev.en.tsv").write_text("It rains .\tIt is wet .\tentailment\n", "utf-8")
+    with pytest.raises(DataError, match="xnli lacks train and test"):
+        reproduce(replace(recipe, evaluate=("--task", "none,xnli")), replace(place, data_dir=tmp_path))
+    assert not place.out.exists()
+
+
+def test_what_a_larger_scale_takes_is_told_where_there_is_no_accelerator(tmp_path: Path) -> None:
+    arguments = ["reproduce", "align-mlm", "--scale", "small", "-o", str(tmp_path), "--dry-run", "--rate", "2e6"]
+    found = CliRunner().invoke(main, [*arguments, "--cells", "trans.mlm.1"])
+    assert found.exit_code == 0, found.output
+    assert "1 cells" in found.output
+    assert "at 2,000,000 sub-words a second" in found.output
 
 
 def test_a_cell_that_fails_is_named_with_its_log(tmp_path: Path) -> None:
     recipe, place = small(tmp_path)
     bad = replace(recipe, cells=(replace(recipe.cells[0], options=("--warmup", "7")),))
+    said: list[str] = []
     with pytest.raises(DataError, match="warmup") as error:
-        reproduce(bad, place)
+        reproduce(bad, place, said.append)
+    assert said[-1] == "a failed, 0 to go"
     assert ".log" in str(error.value)

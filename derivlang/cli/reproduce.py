@@ -19,62 +19,82 @@ import click
 @click.option("--workers", type=click.IntRange(1), help="Cells side by side.  [default: the scale's]")
 @click.option("--threads", type=click.IntRange(1), help="Of the processor, a cell.  [default: 1 in tiny]")
 @click.option("--steps", type=int, help="Of each run, for a trial.  [default: the scale's]")
-@click.option("--only", help="Only the cells whose names hold this.")
+@click.option("--cells", help="Only these, by name, and no report: trans-inv.mlm.1,trans.*  [default: all]")
 @click.option("--as-published", default="", help="Also with published choices, one at a time: untied, dict-input, "
               "packing, dev-scores, span-f1.")  # fmt: skip
+@click.option("--data-only", is_flag=True, help="Prepare text, tokenizer and encoded data, and stop.")
 @click.option("--dry-run", is_flag=True, help="Print the steps with sizes and estimated time; run nothing.")
+@click.option("--rate", type=click.FloatRange(1), help="Of --dry-run: sub-words a second that are trained on.  "
+              "[default: measured; 1.1 million where there is no accelerator for the scale]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def command(recipe: str, out: Path | None, dry_run: bool, as_json: bool, **options: Any) -> None:
+def command(recipe: str, out: Path | None, data_only: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
     """Reproduce RECIPE (align-mlm) from data to report; the same command goes on where it stopped.
 
     \b
     derivlang reproduce align-mlm --scale tiny --data-dir DIR -o out
+    derivlang reproduce align-mlm --scale small --data-dir DIR -o out --cells trans-inv.align-mlm.1
     derivlang reproduce align-mlm --scale tiny --dry-run
     """
     import os
     import time
-    from dataclasses import replace
 
     from derivlang.cli.options import names
-    from derivlang.core.errors import UsageError
-    from derivlang.reproduce.recipes import recipe_of
-    from derivlang.reproduce.run import Place, estimate, plan, reproduce
+    from derivlang.reproduce.recipes import only, recipe_of
+    from derivlang.reproduce.run import Place, estimate, plan, prepare, reproduce
     from derivlang.training.needs import require_torch
 
     scale = options["scale"]
     study = recipe_of(recipe, scale, steps=options["steps"], as_published=names(options["as_published"]))
-    if options["only"]:
-        kept = tuple(cell for cell in study.cells if options["only"] in cell.name)
-        if not kept:
-            raise UsageError(f"no cell's name holds {options['only']!r}", where="--only", id="no-cell")
-        study = replace(study, cells=kept)
+    if options["cells"]:
+        study = only(study, names(options["cells"]))
     data = options["data_dir"] or (Path(os.environ["DERIVLANG_DATA"]) if "DERIVLANG_DATA" in os.environ else None)
     threads = options["threads"] or (1 if scale == "tiny" else None)
     place = Place(out or Path(f"{recipe}-{scale}"), data, options["parses"], options["workers"], threads)
     require_torch()
+    workers = place.workers or study.workers
     if dry_run:
-        from derivlang.training.bench import Plan, bench
-        from derivlang.training.start import settings_of
-
-        settings, design, _ = settings_of(
-            "made-up", {"model": study.model, "spec": "trans", "objective": "mlm", "threads": threads}
-        )
-        rate = bench(settings, design, Plan(seconds=2.0, warm_up=2))["tokens_per_second"]
+        rate, how = _rate(study.model, scale, threads, options["rate"])
         steps = plan(study, place, rate)
-        seconds = estimate(steps, place.workers or study.workers)
+        seconds = estimate(study, steps, workers)
         if as_json:
             shown = [{"name": s.name, "command": s.command, "tokens": s.tokens, "seconds": s.seconds} for s in steps]
             click.echo(json.dumps({"steps": shown, "seconds": round(seconds), "tokens_per_second": rate}))
             return
+        click.echo(f"in {place.out}:")
         for step in steps:
             size = f"{step.tokens:>14,} sub-words" if step.tokens else " " * 24
             click.echo(f"{step.seconds:8.0f} s {size}  {step.command}")
+        each = sum(step.seconds for step in steps) / len(study.cells)
         click.echo(
-            f"{len(study.cells)} cells: about {seconds / 60:,.0f} minutes with "
-            f"{place.workers or study.workers} side by side, at {rate:,} sub-words a second"
+            f"{len(study.cells)} cells: about {seconds / 60:,.0f} minutes with {workers} side by side, "
+            f"{each / 60:,.1f} a cell, at {rate:,.0f} sub-words a second ({how})"
         )
         return
     began = time.perf_counter()
-    found = reproduce(study, place, lambda message: click.echo(message, err=True))
+
+    def say(message: str) -> None:
+        click.echo(message, err=True)
+
+    found = prepare(study, place, say) if data_only else reproduce(study, place, say, report=not options["cells"])
     found["seconds"] = round(time.perf_counter() - began, 1)
-    click.echo(json.dumps(found) if as_json else f"{found['report']}  in {found['seconds'] / 60:.1f} minutes")
+    what = found.get("report") or found["out"]
+    click.echo(json.dumps(found) if as_json else f"{what}  in {found['seconds'] / 60:.1f} minutes")
+
+
+def _rate(model: str, scale: str, threads: int | None, asked: float | None) -> tuple[float, str]:
+    """Sub-words a second of training, and how that is known: a step of the paper's model takes a processor minutes."""
+    import torch
+
+    from derivlang.training.bench import Plan, bench
+    from derivlang.training.start import settings_of
+
+    if asked is not None:
+        return asked, "as asked"
+    cuda = torch.cuda.is_available()
+    if not cuda and scale != "tiny":
+        return 1.1e6, "assumed: there is no accelerator here"
+    settings, design, _ = settings_of(
+        "made-up", {"model": model, "spec": "trans", "objective": "mlm", "threads": threads}
+    )
+    found = bench(settings, design, Plan(seconds=2.0, warm_up=2, compile=cuda))
+    return float(found["tokens_per_second"]), "measured"

@@ -4,7 +4,8 @@
     OUT/runs/CELL                                   pretrain, then evaluate: processes of their own, with their log
     OUT/report                                      tables, figures, a page
 
-Every step is a command of derivlang that could be typed; `plan` lists them with sizes and estimated seconds.
+Every step is a command of derivlang that could be typed in OUT; `plan` lists them with sizes and estimated seconds.
+Their paths are relative to OUT, since a run keeps its source's: a study may be moved, or its cells shared out.
 """
 
 from __future__ import annotations
@@ -20,15 +21,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import derivlang
 from derivlang.core.errors import DataError
+from derivlang.evaluation.tasks import SPLITS
+from derivlang.reproduce.estimate import SHARED, START, STEP, fine_tuning
 from derivlang.reproduce.recipes import Cell, Recipe
 from derivlang.reproduce.text import join
-from derivlang.sources.find import Request
+from derivlang.sources.find import Request, find
+from derivlang.store.disk import alone
+from derivlang.store.export import writing
 from derivlang.training.model import Design
+from derivlang.training.objectives.registry import read_objective
 
-# Seconds that an evaluation takes beside training, as a share of a cell; from runs of `tiny`.
-_EVALUATION = 0.35
-_FIXED = 60.0  # tokenizer, parses and report
+_TEXT, _TOKENIZER, _RUNS = "text", "tokenizer", "runs"
+_DONE = "evaluated.json"  # in a run's folder: what its evaluation was of, once it is done
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +50,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command. cell: whose, or None for what all share. tokens, seconds: expected."""
+    """A command. cell: whose, or None for what all share. tokens, seconds: expected. options: the recipe's, of an
+    evaluation."""
 
     name: str
     arguments: tuple[str, ...]
     cell: Cell | None = None
     tokens: int = 0
     seconds: float = 0.0
+    options: tuple[str, ...] = ()
 
     @property
     def command(self) -> str:
@@ -59,79 +67,118 @@ class Step:
 
 def plan(recipe: Recipe, place: Place, rate: float | None = None) -> list[Step]:
     """The steps of a study. rate: sub-words a second of training, for the estimates."""
-    design = Design.read(recipe.model)
-    training = design.training
-    out, source = place.out, _source(recipe, place)
-    where = () if place.data_dir is None else ("--data-dir", str(place.data_dir))
-    parses = ("--parses", str(place.parses or out / "parses"))
-    tokenizer = out / "tokenizer"
-    steps = [
-        Step("tokenizer", ("tokenizer", "train", source, "--vocab-size", str(training["vocab_size"]),
-                           "-o", str(tokenizer), *where)),
-    ]  # fmt: skip
-
-    def steps_of(cell: Cell) -> int:
-        return cell.steps or recipe.steps
-
-    def pretrain(cell: Cell, folder: Path) -> tuple[str, ...]:
-        return (
-            "pretrain", "--source", source, "--t", cell.spec, "--objective", cell.objective, "--model", recipe.model,
-            "--steps", str(steps_of(cell)), "--seed", str(cell.seed), "--tokenizer", str(tokenizer),
-            "--data", str(out / "data" / _folder(cell.spec)), *parses, *where, *recipe.pretrain, *cell.options,
-            *_threads(place), "-o", str(folder),
-        )  # fmt: skip
-
+    training = Design.read(recipe.model).training
+    source = _TEXT if recipe.text else recipe.source
+    model = str(Path(recipe.model).resolve()) if Path(recipe.model).is_file() else recipe.model
+    where = () if place.data_dir is None else ("--data-dir", str(place.data_dir.resolve()))
+    parses = ("--parses", "parses" if place.parses is None else str(place.parses.resolve()))
+    threads = () if place.threads is None else ("--threads", str(place.threads))
+    vocabulary = ("--vocab-size", str(training["vocab_size"]))
+    steps = [Step(_TOKENIZER, ("tokenizer", "train", source, *vocabulary, "-o", _TOKENIZER, *where))]
     a_step = training["batch_size"] * training["seq_len"]
     for cell in _spread(recipe.cells):
-        run = out / "runs" / cell.name
-        tokens = steps_of(cell) * a_step
-        seconds = tokens / rate if rate else 0.0
-        steps.append(Step(f"pretrain {cell.name}", (*pretrain(cell, run), "--resume"), cell, tokens, seconds))
+        run, n_steps = f"{_RUNS}/{cell.name}", cell.steps or recipe.steps
+        pretrain = (
+            "pretrain", "--source", source, "--t", cell.spec, "--objective", cell.objective, "--model", model,
+            "--steps", str(n_steps), "--seed", str(cell.seed), "--tokenizer", _TOKENIZER,
+            "--data", f"data/{_folder(cell.spec)}", *parses, *where, *recipe.pretrain, *cell.options, *threads,
+            "-o", run, "--resume",
+        )  # fmt: skip
+        tokens = round(n_steps * a_step * (1 + read_objective(cell.objective).pair_rows))
+        seconds = tokens / rate + START[recipe.scale] if rate else 0.0
+        steps.append(Step(f"pretrain {cell.name}", pretrain, cell, tokens, seconds))
         if recipe.evaluate:
-            evaluate = ("evaluate", str(run), *recipe.evaluate, *parses, *where, *_threads(place))
-            steps.append(Step(f"evaluate {cell.name}", evaluate, cell, 0, seconds * _EVALUATION))
-    runs = [str(out / "runs" / cell.name) for cell in recipe.cells]
-    steps.append(Step("report", ("report", *runs, "-o", str(out / "report"))))
+            evaluate = ("evaluate", run, *recipe.evaluate, *parses, *where, *threads)
+            seconds = START[recipe.scale] + fine_tuning(recipe.evaluate, rate, STEP[recipe.scale]) if rate else 0.0
+            steps.append(Step(f"evaluate {cell.name}", evaluate, cell, 0, seconds, recipe.evaluate))
+    runs = [f"{_RUNS}/{cell.name}" for cell in recipe.cells]
+    steps.append(Step("report", ("report", *runs, "-o", "report")))
     return steps
 
 
-def estimate(steps: Sequence[Step], workers: int) -> float:
+def estimate(recipe: Recipe, steps: Sequence[Step], workers: int) -> float:
     """Seconds of a whole study, from those of its steps."""
-    return sum(step.seconds for step in steps) / workers + _FIXED
+    return (sum(step.seconds for step in steps) + SHARED[recipe.scale]) / workers
 
 
-def reproduce(recipe: Recipe, place: Place, say: Callable[[str], None] = lambda message: None) -> dict[str, Any]:
-    """Run what is not done yet; {"out", "cells", "report", "seconds"}. DataError names the log of what failed."""
-    steps = plan(recipe, place)
-    place.out.mkdir(parents=True, exist_ok=True)
-    if recipe.text:
-        _text(recipe, place, say)
-    if not (place.out / "tokenizer").exists():
-        say("tokenizer")
-        _call(steps[0], place)
+def prepare(recipe: Recipe, place: Place, say: Callable[[str], None] = lambda message: None) -> dict[str, Any]:
+    """Text, tokenizer and encoded data of all the languages, and nothing else; {"out", "data": folders}."""
+    steps = _begin(recipe, place, say)
+    folders = []
+    for spec in dict.fromkeys(cell.spec for cell in recipe.cells):
+        say(f"data of {spec}")
+        step = next(s for s in steps if s.cell is not None and s.cell.spec == spec)
+        _call(Step(f"data {_folder(spec)}", (*step.arguments, "--data-only")), place)
+        folders.append(str(place.out / "data" / _folder(spec)))
+    return {"out": str(place.out), "data": folders}
+
+
+def reproduce(
+    recipe: Recipe, place: Place, say: Callable[[str], None] = lambda message: None, *, report: bool = True
+) -> dict[str, Any]:
+    """Run what is not done yet; {"out", "cells", "report"}. DataError names the log of what failed.
+
+    report: False where these are some of a study's cells, whose report is left to a run of all.
+    """
+    _check_tasks(recipe, place)
+    steps = _begin(recipe, place, say)
     chains = [[s for s in steps if s.cell is cell] for cell in _spread(recipe.cells)]
     failed: list[str] = []
     left, lock = [len(chains)], threading.Lock()
 
     def run(chain: list[Step]) -> None:
+        how = "done"
         try:
             for step in chain:
-                if not _is_done(step, place, recipe):
+                if not _is_done(step, place):
                     _call(step, place)
+                    _mark(step, place)
         except DataError as error:
             failed.append(str(error))
+            how = "failed"
         with lock:
             left[0] -= 1
-            say(f"{chain[0].cell.name if chain[0].cell else ''} done, {left[0]} to go")
+            say(f"{chain[0].cell.name if chain[0].cell else ''} {how}, {left[0]} to go")
 
     workers = place.workers or recipe.workers
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(run, chains))
     if failed:
         raise DataError(f"{len(failed)} of {len(chains)} cells failed: {failed[0]}", id="cell")
-    say("report")
-    _call(steps[-1], place)
-    return {"out": str(place.out), "cells": len(chains), "report": str(place.out / "report" / "index.html")}
+    found: dict[str, Any] = {"out": str(place.out), "cells": len(chains), "report": None}
+    if report:
+        say("report")
+        _call(steps[-1], place)
+        found["report"] = str(place.out / "report" / "index.html")
+    return found
+
+
+def _begin(recipe: Recipe, place: Place, say: Callable[[str], None]) -> list[Step]:
+    """What all cells share but the data; the plan."""
+    steps = plan(recipe, place)
+    place.out.mkdir(parents=True, exist_ok=True)
+    with alone(place.out / _TEXT):  # other cells of the study may be started at the same time
+        if recipe.text:
+            _text(recipe, place, say)
+        if not (place.out / _TOKENIZER).exists():
+            say("tokenizer")
+            _call(steps[0], place)
+    return steps
+
+
+def _check_tasks(recipe: Recipe, place: Place) -> None:
+    """DataError for a task whose data is not there: before hours of training, not after."""
+    asked = recipe.evaluate[recipe.evaluate.index("--task") + 1] if recipe.evaluate else "none"
+    for name in (name for name in asked.split(",") if name != "none"):
+        corpus = find(Request(name, place.data_dir))
+        missing = [split for split in SPLITS.values() if split not in corpus.splits]
+        if missing:
+            raise DataError(
+                f"{name} lacks {' and '.join(missing)}, and is to be evaluated",
+                where=None if place.data_dir is None else str(place.data_dir),
+                fix="data/README.md says which files go where",
+                id="missing-split",
+            )
 
 
 def _spread(cells: tuple[Cell, ...]) -> list[Cell]:
@@ -141,38 +188,58 @@ def _spread(cells: tuple[Cell, ...]) -> list[Cell]:
 
 
 def _text(recipe: Recipe, place: Place, say: Callable[[str], None]) -> None:
-    folder = place.out / "text"
+    folder = place.out / _TEXT
     if (folder / "train.tokens").exists():
         return
-    say("text")
     requests = []
     for name in recipe.text:
-        path = None if place.data_dir is None else place.data_dir / name
-        if path is not None and path.exists():
-            requests.append(Request(str(path)))
-        elif "/" not in name:
+        if "/" not in name:
             requests.append(Request(name, place.data_dir))
+            continue
+        path = (place.data_dir or Path()) / name
+        if not path.exists():
+            raise DataError(
+                f"the study's text {name} is not there",
+                where="--data-dir" if place.data_dir is None else str(place.data_dir),
+                fix="put novels there, a paragraph a line; with other ones the numbers are of another text",
+                id="missing-text",
+            )
+        requests.append(Request(str(path)))
+    say("text")
     join(requests, folder)
-
-
-def _source(recipe: Recipe, place: Place) -> str:
-    return str(place.out / "text") if recipe.text else recipe.source
-
-
-def _threads(place: Place) -> tuple[str, ...]:
-    return () if place.threads is None else ("--threads", str(place.threads))
 
 
 def _folder(spec: str) -> str:
     return spec.replace(",", "-").replace(":", "-")
 
 
-def _is_done(step: Step, place: Place, recipe: Recipe) -> bool:
-    """Known without starting a process; `evaluate` itself knows what it has done."""
-    if step.cell is None or not step.name.startswith("pretrain"):
+def _is_done(step: Step, place: Place) -> bool:
+    """Known without starting a process, which takes longer than seeing that all is there."""
+    if step.cell is None:
         return False
-    record = _json(place.out / "runs" / step.cell.name / "run.json")
-    return record.get("status") == "done" and record.get("steps") == (step.cell.steps or recipe.steps)
+    folder = place.out / _RUNS / step.cell.name
+    if step.arguments[0] == "evaluate":
+        return _json(folder / _DONE) == _evaluated(step, folder)
+    record = _json(folder / "run.json")
+    return record.get("status") == "done" and str(record.get("steps")) == _value(step, "--steps")
+
+
+def _mark(step: Step, place: Place) -> None:
+    """Keep that an evaluation is done, with what it was of; `pretrain --force` takes that away with the run."""
+    if step.cell is not None and step.arguments[0] == "evaluate":
+        folder = place.out / _RUNS / step.cell.name
+        with writing(folder / _DONE) as file:
+            file.write((json.dumps(_evaluated(step, folder), indent=1) + "\n").encode())
+
+
+def _evaluated(step: Step, folder: Path) -> dict[str, Any]:
+    """All that an evaluation is of but its data: version, the run, the options."""
+    run = _json(folder / "run.json").get("fingerprint")
+    return {"derivlang": derivlang.__version__, "run": run, "options": list(step.options)}
+
+
+def _value(step: Step, option: str) -> str:
+    return step.arguments[step.arguments.index(option) + 1]
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -189,12 +256,14 @@ def _call(step: Step, place: Place) -> None:
     logs.mkdir(parents=True, exist_ok=True)
     log = logs / f"{step.name.replace(' ', '-').replace('/', '-')}.log"
     environment = dict(os.environ)
+    if "DERIVLANG_DATA" in environment:
+        environment["DERIVLANG_DATA"] = str(Path(environment["DERIVLANG_DATA"]).resolve())
     if place.threads is not None:
         environment |= {"OMP_NUM_THREADS": str(place.threads), "OPENBLAS_NUM_THREADS": str(place.threads)}
     with log.open("w", encoding="utf-8") as file:
         done = subprocess.run(
             [sys.executable, "-m", "derivlang", *step.arguments],
-            stdout=file, stderr=subprocess.STDOUT, env=environment, check=False,
+            stdout=file, stderr=subprocess.STDOUT, env=environment, cwd=place.out, check=False,
         )  # fmt: skip
     if done.returncode:
         words = log.read_text("utf-8").strip().splitlines()[-3:]

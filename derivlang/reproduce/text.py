@@ -14,23 +14,23 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.find import Request
 from derivlang.store.export import writing
 
-SPLITS = ("train", "valid")
+FILES = {"validation": "valid.tokens", "train": "train.tokens"}  # train last: where it is, all is
 
 
 def join(requests: Sequence[Request], folder: Path) -> dict[str, int]:
-    """Write folder/train.tokens of all the sources, and valid.tokens of those that have one; words a split.
+    """Write folder/train.tokens of all the sources, and valid.tokens of those with a validation split; words a split.
 
     A source that is read from a file without splits is all train. DataError where there is nothing to train on.
     """
     sources = [Source.open(Pipeline.parse("identity"), request) for request in requests]
     folder.mkdir(parents=True, exist_ok=True)
     words = {}
-    for split in SPLITS:
+    for split, name in FILES.items():
         some = [source for source in sources if split in source.corpus.splits]
         if not some:
             continue
         words[split] = 0
-        with writing(folder / f"{split}.tokens") as file:
+        with writing(folder / name) as file:
             for source in some:
                 words[split] += _write(source, split, file)
     if not words.get("train"):

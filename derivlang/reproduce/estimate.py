@@ -1,0 +1,39 @@
+"""About how long the parts of a study take, for a dry run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from derivlang.evaluation.tasks import REGIMES, TASKS
+
+# In seconds. Of what all cells share; trees of the text are most of it, at 19,000 words a second.
+SHARED = {"tiny": 180.0, "small": 540.0, "paper": 5_500.0}
+# Of a process: starting, compiling and saving, or reading the tasks and measuring.
+START = {"tiny": 12.0, "small": 50.0, "paper": 50.0}
+# Of a step of fine-tuning at least: an accelerator waits for the next kernel. Assumed, where it is of an accelerator.
+STEP = {"tiny": 0.004, "small": 0.015, "paper": 0.015}
+# Examples of train, of dev and of test, and sub-words of a row.
+_SIZES = {"pos": (12_544, 2_001, 2_077, 22), "ner": (20_000, 10_000, 10_000, 14), "xnli": (392_702, 2_490, 5_010, 40)}
+
+
+def fine_tuning(options: Sequence[str], rate: float, a_step: float) -> float:
+    """About how many seconds an evaluation fine-tunes and tests. rate: sub-words a second of training; a_step: the
+    least that a step takes."""
+    asked = dict(zip(options[::2], options[1::2], strict=True))
+    tasks = [name for name in asked["--task"].split(",") if name != "none"]
+
+    def number(option: str, task: int, default: int) -> int:
+        given = asked.get(option, str(default)).split(",")
+        return int(given[task % len(given)])
+
+    total = 0.0
+    for i, name in enumerate(tasks):
+        kind = name.partition(":")[0]
+        (train, dev, test, length), settings = _SIZES[kind], TASKS[kind].settings
+        train, dev = min(train, number("--train-examples", i, train)), min(dev, number("--dev-examples", i, dev))
+        epochs, batch = number("--epochs", i, settings.epochs), number("--batch-size", i, settings.batch_size)
+        steps = epochs * -(-train // batch)
+        tested = (epochs + 0.5) * dev + 1.5 * test  # dev chooses the epoch; ZS is tested on the source, too
+        one = steps * max(a_step, batch * length / rate) + tested * length / (3 * rate)
+        total += number("--seeds", 0, 3) * len(REGIMES) * one
+    return total
