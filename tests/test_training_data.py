@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -124,11 +124,12 @@ def test_rows_by_a_slow_loop(spec: str) -> None:
         for p in range(data.instances[instance], data.instances[instance + 1]):
             first, last = data.pieces[p], data.pieces[p + 1]
             column = len(ids)
+            number = list(accumulate(data.begins[first + 1 : last].tolist(), initial=0))
             for k in range(first, last):
                 at = first + int(data.order[k]) if spoken == DERIVED else k
                 kept = data.kept is not None and data.kept[at]
                 ids.append(int(table[data.ids[at]]) if spoken == DERIVED and not kept else int(data.ids[at]))
-                words.append(column + int(data.words[at]))
+                words.append(column + number[at - first])
             ids.append(marks.end)
             words.append(-1)
         assert len(ids) == found.lengths[row] <= SEQ_LEN
@@ -348,8 +349,8 @@ def test_files_are_mapped_and_small(tmp_path: Path) -> None:
     data = prepared(tmp_path / "data")
     assert isinstance(data.ids, np.memmap)
     assert isinstance(data.order, np.memmap)
-    assert isinstance(data.words, np.memmap)
-    assert (data.ids.dtype, data.order.dtype, data.words.dtype) == (np.uint16,) * 3
+    assert isinstance(data.begins, np.memmap)
+    assert (data.ids.dtype, data.order.dtype, data.begins.dtype) == (np.uint16, np.uint16, np.uint8)
     with pytest.raises(ValueError, match="read-only"):
         data.ids[0] = 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data"]
@@ -381,7 +382,7 @@ def test_data_of_another_run_is_refused(changes: dict[str, object], named: str, 
         prepared(tmp_path / "data", **changes)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["ids", "order", "words", "sentences", "keys", "pieces", "instances"])
+@pytest.mark.parametrize("name", ["ids", "order", "begins", "sentences", "keys", "pieces", "instances"])
 def test_a_file_that_was_cut_off_is_refused(name: str, tmp_path: Path) -> None:
     prepared(tmp_path / "data")
     path = tmp_path / "data" / f"{name}.bin"

@@ -125,7 +125,7 @@ def made_up(vocab_size: int, seq_len: int, rows: int, seed: int = 1) -> Data:
     return Data(
         ids=ids,
         order=(np.repeat(sizes, sizes) - 1 - place).astype(np.uint16),
-        words=place.astype(np.uint16),
+        begins=np.ones(n, np.uint8),
         sentences=offsets,
         keys=mix(np.arange(len(sizes), dtype=np.uint64)),
         pieces=offsets,

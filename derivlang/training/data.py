@@ -3,13 +3,13 @@
     DATA/data.json            what it is of, its counts and its fingerprint
     DATA/ids.bin              [M] the source's id of each sub-word           uint16, or int32 above 65,536 entries
     DATA/order.bin            [M] place in its piece of the source sub-word that stands here in the derived language
-    DATA/words.bin            [M] the word of each sub-word, counted in its piece; words without any are not counted
+    DATA/begins.bin           [M] 1: begins a word
     DATA/kept.bin             [M] 1: the overlap keeps its id; only where there is an overlap
     DATA/sentences.bin        int64[S + 1] sub-word offsets;  DATA/keys.bin uint64[S], content keys
     DATA/pieces.bin           int64[P + 1] sub-word offsets;  DATA/instances.bin int64[I + 1] piece offsets
 
-No derived text is kept: the derived language's ids are the source's, reordered and sent through the twin's table. Six
-bytes a sub-word, so WikiText-103 takes some 700 MB on disk and next to nothing in memory.
+No derived text is kept: the derived language's ids are the source's, reordered and sent through the twin's table. Five
+bytes a sub-word and 24 a sentence, so WikiText-103 takes some 700 MB on disk and next to nothing in memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from derivlang.store.disk import whole_folder
 from derivlang.training.languages import DERIVED, Both, Languages
 from derivlang.training.packing import cut, pack, restrict
 
-FORMAT = 1
+FORMAT = 2
 NAME = "data.json"
 LONGEST = 1 << 15  # sub-words in an instance: places are kept in 16 bits
 Packing = Literal["sentences", "stream"]
@@ -84,7 +84,7 @@ class Data:
 
     ids: Ints
     order: Ints
-    words: Ints
+    begins: Ints
     sentences: Int64
     keys: UInt64
     pieces: Int64
@@ -100,7 +100,7 @@ class Data:
     def open(cls, folder: Path, languages: Languages) -> Data:
         """The data of a folder; StoreError where it is none, or was cut off."""
         recipe = read_recipe(folder)
-        large = {name: _mapped(folder, name, recipe) for name in ("ids", "order", "words", "sentences", "keys")}
+        large = {name: _mapped(folder, name, recipe) for name in ("ids", "order", "begins", "sentences", "keys")}
         # Offsets are gone through in every batch: in memory.
         small = {name: np.array(_mapped(folder, name, recipe)) for name in ("pieces", "instances")}
         large["keys"] = large["keys"].view(np.uint64)
@@ -160,7 +160,10 @@ class Data:
         ids, shared = self._in_language(flat, derived)
         ids[place == -1], ids[place == sizes] = self.marks.begin, self.marks.end
         # words, counted in their row
-        word = (piece - piece[:, :1]) * LONGEST * 2 + self.words[flat]
+        some, which = np.unique(piece, return_inverse=True)
+        words, begins = self._words(some)
+        in_piece = words[np.where(inside, begins[which.reshape(at.shape)] + flat - self.pieces[piece], 0)]
+        word = (piece - piece[:, :1]) * LONGEST * 2 + in_piece
         _, number = np.unique((np.arange(len(at))[:, None] << 40) + word, return_inverse=True)
         number = number.reshape(at.shape)
         groups = np.where(inside, number - number.min(axis=1, keepdims=True), -1)
@@ -172,6 +175,12 @@ class Data:
             np.full(len(at), width, np.int64),
             shared & inside,
         )
+
+    def _words(self, pieces: Int64) -> tuple[Int64, Int64]:
+        """(int64[M] the word of each sub-word of these pieces, counted in its piece; int64[P + 1] their offsets)."""
+        starts, offsets = self.pieces[pieces], offsets_of(self.pieces[pieces + 1] - self.pieces[pieces])
+        count = np.cumsum(self.begins[spread(starts, lengths_of(offsets))], dtype=np.int64)
+        return count - np.repeat(np.append(count, 0)[offsets[:-1]], lengths_of(offsets)), offsets
 
     def _in_language(self, at: Int64, derived: Bool) -> tuple[Int64, Bool]:
         """The ids of sub-words, by their places; of the derived language where `derived` says so. Are both the same?"""
@@ -192,6 +201,7 @@ class Data:
         derived = np.asarray(language)[row_of_piece][piece] == DERIVED
         base = np.repeat(starts, sizes)
         at = np.where(derived, base + self.order[flat], flat)
+        words, begins = self._words(pieces)
         ids, shared = self._in_language(at, derived)
         # a row is <s>, then each piece and its </s>
         with_mark = sizes + 1
@@ -213,7 +223,7 @@ class Data:
         out.ids[row, column] = ids
         out.shared[row, column] = shared
         out.ids[row_of_piece, piece_column + sizes] = self.marks.end
-        out.groups[row, column] = piece_column.astype(np.int32)[piece] + self.words[at].astype(np.int32)
+        out.groups[row, column] = piece_column[piece] + words[begins[piece] + at - base]
         return out
 
 
@@ -295,7 +305,7 @@ def _write(
 ) -> None:
     most = seq_len - 2
     wide = "<u2" if languages.tokenizer.size <= 1 << 16 else "<i4"
-    types = {"ids": wide, "order": "<u2", "words": "<u2", "sentences": "<i8", "keys": "<i8", "pieces": "<i8"}
+    types = {"ids": wide, "order": "<u2", "begins": "|u1", "sentences": "<i8", "keys": "<i8", "pieces": "<i8"}
     types |= {"kept": "|u1"} if languages.twin.map.overlap else {}
     digest = sha256(json.dumps(wanted, sort_keys=True).encode())
     sizes = dict.fromkeys([*types, "instances"], 0)
@@ -322,7 +332,7 @@ def _write(
             start = np.repeat(found[:-1], np.diff(found))
             write("ids", both.source.ids, wide)
             write("order", restrict(both.order.index, found) - start, "<u2")
-            write("words", words - words[start] if len(words) else words, "<u2")
+            write("begins", np.diff(words, prepend=-1) != 0, "|u1")
             if "kept" in types:
                 write("kept", _kept(both, languages, batch), "|u1")
             write("sentences", sentences[1:] + done, "<i8")
