@@ -145,8 +145,9 @@ def test_a_small_study_runs_to_its_report_and_goes_on_where_it_stopped(
     assert not (place.out / "report").exists()
     weights = (place.out / "runs" / "a" / "model" / "model.safetensors").read_bytes()
 
-    # moved: what is done is not done again
-    place = replace(place, out=place.out.rename(tmp_path / "moved"))
+    # moved to where the text is not, but for held-out sentences: what is done is not done again
+    place = replace(place, out=place.out.rename(tmp_path / "moved"), as_is=True)
+    (place.out / "text" / "train.tokens").rename(place.out / "text" / "valid.tokens")
     called: list[str] = []
     call = run._call
     monkeypatch.setattr(run, "_call", lambda step, place: [called.append(step.name), call(step, place)])

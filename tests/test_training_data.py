@@ -18,7 +18,7 @@ from derivlang.engine.batches import Source
 from derivlang.lexical.encoding import Encoded
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import Request
-from derivlang.training.data import Data, prepare
+from derivlang.training.data import Data, prepare, take
 from derivlang.training.languages import DERIVED, SOURCE, TWIN, Languages
 from derivlang.training.packing import cut, pack, restrict
 from derivlang.training.pairs import PairData
@@ -380,6 +380,19 @@ def test_data_of_another_run_is_refused(changes: dict[str, object], named: str, 
     prepared(tmp_path / "data")
     with pytest.raises(StoreError, match=f"holds data of another run: {named} is"):
         prepared(tmp_path / "data", **changes)  # type: ignore[arg-type]
+
+
+def test_data_is_taken_as_it_is(tmp_path: Path) -> None:
+    made = prepared(tmp_path / "data")
+    found = take(tmp_path / "data", pair().languages, seq_len=SEQ_LEN)
+    assert found.fingerprint == made.fingerprint
+    for changes, named in (({"seq_len": 16}, "seq_len"), ({"packing": "stream"}, "packing"), ({"limit": 3}, "limit")):
+        with pytest.raises(StoreError, match=f"holds data of another run: {named} is"):
+            take(tmp_path / "data", pair().languages, **{"seq_len": SEQ_LEN, **changes})  # type: ignore[arg-type]
+    with pytest.raises(StoreError, match="holds data of another run: spec is"):
+        take(tmp_path / "data", pair("trans,perm").languages, seq_len=SEQ_LEN)
+    with pytest.raises(StoreError, match="no encoded data"):
+        take(tmp_path / "other", pair().languages, seq_len=SEQ_LEN)
 
 
 @pytest.mark.parametrize("name", ["ids", "order", "begins", "sentences", "keys", "pieces", "instances"])

@@ -58,6 +58,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 @click.option("--parser", help="What finds the trees that syn needs.")
 @click.option("--parses", type=click.Path(path_type=Path), help="Where parses are kept.")
 @find_options
+@click.option("--data-as-is", is_flag=True, help="Take what --data holds without its source, which need not be there.")
 @click.option("--data-only", is_flag=True, help="Prepare the data and stop.")
 @click.option("--resume", is_flag=True, help="Go on from the last checkpoint.")
 @click.option("--force", is_flag=True, help="Replace a run that the folder holds.")
@@ -84,7 +85,8 @@ def command(source: str, out: Path, as_json: bool, **options: Any) -> None:
 
     settings, design, watch = settings_of(source, options)
     request = request_of(source, options)
-    where = Where(out, *(options[name] for name in ("data", "tokenizer", "dictionary", "parser", "parses")))
+    places = ("data", "tokenizer", "dictionary", "parser", "parses", "data_as_is")
+    where = Where(out, *(options[name] for name in places))
     if options["data_only"]:
         found = prepare_data(settings, request, where, warn).data
         click.echo(f"{found.n_subwords:,} sub-words in {found.n_instances:,} rows")

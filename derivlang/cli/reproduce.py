@@ -23,6 +23,7 @@ import click
 @click.option("--as-published", default="", help="Also with published choices, one at a time: untied, dict-input, "
               "packing, dev-scores, span-f1.")  # fmt: skip
 @click.option("--data-only", is_flag=True, help="Prepare text, tokenizer and encoded data, and stop.")
+@click.option("--data-as-is", is_flag=True, help="Take encoded data that was made elsewhere, without its text.")
 @click.option("--dry-run", is_flag=True, help="Print the steps with sizes and estimated time; run nothing.")
 @click.option("--rate", type=click.FloatRange(1), help="Of --dry-run: sub-words a second that are trained on.  "
               "[default: measured; 1.1 million where there is no accelerator for the scale]")  # fmt: skip
@@ -49,7 +50,9 @@ def command(recipe: str, out: Path | None, data_only: bool, dry_run: bool, as_js
         study = only(study, names(options["cells"]))
     data = options["data_dir"] or (Path(os.environ["DERIVLANG_DATA"]) if "DERIVLANG_DATA" in os.environ else None)
     threads = options["threads"] or (1 if scale == "tiny" else None)
-    place = Place(out or Path(f"{recipe}-{scale}"), data, options["parses"], options["workers"], threads)
+    place = Place(
+        out or Path(f"{recipe}-{scale}"), data, options["parses"], options["workers"], threads, options["data_as_is"]
+    )
     require_torch()
     workers = place.workers or study.workers
     if dry_run:

@@ -13,7 +13,7 @@ interrupted goes on where it was.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -99,6 +99,7 @@ def evaluate(folder: Path, options: Options, progress: Progress | None = None) -
     for measure, found in _measures(trained, device, options, progress):
         result[measure] = found
         _write(trained, result)
+        progress.step()
     for task in options.tasks:
         result["tasks"][task.name] = _task(trained, device, task, options, progress)
         _write(trained, result)
@@ -146,29 +147,23 @@ def _write(trained: Trained, result: dict[str, Any]) -> None:
 
 def _measures(
     trained: Trained, device: torch.device, options: Options, progress: Progress
-) -> list[tuple[Measure, Any]]:
+) -> Iterator[tuple[Measure, Any]]:
+    """Each measure as it is done."""
     if not options.measures:
-        return []
+        return
     model = trained.masked_lm(device)
-    encoder = replace(model, module=model.module.base_model)
-    wants_text = {"contextual", "perplexity"}.intersection(options.measures)
-    found: list[tuple[Measure, Any]] = []
     progress.start("measures", len(options.measures))
     if "alignment" in options.measures:
-        found.append(("alignment", alignment(trained, model)))
-        progress.step()
-    if wants_text:
+        yield "alignment", alignment(trained, model)
+    if options.measures != ("alignment",):
         text = _heldout(trained, options, progress)
     if "contextual" in options.measures:
-        found.append(("contextual", contextual(encoder, text.first(options.pairs))))
-        progress.step()
-    if "perplexity" in options.measures:
-        if trained.has_lm_head:
-            found.append(("perplexity", perplexity(model, text.first(options.sentences))))
-        else:
-            progress.warn("the model has no head that predicts words: there is no perplexity")
-        progress.step()
-    return found
+        encoder = replace(model, module=model.module.base_model)
+        yield "contextual", contextual(encoder, text.first(options.pairs))
+    if "perplexity" in options.measures and trained.has_lm_head:
+        yield "perplexity", perplexity(model, text.first(options.sentences))
+    elif "perplexity" in options.measures:
+        progress.warn("the model has no head that predicts words: there is no perplexity")
 
 
 def _heldout(trained: Trained, options: Options, progress: Progress) -> Heldout:

@@ -39,13 +39,14 @@ _DONE = "evaluated.json"  # in a run's folder: what its evaluation was of, once 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a study reads and writes, and on how many processes."""
+    """Where a study reads and writes, and on how many processes. as_is: its encoded data was made elsewhere."""
 
     out: Path
     data_dir: Path | None = None
     parses: Path | None = None
     workers: int | None = None
     threads: int | None = 1
+    as_is: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def plan(recipe: Recipe, place: Place, rate: float | None = None) -> list[Step]:
             "pretrain", "--source", source, "--t", cell.spec, "--objective", cell.objective, "--model", model,
             "--steps", str(n_steps), "--seed", str(cell.seed), "--tokenizer", _TOKENIZER,
             "--data", f"data/{_folder(cell.spec)}", *parses, *where, *recipe.pretrain, *cell.options, *threads,
-            "-o", run, "--resume",
+            *(("--data-as-is",) if place.as_is else ()), "-o", run, "--resume",
         )  # fmt: skip
         tokens = round(n_steps * a_step * (1 + read_objective(cell.objective).pair_rows))
         seconds = tokens / rate + START[recipe.scale] if rate else 0.0
@@ -157,6 +158,8 @@ def _begin(recipe: Recipe, place: Place, say: Callable[[str], None]) -> list[Ste
     """What all cells share but the data; the plan."""
     steps = plan(recipe, place)
     place.out.mkdir(parents=True, exist_ok=True)
+    if place.as_is:
+        return steps
     with alone(place.out / _TEXT):  # other cells of the study may be started at the same time
         if recipe.text:
             _text(recipe, place, say)

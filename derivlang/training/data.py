@@ -242,36 +242,58 @@ def prepare(
     StoreError where the folder holds other data; DataError for a split without words.
     """
     files = source.files([split])
-    wanted = {
-        "spec": str(languages.pipeline),
-        "pipeline": languages.pipeline.fingerprint(),  # rule versions and the files of grammars, too
+    wanted = _of_languages(languages, seq_len, limit, packing) | {
         "parser": source.corpus.options.get("parser"),
         "source": source.corpus.name,
         "split": split,
         "words": str(source.corpus.splitter()),
         "language": source.corpus.language,
         "encoding": source.encoding,
+        "input": sha256(json.dumps(files, sort_keys=True, default=str).encode()).hexdigest()[:16],
+    }
+    if (folder / NAME).exists():
+        _check(folder, wanted)
+        return Data.open(folder, languages)
+    whole_folder(folder, lambda fresh: _write(fresh, source, languages, split, seq_len, limit, wanted))
+    return Data.open(folder, languages)
+
+
+def take(
+    folder: Path, languages: Languages, *, seq_len: int, limit: int | None = None, packing: Packing = "sentences"
+) -> Data:
+    """The data of a folder as it is, without its source: it is of these languages, and that is all that is looked at.
+
+    StoreError where it is not, or where there is none.
+    """
+    _check(folder, _of_languages(languages, seq_len, limit, packing))
+    return Data.open(folder, languages)
+
+
+def _of_languages(languages: Languages, seq_len: int, limit: int | None, packing: Packing) -> dict[str, Any]:
+    """What a recipe says beside its source."""
+    return {
+        "spec": str(languages.pipeline),
+        "pipeline": languages.pipeline.fingerprint(),  # rule versions and the files of grammars, too
         "limit": limit,
         "seq_len": seq_len,
         "packing": packing,
         "tokenizer": languages.tokenizer.fingerprint(),
         "twin": languages.twin.tokenizer.recipe["fingerprint"],
         "lexicon": languages.twin.tokenizer.recipe["lexicon"],
-        "input": sha256(json.dumps(files, sort_keys=True, default=str).encode()).hexdigest()[:16],
     }
-    if (folder / NAME).exists():
-        recipe = read_recipe(folder)
-        other = [name for name, value in wanted.items() if recipe.get(name) != value]
-        if other:
-            raise StoreError(
-                f"holds data of another run: {other[0]} is {recipe.get(other[0])!r}, not {wanted[other[0]]!r}",
-                where=str(folder),
-                fix="another folder, or remove this one",
-                id="other-data",
-            )
-        return Data.open(folder, languages)
-    whole_folder(folder, lambda fresh: _write(fresh, source, languages, split, seq_len, limit, wanted))
-    return Data.open(folder, languages)
+
+
+def _check(folder: Path, wanted: dict[str, Any]) -> None:
+    """StoreError where the folder's recipe says otherwise."""
+    recipe = read_recipe(folder)
+    other = [name for name, value in wanted.items() if recipe.get(name) != value]
+    if other:
+        raise StoreError(
+            f"holds data of another run: {other[0]} is {recipe.get(other[0])!r}, not {wanted[other[0]]!r}",
+            where=str(folder),
+            fix="another folder, or remove this one",
+            id="other-data",
+        )
 
 
 def read_recipe(folder: Path) -> dict[str, Any]:

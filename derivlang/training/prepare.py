@@ -6,6 +6,7 @@ DATA/tokenizer  DATA/twin  DATA/dictionary-….tsv  DATA/train-512     once, sha
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from derivlang.lexical.twin_folder import Twin, make_twin, trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import Request, find
 from derivlang.store.disk import alone
-from derivlang.training.data import Data, prepare
+from derivlang.training.data import Data, Packing, prepare, take
 from derivlang.training.dictionary import Dictionary
 from derivlang.training.languages import TOKENIZER, TWIN, Languages
 from derivlang.training.settings import Settings
@@ -31,7 +32,8 @@ Say = Callable[[str], None]
 @dataclass(frozen=True, slots=True)
 class Where:
     """Where a run reads and writes. data: the folder of encoded data, or None for one in the run's. tokenizer,
-    dictionary: ready ones. parser, parses: as of `make`."""
+    dictionary: ready ones. parser, parses: as of `make`. as_is: take the encoded data without looking at its source,
+    which need not be there."""
 
     run: Path
     data: Path | None = None
@@ -39,6 +41,7 @@ class Where:
     dictionary: Path | None = None
     parser: str | None = None
     parses: Path | None = None
+    as_is: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +68,7 @@ def prepare_data(
     warn, stage: told of warnings, and of what begins. Raises DerivlangError: what is there does not fit the settings.
     """
     folder = where.data or where.run / "data"
-    with alone(folder):
+    with nullcontext() if where.as_is else alone(folder):
         return _prepare(folder, settings, request, where, warn, stage)
 
 
@@ -93,6 +96,12 @@ def _prepare(folder: Path, settings: Settings, request: Request, where: Where, w
         raise StoreError(f"is a twin {other}", where=str(twin), fix="another --data folder", id="other-twin")
     dictionary = where.dictionary or _dictionary(settings, request, folder, tokenizer, warn, stage)
     pairs = Dictionary.read(dictionary, languages)
+    packing: Packing = settings.packing  # type: ignore[assignment]
+    ending = f"-{settings.seq_len}{'-stream' if packing == 'stream' else ''}"
+    if where.as_is:
+        there = next(iter(sorted(folder.glob(f"*{ending}"))), folder / f"train{ending}")
+        data = take(there, languages, seq_len=settings.seq_len, limit=settings.limit, packing=packing)
+        return Prepared(tokenizer, twin, languages, data, dictionary, pairs)
     stage("encoding")
     split = find(request).splits[0]
     source = Source.open(
@@ -105,13 +114,13 @@ def _prepare(folder: Path, settings: Settings, request: Request, where: Where, w
         events=Events(warn),
     )
     data = prepare(
-        folder / f"{split}-{settings.seq_len}{'-stream' if settings.packing == 'stream' else ''}",
+        folder / f"{split}{ending}",
         source,
         languages,
         split=split,
         seq_len=settings.seq_len,
         limit=settings.limit,
-        packing=settings.packing,  # type: ignore[arg-type]
+        packing=packing,
     )
     return Prepared(tokenizer, twin, languages, data, dictionary, pairs)
 
