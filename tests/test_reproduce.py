@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +23,7 @@ from derivlang.reproduce.run import Place, plan, prepare, reproduce
 from derivlang.reproduce.text import join
 from derivlang.sources.find import Request, find
 from derivlang.training.objectives.registry import read_objective
+from tests.commands import environment
 
 SCALES = ("tiny", "small", "paper")
 
@@ -161,6 +165,31 @@ def test_a_small_study_runs_to_its_report_and_goes_on_where_it_stopped(
     assert runs[0]["data"] == runs[1]["data"]
     assert runs[0]["dictionary"]["sha256"] == runs[1]["dictionary"]["sha256"]
     assert said.count("text") == said.count("tokenizer") == 1
+
+
+def test_a_study_that_is_to_end_ends_its_cells(tmp_path: Path) -> None:
+    recipe, place = small(tmp_path)
+    recipe = replace(recipe, steps=1_000_000, cells=recipe.cells[:1], text=(), source="demo")
+    script = (
+        "from pathlib import Path, PosixPath\n"
+        "from derivlang.cli.options import ends_well\n"
+        "from derivlang.reproduce.recipes import Cell, Recipe\n"
+        "from derivlang.reproduce.run import Place, reproduce\n"
+        f"with ends_well(): reproduce({recipe!r}, {place!r})\n"
+    )
+    study = subprocess.Popen([sys.executable, "-c", script], env=environment(), stderr=subprocess.PIPE)
+    log = place.out / "runs" / "a" / "log.jsonl"
+    end = time.monotonic() + 100
+    while not (log.exists() and log.stat().st_size):
+        assert study.poll() is None, study.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    study.terminate()
+    study.communicate(timeout=60)
+    assert json.loads((log.parent / "run.json").read_text())["status"] == "stopped"
+    size = log.stat().st_size
+    time.sleep(0.3)
+    assert log.stat().st_size == size
 
 
 def test_a_text_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -186,25 +186,26 @@ def test_another_dictionary_or_data_or_description_is_refused(tmp_path: Path) ->
     trained(tmp_path / "run", resume=True, **model)
 
 
-def test_a_killed_process_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, "training"), (signal.SIGTERM, "stopped")])
+def test_a_killed_process_goes_on(number: signal.Signals, status: str, tmp_path: Path) -> None:
     pair()
     options = [
         "pretrain", "--source", "demo", "--t", "trans,inv", "--model", model_file(), "--data", data_folder(),
-        "--steps", 400, "--save-every", 40, "--log-every", 20, "--threads", 1,
+        "--steps", 200, "--save-every", 20, "--log-every", 10, "--threads", 1,
     ]  # fmt: skip
     killed = tmp_path / "killed"
     process = subprocess.Popen(command_line(*options, "-o", killed), env=environment(), stderr=subprocess.PIPE)
     end = time.monotonic() + 100
-    while not (killed / "checkpoints" / "step-00000080").exists():
+    while not (killed / "checkpoints" / "step-00000040").exists():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < end
         time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
+    process.send_signal(number)
     process.communicate()
-    assert runs.read(killed)["status"] == "training"
+    assert runs.read(killed)["status"] == status
     run(*options, "-o", killed, "--resume")
     run(*options, "-o", tmp_path / "whole")
-    same_runs(tmp_path / "whole", killed, 400)
+    same_runs(tmp_path / "whole", killed, 200)
 
 
 # checkpoints

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from derivlang.cli.options import Bar, names, warn
+from derivlang.cli.options import Bar, ends_well, names, warn
 from derivlang.core.errors import UsageError
 
 _FITTING = ("epochs", "lr", "batch_size", "max_length", "train_examples", "dev_examples")
@@ -77,6 +77,7 @@ def _each(kind: type[int] | type[float]) -> Any:
 @click.option("--device", help="As torch names it: cpu, cuda, cuda:1.  [default: a GPU where there is one]")
 @click.option("--force", is_flag=True, help="Fine-tune again what is there already.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@ends_well()
 def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, **options: Any) -> None:
     """Evaluate RUN, the folder of a pre-trained run, and write RUN/evaluation.json.
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +18,21 @@ if TYPE_CHECKING:
     from derivlang.sources.find import Request
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@contextmanager
+def ends_well() -> Iterator[None]:
+    """Heed a request to end (SIGTERM: a cluster's, or a study's to its cells) as Ctrl-C, with all left in order."""
+
+    def stop(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
 
 _FOUND = (
     click.option(

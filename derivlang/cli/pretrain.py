@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from derivlang.cli.options import Bar, find_options, warn
+from derivlang.cli.options import Bar, ends_well, find_options, warn
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -63,6 +63,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 @click.option("--resume", is_flag=True, help="Go on from the last checkpoint.")
 @click.option("--force", is_flag=True, help="Replace a run that the folder holds.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@ends_well()
 def command(source: str, out: Path, as_json: bool, **options: Any) -> None:
     """Pre-train a model on SOURCE and its derived language; nothing but the model and its log is written.
 

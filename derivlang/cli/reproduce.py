@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from derivlang.cli.options import ends_well, names
+
 
 @click.command("reproduce", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("recipe")
@@ -28,6 +30,7 @@ import click
 @click.option("--rate", type=click.FloatRange(1), help="Of --dry-run: sub-words a second that are trained on.  "
               "[default: measured; 1.1 million where there is no accelerator for the scale]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@ends_well()
 def command(recipe: str, out: Path | None, data_only: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
     """Reproduce RECIPE (align-mlm) from data to report; the same command goes on where it stopped.
 
@@ -39,7 +42,6 @@ def command(recipe: str, out: Path | None, data_only: bool, dry_run: bool, as_js
     import os
     import time
 
-    from derivlang.cli.options import names
     from derivlang.reproduce.recipes import only, recipe_of
     from derivlang.reproduce.run import Place, estimate, plan, prepare, reproduce
     from derivlang.training.needs import require_torch

@@ -34,6 +34,7 @@ from derivlang.training.model import Design
 from derivlang.training.objectives.registry import read_objective
 
 _TEXT, _TOKENIZER, _RUNS = "text", "tokenizer", "runs"
+_RUNNING: list[subprocess.Popen[bytes]] = []  # commands, which end with this process
 _DONE = "evaluated.json"  # in a run's folder: what its evaluation was of, once it is done
 
 
@@ -143,7 +144,12 @@ def reproduce(
 
     workers = place.workers or recipe.workers
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(run, chains))
+        try:
+            list(pool.map(run, chains))
+        except BaseException:
+            for process in _RUNNING:
+                process.terminate()
+            raise
     if failed:
         raise DataError(f"{len(failed)} of {len(chains)} cells failed: {failed[0]}", id="cell")
     found: dict[str, Any] = {"out": str(place.out), "cells": len(chains), "report": None}
@@ -264,10 +270,15 @@ def _call(step: Step, place: Place) -> None:
     if place.threads is not None:
         environment |= {"OMP_NUM_THREADS": str(place.threads), "OPENBLAS_NUM_THREADS": str(place.threads)}
     with log.open("w", encoding="utf-8") as file:
-        done = subprocess.run(
+        process = subprocess.Popen(
             [sys.executable, "-m", "derivlang", *step.arguments],
-            stdout=file, stderr=subprocess.STDOUT, env=environment, cwd=place.out, check=False,
+            stdout=file, stderr=subprocess.STDOUT, env=environment, cwd=place.out,
         )  # fmt: skip
-    if done.returncode:
+        _RUNNING.append(process)
+        try:
+            process.wait()
+        finally:
+            _RUNNING.remove(process)
+    if process.returncode:
         words = log.read_text("utf-8").strip().splitlines()[-3:]
         raise DataError(f"{step.name}: {' '.join(words)}", where=str(log), fix="run the same command again", id="step")
