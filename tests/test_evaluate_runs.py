@@ -21,7 +21,8 @@ from derivlang.evaluation.examples import Instances
 from derivlang.evaluation.finetune import Classifier, Padded, batches, fine_tune, label_lists, predict
 from derivlang.evaluation.padding import by_length, inside, padded
 from derivlang.evaluation.tasks import Settings, task_of
-from derivlang.evaluation.trained import Encoder, Trained, device_of
+from derivlang.evaluation.trained import Encoder, Trained
+from derivlang.training.devices import device_of
 from tests.commands import run as cli
 from tests.test_evaluate_examples import made
 from tests.tiny_runs import data_folder, languages, model_of, save_model, write_run

@@ -16,11 +16,12 @@ from derivlang.evaluation.contextual import contextual
 from derivlang.evaluation.embeddings import alignment
 from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.perplexity import perplexity
-from derivlang.evaluation.trained import Trained, device_of
+from derivlang.evaluation.trained import Trained
 from derivlang.training import devices
 from derivlang.training.bench import Plan, bench
 from derivlang.training.checkpoint import load_model
 from derivlang.training.data import Marks
+from derivlang.training.devices import device_of
 from derivlang.training.loop import inputs_of, network_of, optimizer_of
 from derivlang.training.model import Design, is_tied
 from derivlang.training.objectives.registry import read_objective

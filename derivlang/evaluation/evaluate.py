@@ -31,9 +31,10 @@ from derivlang.evaluation.perplexity import perplexity
 from derivlang.evaluation.resample import difference, summary
 from derivlang.evaluation.sets import Sets
 from derivlang.evaluation.tasks import MAX_LENGTH, REGIMES, SPLITS, Regime, Task
-from derivlang.evaluation.trained import Trained, device_of
+from derivlang.evaluation.trained import Trained
 from derivlang.sources.find import Request, find
 from derivlang.store.export import writing
+from derivlang.training.devices import device_of
 from derivlang.training.needs import require_torch
 from derivlang.training.processes import use_threads
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import derivlang
-from derivlang.core.errors import DerivlangError, StoreError, UsageError
+from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.evaluation.examples import PAD
 from derivlang.training import folder as runs
 from derivlang.training.checkpoint import MODEL
@@ -159,23 +159,6 @@ class Trained:
             **{name: facts.get(name) for name in ("seed", "data", "fingerprint")},
             "weights": self.weights,
         }
-
-
-def device_of(name: str | None) -> torch.device:
-    """cpu, cuda or cuda:1; None: the first GPU where there is one. UsageError where torch has no such device."""
-    import torch
-
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        what = str(error).partition("\n")[0]
-        raise UsageError(
-            f"there is no device {name!r}: {what}", where="--device", fix="e.g. cpu", id="device"
-        ) from None
-    return device
 
 
 def _facts(folder: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 from derivlang.core.arrays import offsets_of
 from derivlang.core.keys import mix
 from derivlang.training.data import Data, Marks
-from derivlang.training.devices import within_memory
+from derivlang.training.devices import device_of, within_memory
 from derivlang.training.loader import Loader
 from derivlang.training.loop import inputs_of, network_of, optimizer_of
 from derivlang.training.masking import Vocabulary
@@ -49,7 +49,7 @@ def bench(settings: Settings, design: Design, plan: Plan = Plan()) -> dict[str, 
     """
     import torch
 
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = device_of(None)
     bf16 = settings.precision == "bf16"
     data = made_up(settings.vocab_size, settings.seq_len, rows=max(64, 4 * settings.batch_size))
     context = Context(vocabulary_of(settings.vocab_size, data.marks), settings.mask)

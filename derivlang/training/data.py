@@ -305,7 +305,9 @@ def read_recipe(folder: Path) -> dict[str, Any]:
             raise ValueError(f"format {recipe['format']}, but this version reads {FORMAT}")
         _ = recipe["files"], recipe["fingerprint"], recipe["seq_len"], recipe["kept"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"no encoded data: {error}", where=str(path), fix="run pretrain again", id="data") from None
+        raise StoreError(
+            f"no encoded data: {error}", where=str(path), fix="remove the folder, and run pretrain again", id="data"
+        ) from None
     return recipe
 
 

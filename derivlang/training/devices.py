@@ -27,6 +27,23 @@ def sent(array: Any, device: torch.device) -> torch.Tensor:
     return found if device.type == "cpu" else found.pin_memory().to(device, non_blocking=True)
 
 
+def device_of(name: str | None) -> torch.device:
+    """cpu, cuda or cuda:1; None: the first GPU where there is one. UsageError where torch has no such device."""
+    import torch
+
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        what = str(error).partition("\n")[0]
+        raise UsageError(
+            f"there is no device {name!r}: {what}", where="--device", fix="e.g. cpu", id="device"
+        ) from None
+    return device
+
+
 def has_bf16() -> bool:
     """Is there a GPU that computes in bfloat16 itself? torch says yes of older ones, too, which emulate it slowly."""
     import torch
