@@ -65,7 +65,7 @@ def test_every_cell_of_a_study_has_the_same_data_dictionary_and_length(tmp_path:
     steps = [s for s in plan(recipe, Place(tmp_path)) if s.name.startswith("pretrain")]
     assert len({s.arguments[s.arguments.index("--tokenizer") + 1] for s in steps}) == 1
     lengths = {("long" in s.name, s.arguments[s.arguments.index("--steps") + 1]) for s in steps}
-    assert lengths == {(True, "12000"), (False, "4000")}
+    assert lengths == {(True, "10500"), (False, "3500")}
     by_spec = {(s.cell.spec, s.arguments[s.arguments.index("--data") + 1]) for s in steps if s.cell}
     assert len(by_spec) == len({spec for spec, _ in by_spec})
 

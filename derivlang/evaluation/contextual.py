@@ -15,7 +15,7 @@ import numpy as np
 
 from derivlang.core.arrays import Int32, lengths_of, spread
 from derivlang.evaluation.heldout import Heldout
-from derivlang.evaluation.padding import by_length, inside, padded
+from derivlang.evaluation.padding import by_length, inside, padded, tokens_on
 from derivlang.evaluation.trained import Encoder
 from derivlang.training.devices import sent
 from derivlang.training.languages import DERIVED, SOURCE
@@ -76,7 +76,7 @@ def _states(encoder: Encoder, text: Heldout, ids: Int32, language: int) -> list[
     framed, offsets = text.framed(ids)
     lengths = lengths_of(offsets)
     layers: list[torch.Tensor] = []
-    for rows in by_length(lengths):
+    for rows in by_length(lengths, tokens_on(encoder.device)):
         block, mask = padded(framed, offsets, rows)
         to = encoder.device
         states = encoder(sent(block, to), sent(mask, to), language, output_hidden_states=True).hidden_states

@@ -21,7 +21,7 @@ from derivlang.core.arrays import Bool, Int64, lengths_of, owners, spread
 from derivlang.core.errors import DataError
 from derivlang.core.keys import Draws
 from derivlang.evaluation.examples import Instances
-from derivlang.evaluation.padding import by_length, padded
+from derivlang.evaluation.padding import by_length, padded, tokens_on
 from derivlang.evaluation.tasks import Settings
 from derivlang.evaluation.trained import Encoder
 from derivlang.training.devices import sent
@@ -183,7 +183,7 @@ def predict(model: Classifier, instances: Instances, language: int) -> Int64:
     model.train(False)
     out = np.zeros(len(instances.gold), np.int64)
     with torch.inference_mode():
-        for rows in by_length(instances.lengths):
+        for rows in by_length(instances.lengths, tokens_on(model.encoder.device)):
             batch = Padded.of(instances, rows)
             if len(batch.gold):
                 counts = lengths_of(instances.label_offsets)[rows]

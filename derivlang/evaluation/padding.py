@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, spread
 from derivlang.evaluation.examples import PAD
 
-TOKENS = 1 << 13  # padded, in a batch without gradients
+if TYPE_CHECKING:
+    import torch
 
 
 def padded(ids: Int32, offsets: Int64, rows: Int64) -> tuple[Int64, Bool]:
@@ -30,7 +32,12 @@ def inside(mask: Bool) -> Bool:
     return out
 
 
-def by_length(lengths: Int64, tokens: int = TOKENS) -> Iterator[Int64]:
+def tokens_on(device: torch.device) -> int:
+    """Padded sub-words in a batch without gradients: a processor keeps the states of few in its cache."""
+    return 1 << 11 if device.type == "cpu" else 1 << 14
+
+
+def by_length(lengths: Int64, tokens: int) -> Iterator[Int64]:
     """Rows in batches of about so many padded sub-words, from the shortest; every row once."""
     rows = np.argsort(lengths, kind="stable")
     start = 0

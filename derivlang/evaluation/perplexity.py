@@ -18,7 +18,7 @@ from derivlang.core.arrays import Bool, Int32, lengths_of, places, spread
 from derivlang.core.keys import Draws
 from derivlang.evaluation.examples import MASK
 from derivlang.evaluation.heldout import Heldout
-from derivlang.evaluation.padding import TOKENS, by_length, inside, padded
+from derivlang.evaluation.padding import by_length, inside, padded, tokens_on
 from derivlang.evaluation.trained import Encoder
 from derivlang.training.devices import sent
 from derivlang.training.languages import DERIVED, SOURCE
@@ -54,7 +54,7 @@ def _one(model: Encoder, text: Heldout, ids: Int32, masked: Bool, language: int)
     model.module.train(False)
     framed, offsets = text.framed(np.where(masked, np.int32(MASK), ids))
     to, lengths = model.device, lengths_of(offsets)
-    tokens = max(1, min(TOKENS, int(_LOGITS / RATE) // model.module.config.vocab_size))
+    tokens = max(1, min(tokens_on(to), int(_LOGITS / RATE) // model.module.config.vocab_size))
     total: Any = 0.0  # added up on the device, which is asked once
     with torch.inference_mode():
         for rows in by_length(lengths, tokens):

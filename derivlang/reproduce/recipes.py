@@ -117,13 +117,13 @@ def _tiny() -> Recipe:
     # late, once the loss has left its plateau. The ablation is on what the claim may hang on: tying, the DICT variant.
     claimed = _cells(("trans,inv",), ("align-mlm", "mlm"), (1, 2))
     cells = (
-        *(replace(c, name=cell_name(c.spec, c.objective, c.seed, "long"), steps=12_000) for c in claimed),
+        *(replace(c, name=cell_name(c.spec, c.objective, c.seed, "long"), steps=10_500) for c in claimed),
         *_cells(("trans", "trans,inv"), OBJECTIVES),
         *_cells(("trans,syn:fr",), ("mlm", "align-mlm")),
         *_as_published(("untied", "dict-input")),
     )
     return Recipe(
-        "align-mlm", "tiny", "wikitext2", "tiny", 4000, cells,
+        "align-mlm", "tiny", "wikitext2", "tiny", 3500, cells,
         evaluate=("--task", "pos,ner", "--seeds", "3", "--epochs", "1,2", "--lr", "2e-3", "--max-length", "64",
                   "--train-examples", "4000", "--dev-examples", "2000"),
         workers=2,

@@ -77,8 +77,7 @@ def plan(recipe: Recipe, place: Place, rate: float | None = None) -> list[Step]:
     threads = () if place.threads is None else ("--threads", str(place.threads))
     vocabulary = ("--vocab-size", str(training["vocab_size"]))
     steps = [Step(_TOKENIZER, ("tokenizer", "train", source, *vocabulary, "-o", _TOKENIZER, *where))]
-    a_step = training["batch_size"] * training["seq_len"]
-    for cell in _spread(recipe.cells):
+    for cell in _spread(recipe):
         run, n_steps = f"{_RUNS}/{cell.name}", cell.steps or recipe.steps
         pretrain = (
             "pretrain", "--source", source, "--t", cell.spec, "--objective", cell.objective, "--model", model,
@@ -86,7 +85,7 @@ def plan(recipe: Recipe, place: Place, rate: float | None = None) -> list[Step]:
             "--data", f"data/{_folder(cell.spec)}", *parses, *where, *recipe.pretrain, *cell.options, *threads,
             *(("--data-as-is",) if place.as_is else ()), "-o", run, "--resume",
         )  # fmt: skip
-        tokens = round(n_steps * a_step * (1 + read_objective(cell.objective).pair_rows))
+        tokens = _places(cell, recipe)
         seconds = tokens / rate + START[recipe.scale] if rate else 0.0
         steps.append(Step(f"pretrain {cell.name}", pretrain, cell, tokens, seconds))
         if recipe.evaluate:
@@ -124,7 +123,7 @@ def reproduce(
     """
     _check_tasks(recipe, place)
     steps = _begin(recipe, place, say)
-    chains = [[s for s in steps if s.cell is cell] for cell in _spread(recipe.cells)]
+    chains = [[s for s in steps if s.cell is cell] for cell in _spread(recipe)]
     failed: list[str] = []
     left, lock = [len(chains)], threading.Lock()
 
@@ -190,10 +189,20 @@ def _check_tasks(recipe: Recipe, place: Place) -> None:
             )
 
 
-def _spread(cells: tuple[Cell, ...]) -> list[Cell]:
-    """The first cell of each language first: it encodes the language's data, for which the others would wait."""
-    first = list({cell.spec: cell for cell in reversed(cells)}.values())[::-1]
-    return [*first, *(cell for cell in cells if cell not in first)]
+def _spread(recipe: Recipe) -> list[Cell]:
+    """The first cell of each language first: it encodes the language's data, for which the others would wait. Then the
+    longest, so that workers end at the same time."""
+    first = list({cell.spec: cell for cell in reversed(recipe.cells)}.values())[::-1]
+    others = [cell for cell in recipe.cells if cell not in first]
+    return [*first, *sorted(others, key=lambda cell: -_places(cell, recipe))]
+
+
+def _places(cell: Cell, recipe: Recipe) -> int:
+    """Sub-words, padding among them, that a cell is trained on."""
+    training = Design.read(recipe.model).training
+    rows = 1 + read_objective(cell.objective).pair_rows
+    places = (cell.steps or recipe.steps) * training["batch_size"] * training["seq_len"]
+    return round(float(places * rows))
 
 
 def _text(recipe: Recipe, place: Place, say: Callable[[str], None]) -> None:
