@@ -448,6 +448,11 @@ def test_languages_read_from_a_folder() -> None:
         assert lengths_of(ours.source.offsets).sum() == len(ours.derived)
 
 
+def test_the_recipe_counts_rows_of_a_stream(tmp_path: Path) -> None:
+    data = prepared(tmp_path / "data", packing="stream")
+    assert (data.recipe["instances"], data.recipe["filled_percent"]) == (data.n_instances, 100)
+
+
 def test_the_recipe_counts_what_there_is() -> None:
     data = pair().data
     recipe = json.loads((data_folder() / f"train-{SEQ_LEN}" / "data.json").read_text("utf-8"))

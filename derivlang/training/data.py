@@ -370,6 +370,10 @@ def _write(
         instances = pack(np.diff(offsets) + 1, seq_len - 1)
         write("instances", instances, "<i8")
     types["instances"] = "<i8"
+    rows, full = len(instances) - 1, done + len(offsets) + len(instances) - 2
+    if wanted["packing"] == "stream":  # its pieces have both marks, and its rows no padding
+        rows = (done + 2 * (len(offsets) - 1)) // seq_len
+        full = rows * seq_len
     recipe = {
         "format": FORMAT,
         "derivlang": derivlang.__version__,
@@ -378,9 +382,9 @@ def _write(
         "files": {name: [dtype, sizes[name]] for name, dtype in types.items()},
         "subwords": done,
         "sentences": sizes["keys"],
-        "instances": len(instances) - 1,
+        "instances": rows,
         "cut_sentences": cut_sentences,
-        "filled_percent": round(100 * (done + len(offsets) + len(instances) - 2) / (len(instances) - 1) / seq_len, 2),
+        "filled_percent": round(100 * full / (rows * seq_len), 2) if rows else 0.0,
         "fingerprint": digest.hexdigest()[:16],
     }
     (folder / NAME).write_text(json.dumps(recipe, ensure_ascii=False, indent=1) + "\n", "utf-8")
