@@ -248,6 +248,12 @@ def test_which_languages_are_the_papers(spec: str, rank: int, text: str) -> None
 # what may share a table
 
 
+def test_a_title_tells_published_choices(tmp_path: Path) -> None:
+    run(tmp_path / "a", facts={"model": {"name": "toy", "tie": False}, "settings": {"packing": "stream"}})
+    (found,) = settings_of(read_runs([tmp_path]))
+    assert found.title.endswith("embeddings untied, rows cut from a stream")
+
+
 @pytest.mark.parametrize(
     "change",
     [{"steps": 2000}, {"facts": {"source": "other"}}, {"facts": {"model": {"name": "big", "tie": True}}},

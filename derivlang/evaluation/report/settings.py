@@ -214,6 +214,8 @@ def _title(run: Run) -> str:
         parts.append(f"batches of {facts['batch_size']} × {facts['seq_len']}")
     if model.get("tie") is False:
         parts.append("embeddings untied")
+    if (facts.get("settings") or {}).get("packing") == "stream":
+        parts.append("rows cut from a stream")
     return ", ".join(parts)
 
 
