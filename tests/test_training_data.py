@@ -18,7 +18,8 @@ from derivlang.engine.batches import Source
 from derivlang.lexical.encoding import Encoded
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import Request
-from derivlang.training.data import Data, prepare, take
+from derivlang.training.data import Data
+from derivlang.training.encode import encode, take
 from derivlang.training.languages import DERIVED, SOURCE, TWIN, Languages
 from derivlang.training.packing import cut, pack, restrict
 from derivlang.training.pairs import PairData
@@ -197,7 +198,7 @@ def test_words_without_subwords_part_no_groups(tmp_path: Path) -> None:
     (tmp_path / "a.train.tokens").write_text(text, "utf-8")
     found = pair()
     source = Source.open(Pipeline.parse("trans,inv"), Request(str(tmp_path / "a.train.tokens")))
-    data = prepare(tmp_path / "data", source, found.languages, split="train", seq_len=16, limit=None)
+    data = encode(tmp_path / "data", source, found.languages, split="train", seq_len=16, limit=None)
     every = data.rows(np.arange(data.n_instances), np.full(data.n_instances, SOURCE))
     assert every.groups.max() < 16
     for groups, ids in zip(every.groups, every.ids, strict=True):
@@ -342,7 +343,7 @@ def prepared(folder: Path, spec: str = "trans,inv", **changes: object) -> Data:
     found = pair(spec)
     source = Source.open(Pipeline.parse(spec), Request("demo"))
     given = {"split": "train", "seq_len": SEQ_LEN, "limit": None, **changes}
-    return prepare(folder, source, found.languages, **given)  # type: ignore[arg-type]
+    return encode(folder, source, found.languages, **given)  # type: ignore[arg-type]
 
 
 def test_files_are_mapped_and_small(tmp_path: Path) -> None:
@@ -421,7 +422,7 @@ def test_a_split_without_words_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.train.tokens").write_text(" \n \n")
     source = Source.open(Pipeline.parse("trans,inv"), Request(str(tmp_path / "a.train.tokens")))
     with pytest.raises(DataError, match="holds no words"):
-        prepare(tmp_path / "data", source, pair().languages, split="train", seq_len=16, limit=None)
+        encode(tmp_path / "data", source, pair().languages, split="train", seq_len=16, limit=None)
     assert [p.name for p in tmp_path.iterdir()] == ["a.train.tokens"]
 
 

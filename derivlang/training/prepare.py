@@ -21,8 +21,9 @@ from derivlang.lexical.twin_folder import Twin, make_twin, trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import Request, find
 from derivlang.store.disk import alone
-from derivlang.training.data import Data, Packing, prepare, take
+from derivlang.training.data import Data, Packing
 from derivlang.training.dictionary import Dictionary
+from derivlang.training.encode import encode, take
 from derivlang.training.languages import TOKENIZER, TWIN, Languages
 from derivlang.training.settings import Settings
 
@@ -113,7 +114,7 @@ def _prepare(folder: Path, settings: Settings, request: Request, where: Where, w
         limit=settings.limit,
         events=Events(warn),
     )
-    data = prepare(
+    data = encode(
         folder / f"{split}{ending}",
         source,
         languages,
