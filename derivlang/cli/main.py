@@ -63,8 +63,9 @@ class Lazy(click.Group):
         except DerivlangError as error:
             click.echo(f"derivlang: {error}", err=True)
             sys.exit(error.exit_code)
-        except (KeyboardInterrupt, click.Abort):
-            click.echo("derivlang: interrupted; the same command goes on from here", err=True)
+        except (KeyboardInterrupt, click.Abort) as error:
+            how = str(error.__cause__ or error) or "the same command"  # click's Abort hides what was said
+            click.echo(f"derivlang: interrupted; {how} goes on from here", err=True)
             sys.exit(130)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

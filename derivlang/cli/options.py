@@ -21,8 +21,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @contextmanager
-def ends_well() -> Iterator[None]:
-    """Heed a request to end (SIGTERM: a cluster's, or a study's to its cells) as Ctrl-C, with all left in order."""
+def ends_well(how: str = "") -> Iterator[None]:
+    """Heed a request to end (SIGTERM: a cluster's, or a study's to its cells) as Ctrl-C, with all left in order.
+
+    how: what goes on, where that is not the same command.
+    """
 
     def stop(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
@@ -30,6 +33,8 @@ def ends_well() -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, stop)
     try:
         yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(how) from None
     finally:
         signal.signal(signal.SIGTERM, before)
 

@@ -63,7 +63,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 @click.option("--resume", is_flag=True, help="Go on from the last checkpoint.")
 @click.option("--force", is_flag=True, help="Replace a run that the folder holds.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@ends_well()
+@ends_well("the same command with --resume")
 def command(source: str, out: Path, as_json: bool, **options: Any) -> None:
     """Pre-train a model on SOURCE and its derived language; nothing but the model and its log is written.
 
