@@ -102,7 +102,7 @@ def _measure(source: Path, target: Path, gold: Path, model: str) -> dict[str, An
     import time
     from collections import deque
 
-    from derivlang.align.align import Options, align_bitext
+    from derivlang.align.align import AlignOptions, align_bitext
     from derivlang.align.bitext import encode
     from derivlang.align.blocks import build
     from derivlang.align.decode import decode
@@ -113,7 +113,7 @@ def _measure(source: Path, target: Path, gold: Path, model: str) -> dict[str, An
 
     sides = [path.read_text("utf-8").split("\n")[:-1] for path in (source, target)]
     wanted = parse_lines(gold.read_text("utf-8").split("\n")[:-1])
-    bitext, options = encode(sides[0], sides[1], lower=True), Options(model)
+    bitext, options = encode(sides[0], sides[1], lower=True), AlignOptions(model)
     found: dict[str, Any] = {}
     if model == "hmm":  # as `align_bitext` does, with the time of the iterations
         table = build(bitext)

@@ -44,14 +44,12 @@ def _measure(data: Path) -> dict[str, float]:
 
     import numpy as np
 
-    from derivlang.core.keys import draw, mix
+    from derivlang.core.keys import Draws, mix
     from derivlang.formats import conllu
-    from derivlang.grammar.model import Families, OrderModel, load_grammar
+    from derivlang.grammar.families import Families
+    from derivlang.grammar.load import load_grammar
+    from derivlang.grammar.order_model import OrderModel
     from derivlang.grammar.treebank import families_of_tables, joined
-
-    class Draws:
-        def draw(self, keys, positions):  # type: ignore[no-untyped-def]
-            return draw(np.uint64(1), keys, positions)
 
     paths = sorted((data / "ud").glob("UD_English-*/*.conllu*"))
     tables = [rows.table for path in paths for rows in conllu.read(path)]
@@ -67,7 +65,7 @@ def _measure(data: Path) -> dict[str, float]:
     def cost(model: OrderModel, parts: list[Families]) -> float:
         began = time.process_time()
         for part in parts:
-            model.draw(part, Draws())
+            model.draw(part, Draws("grammar_draws"))
         return time.process_time() - began
 
     fr, en = load_grammar("fr"), load_grammar("en")

@@ -67,16 +67,19 @@ def _parse(text: Path, folder: Path) -> Usage:
 def main(sets: list[Path]) -> None:
     """Make all sets twice; print the words, and the CPU seconds of both passes."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line does, before numpy
-    from derivlang.engine.make import Events, Options, make
-    from derivlang.sources.find import Request
+    from derivlang.engine.events import Events
+    from derivlang.engine.make import make
+    from derivlang.engine.options import MakeOptions
+    from derivlang.pipeline import Pipeline
+    from derivlang.sources.find import SourceRequest
 
     told: dict[str, float] = {}
     with TemporaryDirectory() as work:
         for name in ("cold", "warm"):
             began, words = time.process_time(), 0
             for number, folder in enumerate(sets):
-                options = Options(out=Path(work, f"{name}-{number}"), parser=None)
-                result = make("syn:fr", Request(str(folder)), options, Events())
+                options = MakeOptions(out=Path(work, f"{name}-{number}"), parser=None)
+                result = make(Pipeline.parse("syn:fr"), SourceRequest(str(folder)), options, Events())
                 words += sum(entry["tokens"] for entry in result["splits"].values())
             told[name] = time.process_time() - began
             told["words"] = words

@@ -51,9 +51,10 @@ def benchmark(settings: Settings) -> Report:
 def main(path: Path, megabytes: float) -> None:
     """Parse the text; print words, sentences, and the CPU seconds of loading the model."""
     from derivlang.core.batch import split_sentences
-    from derivlang.formats.text import Piece, read
+    from derivlang.formats.base import Piece
+    from derivlang.formats.text import read
     from derivlang.formats.words import Splitter
-    from derivlang.parsing.base import find_parser
+    from derivlang.parsing.registry import find_parser
 
     began = time.process_time()
     parser = find_parser("english", "en")

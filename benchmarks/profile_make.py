@@ -22,17 +22,17 @@ from measure import Report, Settings, Spread, Usage, alternate, script
 
 # Stage, module, name in it (a name is wrapped where it is called from).
 _STAGES = (
-    ("source hash, plan", "derivlang.engine.make", "source_files"),
-    ("source hash, plan", "derivlang.engine.make", "make_plan"),
+    ("source hash, plan", "derivlang.engine.build", "source_files"),
+    ("source hash, plan", "derivlang.engine.build", "make_plan"),
     ("read, lines", "derivlang.engine.job", "read_part"),
-    ("find word edges", "derivlang.formats.text", "find"),
+    ("find word edges", "derivlang.formats.line_chunks", "find"),
     ("encode: word keys", "derivlang.core.vocabulary", "_keys"),
     ("encode: look-up", "derivlang.core.vocabulary", "Vocabulary._lookup"),
     ("encode: new types", "derivlang.core.vocabulary", "Vocabulary._resolve"),
     ("encode: compare long words", "derivlang.core.vocabulary", "Vocabulary._verify"),
     ("gaps", "derivlang.formats.pieces", "Splitting.units"),
-    ("gaps", "derivlang.core.layers.gaps", "Gaps.recut"),
-    ("gaps", "derivlang.core.layers.gaps", "Gaps.column"),
+    ("gaps", "derivlang.core.gaps", "Gaps.recut"),
+    ("gaps", "derivlang.core.gaps", "Gaps.column"),
     ("batch: types used", "derivlang.formats.text", "_Pending.batch"),
     ("sentence scan", "derivlang.core.batch", "split_sentences"),
     ("keys", "derivlang.core.batch", "sequence_keys"),
@@ -42,9 +42,9 @@ _STAGES = (
     ("columns", "derivlang.engine.job", "to_table"),
     ("write Parquet", "derivlang.store.shards", "ShardWriter.write"),
     ("hash, flush of shards", "derivlang.store.shards", "ShardWriter.close"),
-    ("vocabulary counts", "derivlang.engine.job", "Vocabulary.add"),
-    ("vocabulary counts", "derivlang.engine.job", "Vocabulary.result"),
-    ("vocabulary counts", "derivlang.engine.make", "shares"),
+    ("vocabulary counts", "derivlang.engine.vocabulary", "Vocabulary.add"),
+    ("vocabulary counts", "derivlang.engine.vocabulary", "Vocabulary.result"),
+    ("vocabulary counts", "derivlang.engine.build", "shares"),
 )
 _START, _REST = "start, imports", "the rest"
 
@@ -119,13 +119,15 @@ def _wrap_all(clock: Clock) -> list[str]:
 
 def profile(data: Path, out: Path) -> None:
     """One run in this process."""
-    from derivlang.engine.make import Options, make
-    from derivlang.sources.find import Request
+    from derivlang.engine.make import make
+    from derivlang.engine.options import MakeOptions
+    from derivlang.pipeline import Pipeline
+    from derivlang.sources.find import SourceRequest
 
     clock = Clock()
     gone = _wrap_all(clock)
     clock.start()
-    result = make("trans,inv", Request("wikitext103", data), Options(out, force=True))
+    result = make(Pipeline.parse("trans,inv"), SourceRequest("wikitext103", data), MakeOptions(out, force=True))
     clock.stop()
     words = sum(entry["tokens"] for entry in result["splits"].values())
     print(json.dumps({"seconds": clock.seconds, "words": words, "gone": gone}))

@@ -3,7 +3,7 @@
 The same ModernBERT, rows, batch size, optimiser and schedule, one thread, start-up left out (it is mostly the import of
 the libraries). The plain loop is what the library's examples do: a list of rows, its collator for masks, its dense
 logits at every position. Ours is the loop of `derivlang pretrain`, masks, log and a last checkpoint included. The
-library's loop with its sparse prediction (logits at hidden positions) is shown beside: what of the difference is the
+library's loop with its sparse prediction (logits at masked positions) is shown beside: what of the difference is the
 projection.
 """
 
@@ -56,10 +56,11 @@ def _measure(way: str) -> dict[str, float]:
 
     from derivlang.training.bench import made_up, vocabulary_of
     from derivlang.training.loader import Loader
-    from derivlang.training.loop import Watch, train
-    from derivlang.training.model import Design
+    from derivlang.training.loop import train
+    from derivlang.training.model import ModelConfig
     from derivlang.training.objectives.base import Context
     from derivlang.training.objectives.registry import read_objective
+    from derivlang.training.settings import LogSettings
     from derivlang.training.start import settings_of
 
     torch.set_num_threads(1)
@@ -68,7 +69,7 @@ def _measure(way: str) -> dict[str, float]:
     data = made_up(settings.vocab_size, settings.seq_len, rows=2000)
     context = Context(vocabulary_of(settings.vocab_size, data.marks), settings.mask)
     loader = Loader(data, read_objective("mlm"), context, settings.seed, settings.batch_size)
-    lm = Design.read("tiny").build(
+    lm = ModelConfig.read("tiny").build(
         context.vocabulary.size, settings.seq_len, data.marks, tie=True, language_ids=False, seed=1
     )
     subwords = settings.batch_size * settings.seq_len
@@ -78,7 +79,7 @@ def _measure(way: str) -> dict[str, float]:
             began = time.process_time()
             train(
                 Path(folder), settings, lm, loader.objective, lambda rank, world: loader,
-                fingerprint="", watch=Watch(save_every=10 * _STEPS),
+                fingerprint="", watch=LogSettings(save_every=10 * _STEPS),
             )  # fmt: skip
         else:
             lm.config.sparse_prediction = lm.sparse_prediction = way.endswith("sparse")

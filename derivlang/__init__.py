@@ -5,24 +5,35 @@ source corpus -> Batch -> Pipeline (an order and a lexicon) -> derived Batch -> 
 >>> import derivlang
 >>> derivlang.derive("Welcome to ACL .", "inv").text
 'ACL to Welcome .'
->>> derivlang.Pipeline.parse("trans,inv").map(dataset)          # a Hugging Face dataset
+>>> derivlang.map_dataset(dataset, "trans,inv")          # a Hugging Face dataset
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from derivlang.core.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from derivlang.api import DerivedText, derive
     from derivlang.core.errors import DerivlangError
     from derivlang.core.spec import param
-    from derivlang.map import Columns
+    from derivlang.map import Columns, map_dataset
     from derivlang.pipeline import Pipeline
     from derivlang.transforms.base import Transform
     from derivlang.transforms.registry import register
 
-__version__ = "0.1.0"
-__all__ = ["Columns", "DerivedText", "DerivlangError", "Pipeline", "Transform", "derive", "param", "register"]
+__all__ = [
+    "Columns",
+    "DerivedText",
+    "DerivlangError",
+    "Pipeline",
+    "Transform",
+    "derive",
+    "map_dataset",
+    "param",
+    "register",
+]
 
 _WHERE = {
     "Columns": "derivlang.map",
@@ -31,6 +42,7 @@ _WHERE = {
     "Pipeline": "derivlang.pipeline",
     "Transform": "derivlang.transforms.base",
     "derive": "derivlang.api",
+    "map_dataset": "derivlang.map",
     "param": "derivlang.core.spec",
     "register": "derivlang.transforms.registry",
 }

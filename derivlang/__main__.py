@@ -1,4 +1,4 @@
-"""`python -m derivlang`."""
+"""Run the command line: `python -m derivlang`."""
 
 from derivlang.cli.main import main
 

@@ -28,10 +28,11 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from derivlang.core.keys import Draws  # noqa: E402
 from derivlang.formats import conllu  # noqa: E402
 from derivlang.grammar import build, evaluate, file, load, statistics  # noqa: E402
 from derivlang.grammar.families import Families  # noqa: E402
-from derivlang.grammar.fit import Settings  # noqa: E402
+from derivlang.grammar.fit import FitSettings  # noqa: E402
 from derivlang.grammar.order_model import OrderModel  # noqa: E402
 from derivlang.grammar.treebank import families_of_tables, folds, joined  # noqa: E402
 
@@ -164,7 +165,7 @@ def fit_one(name: str, data: Path) -> dict[str, Any]:
     else:
         inside, held = folds(families, FOLDS, 0)
         own = {name: np.ones(len(inside)) for name in CLASSES}
-    recipe = build.Recipe(name, plan.language, CLASSES)
+    recipe = build.GrammarRecipe(name, plan.language, CLASSES)
     _, settings = build.build(recipe, inside, held, {}, own)
     about = {
         "treebanks": "; ".join(f"UD_{s.treebank} ({', '.join(s.splits)})" for s in plan.sources),
@@ -175,7 +176,7 @@ def fit_one(name: str, data: Path) -> dict[str, Any]:
         "held out": f"UD_{plan.test} (test)" if plan.test else f"{FOLDS}-fold cross-validation",
         "chosen by": f"UD_{plan.choose} (dev)" if plan.choose else "a fifth of the heads learnt from",
     }
-    final = build.Recipe(name, plan.language, CLASSES)
+    final = build.GrammarRecipe(name, plan.language, CLASSES)
     grammar, _ = build.build(final, families, None, about, counts, settings)
     file.write(grammar, ROOT / "grammars" / f"{name}{load.SUFFIX}")
     out = {"language": plan.language, **about, "sentences": n_sentences}
@@ -188,7 +189,7 @@ def fit_one(name: str, data: Path) -> dict[str, Any]:
 
 
 def _cross_validated(
-    recipe: build.Recipe, families: Families, settings: dict[str, Settings], data: Path, plan: Plan
+    recipe: build.GrammarRecipe, families: Families, settings: dict[str, FitSettings], data: Path, plan: Plan
 ) -> dict[str, Any]:
     rows: dict[str, list[dict[str, float]]] = {}
     for fold in range(FOLDS):
@@ -247,7 +248,7 @@ def measure_one(name: str, data: Path) -> dict[str, Any]:
         "ewt": statistics.observed_shares(clauses).tolist(),
         "ewt_sample": statistics.expected_shares(mixed, clauses)[0].tolist(),
         "ewt_alone": statistics.expected_shares(own, clauses)[0].tolist(),
-        "ewt_argmax": statistics.observed_shares(clauses, best.draw(clauses.families, evaluate.NoDraws())).tolist(),
+        "ewt_argmax": statistics.observed_shares(clauses, best.draw(clauses.families, Draws(""))).tolist(),
     }
     out["pairs"] = {}
     for pair in statistics.PAIRS_OF_INTEREST:

@@ -9,6 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# No test depends on the speed of the machine: Hypothesis sets no time limit for an example, nor for making examples.
+settings.register_profile("derivlang", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("derivlang")
 
 _HOME = tempfile.mkdtemp(prefix="derivlang-tests-")
 # `datasets` reads these once, when it is imported: before any test module is.
@@ -29,7 +34,7 @@ def plugin_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def plugins(plugin_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The sample package is installed in this process: its parsers `chain` and `chain-fr` are there."""
     from derivlang.core.plugins import plug_ins
-    from derivlang.parsing.base import _load
+    from derivlang.parsing.registry import _load
 
     def forget() -> None:
         plug_ins.cache_clear()

@@ -17,7 +17,7 @@ import numpy as np
 
 from derivlang.core.keys import draw, text_key
 from derivlang.formats import conllu
-from derivlang.grammar.model import Families, families_of_trees
+from derivlang.grammar.families import Families, families_of_trees
 from tests.real import SHARED
 
 MODELS = sorted(SHARED.glob("gd/models/*/*.orm.gz"))

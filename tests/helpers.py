@@ -16,9 +16,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from derivlang.engine.make import Events, Options
+from derivlang.engine.events import Events
 from derivlang.engine.make import make as run_make
-from derivlang.sources.find import Request
+from derivlang.engine.options import MakeOptions
+from derivlang.pipeline import Pipeline
+from derivlang.sources.find import SourceRequest
 from derivlang.store.export import undo as run_undo
 from derivlang.store.verify import verify
 
@@ -39,9 +41,12 @@ def make(
     **options: Any,
 ) -> Path:
     """`derivlang make`, in this process; gives `out`."""
-    request = Request(str(source), data_dir, mode=words, language=language, words=word_columns, texts=text_columns)
+    request = SourceRequest(
+        str(source), data_dir, mode=words, language=language, words=word_columns, texts=text_columns
+    )
     warn = (lambda message: None) if warnings is None else warnings.append
-    run_make(spec, request, Options(out, **options), Events(warn=warn))
+    pipeline = Pipeline.parse(spec, seed=options.pop("seed", None))
+    run_make(pipeline, request, MakeOptions(out, **options), Events(warn=warn))
     return out
 
 

@@ -19,21 +19,22 @@ import pyarrow as pa
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, lengths_of, offsets_of, places
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, lengths_of, offsets_of, positions
 from derivlang.core.batch import Batch, build, split_sentences
+from derivlang.core.gaps import Gaps
 from derivlang.core.keys import Draws
-from derivlang.core.layers import Layer
-from derivlang.core.layers.gaps import Gaps
+from derivlang.core.layers.base import Layer
+from derivlang.core.layers.parse import ParsedTags, ParsedTree
 from derivlang.core.layers.tree import Nodes, Tree
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
 from derivlang.core.reading import Splits
-from derivlang.core.sentences import Rule
+from derivlang.core.rules import Rule
 from derivlang.core.spec import param
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Splitter
-from derivlang.pipeline import Derived, Pipeline
+from derivlang.pipeline import Derivation, Pipeline
 from derivlang.transforms.base import Transform
 
 laws = settings(
@@ -347,8 +348,8 @@ def _annotated(words: tuple[str, ...], seed: int) -> Annotated:
     return Annotated(list(words), tags, heads, some_relations(tags, heads, rng), ranges)
 
 
-def tree_layers(units: Sequence[Sequence[Annotated]], *, side: int | None = 0) -> dict[str, Layer]:
-    """Layers `upos` and `head` of units, each some trees side by side. side=None: as a parser gives them."""
+def tree_layers(units: Sequence[Sequence[Annotated]], *, parsed: bool = False) -> dict[str, Layer]:
+    """Layers `upos` and `head` of units, each some trees one after the other. parsed: as a parser gives them."""
     tags: list[str] = []
     heads: list[int] = []
     relations: list[str] = []
@@ -365,11 +366,12 @@ def tree_layers(units: Sequence[Sequence[Annotated]], *, side: int | None = 0) -
             tags += tree.tags
             relations += tree.relations
     unit_of, firsts, lasts = np.array(nodes, np.int64).reshape(-1, 3).T.copy()
-    relation = Words.of("deprel", pa.array(relations, pa.string()), filler="dep", side=side)
-    mwt = Nodes(unit_of, firsts, lasts, tuple(fields)) if side is not None else None
+    words, heads_of = (ParsedTags, ParsedTree) if parsed else (Words, Tree)
+    relation = words.of("deprel", pa.array(relations, pa.string()), filler="dep")
+    mwt = None if parsed else Nodes(unit_of, firsts, lasts, tuple(fields))
     return {
-        "upos": Words.of("upos", pa.array(tags, pa.string()), filler="X", side=side),
-        "head": Tree(np.array(heads, np.int32), relation, mwt=mwt, side=side),
+        "upos": words.of("upos", pa.array(tags, pa.string()), filler="X"),
+        "head": heads_of(np.array(heads, np.int32), relation, mwt=mwt),
     }
 
 
@@ -419,7 +421,7 @@ class Drop(Transform):
     every: int = param(3, "which words", positional=True, draws=False, low=1)
 
     def order(self, batch: Batch, draws: Draws) -> Order:
-        return without(batch, (places(batch.sentences) + 1) % self.every == 0)
+        return without(batch, (positions(batch.sentences) + 1) % self.every == 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -460,7 +462,7 @@ def chain(spec: str) -> Pipeline:
     return Pipeline(tuple(transforms))
 
 
-def derive(spec: str, batch: Batch, lexicon: Lexicon | None = None) -> Derived:
+def derive(spec: str, batch: Batch, lexicon: Lexicon | None = None) -> Derivation:
     """A batch whose sentences are split, derived."""
     pipeline = chain(spec)
     return pipeline.derive(batch, pipeline.fit() if lexicon is None else lexicon, split=False)

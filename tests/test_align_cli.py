@@ -106,7 +106,7 @@ def test_texts_of_different_length(texts: tuple[Path, Path], tmp_path: Path) -> 
 
 def test_an_empty_side(texts: tuple[Path, Path], tmp_path: Path) -> None:
     message = fails(1, "train", texts[0], written(tmp_path / "none", "\n\n \n\n\n"), "-o", tmp_path / "out")
-    assert "the target side holds no word [empty-side]" in message
+    assert "the target side has no words [empty-side]" in message
     assert not (tmp_path / "out").exists()
 
 
@@ -125,7 +125,7 @@ def test_an_older_file_stays_when_a_run_fails(texts: tuple[Path, Path], tmp_path
 def test_bad_links(texts: tuple[Path, Path], tmp_path: Path) -> None:
     good = written(tmp_path / "good", "0-0\n\n\n\n0-0\n")
     bad = written(tmp_path / "bad", "0-0\n\n0_1\n\n\n")
-    assert f"{bad}:3: '0_1' is no link [link]" in fails(1, "score", bad, good)
+    assert f"{bad}:3: '0_1' is not a link [link]" in fails(1, "score", bad, good)
     far = written(tmp_path / "far", "0-0\n0-2\n\n\n\n")
     assert f"{far}:2: the link 0-2 is to target word 2" in fails(1, "score", far, good, "--target", texts[1])
     few = written(tmp_path / "few", "0-0\n")

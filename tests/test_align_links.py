@@ -30,7 +30,7 @@ def of_sets(rows: list[set[tuple[int, int]]]) -> Links:
 # format
 
 
-@given(st.lists(st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from("-p"), st.integers(0, 10**6)))))
+@given(st.lists(st.lists(st.tuples(st.integers(0, 99_999), st.sampled_from("-p"), st.integers(0, 99_999)))))
 def test_lines_read_back(rows: list[list[tuple[int, str, int]]]) -> None:
     lines = [" ".join(f"{i}{mark}{j}" for i, mark, j in row) for row in rows]
     assert text(parse_lines(lines)) == lines

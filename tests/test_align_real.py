@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from derivlang.align.align import Options, align
+from derivlang.align.align import AlignOptions, align
 from derivlang.align.links import parse_lines
 from derivlang.align.score import score
 from tests.commands import run
@@ -22,7 +22,7 @@ def lines(path: Path) -> list[str]:
     return path.read_text("utf-8").split("\n")[:-1]
 
 
-def aer(pair: str, options: Options) -> float:
+def aer(pair: str, options: AlignOptions) -> float:
     folder = SHARED / "align" / pair
     source, target = (lines(folder / f"test.{language}") for language in pair.split("-"))
     return 100 * score(align(source, target, options), parse_lines(lines(folder / "test.gold"))).aer
@@ -33,12 +33,12 @@ def aer(pair: str, options: Options) -> float:
     [("en-fr", 12, 21), ("de-en", 33, 43), ("ro-en", 38.5, 48), ("en-hi", 61.5, 66)],
 )
 def test_gold_sets(pair: str, hmm: float, ibm2: float) -> None:
-    assert aer(pair, Options(lower=True)) < hmm
-    assert aer(pair, Options("ibm2", lower=True)) < ibm2
+    assert aer(pair, AlignOptions(lower=True)) < hmm
+    assert aer(pair, AlignOptions("ibm2", lower=True)) < ibm2
 
 
 def test_more_sentences() -> None:
-    assert aer("en-cs", Options(lower=True)) < 34.1  # eflomal's, from the same sentences
+    assert aer("en-cs", AlignOptions(lower=True)) < 34.1  # eflomal's, from the same sentences
 
 
 @pytest.mark.parametrize(

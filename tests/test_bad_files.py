@@ -112,7 +112,7 @@ def test_paths_that_are_no_files(tmp_path: Path) -> None:
     (tmp_path / "fr.conllu").touch()
     for path, id, hint in [
         (tmp_path / "ft.conllu", "missing-file", "did you mean fr.conllu?"),
-        (tmp_path / "no" / "x", "missing-file", "there is no folder"),
+        (tmp_path / "no" / "x", "missing-file", "does not exist either"),
         (tmp_path, "directory", "name a file"),
     ]:
         for opened in (open_bytes, lambda p: list(open_lines(p)), parquet.count):
@@ -163,9 +163,9 @@ def words(*rows: str) -> str:
     ("content", "id", "line", "what"),
     [
         (words("1 0", "2 1").replace("\tdep\t_\t_\n\n", "\tdep\t_\n\n"), "conllu-columns", 3, "9 columns"),
-        (words("1 0", "2 1") + "3 f\n", "conllu-columns", 9, "1 columns"),
+        (words("1 0", "2 1") + "3 f\n", "conllu-columns", 9, "1 column, expected 10"),
         (words("1 0") + "2" + "\tf" * 10 + "\n", "conllu-columns", 8, "11 columns"),
-        (words("1 0") + " \n", "conllu-columns", 8, "1 columns"),
+        (words("1 0") + " \n", "conllu-columns", 8, "1 column, expected 10"),
         (words("1 0") + "2\t\t_\t_\t_\t_\t1\t_\t_\t_\n", "conllu-columns", 8, "empty FORM"),
         (words("1 0") + "# late\n", "conllu-comment", 8, "between the words"),
         (words("1 0", "3 1"), "conllu-ids", 8, "id 3, expected 2"),

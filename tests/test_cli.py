@@ -162,7 +162,7 @@ def test_the_contract_on_wikitext(tmp_path: Path) -> None:
 def test_make_prints_counts_for_people(tmp_path: Path) -> None:
     ran = run("make", "--t", "inv", commands.trees(tmp_path), "-o", tmp_path / "out")
     assert re.search(r"^test +2 documents +2 sentences +12 tokens$", ran.out, re.MULTILINE)
-    assert "mwt-dissolved: 1" in ran.out
+    assert "1 multiword token was dissolved: its words are no longer adjacent and in order (--mwt" in ran.out
     assert str(tmp_path / "out") in ran.out.splitlines()[-1]
     assert ran.err == ""
 
@@ -364,7 +364,7 @@ def test_export_conllu(treebank: Path, tmp_path: Path) -> None:
     assert "SpaceAfter" not in content
     assert "SpacesAfter" not in content
     assert "Gloss=tomorrow" in content
-    assert "# sent_id = a-1\n# text = ） დემაინ （ პარც ლე 󰃠 ვაის Ჯე ．\n" in content
+    assert "# sent_id = a-1\n# text = ） დემაინ （ პარც ლე ჺ ვაის Ჯე ．\n" in content
     (parsed,) = conllu.read(tmp_path / "exported.conllu")
     found = parsed.table.to_pylist()
     assert [row["tokens"] for row in found] == [row["tokens"] for row in rows(treebank, "test")]
@@ -440,7 +440,7 @@ def test_undo_gives_the_source_back(tmp_path: Path, kind: str, spec: str) -> Non
     if kind == "questions":
         assert json.loads(ours)["data"] == json.loads(theirs)["data"]
     else:
-        assert ours == (theirs.partition("\n")[2] if kind == "pairs" else theirs)
+        assert ours == theirs
 
 
 @pytest.mark.parametrize(
@@ -542,7 +542,7 @@ def test_show_labels_beside_their_words(treebank: Path, tmp_path: Path) -> None:
 
 def test_ls() -> None:
     found = run("ls", "--json").json
-    assert set(found) == {"transforms", "objectives", "sources", "scripts"}
+    assert set(found) == {"transforms", "objectives", "sources", "formats", "scripts"}
     names = {kind: [entry["name"] for entry in entries] for kind, entries in found.items()}
     assert {"identity", "inv", "perm", "trans"} <= set(names["transforms"])
     assert {"wikitext103", "wikitext2", "pos", "ner", "xnli", "squad", "demo"} <= set(names["sources"])

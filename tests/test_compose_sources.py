@@ -31,6 +31,7 @@ TEXT = (
 RAW = "The cat (a tabby) sat; didn't it? \"Yes!\" she said.  No.\n\nCa va? L'été. <unk>, 3.5% of it\n" * 3
 NER = "Ann\tB-PER\nLee\tI-PER\nmet\tO\nBo\tB-PER\nof\tO\nAcme\tB-ORG\nInc\tI-ORG\n.\tI-ORG\n\nParis\tB-LOC\n!\tO\n"
 XNLI = (
+    "premise\thypothesis\tlabel\n"
     "He left. She stayed.\tHe left!\tneutral\nHe left. She stayed.\tNo one did\tcontradictory\nA b.\tc d.\tentailment\n"
 )
 SQUAD = json.dumps(

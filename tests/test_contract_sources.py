@@ -16,8 +16,8 @@ import pytest
 
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.formats import delimited, squad
-from derivlang.sources.corpus import PACKED, Corpus, Part
-from derivlang.sources.find import Request, find
+from derivlang.sources.corpus import PACKED, Corpus, CorpusFile
+from derivlang.sources.find import SourceRequest, find
 from derivlang.sources.named import named_sources
 from tests.helpers import (
     file_bytes,
@@ -56,13 +56,13 @@ def all_sources() -> Iterator[str]:
 def found(source: str) -> Corpus:
     """The corpus here, or a skip."""
     if source in DEMO:
-        return find(Request(source))
+        return find(SourceRequest(source))
     if not (SHARED / "ud").is_dir():
         pytest.skip(f"no real data in {SHARED}")
-    return find(Request(source, SHARED))
+    return find(SourceRequest(source, SHARED))
 
 
-def cut_source(corpus: Corpus, part: Part, limit: int) -> Any:
+def cut_source(corpus: Corpus, part: CorpusFile, limit: int) -> Any:
     """The first `limit` documents of a file, in the form that `comparable` gives to what `undo` wrote."""
     data = file_bytes(part.path)
     if corpus.format == "text":
@@ -250,7 +250,7 @@ def test_a_missing_source_names_its_files(
 
     monkeypatch.setattr(datasets, "load_dataset", unreachable)
     with pytest.raises(DataError) as caught:
-        find(Request(source, tmp_path))
+        find(SourceRequest(source, tmp_path))
     message = str(caught.value)
     assert source in message
     assert wanted in message
@@ -258,25 +258,25 @@ def test_a_missing_source_names_its_files(
     assert "--data-dir" in message
     assert "[source-missing]" in message
     with pytest.raises(DataError, match=r"no --data-dir|--data-dir and"):
-        find(Request(source))
+        find(SourceRequest(source))
 
 
 def test_a_data_dir_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none: the data folder does not exist"):
-        find(Request("wikitext2", tmp_path / "none"))
+        find(SourceRequest("wikitext2", tmp_path / "none"))
 
 
 def test_an_unknown_source_gives_near_names() -> None:
     with pytest.raises(UsageError, match=r"did you mean wikitext2"):
-        find(Request("wikitxt2"))
+        find(SourceRequest("wikitxt2"))
     with pytest.raises(UsageError, match=r"there are: nli, qa"):
-        find(Request("demo:no"))
+        find(SourceRequest("demo:no"))
 
 
 def test_the_environment_names_a_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "ner/wikiann/en/dev.tsv", "Ann\tB-PER\nsang\tO\n\n")
     monkeypatch.setenv("DERIVLANG_DATA", str(tmp_path))
-    corpus = find(Request("ner"))
+    corpus = find(SourceRequest("ner"))
     assert corpus.splits == ["validation"]
     assert corpus.missing == ["train", "test"]
 
@@ -284,7 +284,7 @@ def test_the_environment_names_a_data_folder(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("packed", PACKED)
 def test_packed_files_are_found(packed: str, tmp_path: Path) -> None:
     write(tmp_path / f"panx/fr/test.tsv{packed}", "")
-    assert [part.name for part in find(Request("ner:fr", tmp_path)).parts] == [f"test.tsv{packed}"]
+    assert [part.name for part in find(SourceRequest("ner:fr", tmp_path)).parts] == [f"test.tsv{packed}"]
 
 
 def write(path: Path, text: str) -> Path:
@@ -561,14 +561,14 @@ def test_text_columns_of_a_set_of_the_hub(hub: Callable[..., list[Any]], tmp_pat
 def test_local_files_come_before_the_hub(hub: Callable[..., list[Any]], tmp_path: Path) -> None:
     calls = hub({})
     write(tmp_path / "ner/wikiann/fr/test.tsv", "Ann\tB-PER\n\n")
-    find(Request("ner:fr", tmp_path))
+    find(SourceRequest("ner:fr", tmp_path))
     assert calls == []
 
 
 def test_a_name_that_the_hub_lacks(hub: Callable[..., list[Any]]) -> None:
     hub({})
     with pytest.raises(DataError, match=r"the hub does not give owner/none.*\[hub\]"):
-        find(Request("hub:owner/none"))
+        find(SourceRequest("hub:owner/none"))
 
 
 def test_a_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -218,7 +218,7 @@ def test_faults_are_told_by_line(tmp_path: Path) -> None:
     assert result["faults"] == {"blank": 2, "columns": 1, "duplicate": 1, "encoding": 2, "special": 1}
     assert result["lines"][4] == {"line": 7, "kind": "encoding", "what": "the line is not UTF-8: byte 0xff"}
     told = run("dict", "--read", path)
-    assert f"{path}:6: 3 columns instead of 2 [columns]" in told.err
+    assert f"{path}:6: the line has 3 columns, expected 2 [columns]" in told.err
     assert "4 pairs of 3 words; 7 lines skipped" in told.out
     strict = run("dict", "--read", path, "--strict", code=1)
     assert f"{path}:3: " in strict.err
@@ -290,9 +290,9 @@ def test_forms(name: str, content: str, pairs: list[tuple[str, str]], tmp_path: 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("d.json", b'{"a": ["b"],\n "c" "d"}', r"d.json:2: this is no JSON"),
+        ("d.json", b'{"a": ["b"],\n "c" "d"}', r"d.json:2: this is not valid JSON"),
         ("d.json", b'{"a": "b",\n "c": "\xff"}', r"d.json:2: the file is not UTF-8"),
-        ("d.json", b"3", r"a JSON dictionary is"),
+        ("d.json", b"3", r"the JSON is not"),
         ("d.json", b'{"a": []}', r"holds no pair; the first fault, in entry 1: 'a' has no translation"),
         ("d.txt", b"\n\n", r"holds no pair; the first fault, in line 1: the word is blank"),
         ("d.txt", b"", r"the dictionary holds no pair \[no-pair\]"),
@@ -450,10 +450,14 @@ def bad(corpus: Path, tmp_path: Path) -> list[tuple[list[object], int, str]]:
     out = tmp_path / "d.tsv"
     usual: list[object] = ["--t", "trans", corpus, "-o", out]
     return [
-        ([*usual, "--coverage", "101"], 2, "--coverage: 101 is no share: percent must be above 0 to 100 [bad-value]"),
+        (
+            [*usual, "--coverage", "101"],
+            2,
+            "--coverage: a percentage must be above 0 and at most 100, got 101 [bad-value]",
+        ),
         ([*usual, "--coverage", "0"], 2, "[bad-value]"),
-        ([*usual, "--coverage", "much"], 2, "'much' is no number of percent"),
-        ([*usual, "--coverage", "0.01"], 2, "is none [coverage]"),
+        ([*usual, "--coverage", "much"], 2, "'much' is not a percentage"),
+        ([*usual, "--coverage", "0.01"], 2, "is less than one entry [coverage]"),
         ([*usual, "--coverage", "95", "--heldout", "10"], 2, "of the entries are held out [coverage]"),
         ([*usual, "--coverage", "99.9", "--heldout", "10", "--by", "mass"], 2, "held out [coverage]"),
         ([*usual, "--heldout", "100"], 2, "[bad-value]"),
@@ -461,14 +465,17 @@ def bad(corpus: Path, tmp_path: Path) -> list[tuple[list[object], int, str]]:
         (
             ["--t", "inv", corpus, "-o", out],
             2,
-            "leaves every word as it is: there is nothing to translate [no-lexicon]",
+            "changes no word: there is nothing to translate [no-lexicon]",
         ),
         ([corpus, "-o", out], 2, "a dictionary needs a pair of languages [no-pair]"),
-        (["--t", "trans", corpus], 2, "[output]"),
-        (["--t", "trans", corpus, "-o", "-"], 2, "[output]"),
+        (["--t", "trans", corpus, "-o", "-", "--heldout", 5], 2, "[output]"),
         (["--t", "trans", "-o", out], 2, "[usage]"),
-        (["--t", "trans", corpus, "-o", tmp_path / "d.csv"], 2, "the suffix '.csv' tells no format [unknown-format]"),
-        (["--t", "trans", corpus, "-o", tmp_path / "folder.tsv"], 1, "Is a directory [cannot-write]"),
+        (
+            ["--t", "trans", corpus, "-o", tmp_path / "d.csv"],
+            2,
+            "the suffix '.csv' [unknown-format]",
+        ),
+        (["--t", "trans", corpus, "-o", tmp_path / "folder.tsv"], 2, "is a directory"),
         (["--t", "trans", corpus, "-o", tmp_path / "no" / "d.tsv"], 1, "[cannot-write]"),
         (["--t", "trans", tmp_path / "none.txt", "-o", out], 1, "[missing-file]"),
         (["--t", f'lex:"{lex}"', corpus, "-o", out], 1, "no word of the source has an entry [empty-dictionary]"),
@@ -477,7 +484,7 @@ def bad(corpus: Path, tmp_path: Path) -> list[tuple[list[object], int, str]]:
         ([*usual, "--level", "token", "--tokenizer", tmp_path / "empty"], 1, "there is no tokenizer.json"),
         ([*usual, "--level", "token", "--tokenizer", tmp_path, "--by", "pos"], 2, "[needs-tags]"),
         (["--read", tmp_path / "none.txt"], 1, "[missing-file]"),
-        (["--read", tmp_path / "folder.tsv"], 1, "[directory]"),
+        (["--read", tmp_path / "folder.tsv"], 2, "is a directory"),
     ]
 
 
@@ -495,8 +502,8 @@ def test_a_tokenizer_that_does_not_fit(corpus: Path, tmp_path: Path) -> None:
     folder.mkdir()
     usual = ["--t", "trans", corpus, "-o", tmp_path / "d.tsv", "--level", "token", "--tokenizer", folder]
     for content, message in (
-        ("{", "the tokenizer cannot be used"),
-        ('{"model": {}}', "it lacks 'vocab'"),
+        ("{", "this is not a valid tokenizer"),
+        ('{"model": {}}', "'vocab' is missing"),
         ('{"model": {"vocab": {"a": 0}}, "pre_tokenizer": {"type": "ByteLevel"}}', "it works on bytes"),
     ):
         (folder / "tokenizer.json").write_text(content, "utf-8")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from derivlang.store.disk import alone
+from derivlang.store.disk import file_lock
 
 
 def work(folder: Path, log: Path, times: int, pause: float) -> None:
     for _ in range(times):
-        with alone(folder):
+        with file_lock(folder):
             with log.open("a") as file:
                 file.write("in\n")
             time.sleep(pause)
@@ -37,12 +37,12 @@ def test_one_process_at_a_time(tmp_path: Path, times: int, pause: float) -> None
 
 def test_what_was_made_in_it_stays(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "set"
-    with alone(folder):
+    with file_lock(folder):
         folder.mkdir()
     assert [path.name for path in folder.parent.iterdir()] == ["set"]
 
 
 def test_an_error_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), alone(tmp_path / "deep" / "set"):
+    with pytest.raises(ZeroDivisionError), file_lock(tmp_path / "deep" / "set"):
         _ = 1 // 0
     assert not list(tmp_path.iterdir())

@@ -14,7 +14,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.words import Words
 from derivlang.evaluation.examples import BEGIN, END, Examples, Instances, examples
-from derivlang.evaluation.tasks import TASKS, Settings, Task, regime_of, task_of
+from derivlang.evaluation.tasks import TASKS, FinetuneSettings, Task, regime_of, task_of
 from derivlang.training.languages import Languages
 from tests.tiny_runs import batch, languages
 
@@ -213,8 +213,8 @@ def test_tasks_by_name() -> None:
     assert task_of("pos").source == "pos:English-EWT"
     assert task_of("pos:French-GSD").source == "pos:French-GSD"
     assert task_of("pos:a/b").file_name == "pos-a-b"
-    assert task_of("xnli").settings == Settings(epochs=5, lr=2e-5, batch_size=32, max_length=128)
-    assert task_of("ner").with_settings(lr=1e-3, epochs=None).settings == Settings(epochs=10, lr=1e-3)
+    assert task_of("xnli").settings == FinetuneSettings(epochs=5, lr=2e-5, batch_size=32, max_length=128)
+    assert task_of("ner").with_settings(lr=1e-3, epochs=None).settings == FinetuneSettings(epochs=10, lr=1e-3)
     for name, told in (("poss", "did you mean pos"), ("pos:", "no set"), ("qa", "there are: ner, pos, xnli")):
         with pytest.raises(UsageError, match=told):
             task_of(name)

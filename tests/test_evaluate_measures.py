@@ -16,11 +16,11 @@ from derivlang.core.errors import DataError
 from derivlang.engine.batches import Source
 from derivlang.evaluation import embeddings
 from derivlang.evaluation.contextual import contextual, retrieval, word_accuracy
-from derivlang.evaluation.embeddings import Table, alignment, best, figures, known_entries, neighbourhood
+from derivlang.evaluation.embeddings import EmbeddingPairs, alignment, best, figures, known_entries, neighbourhood
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.perplexity import RATE, chosen, perplexity
-from derivlang.evaluation.trained import Encoder, Trained
-from derivlang.sources.find import Request
+from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
+from derivlang.sources.find import SourceRequest
 from derivlang.training import model as training_model
 from tests.tiny_runs import languages, model_of, rows_of_twins_equal, save_model, write_run
 
@@ -58,9 +58,9 @@ def test_retrieval_against_a_slow_loop(n: int, m: int, k: int, seed: int) -> Non
     assert tuple(side.tolist() for side in found) == slow(left, right, k)
 
 
-def table(n: int, own: Any = None, known: Any = None, counts: Any = None) -> Table:
+def table(n: int, own: Any = None, known: Any = None, counts: Any = None) -> EmbeddingPairs:
     every = np.ones(n, bool)
-    return Table(
+    return EmbeddingPairs(
         np.arange(n),
         np.arange(n) + n,
         every if own is None else np.asarray(own, bool),
@@ -100,7 +100,7 @@ def test_figures_of_nothing() -> None:
 
 
 def test_equal_rows_are_aligned_and_the_dictionary_is_left_out(tmp_path: Path) -> None:
-    run = Trained.load(write_run(tmp_path, dictionary=40))
+    run = PretrainedRun.load(write_run(tmp_path, dictionary=40))
     encoder = run.encoder(CPU)
     before = alignment(run, encoder)
     assert before["all"] < 20
@@ -121,12 +121,12 @@ def test_equal_rows_are_aligned_and_the_dictionary_is_left_out(tmp_path: Path) -
 
 
 def test_shared_rows_are_not_asked_for(tmp_path: Path) -> None:
-    run = Trained.load(write_run(tmp_path, "trans:overlap=60"))
+    run = PretrainedRun.load(write_run(tmp_path, "trans:overlap=60"))
     found = alignment(run, run.encoder(CPU))
     languages = run.languages
     assert found["rows"] + found["rows_shared"] == languages.tokenizer.size - languages.tokenizer.n_special
     assert found["rows_shared"] > 0
-    everything = Trained.load(write_run(tmp_path / "all", "trans:overlap=100"))
+    everything = PretrainedRun.load(write_run(tmp_path / "all", "trans:overlap=100"))
     found = alignment(everything, everything.encoder(CPU))
     # entries that no text holds, e.g. letters that are always joined
     assert found["rows"] < 0.6 * found["rows_shared"]
@@ -134,7 +134,7 @@ def test_shared_rows_are_not_asked_for(tmp_path: Path) -> None:
 
 def test_language_embeddings_are_added_where_the_run_uses_them(tmp_path: Path) -> None:
     facts = {"model": {"name": "roberta", "language_ids": True}}
-    run = Trained.load(write_run(tmp_path, kind="roberta", **facts))
+    run = PretrainedRun.load(write_run(tmp_path, kind="roberta", **facts))
     encoder = run.encoder(CPU)
     rows_of_twins_equal(encoder.module, run.languages)
     types = encoder.module.embeddings.token_type_embeddings.weight
@@ -171,7 +171,7 @@ def test_words_and_sentences_by_hand() -> None:
 
 def heldout(spec: str, n: int = 50, length: int = 60) -> Heldout:
     found = languages(spec)
-    return Heldout.read(Source.open(found.pipeline, Request("demo")), "validation", found, n, length)
+    return Heldout.read(Source.open(found.pipeline, SourceRequest("demo")), "validation", found, n, length)
 
 
 def test_heldout_sentences_are_parallel() -> None:
@@ -196,19 +196,19 @@ def test_heldout_sentences_are_parallel() -> None:
 def test_a_model_that_sees_one_language_aligns_all_of_it(kind: str) -> None:
     found = languages("trans")
     model = rows_of_twins_equal(model_of(kind, found.size), found)
-    layers = contextual(Encoder(model.base_model, False, CPU), heldout("trans"))
+    layers = contextual(ModelEncoder(model.base_model, False, CPU), heldout("trans"))
     assert [layer["layer"] for layer in layers] == [0, 1, 2]
     assert [layer["sentences"] for layer in layers] == [100, 100, 100]
     assert min(layer["words"] for layer in layers[1:]) == 100  # layer 0 of ModernBERT holds no positions
     # words that an order has moved are the same ones without positions
-    moved = contextual(Encoder(model.base_model, False, CPU), heldout("trans,inv"))
+    moved = contextual(ModelEncoder(model.base_model, False, CPU), heldout("trans,inv"))
     assert moved[0]["sentences"] == 100
 
 
 def test_contextual_against_a_slow_loop() -> None:
     found, text = languages("trans,inv"), heldout("trans,inv", 6)
     model = model_of("bert", found.size).eval()
-    layers = contextual(Encoder(model.base_model, False, CPU), text)
+    layers = contextual(ModelEncoder(model.base_model, False, CPU), text)
     hits, words = [0, 0, 0], 0
     for s in range(text.n_sentences):
         a, b = text.offsets[s], text.offsets[s + 1]
@@ -240,7 +240,7 @@ def test_perplexity_of_a_model_that_knows_nothing() -> None:
     with torch.no_grad():
         for weights in model.parameters():
             weights.zero_()
-    got = perplexity(Encoder(model, False, CPU), text)
+    got = perplexity(ModelEncoder(model, False, CPU), text)
     assert got["source"] == pytest.approx(found.size, rel=1e-4)
     assert got["derived"] == pytest.approx(found.size, rel=1e-4)
     assert (got["positions"], got["sentences"]) == (int(chosen(text).sum()), text.n_sentences)
@@ -252,7 +252,7 @@ def test_perplexity_against_a_slow_loop(kind: str, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(training_model, "_HEADS", {})
     found, text = languages("trans,perm"), heldout("trans,perm", 8)
     model = model_of("roberta" if kind == "unknown" else kind, found.size).eval()
-    got = perplexity(Encoder(model, False, CPU), text)
+    got = perplexity(ModelEncoder(model, False, CPU), text)
     masked = chosen(text)
     assert 0.3 * RATE < masked.mean() < 3 * RATE
     mask = found.tokenizer.bpe.entries.index("<mask>")
@@ -270,13 +270,13 @@ def test_perplexity_against_a_slow_loop(kind: str, monkeypatch: pytest.MonkeyPat
 def test_equal_languages_are_equally_perplexing() -> None:
     found, text = languages("trans"), heldout("trans")
     model = rows_of_twins_equal(model_of("modernbert", found.size), found)
-    got = perplexity(Encoder(model, False, CPU), text)
+    got = perplexity(ModelEncoder(model, False, CPU), text)
     assert got["source"] == pytest.approx(got["derived"], rel=1e-5)
 
 
 def test_an_encoder_alone_has_no_perplexity(tmp_path: Path) -> None:
     write_run(tmp_path, kind="bert")
     save_model(tmp_path, model_of("bert", languages("trans,inv").size).base_model)
-    run = Trained.load(tmp_path)
+    run = PretrainedRun.load(tmp_path)
     assert not run.has_lm_head
     assert run.encoder(CPU).module.config.hidden_size == 16

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,14 +15,16 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from derivlang.core.errors import DataError, StoreError
+from derivlang.core.errors import DataError, DerivlangError, StoreError
 from derivlang.evaluation import cell as cells
-from derivlang.evaluation.evaluate import MEASURES, Options, Progress, evaluate
+from derivlang.evaluation.evaluate import evaluate, request_of
 from derivlang.evaluation.examples import Instances
 from derivlang.evaluation.finetune import Classifier, Padded, batches, fine_tune, label_lists, predict
 from derivlang.evaluation.padding import by_length, inside, padded
-from derivlang.evaluation.tasks import Settings, task_of
-from derivlang.evaluation.trained import Encoder, Trained
+from derivlang.evaluation.settings import MEASURES, EvaluateOptions
+from derivlang.evaluation.tasks import FinetuneSettings, task_of
+from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
+from derivlang.formats.progress import stages_to
 from derivlang.training.devices import device_of
 from tests.commands import run as cli
 from tests.test_evaluate_examples import made
@@ -48,11 +51,11 @@ def run(template: Path, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def options(data: Path, *names: str, **changes: Any) -> Options:
+def options(data: Path, *names: str, **changes: Any) -> EvaluateOptions:
     """Quick ones, with one seed and no measures unless asked."""
-    settings = {key: changes.pop(key) for key in tuple(changes) if key in Settings.__dataclass_fields__}
+    settings = {key: changes.pop(key) for key in tuple(changes) if key in FinetuneSettings.__dataclass_fields__}
     tasks = tuple(task_of(name).with_settings(**(QUICK | settings)) for name in names)
-    return Options(tasks=tasks, **({"seeds": 1, "measures": (), "data_dir": data, "device": "cpu"} | changes))
+    return EvaluateOptions(tasks=tasks, **({"seeds": 1, "measures": (), "data_dir": data, "device": "cpu"} | changes))
 
 
 def stored(run: Path) -> dict[str, Any]:
@@ -100,7 +103,7 @@ def classifier(kind: str, n_classes: int, *, pairs: bool = False) -> Classifier:
     with torch.random.fork_rng():
         torch.manual_seed(5)
         size = languages("trans,inv").size
-        return Classifier.of(Encoder(model_of(kind, size).base_model, False, CPU), n_classes, pairs=pairs)
+        return Classifier.of(ModelEncoder(model_of(kind, size).base_model, False, CPU), n_classes, pairs=pairs)
 
 
 @pytest.mark.parametrize("kind", ["modernbert", "roberta", "bert"])
@@ -134,7 +137,7 @@ class Fixed(torch.nn.Module):
 def test_only_labelled_places_get_a_gradient(name: str) -> None:
     found, _, _ = made("trans,inv", task_of(name), 40, "demo" if name == "pos" else "demo:nli")
     block = Padded.of(found.derived, np.arange(5))
-    model = Classifier.of(Encoder(Fixed((*block.ids.shape, 4)), False, CPU), 17, pairs=name == "xnli")
+    model = Classifier.of(ModelEncoder(Fixed((*block.ids.shape, 4)), False, CPU), 17, pairs=name == "xnli")
     loss = model.loss(block, 1)
     loss.backward()
     touched = model.encoder.module.states.grad.abs().sum(-1) > 0
@@ -159,7 +162,7 @@ def test_dev_chooses_the_epoch() -> None:
 
     def tuned(values: list[float]) -> tuple[Classifier, dict[str, Any]]:
         states.clear()
-        settings = Settings(epochs=len(values), lr=1e-2, batch_size=8)
+        settings = FinetuneSettings(epochs=len(values), lr=1e-2, batch_size=8)
         make = partial(classifier, "modernbert", 17)
         return fine_tune(make, few, 0, settings, 1, lambda model: score(model, values))
 
@@ -173,12 +176,12 @@ def test_dev_chooses_the_epoch() -> None:
 def test_a_seed_is_of_its_fine_tuning_alone() -> None:
     found, _, _ = made("trans,inv", task_of("pos"), 40)
     few = found.source.take(np.arange(10))
-    settings = Settings(epochs=1, lr=1e-2, batch_size=4)
+    settings = FinetuneSettings(epochs=1, lr=1e-2, batch_size=4)
 
     def tuned(seed: int) -> torch.Tensor:
         size = languages("trans,inv").size
         base = model_of("roberta", size).base_model
-        make = partial(Classifier.of, Encoder(base, False, CPU), 17, pairs=False)
+        make = partial(Classifier.of, ModelEncoder(base, False, CPU), 17, pairs=False)
         model, _ = fine_tune(make, few, 0, settings, seed, lambda model: 0.0)
         return model.state()[-2]
 
@@ -196,7 +199,9 @@ def test_it_learns_two_sentences() -> None:
     two = found.derived.take(np.array([1, 3]))
     make = partial(classifier, "modernbert", 17)
     rising = iter(range(99))  # the first of equal dev scores would choose the first epoch
-    model, _ = fine_tune(make, two, 1, Settings(epochs=40, lr=1e-2, batch_size=2), 1, lambda model: next(rising))
+    model, _ = fine_tune(
+        make, two, 1, FinetuneSettings(epochs=40, lr=1e-2, batch_size=2), 1, lambda model: next(rising)
+    )
     assert predict(model, two, 1).tolist() == two.gold.tolist()
     assert label_lists(two.gold, two, found.classes)[0] == [found.classes[c] for c in two.gold[: two.label_offsets[1]]]
 
@@ -212,7 +217,7 @@ def test_a_loss_that_is_not_finite() -> None:
         return model
 
     with pytest.raises(DataError, match="not finite in epoch 1"):
-        fine_tune(make, few, 0, Settings(epochs=2), 1, lambda model: 0.0)
+        fine_tune(make, few, 0, FinetuneSettings(epochs=2), 1, lambda model: 0.0)
 
 
 # Whole evaluations
@@ -232,7 +237,7 @@ def test_what_is_written(run: Path, data: Path) -> None:
     found = evaluate(run, options(data, "pos", seeds=2, measures=MEASURES, pairs=5, sentences=9, epochs=4))
     assert found == stored(run)
     assert list(found) == ["signature", "tasks", "alignment", "contextual", "perplexity"]
-    assert found["signature"]["spec"] == "trans,inv"
+    assert found["signature"]["spec"] == "trans:table=2,inv"
     entry = found["tasks"]["pos"]
     assert list(entry) == ["settings", "sup", "zs", "delta", "source", "dev"]
     told = {"source": "pos:English-EWT", "epochs": 4, "train": 76, "dev": 16, "test": 23, "max_length": 128}
@@ -265,19 +270,24 @@ def test_what_is_written(run: Path, data: Path) -> None:
 def test_an_evaluation_goes_on_where_it_was(run: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = options(data, "pos", "xnli", seeds=2, max_length=40)
     started: list[str] = []
+    stopped: list[bool] = []
 
-    def start(what: str, total: int) -> None:
-        started.append(what)
-        if len(started) == 4:
-            raise KeyboardInterrupt
+    def start(what: str, unit: str | None, total: int | None) -> AbstractContextManager[None]:
+        if unit == "rows":
+            started.append(what)
+            if len(started) == 4 and not stopped:
+                stopped.append(True)
+                raise KeyboardInterrupt
+        return nullcontext()
 
-    with pytest.raises(KeyboardInterrupt):
-        evaluate(run, asked, Progress(start=start))
+    with pytest.raises(KeyboardInterrupt), stages_to(start):
+        evaluate(run, asked)
     assert not (run / "evaluation.json").exists()
     assert len(list((run / "evaluation").iterdir())) == 3
     first = (run / "evaluation" / "pos.sup.1.npz").stat().st_mtime_ns
     started.clear()
-    found = evaluate(run, asked, Progress(start=lambda what, total: started.append(what)))
+    with stages_to(start):
+        found = evaluate(run, asked)
     assert started == ["pos zs 2", *(f"xnli {regime} {seed}" for regime in ("sup", "zs") for seed in (1, 2))]
     assert (run / "evaluation" / "pos.sup.1.npz").stat().st_mtime_ns == first
     # a damaged cell is made again; the numbers are those of a run without interruption
@@ -335,14 +345,14 @@ def test_language_ids_reach_the_model(tmp_path: Path, data: Path, monkeypatch: p
     facts = {"model": {"name": "roberta", "language_ids": True}}
     run = write_run(tmp_path, "trans:overlap=100", kind="roberta", **facts)
     seen: list[int] = []
-    call = Encoder.__call__
+    call = ModelEncoder.__call__
 
-    def spy(self: Encoder, ids: torch.Tensor, mask: torch.Tensor, language: int, **more: Any) -> Any:
+    def spy(self: ModelEncoder, ids: torch.Tensor, mask: torch.Tensor, language: int, **more: Any) -> Any:
         seen.append(language)
         assert self.token_types
         return call(self, ids, mask, language, **more)
 
-    monkeypatch.setattr(Encoder, "__call__", spy)
+    monkeypatch.setattr(ModelEncoder, "__call__", spy)
     found = evaluate(run, options(data, "pos", max_length=60))["tasks"]["pos"]
     assert set(seen) == {0, 1}
     assert found["sup"] != found["source"]  # one text, told as two languages
@@ -378,16 +388,16 @@ def test_each_task_has_its_own_number(run: Path, data: Path) -> None:
         (["--regime", "sup,zero"], "there are: sup, zs"),
         (["--measure", "perplex"], "did you mean perplexity"),
         (["--task", "none", "--measure", "none"], "nothing to evaluate"),
-        (["--task", "pos", "--seeds", 0], "--seeds: 0 is none"),
+        (["--task", "pos", "--seeds", 0], "--seeds: must be at least 1, got 0"),
         (["--pairs", 0], "--pairs"),
-        (["--task", "pos,pos"], "named twice"),
+        (["--task", "pos,pos"], "a task is named twice"),
         (["--task", ","], "names nothing"),
         (["--task", "pos", "--lr", 0], "--lr"),
-        (["--task", "pos", "--train-examples", 77], "pos has 76"),
-        (["--task", "pos", "--dev-examples", 17], "--dev-examples: 17 examples are asked for, but pos has 16"),
+        (["--task", "pos", "--train-examples", 77], "pos has only 76"),
+        (["--task", "pos", "--dev-examples", 17], "--dev-examples: pos has only 16 examples, got 17"),
         (["--task", "pos", "--max-length", 99999], "--max-length"),
         (["--task", "pos,ner", "--epochs", "1,2,3"], "--epochs: 3 numbers for 2 tasks"),
-        (["--task", "pos,ner", "--epochs", "1,"], "a whole number, or one for each task"),
+        (["--task", "pos,ner", "--epochs", "1,"], "--epochs: must be a whole number"),
         (["--device", "quantum"], "no device 'quantum'"),
     ],
 )
@@ -439,22 +449,44 @@ def damaged(run: Path, how: str) -> None:
     [
         ("no run", "there is no run.json"),
         ("unfinished", "not finished"),
-        ("no json", "cannot be read"),
+        ("no json", r"this is not a valid run\.json"),
         ("no source", "lacks source"),
         ("no model", "no model/config.json"),
-        ("cut model", "the model cannot be read"),
-        ("cut config", "the model cannot be read"),
+        ("cut model", "this is not a valid model"),
+        ("cut config", "not a valid JSON"),
         ("other weights", "lacks 1 of the model's weights"),
         ("other vocabulary", "123 rows of embeddings"),
         ("other twin", "twin of another tokenizer"),
-        ("no token types", "no two token types"),
+        ("no token types", "lacks two token types"),
         ("no twin", "no such folder"),
-        ("evaluation", "no evaluation that derivlang can read"),
+        ("evaluation", r"this is not a valid evaluation\.json"),
     ],
 )
 def test_a_run_that_cannot_be_used(how: str, told: str, run: Path, data: Path) -> None:
     damaged(run, how)
     with pytest.raises(StoreError, match=told):
+        evaluate(run, options(data, measures=("alignment",)))
+
+
+@pytest.mark.parametrize("value", [None, True, 10**400, "text", "\ud800", [], [{}], {"x": 1}], ids=ascii)
+@pytest.mark.parametrize("field", ["format", "status", "spec", "source", "model", "settings", "fingerprint", "reading"])
+def test_a_record_with_a_field_of_another_kind(field: str, value: object, run: Path) -> None:
+    """It loads, or there is one error of derivlang."""
+    record = run / "run.json"
+    record.write_text(json.dumps(json.loads(record.read_text("utf-8")) | {field: value}), "utf-8")
+    try:
+        trained = PretrainedRun.load(run)
+        request_of("demo", EvaluateOptions(), trained.facts.get("reading"))
+    except DerivlangError as error:
+        assert len(str(error)) < 1000  # noqa: PT017 (either may happen)
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 100_000, '{"signature": ' + "1" * 5000, '{"signature": {}, "tasks": []}', "{}"]
+)
+def test_an_evaluation_that_no_parser_takes(content: str, run: Path, data: Path) -> None:
+    (run / "evaluation.json").write_text(content, "utf-8")
+    with pytest.raises(StoreError, match=r"this is not a valid evaluation\.json"):
         evaluate(run, options(data, measures=("alignment",)))
 
 
@@ -469,7 +501,7 @@ def test_data_that_is_not_there(run: Path, data: Path, tmp_path: Path) -> None:
 
 def test_rows_that_the_model_has_no_positions_for(tmp_path: Path, data: Path) -> None:
     run = write_run(tmp_path, kind="roberta")
-    assert Trained.load(run).longest == 64
+    assert PretrainedRun.load(run).longest == 64
     found = evaluate(run, options(data, "pos", regimes=("sup",)))
     assert found["tasks"]["pos"]["settings"]["max_length"] == 64
 

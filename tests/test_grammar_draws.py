@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 
 from derivlang.core.keys import mix
-from derivlang.grammar import exact, gibbs, order_model
+from derivlang.grammar import exact, gibbs, sampler
+from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
+from derivlang.grammar.load import load_grammar
 from derivlang.grammar.memo import Memo
-from derivlang.grammar.model import Families, OrderModel, load_grammar
+from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.weights import Weights
 from tests.grammars import Keyed, sizes, treebank
 from tests.real import SHARED, needs_data
@@ -99,10 +103,10 @@ def test_the_memo_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     families = real()
     whole = shipped().draw(families, Keyed())
     model = shipped()
-    model._memo = Memo(limit=100)  # it is emptied all the time
+    model._sampler._memo = Memo(limit=100)  # it is emptied all the time
     parts = [model.draw(families.take(part), Keyed()) for part in np.array_split(np.arange(len(families)), 20)]
     assert (np.concatenate(parts) == whole).all()
-    monkeypatch.setattr(order_model, "_CHUNK", 1000)
+    monkeypatch.setattr(exact, "_CHUNK", 1000)
     assert (shipped().draw(families, Keyed()) == whole).all()
 
 
@@ -110,7 +114,7 @@ def test_labels_are_compared_not_only_their_hash(monkeypatch: pytest.MonkeyPatch
     """With one hash for all families of a size the orders stay the same."""
     families = real().take(np.arange(600))
     whole = shipped().draw(families, Keyed())
-    monkeypatch.setattr(order_model, "sequence_keys", lambda hashes, offsets: np.diff(offsets).astype(np.uint64))
+    monkeypatch.setattr(sampler, "sequence_keys", lambda hashes, offsets: np.diff(offsets).astype(np.uint64))
     model = shipped()
     assert (model.draw(families, Keyed()) == whole).all()
     assert (model.draw(families, Keyed()) == whole).all()
@@ -118,10 +122,10 @@ def test_labels_are_compared_not_only_their_hash(monkeypatch: pytest.MonkeyPatch
 
 def test_memory_is_bounded() -> None:
     model = shipped()
-    model._memo = Memo(limit=2000)
+    model._sampler._memo = Memo(limit=2000)
     for start in range(0, 5 * 10**6, 10**6):
         model.draw(real(start), Keyed())
-        assert model._memo.n_bytes < 2_000_000
+        assert model._sampler._memo.n_bytes < 2_000_000
 
 
 def test_every_order_is_a_permutation_and_no_family_is_lost() -> None:
@@ -165,7 +169,7 @@ def test_argmax_keeps_ties_as_they_stand() -> None:
     chosen = [i for i in best.draw(Families.of([labels]), Keyed()).tolist() if i != 2]
     assert chosen == [0, 1, 3, 4]
     unknown = "X&x INTJ&y @VERB&@ SYM&z".split()
-    model = OrderModel(Grammar("", "", "v2", {"V": Weights.of([("PRE", ("NOUN", "VERB"), 1.0)], 5)}), mode="argmax")
+    model = OrderModel(Grammar("", "", "v2", {"V": Weights.of({("PRE", ("NOUN",)): {"VERB": 1.0}}, 5)}), mode="argmax")
     assert model.draw(Families.of([unknown]), Keyed()).tolist() == [0, 1, 2, 3]  # no weights at all: nothing moves
 
 
@@ -213,3 +217,51 @@ def test_a_head_with_many_dependents_is_ordered_quickly(n: int) -> None:
         other = model.draw(Families.of([labels]), Keyed("another")).tolist()
         assert (other == drawn) == (mode == "argmax")
     assert gibbs.n_sweeps(2000) == 1
+
+
+@pytest.mark.parametrize("mode", ["sample", "argmax"])
+def test_the_work_for_a_large_family_grows_with_its_size(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Places that are looked at: the square of the size up to a bound, a multiple of it above."""
+    looked = 0
+    gaps = gibbs._gaps
+
+    def counting(local: Any, labels: Any, line: Any, n_left: int, x: int) -> Any:
+        nonlocal looked
+        looked += len(line)
+        return gaps(local, labels, line, n_left, x)
+
+    monkeypatch.setattr(gibbs, "_gaps", counting)
+    monkeypatch.setattr(gibbs, "MOST_TOGETHER", 100)
+    monkeypatch.setattr(gibbs, "_MOST_STEPS", 100)
+    work = {}
+    for n in (100, 200, 400, 800):
+        labels = [["NOUN&nsubj", "ADV&advmod", "NOUN&obl"][i % 3] for i in range(n)]
+        labels.insert(n // 2, "@VERB&@")
+        looked = 0
+        drawn = shipped(mode=mode).draw(Families.of([labels]), Keyed()).tolist()
+        assert sorted(drawn) == list(range(n + 1))
+        work[n] = looked
+    for n in (200, 400, 800):
+        assert work[n] <= 1.1 * work[n // 2] * 2
+
+
+def test_the_stretches_of_a_large_family_stand_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gibbs, "MOST_TOGETHER", 50)
+    labels = [["NOUN&nsubj", "ADV&advmod", "NOUN&obl"][i % 3] for i in range(120)]
+    labels.insert(70, "@VERB&@")
+    drawn = shipped().draw(Families.of([labels]), Keyed()).tolist()
+    head = drawn.index(70)
+    for side in (drawn[:head], drawn[head + 1 :]):
+        stretches = [(member - (member > 70)) // 50 for member in side]
+        assert stretches == sorted(stretches)
+        assert side != sorted(side)
+
+
+def test_labels_that_no_model_knows_take_no_room() -> None:
+    """A corpus may have any number of relations: those that the models cannot tell apart have one number."""
+    model = shipped()
+    families = Families.of([["NOUN&nsubj", "@VERB&@", f"NOUN&x{i}", f"NOUN&obl:y{i}"] for i in range(3000)])
+    drawn = model.draw(families, Keyed())
+    assert len(model._scores) < 20
+    few = Families.of([["NOUN&nsubj", "@VERB&@", "NOUN&x", "NOUN&obl:y"]] * 3000)
+    assert drawn.tolist() == shipped().draw(replace(few, keys=families.keys), Keyed()).tolist()

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from derivlang.grammar import exact
+from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
-from derivlang.grammar.model import Families, OrderModel, load_grammar
+from derivlang.grammar.load import load_grammar
+from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.weights import Weights
 from tests.grammars import MODELS, old, plain_distribution, plain_weights, sizes, treebank
 from tests.real import SHARED, needs_data

@@ -10,14 +10,14 @@ import pytest
 
 from derivlang.core.errors import DataError, LayerError, UsageError
 from derivlang.grammar import file
-from derivlang.grammar.build import Recipe, build
+from derivlang.grammar.build import GrammarRecipe, build
 from derivlang.grammar.evaluate import held_out_bits
 from derivlang.grammar.families import Families, families_of_trees, head_class
-from derivlang.grammar.fit import Problem, Settings, distinct, fit
+from derivlang.grammar.fit import FitSettings, Problem, distinct, fit
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.labels import candidates, old_labels
 from derivlang.grammar.load import load_grammar
-from derivlang.grammar.model import OrderModel
+from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.thinning import thinned
 from derivlang.grammar.treebank import folds, joined, with_subtypes
 from derivlang.grammar.weights import Weights, views
@@ -36,7 +36,7 @@ def toy() -> Families:
 
 
 def test_the_gradient_is_that_of_finite_differences() -> None:
-    problem = Problem(*distinct(toy(), "V"), Settings(l2=0.7, factors={"joint": 2.0, "BI": 0.5}))
+    problem = Problem(*distinct(toy(), "V"), FitSettings(l2=0.7, factors={"joint": 2.0, "BI": 0.5}))
     rng = np.random.default_rng(0)
     weights = rng.normal(size=len(problem.cells))
     _, gradient = problem.value(weights)
@@ -49,7 +49,7 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
 
 def test_the_value_is_the_likelihood_of_the_model() -> None:
     """The fitted objective and `log_probs`, two programmes, agree."""
-    problem = Problem(*distinct(toy(), "V"), Settings(l2=1e-12))
+    problem = Problem(*distinct(toy(), "V"), FitSettings(l2=1e-12))
     weights = np.random.default_rng(1).normal(size=len(problem.cells))
     model = OrderModel(Grammar("", "", "v2", {"V": problem.weights(weights)}))
     families = toy().take(np.arange(43))
@@ -58,7 +58,7 @@ def test_the_value_is_the_likelihood_of_the_model() -> None:
 
 
 def test_a_fitted_model_has_the_shares_that_it_saw() -> None:
-    model = OrderModel(Grammar("", "", "v2", {"V": fit(toy(), "V", Settings(l2=0.01))}))
+    model = OrderModel(Grammar("", "", "v2", {"V": fit(toy(), "V", FitSettings(l2=0.01))}))
     orders, probabilities = model.distribution("NOUN&nsubj @VERB&@ NOUN&obj".split())
     shares = {tuple(order): p for order, p in zip(orders.tolist(), probabilities, strict=True)}
     assert shares[0, 1, 2] == pytest.approx(34 / 40, abs=0.06)
@@ -68,23 +68,23 @@ def test_a_fitted_model_has_the_shares_that_it_saw() -> None:
 def test_counts_weigh_families() -> None:
     counts = np.ones(len(TOY))
     counts[30:36] = 5
-    model = OrderModel(Grammar("", "", "v2", {"V": fit(toy(), "V", Settings(l2=0.01), counts)}))
+    model = OrderModel(Grammar("", "", "v2", {"V": fit(toy(), "V", FitSettings(l2=0.01), counts)}))
     orders, probabilities = model.distribution("NOUN&nsubj @VERB&@ NOUN&obj".split())
     assert probabilities[orders.tolist().index([0, 2, 1])] > 0.4
 
 
 def test_build_chooses_by_held_out_families_and_says_so() -> None:
     inside, held = folds(toy(), 2, 0)
-    recipe = Recipe("toy", "Toy", ("N", "V", "ADJ"), strengths=(0.1, 50.0))
+    recipe = GrammarRecipe("toy", "Toy", ("N", "V", "ADJ"), strengths=(0.1, 50.0))
     grammar, chosen = build(recipe, inside, held, {"treebanks": "toy"})
     assert {name: settings.l2 for name, settings in chosen.items()} == {"V": 0.1}
     assert chosen["V"].thin == 0  # noun heads alone are thinned
     assert grammar.classes == ("V",)  # too few nouns, no adjective
     assert "L2 V 0.1" in grammar.about["settings"]
-    strong, _ = build(Recipe("toy", "Toy", ("V",), strengths=(50.0,)), inside, None, {})
+    strong, _ = build(GrammarRecipe("toy", "Toy", ("V",), strengths=(50.0,)), inside, None, {})
     assert held_out_bits(OrderModel(grammar), held) < held_out_bits(OrderModel(strong), held)
     with pytest.raises(DataError, match="few-heads"):
-        build(Recipe("toy", "Toy", ("ADV",)), inside, None, {})
+        build(GrammarRecipe("toy", "Toy", ("ADV",)), inside, None, {})
 
 
 # thinning
@@ -136,14 +136,14 @@ def test_thinning_leaves_out_each_dependent_on_its_own(share: float) -> None:
 @pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
 def test_a_share_to_leave_out_is_below_one(share: float) -> None:
     with pytest.raises(UsageError, match="thin-share"):
-        fit(toy(), "N", Settings(thin=share))
+        fit(toy(), "N", FitSettings(thin=share))
 
 
 def test_a_thinned_model_leans_less_on_what_is_not_there() -> None:
     """Articles seen: adjectives follow four times in five; without: two in five. A foreign bare noun is between."""
 
     def after(thin: float) -> float:
-        model = OrderModel(Grammar("", "", "v2", {"N": fit(articles(), "N", Settings(l2=0.01, thin=thin))}))
+        model = OrderModel(Grammar("", "", "v2", {"N": fit(articles(), "N", FitSettings(l2=0.01, thin=thin))}))
         orders, probabilities = model.distribution("@NOUN&@ ADJ&amod".split())
         return float(probabilities[orders.tolist().index([0, 1])])
 
@@ -155,7 +155,7 @@ def test_a_thinned_model_leans_less_on_what_is_not_there() -> None:
 def test_build_chooses_the_thinning_by_held_out_families_and_says_so() -> None:
     """The largest share that is near the best: without the articles' families, bare nouns are what they were."""
     bare = Families.of([["@NOUN&@", "ADJ&amod"]] * 40)
-    recipe = Recipe("toy", "Toy", ("N",), strengths=(0.1,))
+    recipe = GrammarRecipe("toy", "Toy", ("N",), strengths=(0.1,))
     grammar, chosen = build(recipe, articles(), bare, {})
     assert chosen["N"].thin == 0.5
     assert "thinned N 0.5" in grammar.about["settings"]
@@ -163,12 +163,12 @@ def test_build_chooses_the_thinning_by_held_out_families_and_says_so() -> None:
     assert chosen["N"].thin == 0
     assert "thinned" not in grammar.about["settings"]
     assert build(recipe, articles(), None, {})[1]["N"].thin == 0
-    asked = Recipe("toy", "Toy", ("N",), strengths=(0.1,), thin=0.25)
+    asked = GrammarRecipe("toy", "Toy", ("N",), strengths=(0.1,), thin=0.25)
     assert build(asked, articles(), bare, {})[1]["N"].thin == build(asked, articles(), None, {})[1]["N"].thin == 0.25
 
 
 def test_an_unknown_subtype_is_looked_up_without_it() -> None:
-    model = OrderModel(Grammar("", "", "v2", {"V": fit(toy(), "V", Settings())}))
+    model = OrderModel(Grammar("", "", "v2", {"V": fit(toy(), "V", FitSettings())}))
     plain = model.distribution("NOUN&nsubj @VERB&@ NOUN&obl".split())[1]
     assert (model.distribution("NOUN&nsubj @VERB&@ NOUN&obl:tmod".split())[1] == plain).all()
     assert (model.distribution("NOUN&nsubj @VERB&@ NOUN&obl:arg".split())[1] != plain).any()
@@ -178,7 +178,7 @@ def test_an_unknown_subtype_is_looked_up_without_it() -> None:
 
 
 def test_a_file_gives_its_grammar_back(tmp_path: Path) -> None:
-    weights = {"N": fit(toy(), "N", Settings()), "V": fit(toy(), "V", Settings())}
+    weights = {"N": fit(toy(), "N", FitSettings()), "V": fit(toy(), "V", FitSettings())}
     weights["V"] = Weights(weights["V"].codes, weights["V"].pairs, {("BOS", "NOUN&nsubj", "@VERB&@"): 0.5})
     grammar = Grammar("toy", "Toy", "v2", weights, {"licence": "CC0-1.0", "treebanks": "a: b"})
     path = tmp_path / "toy.grammar.tsv"
@@ -192,7 +192,7 @@ def test_a_file_gives_its_grammar_back(tmp_path: Path) -> None:
         for kind, tokens, weight in weights[name].features():
             assert theirs.get((kind, tokens), 0.0) == pytest.approx(weight, abs=0.00501 if kind != "HI" else 1e-9)
     assert again.fingerprint == load_grammar(path).fingerprint
-    assert again.has_sequences
+    assert any(weights.sequences for weights in again.weights.values())
 
 
 HEADER = "# derivlang grammar 1\n# language: Toy\n# labels: v2\nclass\tV\n"
@@ -211,7 +211,7 @@ HEADER = "# derivlang grammar 1\n# language: Toy\n# labels: v2\nclass\tV\n"
         ("# derivlang grammar 1\n# labels: v2\nBFR\ta\tb=1\n", 3, "grammar-line"),
         ("# derivlang grammar 1\n# labels: v3\nclass\tV\n", None, "grammar-header"),
         ("# derivlang grammar 1\n# labels: v2\n", None, "grammar-header"),
-        (HEADER + "BFR\ta\tb=1\tb=2\n", None, "grammar-line"),
+        (HEADER + "BFR\ta\tb=1\tb=2\n", 5, "grammar-line"),
     ],
 )
 def test_a_broken_file_is_one_clear_error(text: str, line: int | None, id: str, tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_names_and_paths_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="grammar-name"):
         load_grammar(tmp_path / "fr.orm")
     (tmp_path / "fr@N.orm.gz").write_bytes(b"\x1f\x8b not gzip")
-    with pytest.raises(DataError, match="unreadable-file"):
+    with pytest.raises(DataError, match="truncated"):
         load_grammar(tmp_path / "fr@N.orm.gz")
     with pytest.raises(UsageError, match="grammar-class"):
         OrderModel({"ADP": load_grammar("fr")})

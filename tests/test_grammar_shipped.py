@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from derivlang.core.keys import Draws
 from derivlang.grammar import statistics
-from derivlang.grammar.evaluate import NoDraws, evaluate
+from derivlang.grammar.evaluate import evaluate
 from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.load import load_grammar, shipped
@@ -81,7 +82,7 @@ def test_french_keeps_subject_verb_object() -> None:
     assert exact == 1505
     assert expected[0] >= 0.99
     assert expected.sum() == pytest.approx(1, abs=1e-9)
-    best = model("fr", mode="argmax").draw(found.families, NoDraws())
+    best = model("fr", mode="argmax").draw(found.families, Draws(""))
     assert statistics.observed_shares(found, best)[0] >= 0.999
 
 

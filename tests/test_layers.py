@@ -16,17 +16,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.core.batch import Batch, Move, Policies, groups, realign, split_sentences
+from derivlang.core.batch import Batch, groups, realign, split_sentences
 from derivlang.core.errors import LayerError
-from derivlang.core.layers import Layer
+from derivlang.core.gaps import Gaps
 from derivlang.core.layers.answers import ANSWERS, Answers
-from derivlang.core.layers.gaps import Gaps
+from derivlang.core.layers.base import Layer, Move
+from derivlang.core.layers.misc import Misc
 from derivlang.core.layers.spans import Spans, complete_classes
 from derivlang.core.layers.tree import NODES, Nodes, Tree
 from derivlang.core.layers.values import Values
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
+from derivlang.core.policies import Policies
 from derivlang.core.reading import to_batch
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats import text
@@ -133,7 +135,7 @@ def test_class_labels_of_inserted_words() -> None:
 
 def test_notes_on_white_space_are_removed_and_never_moved() -> None:
     values = ["SpaceAfter=No", "Gloss=a|SpaceAfter=No", "_", "Gloss=b", "SpacesAfter=\\n|Gloss=c|SpacesBefore=\\s"]
-    layer = Words.of("misc", pa.array(values), filler="_", spaces=True)
+    layer = Misc.of("misc", pa.array(values), filler="_")
     batch = batch_of([["a", "b", "c", "d", "e"]], layers={"misc": layer})
     out = realign(batch, Pipeline.parse("inv").order(batch))
     assert column(out.layers["misc"], out, "misc") == [["Gloss=c", "Gloss=b", "_", "Gloss=a", "_"]]
@@ -207,19 +209,6 @@ def test_every_word_keeps_its_entity_type(tagged: tuple[list[list[str]], list[li
     assert all(tag in ("", kind) for tag, kind in zip(dropped, moved, strict=True))
 
 
-@laws
-@given(tagged_units(), seeds, st.sampled_from(["split", "drop"]))
-def test_a_fragment_policy_leaves_well_formed_tags(
-    tagged: tuple[list[list[str]], list[list[str]]], seed: int, policy: Any
-) -> None:
-    batch = with_entities(*tagged)
-    order = some_order(batch.sentences, seed, insert=0.4, delete=0.4)
-    out = realign(batch, order, policies=Policies(entities=policy))
-    flat = np.array([tag for row in column(out.layers["ner_tags"], out, "ner_tags") for tag in row], np.int32)
-    again = Spans.from_tags("ner_tags", flat, CLASSES, out.unit_words)
-    assert again.tags(out.n_words).tolist() == flat.tolist()
-
-
 @pytest.mark.parametrize(
     ("words", "tags", "spec", "expected"),
     [
@@ -246,12 +235,6 @@ def test_a_dropped_entity_is_counted_and_gone() -> None:
     out = realign(batch, order, policies=Policies(entities="drop"), counts=counts)
     assert tags_of(out) == [["O", "O", "O", "O"]]
     assert counts == {"ner_tags-dropped": 1, "ner_tags-total": 1}
-
-
-@laws
-@given(tagged_units())
-def test_tags_are_read_and_written_alike(tagged: tuple[list[list[str]], list[list[str]]]) -> None:
-    assert tags_of(with_entities(*tagged)) == tagged[1]
 
 
 @pytest.mark.parametrize(
@@ -604,7 +587,7 @@ def answer_batch(
         ],
         ANSWERS,
     )
-    return replace(batch, layers={"answers": Answers.read("answers", given, batch, 0, counts)})
+    return replace(batch, layers={"answers": Answers.of("answers", given, batch, 0, counts)})
 
 
 def covered(row: list[str], begin: int, stop: int) -> list[int]:
@@ -667,7 +650,10 @@ def test_atomic_answers_stay_whole(
     counts: Counter[str] = Counter()
     out = Pipeline.parse(spec).derive(batch, Lexicon(), policies=Policies(answers="atomic"), counts=counts)
     for index, unit in zip(local_orders(out.source, out.order.check()), range(len(rows)), strict=True):
-        spans = [covered(rows[unit], b, s) for u, answers in questions if u == unit for b, s in answers]
+        # Questions that follow each other and have the same context, in one unit or in several, share its groups.
+        runs = [[u for u, _ in run] for _, run in itertools.groupby(questions, key=lambda question: rows[question[0]])]
+        near = {unit}.union(*(run for run in runs if unit in run))
+        spans = [covered(rows[unit], b, s) for u, answers in questions if u in near for b, s in answers]
         order, _ = expected_atomic(rows[unit], [(w[0], w[-1]) for w in spans], spec)
         assert index == order
     texts = [" ".join(row) for row in unit_lists(out.derived)]
@@ -709,7 +695,7 @@ def test_an_empty_answer_or_one_beyond_the_last_word_is_no_crash(begin: int) -> 
         batch = batch_of(rows)
         batch = replace(batch, records=batch.records[:1], documents=batch.documents[:1])
         try:
-            layer = Answers.read("answers", given, batch, 0, Counter())
+            layer = Answers.of("answers", given, batch, 0, Counter())
         except LayerError:
             continue
         out = realign(replace(batch, layers={"answers": layer}), Pipeline.parse("inv").order(batch))
@@ -871,8 +857,8 @@ def test_gaps_spell_the_text_and_their_column_reads_back(texts: list[str]) -> No
     for unit, words in enumerate(unit_lists(batch)):
         row = batch.texts().to_pylist()[unit]
         assert [row[at : at + len(word)] for at, word in zip(starts[unit], words, strict=True)] == words
-    again = Gaps.read(batch.gaps.column(batch), replace(batch, gaps=None))
-    assert again.texts(batch).equals(batch.texts())
+    again = Gaps.read(batch.gaps.column(batch.unit_words, batch.lines), batch.unit_words, batch.lines)
+    assert replace(batch, gaps=again).texts().equals(batch.texts())
     cut = split_sentences(batch)
     assert all("\n" not in gap for gap in gaps_inside_sentences(cut))
 
@@ -880,7 +866,7 @@ def test_gaps_spell_the_text_and_their_column_reads_back(texts: list[str]) -> No
 def gaps_inside_sentences(batch: Batch) -> list[str]:
     """The white space before every word that begins no sentence."""
     assert batch.gaps is not None
-    before = batch.gaps.before(batch)
+    before = batch.gaps.before(batch.unit_words)
     first = set(batch.sentences.tolist())
     return [batch.gaps.strings[int(code)].as_py() for word, code in enumerate(before) if word not in first]
 
@@ -903,7 +889,18 @@ def test_lines_of_running_text_become_sentences_and_keep_their_gaps(tmp_path: Pa
     assert "".join(cut.texts().to_pylist()) == content
     assert cut.n_records == len(cut.tails) == len(cut.units) - 1
     assert cut.gaps is not None
-    again = Gaps.read(cut.gaps.column(cut), replace(cut, gaps=None))
-    assert "".join(again.texts(cut).to_pylist()) == content
+    stored = cut.gaps.column(cut.unit_words, cut.lines)
+    again = Gaps.read(stored, cut.unit_words, cut.lines)
+    assert "".join(replace(cut, gaps=again).texts().to_pylist()) == content
     if content == "a . b . c\nd\n":
-        assert cut.gaps.column(cut).to_pylist() == [[], [], [], []]  # the usual goes without saying
+        assert stored.to_pylist() == [[], [], [], []]  # the usual goes without saying
+
+
+def test_any_number_of_tags_is_numbered_once() -> None:
+    """Quadratic work would take minutes: 100,000 types of entities."""
+    kinds = [f"T{i}" for i in range(100_000)]
+    classes = ("O", *(f"{prefix}-{kind}" for kind in kinds for prefix in "BI"))
+    tags = np.arange(1, len(classes), 2, dtype=np.int32)
+    spans = Spans.from_tags("ner_tags", tags, classes, np.array([0, len(tags)]))
+    assert spans.types == tuple(kinds)
+    assert spans.tags(len(tags)).tolist() == tags.tolist()

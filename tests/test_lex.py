@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang import Pipeline, derive
+from derivlang import Pipeline, derive, map_dataset
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.keys import draw, text_key
-from derivlang.pipeline import read_lexicon
 from derivlang.store.manifest import Derived
 from derivlang.store.verify import verify
+from derivlang.transforms.lexicon_file import read_lexicon
 from tests.commands import change, run, shards, trees
 from tests.helpers import make, right, rows, same_rows, undone
 from tests.strategies import batch_of, laws, sentence_lists, units_of
@@ -257,7 +257,7 @@ def test_a_dataset_is_mapped_alike(tmp_path: Path, french: Path) -> None:
     import datasets
 
     tokens = [line.split() for line in TEXT.splitlines() if line]
-    mapped = Pipeline.parse(spec_of(french, ":rate=50")).map(datasets.Dataset.from_dict({"tokens": tokens}))
+    mapped = map_dataset(datasets.Dataset.from_dict({"tokens": tokens}), spec_of(french, ":rate=50"))
     source = tmp_path / "rows.jsonl"
     source.write_text("".join(json.dumps({"tokens": row}) + "\n" for row in tokens), "utf-8")
     out = make(spec_of(french, ":rate=50"), source, tmp_path / "out")
@@ -297,7 +297,7 @@ def test_bad_values(rest: str, code: int, message: str, tmp_path: Path, french: 
     [
         (b"a b\nc\n", r"d.txt:2: the translation is blank [dictionary]"),
         (b"a b\nc \xff\n", r"d.txt:2: the line is not UTF-8: byte 0xff [dictionary]"),
-        (b"a b\nc d e\n", r"d.txt:2: 3 columns instead of 2 [dictionary]"),
+        (b"a b\nc d e\n", r"d.txt:2: the line has 3 columns, expected 2 [dictionary]"),
         (b"", "the dictionary holds no pair [no-pair]"),
         (None, "there is no such file [missing-file]"),
     ],

@@ -115,7 +115,7 @@ def test_places_are_the_way_of_each_word(sentences: Int64, seed: int, insert: fl
     order = some_order(sentences, seed, insert=insert, delete=delete)
     derived = gathered(words_of(sentences), order)
     expected = [derived.index(word) if word in derived else -1 for word in words_of(sentences)]
-    assert order.places().tolist() == expected
+    assert order.positions().tolist() == expected
 
 
 @laws
@@ -129,7 +129,7 @@ def test_expanded_orders_move_groups_whole(
     order = some_order(sentences, seed, insert=insert, delete=delete)
     words = [f"w{i}" for i in range(int(groups[-1]))]
     spelled = [words[a:b] for a, b in zip(groups.tolist(), groups.tolist()[1:], strict=False)]
-    expanded = order.expand(groups, groups[sentences], np.zeros(len(sentences) - 1, np.int32)).check()
+    expanded = order.expand(groups).check()
     rows = lists(gathered(spelled, order), order.sentences)
     expected = [[word for group in row for word in ([group] if isinstance(group, str) else group)] for row in rows]
     assert lists(gathered(words, expanded), expanded.sentences) == expected
@@ -189,7 +189,7 @@ def test_a_mark_that_a_later_step_deletes_is_gone() -> None:
 def test_runs_of_groups(sentences: Int64, seed: int, insert: float, delete: float) -> None:
     order = some_order(sentences, seed, insert=insert, delete=delete)
     groups = np.arange(order.n_source) // 3
-    found = contiguous_runs(order, groups, np.arange(order.n_source), order.places())
+    found = contiguous_runs(order, groups, np.arange(order.n_source), order.positions())
     kept = [i for i in order.index.tolist() if i >= 0]
     place = {word: j for j, word in enumerate(order.index.tolist()) if word >= 0}
     expected = []

@@ -328,7 +328,7 @@ def test_partners_are_of_other_sentences(keys: list[int], share: int, seed: int)
     array = np.array(keys, np.uint64)
     m = rounded(share, len(keys))
     if len(set(keys)) == 1 and m:
-        with pytest.raises(UsageError, match="one sentence"):
+        with pytest.raises(UsageError, match="the same sentence"):
             wrong_partners(array, share, seed)
         return
     wrong, donors = wrong_partners(array, share, seed)
@@ -354,16 +354,16 @@ def test_bad_input_is_one_message_and_leaves_nothing(derived: Path, tmp_path: Pa
     out = tmp_path / "p"
     usual: list[object] = [derived, "--format", "pharaoh", "-o", out]
     cases: list[tuple[list[object], int, str]] = [
-        ([*usual, "--rate", "101"], 2, "--rate: 101 is no share: percent must be above 0 to 100 [bad-value]"),
+        ([*usual, "--rate", "101"], 2, "--rate: a percentage must be above 0 and at most 100, got 101 [bad-value]"),
         ([*usual, "--rate", "0"], 2, "[bad-value]"),
-        ([*usual, "--rate", "many"], 2, "is no number of percent"),
-        ([*usual, "--rate", "0.01"], 2, "is none [rate]"),
+        ([*usual, "--rate", "many"], 2, "is not a percentage"),
+        ([*usual, "--rate", "0.01"], 2, "is less than one pair [rate]"),
         ([*usual, "--noise", "101"], 2, "[bad-value]"),
         ([*usual, "--split", "test"], 1, "there is no split 'test'; there are: train [unknown-split]"),
         ([derived, "--format", "moses", "-o", out], 2, "'moses' is not one of"),
-        ([derived, "--format", "text", "-o", tmp_path / "folder"], 1, "this is a folder [cannot-write]"),
+        ([derived, "--format", "text", "-o", tmp_path / "folder"], 2, "is a directory"),
         ([derived, "--format", "tmx", "-o", tmp_path / "no" / "p"], 1, "[cannot-write]"),
-        ([derived, "--format", "tmx", "-o", "-"], 2, "[output]"),
+        ([derived, "--format", "text", "-o", "-"], 2, "[output]"),
         ([tmp_path / "folder", "--format", "tmx", "-o", out], 1, "this is no derived set"),
         ([tmp_path / "none", "--format", "tmx", "-o", out], 1, "there is no such folder"),
         ([words, "--format", "pharaoh", "-o", out, "--noise", "50"], 2, "only 0 links are in pairs with another"),

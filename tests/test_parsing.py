@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from derivlang.cli.parser import read_treebank
 from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.trees import first_fault
-from derivlang.parsing.base import UPOS, Parser, Parses, find_parser
+from derivlang.parsing.base import UPOS, Parser, Parses
 from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.cuts import LONGEST
 from derivlang.parsing.quantised import SPAN, STEPS, TANH
+from derivlang.parsing.registry import find_parser
 from derivlang.parsing.scores import mask_rare, score
 from derivlang.parsing.treebank import Treebank
 from tests.helpers import ROOT, python
@@ -130,7 +131,7 @@ THREADS = """
 import os, sys
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = sys.argv[1]
 import hashlib, numpy as np, pyarrow as pa
-from derivlang.parsing.base import find_parser
+from derivlang.parsing.registry import find_parser
 draws = np.random.default_rng(3)
 types = pa.array("the a dog cats see saw that which in of <unk> ran quickly John 1998 , . and not 's".split())
 lengths = draws.integers(1, 40, 300)
@@ -236,7 +237,7 @@ def test_a_long_sentence_is_cut_at_marks_and_hung_together() -> None:
 LOAD = """
 import sys, time
 began = time.process_time()
-from derivlang.parsing.base import find_parser
+from derivlang.parsing.registry import find_parser
 parser = find_parser(None, "en")
 took = time.process_time() - began
 import numpy as np, pyarrow as pa

@@ -19,9 +19,10 @@ from spacy.tokens import Doc
 from derivlang.core.arrays import Int32, Int64
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.trees import first_fault
-from derivlang.parsing import base
-from derivlang.parsing.base import UPOS, Parser, Parses, find_parser, parser_names
+from derivlang.parsing import registry
+from derivlang.parsing.base import UPOS, Parser, Parses
 from derivlang.parsing.bundled import ModelParser
+from derivlang.parsing.registry import find_parser, parser_names
 from derivlang.parsing.spacy_adapter import load_spacy, spacy_parser
 from derivlang.parsing.stanza_adapter import load_stanza, stanza_parser
 from tests.helpers import cli
@@ -39,7 +40,7 @@ def test_the_bundled_parser_is_found_by_language_and_by_name() -> None:
     ("spec", "language", "id", "message"),
     [
         (None, "fr", "parser-language", "no parser for the language 'fr'"),
-        ("english", "fr", "parser-language", "reads 'en', but the source is in 'fr'"),
+        ("english", "fr", "parser-language", "is for the language 'en', but the source is in 'fr'"),
         ("englsh", "en", "unknown-parser", "did you mean english?"),
         ("spacy:", "en", "parser-name", "needs the name of a pipeline"),
         ("spacy:no_such_pipeline", "en", "parser-missing", "cannot load the pipeline 'no_such_pipeline'"),
@@ -112,7 +113,7 @@ def test_a_model_of_another_language_is_refused(tmp_path: Path) -> None:
     card = json.loads((ENGLISH / "model.json").read_text("utf-8"))
     (tmp_path / "model.json").write_text(json.dumps({**card, "language": "fr"}), "utf-8")
     assert find_parser(str(tmp_path), "fr").language == "fr"
-    with pytest.raises(UsageError, match=r"reads 'fr', but the source is in 'en'"):
+    with pytest.raises(UsageError, match=r"is for the language 'fr', but the source is in 'en'"):
         find_parser(str(tmp_path), "en")
 
 
@@ -135,13 +136,13 @@ class Chain:
 
 def test_a_plug_in_is_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     made = {"chain": Chain, "broken": object}
-    monkeypatch.setattr(base, "plug_ins", lambda group: made)
-    monkeypatch.setattr(base, "load_plug_in", lambda group, name: made[name])
+    monkeypatch.setattr(registry, "plug_ins", lambda group: made)
+    monkeypatch.setattr(registry, "load_plug_in", lambda group, name: made[name])
     assert isinstance(find_parser("chain", "en"), Parser)
     assert "chain" in parser_names()
-    with pytest.raises(UsageError, match="no derivlang Parser"):
+    with pytest.raises(UsageError, match="not a derivlang Parser"):
         find_parser("broken", "en")
-    base._load.cache_clear()
+    registry._load.cache_clear()
 
 
 # Stanza: a stand-in with the objects that the adapter touches
@@ -191,8 +192,8 @@ def test_stanza_gets_a_bounded_number_of_words_at_once() -> None:
 @pytest.mark.parametrize(
     ("pipeline", "id", "message"),
     [
-        (Pipeline(heads=lambda n: [0, 0, 1][:n]), "parser-tree", "gave no tree"),
-        (Pipeline(heads=lambda n: [0]), "parser-tree", "gave 1 heads for a sentence of 3 words"),
+        (Pipeline(heads=lambda n: [0, 0, 1][:n]), "parser-tree", "returned no tree"),
+        (Pipeline(heads=lambda n: [0]), "parser-tree", "returned 1 heads for a sentence of 3 words"),
         (Pipeline(relation="pobj"), "parser-labels", "'pobj'"),
     ],
 )
@@ -234,7 +235,7 @@ def test_stanza_is_asked_for_given_words_and_downloads_nothing(monkeypatch: pyte
 
 def test_stanza_without_models_names_the_command_that_fetches_them(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_stanza(monkeypatch, FileNotFoundError("resources.json"))
-    with pytest.raises(DataError, match=r"no models to tag and parse 'de'") as caught:
+    with pytest.raises(DataError, match=r"no models for tagging and parsing 'de'") as caught:
         load_stanza(None, "de")
     assert caught.value.fix is not None
     assert "stanza.download('de')" in caught.value.fix
@@ -311,7 +312,7 @@ def test_a_trained_spacy_pipeline_from_a_folder(tmp_path: Path) -> None:
     assert [UPOS[code] for code in parses.upos[:4]] == ["PRON", "VERB", "NOUN", "PUNCT"]
     assert len(parser.fingerprint) == 16
     assert load_spacy(str(tmp_path)).fingerprint == parser.fingerprint
-    with pytest.raises(UsageError, match="reads 'en', but the source is in 'fr'"):
+    with pytest.raises(UsageError, match="is for the language 'en', but the source is in 'fr'"):
         find_parser(f"spacy:{tmp_path}", "fr")
 
 

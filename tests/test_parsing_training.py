@@ -15,19 +15,15 @@ from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.inference import Packed
 from derivlang.parsing.model import make_model, save_model
 from derivlang.parsing.scores import compare, mask_rare, score
+from derivlang.parsing.training.batches import batches
+from derivlang.parsing.training.config import ParserConfig
+from derivlang.parsing.training.fit import fit
+from derivlang.parsing.training.network import TorchNetwork
+from derivlang.parsing.training.plain_text import plain_sentences
+from derivlang.parsing.training.vocabulary import build_vocabulary, encode_treebank
 from derivlang.parsing.treebank import Text, Treebank
 
 torch = pytest.importorskip("torch", reason="training needs torch: pip install 'derivlang[train]'")
-
-from derivlang.parsing.training import (  # noqa: E402  (after the check for torch)
-    Network,
-    Settings,
-    batches,
-    build_vocabulary,
-    examples,
-    fit,
-    plain_sentences,
-)
 
 SENTENCES = [
     ("The dog sees a cat .", "DET NOUN VERB DET NOUN PUNCT", "2 3 0 5 3 3", "det nsubj root det obj punct"),
@@ -38,7 +34,7 @@ SENTENCES = [
     ("Yes !", "INTJ PUNCT", "0 1", "root punct"),
     ("It was seen .", "PRON AUX VERB PUNCT", "3 3 0 3", "nsubj:pass aux:pass root punct"),
 ]  # fmt: skip
-TINY = Settings(
+TINY = ParserConfig(
     epochs=60, words_per_step=16, width=24, n_buckets=200, min_count=1, hidden=(16, 20), arc=16, label=16, warm_up=5,
     dropout=0.0, unseen=0.0, masked_sentences=0.0, masked_words=0.0, lowered=0.0, unstopped=0.0, average=0.9,
     rate=1e-2, text_epochs=2, min_text_count=2,
@@ -75,16 +71,16 @@ def parser(trained: Any, folder: Path) -> ModelParser:
 
 @pytest.mark.parametrize("given", [None, text()], ids=["treebank alone", "with text"])
 def test_a_tiny_run_learns_its_sentences_and_repeats_itself(given: Text | None, tmp_path: Path) -> None:
-    settings = replace(TINY, epochs=60 if given is None else 100)
+    config = replace(TINY, epochs=60 if given is None else 100)
     lines: list[str] = []
-    first = fit(bank(), bank(), settings, given, lines.append)
+    first = fit(bank(), bank(), config, given, lines.append)
     tiny = parser(first, tmp_path / "one")
     found = score(tiny, bank())
     assert found["words"] == 26
     assert found["UPOS"] == 100.0
     assert found["LAS"] >= (100.0 if given is None else 90.0)  # learning to guess words first, it needs more steps
     assert f"LAS {found['LAS']:.2f}" in lines[-1]
-    again = fit(bank(), bank(), settings, given)
+    again = fit(bank(), bank(), config, given)
     assert parser(again, tmp_path / "two").fingerprint == tiny.fingerprint
     names = ("model.npz", "model.json")
     assert all((tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes() for name in names)
@@ -94,15 +90,15 @@ def test_a_tiny_run_learns_its_sentences_and_repeats_itself(given: Text | None, 
 
 def test_numpy_computes_what_torch_computes(tmp_path: Path) -> None:
     """To the coarseness of the grids: weights in 8 bits, states in steps of 1/1024."""
-    settings = replace(TINY, epochs=25)
-    trained = fit(bank(), None, settings)
+    config = replace(TINY, epochs=25)
+    trained = fit(bank(), None, config)
     tiny = parser(trained, tmp_path)
-    vocabulary, counts, _ = build_vocabulary(bank(), None, settings)
-    network = Network(settings, len(vocabulary) + 2, 17, len(trained.relations))
+    vocabulary, counts, _ = build_vocabulary(bank(), None, config)
+    network = TorchNetwork(config, len(vocabulary) + 2, 17, len(trained.relations))
     for name, weight in network.named.items():
         weight.data.copy_(torch.from_numpy(trained.weights[name]))
-    data = examples(bank(), vocabulary, counts, trained.relations, settings)
-    for chosen, step in batches(data, settings, None):
+    data = encode_treebank(bank(), vocabulary, counts, trained.relations, config)
+    for chosen, step in batches(data, config, None):
         with torch.no_grad():
             tags, arcs, labels = network.scores(step, noise=False)
             labels_of_gold = labels(step.head)
@@ -122,9 +118,9 @@ def test_numpy_computes_what_torch_computes(tmp_path: Path) -> None:
 
 
 def test_the_noise_of_training_is_what_it_says() -> None:
-    settings = replace(TINY, masked_sentences=1.0, unstopped=1.0)
-    data = examples(bank(), *build_vocabulary(bank(), None, settings)[:2], bank().relations, settings)
-    steps = [step for _, step in batches(data, settings, np.random.default_rng(1))]
+    config = replace(TINY, masked_sentences=1.0, unstopped=1.0)
+    data = encode_treebank(bank(), *build_vocabulary(bank(), None, config)[:2], bank().relations, config)
+    steps = [step for _, step in batches(data, config, np.random.default_rng(1))]
     lengths = sorted(int(n) for step in steps for n in step.inside.sum(0))
     assert lengths == [2, 2, 3, 3, 5, 6]  # the mark is gone, but for the shortest; nothing hangs from it
     masked = sum(int(((step.code == 1) & step.inside).sum()) for step in steps)
@@ -174,6 +170,7 @@ def test_the_command_trains_scores_and_lists(tmp_path: Path) -> None:
     again = cli("parser", "train", tmp_path, "-o", out)
     assert again.returncode == 2
     assert "[out-exists]" in again.stderr
+    assert f"[default: {ParserConfig().epochs}]" in cli("parser", "train", "--help").stdout
     scored = cli("parser", "score", out, tmp_path, "--split", "dev", "--json")
     assert scored.returncode == 0, scored.stderr
     assert '"words": 52' in scored.stdout

@@ -14,14 +14,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from derivlang.core import plugins
-from derivlang.core.batch import Batch, Policies, realign
+from derivlang.core.batch import Batch, realign
 from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.order import Order
+from derivlang.core.policies import Policies
 from derivlang.core.spec import param, quote
 from derivlang.pipeline import Pipeline
 from derivlang.transforms import registry
 from derivlang.transforms.base import Transform
+from derivlang.transforms.fingerprint import labelled_parts, part_hash
+from derivlang.transforms.fitting import streams
 from derivlang.transforms.inv import Inv
 from derivlang.transforms.perm import Perm
 from derivlang.transforms.scripts import script_names
@@ -64,6 +67,7 @@ def _toy_is_registered() -> Iterator[None]:
     del registry._ADDED["toy"]
 
 
+_IN_SPECS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 seeds = st.integers(0, 10**12)
 transforms = st.one_of(
     st.builds(Inv, final=st.sampled_from(["keep", "move"])),
@@ -74,11 +78,12 @@ transforms = st.one_of(
         overlap=st.integers(0, 100),
         by=st.sampled_from(["type", "frequency", "mass"]),
         seed=seeds,
+        table=st.sampled_from([0, 1]),
     ),
     st.builds(
         Toy,
-        file=st.one_of(st.text(max_size=8), st.text(' ,:="a', max_size=6)),
-        model=st.text(max_size=8),
+        file=st.one_of(st.text(_IN_SPECS, max_size=8), st.text(' ,:="a', max_size=6)),
+        model=st.text(_IN_SPECS, max_size=8),
         rate=st.floats(0, 1e6, allow_nan=False),
         size=st.integers(0, 10**20),
         loud=st.booleans(),
@@ -104,6 +109,8 @@ def error_of(spec: str) -> str:
 def test_a_canonical_spec_parses_back(pipeline: Pipeline) -> None:
     assert Pipeline.parse(str(pipeline)) == pipeline
     assert str(Pipeline.parse(str(pipeline))) == str(pipeline)
+    assert Pipeline.from_stored(pipeline.stored) == pipeline
+    assert Pipeline.from_stored(pipeline.stored).fingerprint() == pipeline.fingerprint()
 
 
 @laws
@@ -268,14 +275,51 @@ def test_the_fingerprint_is_pinned() -> None:
     assert Pipeline.parse("trans,inv").fingerprint() == PINNED
 
 
-PINNED = "8eae78dc77428893"
+PINNED = "f1e5f328a0537a30"
+
+
+def test_the_hashed_parts_are_labelled() -> None:
+    parts = [labelled_parts(t) for t in Pipeline.parse("trans:greek:overlap=20,perm:window=3,inv").transforms]
+    assert parts == [
+        ["transform=trans", "trans.overlap=20", "trans.script=greek", "trans.table=2", "rule=1"],
+        ["transform=perm", "perm.window=3", "rule=1"],
+        ["transform=inv", "rule=1"],
+    ]
+
+
+def test_a_parameter_with_a_line_break_is_one_part() -> None:
+    one, two = Toy(file="a\nrule=2"), Toy(file="a")
+    assert part_hash(one) != part_hash(two)
+
+
+def test_an_unknown_format_of_fingerprints() -> None:
+    with pytest.raises(ValueError, match="3 is not a known format of fingerprints"):
+        Pipeline.parse("inv").fingerprint(format=3)
+
+
+def test_a_pipeline_prints_as_a_tree() -> None:
+    pipeline = Pipeline.parse("trans,perm:window=3,inv")
+    hashes = [part_hash(transform)[:7] for transform in pipeline.transforms]
+    assert repr(pipeline).splitlines() == [
+        f"Pipeline {pipeline.fingerprint()[:7]}",
+        f"├── trans          {hashes[0]}",
+        f"├── perm:window=3  {hashes[1]}",
+        f"└── inv            {hashes[2]}",
+    ]
+    assert repr(Pipeline(())).startswith("Pipeline ")
+
+
+def test_a_tree_without_the_file_of_a_part() -> None:
+    assert repr(Pipeline.parse("lex:there-is-none.tsv,inv")).splitlines()[0] == "Pipeline ?"
 
 
 # streams
 
 
 def test_streams_depend_on_what_draws_depend_on() -> None:
-    names = [draws.name for _, draws in Pipeline.parse("perm,inv,perm,trans:greek:overlap=5,perm:seed=2")._streams()]
+    names = [
+        draws.name for _, draws in streams(Pipeline.parse("perm,inv,perm,trans:greek:overlap=5,perm:seed=2").transforms)
+    ]
     assert names == [
         "perm|window=0,seed=1|rule=1|occurrence=0",
         "inv||rule=1|occurrence=0",
@@ -397,7 +441,7 @@ def test_policies_without_groups_change_nothing() -> None:
 
 def test_parameters_are_described() -> None:
     rows = Trans.parameters()
-    assert [row["name"] for row in rows] == ["script", "overlap", "by", "seed"]
+    assert [row["name"] for row in rows] == ["script", "overlap", "by", "seed", "table"]
     assert rows[2]["type"] == "type|frequency|mass"
     assert all(row["help"] for row in rows)
     assert Trans.summary() == "Transliteration: every word type in another script, one to one."

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -206,6 +207,83 @@ def test_a_source_that_is_broken_spoils_no_other(site: Path, tmp_path: Path) -> 
     asked = cli("make", "--t", "inv", "broken", "-o", tmp_path / "no", path=[tmp_path, site])
     assert asked.returncode in (1, 2)
     assert "Traceback" not in asked.stderr
+
+
+MOODS = PLUGIN / "derivlang_sample" / "sample-test.blocks"
+
+
+@pytest.mark.parametrize("source", ["moods", MOODS, "folder", "gz"])
+def test_a_format_of_a_package_is_made_verified_and_undone(source: Any, site: Path, tmp_path: Path) -> None:
+    """By its source's name, by the suffix of a file, in a folder, packed."""
+    if source == "folder":
+        source = tmp_path / "in"
+        source.mkdir()
+        (source / "x.test.blocks").write_bytes(MOODS.read_bytes())
+    elif source == "gz":
+        source = tmp_path / "x.test.blocks.gz"
+        source.write_bytes(gzip.compress(MOODS.read_bytes()))
+    run(site, "make", "--t", "trans,inv", source, "-o", tmp_path / "out")
+    table = rows(tmp_path / "out", "test")
+    assert table["source"].to_pylist() == [["Ann", "met", "Bo", "."], ["Bo", "left", "!"]]
+    assert table["order"].to_pylist() == [[2, 1, 0, 3], [1, 0, 2]]
+    assert table["mood"].to_pylist() == ["glad", "sad"]
+    assert json.loads(run(site, "verify", tmp_path / "out", "--json"))["ok"]
+    assert run(site, "undo", tmp_path / "out", "-o", "-").encode() == MOODS.read_bytes()
+
+
+def test_formats_of_a_package_are_listed(site: Path) -> None:
+    listed = {entry["name"]: entry["suffixes"] for entry in json.loads(run(site, "ls", "--json"))["formats"]}
+    assert listed["blocks"] == [".blocks"]
+    assert listed["text"] == [".txt", ".tokens"]
+    assert ".blocks" in run(site, "ls")
+
+
+@pytest.mark.parametrize("content", ["words: a b\nmood: bored\n", "words: a b\nmood\n"])
+def test_whatever_a_reader_of_a_package_raises_is_one_error(content: str, site: Path, tmp_path: Path) -> None:
+    path = tmp_path / "x.test.blocks"
+    path.write_text(content)
+    told = run(site, "make", "--t", "inv", path, "-o", tmp_path / "out", code=1)
+    assert str(path) in told
+    assert "Traceback" not in told
+    assert not (tmp_path / "out" / "derivlang.json").exists()
+
+
+def test_a_format_that_is_missing_is_named(site: Path, tmp_path: Path) -> None:
+    """The set verifies without the package (its labels are columns), but its form cannot be written."""
+    run(site, "make", "--t", "inv", "moods", "-o", tmp_path / "out")
+    done = cli("undo", tmp_path / "out", "-o", "-")
+    assert done.returncode in (1, 2)
+    assert "there is no format 'blocks'" in done.stderr
+    assert cli("verify", tmp_path / "out").returncode == 0
+    known = cli("make", "--t", "inv", MOODS, "-o", tmp_path / "no")
+    assert known.returncode == 2
+    assert "no format has the suffix '.blocks'" in known.stderr
+
+
+PRONOUNS = PLUGIN / "derivlang_sample" / "sample-test.jsonl"
+
+
+def test_a_layer_of_a_package_is_made_verified_and_undone(site: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(site, "make", "--t", "mark,inv", "pronouns", "-o", out)
+    first, second = rows(out, "test").to_pylist()
+    assert first["tokens"] == "waved he : Bo met Ann MARK .".split()
+    assert first["refers"] == [0, 4, 0, 0, 0, 0, 0, 0]
+    assert (first["source_refers"], second["source_refers"]) == (None, None)
+    assert json.loads(run(site, "verify", out, "--json"))["ok"]
+    back = run(site, "undo", out, "-o", "-").splitlines()
+    assert [json.loads(line) for line in back] == [json.loads(line) for line in PRONOUNS.read_text().splitlines()]
+    again = tmp_path / "again"
+    run(site, "make", "--t", "inv", out, "-o", again)
+    assert rows(again, "test")["refers"].to_pylist()[0] == [0, 0, 0, 0, 0, 4, 0, 0]
+
+
+def test_a_layer_that_is_missing_is_named(site: Path, tmp_path: Path) -> None:
+    run(site, "make", "--t", "inv", "pronouns", "-o", tmp_path / "out")
+    done = cli("verify", tmp_path / "out")
+    assert done.returncode in (1, 2)
+    assert "there is no layer 'referents'" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_register_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -36,9 +37,9 @@ def test_first_command_prints_the_first_output(tmp_path: Path) -> None:
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
     )
     shown = blocks("")[1]
-    printed = "".join(line for line in done.stdout.splitlines(keepends=True) if not line.startswith("out"))
+    printed = "".join(line for line in done.stdout.splitlines(keepends=True) if not line.startswith("demo."))
     assert printed == shown
-    assert not done.stderr
+    assert done.stderr == f"derivlang: writing to demo.trans-inv{os.sep}\n"
 
 
 def test_picture_is_what_show_prints() -> None:
@@ -69,22 +70,21 @@ def test_own_transform_sample(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_own_objective_sample_trains(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from derivlang.sources.find import Request
-    from derivlang.training.model import Design
+    from derivlang.sources.find import SourceRequest
+    from derivlang.training.model import ModelConfig
     from derivlang.training.objectives import registry
-    from derivlang.training.prepare import Where
     from derivlang.training.run import pretrain
-    from derivlang.training.settings import Settings
+    from derivlang.training.settings import TrainingSettings, Where
 
     monkeypatch.setattr(registry, "_ADDED", {})
     sample = next(block for block in blocks("python") if "class Small" in block)
     names: dict[str, object] = {}
     exec(compile(sample, "README.md", "exec"), names)
     registry.register_objective(names["Small"])  # type: ignore[arg-type]
-    design = Design.read("tiny")
+    design = ModelConfig.read("tiny")
     asked = {**design.training, "vocab_size": 300, "steps": 3}
-    settings = Settings(source="demo", spec="trans,inv", objective="small:0.5", model="tiny", **asked)
-    found = pretrain(settings, Request("demo"), Where(tmp_path / "run"), design=design)
+    settings = TrainingSettings(source="demo", spec="trans,inv", objective="small:0.5", model="tiny", **asked)
+    found = pretrain(settings, SourceRequest("demo"), Where(tmp_path / "run"), design=design)
     assert set(found["parts"]) == {"mlm", "size"}
     assert found["loss"] == pytest.approx(found["parts"]["mlm"] + 0.5 * found["parts"]["size"], rel=1e-4)
 

@@ -293,12 +293,35 @@ def test_runs_of_one_seed_that_differ_unseen_are_rows_of_their_own(tmp_path: Pat
 
 
 def test_copies_count_once(tmp_path: Path) -> None:
-    run(tmp_path / "a")
-    run(tmp_path / "b")  # the same fingerprint
+    run(tmp_path / "a", facts={"weights": "0123456789abcdef"})
+    run(tmp_path / "b", facts={"weights": "0123456789abcdef"})
     assert [len(entry.runs) for entry in setting(tmp_path / "a", tmp_path / "b", tmp_path / "a").entries] == [1]
     report([tmp_path / "a", tmp_path / "b", tmp_path / "a"], tmp_path / "out")
     assert "the same as R1, left out" in (tmp_path / "out" / "report.md").read_text("utf-8")
     assert len(json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["runs"]) == 2
+
+
+@pytest.mark.parametrize("weights", [("0123456789abcdef", "fedcba9876543210"), (None, None), (None, "0" * 16)])
+def test_runs_of_one_recipe_are_no_copies_unless_their_weights_are_known_to_be(
+    tmp_path: Path, weights: tuple[str | None, str | None]
+) -> None:
+    """Other threads give other weights, and the same fingerprint; an older version wrote none."""
+    for name, found in zip("ab", weights, strict=True):
+        run(tmp_path / name)
+        facts = json.loads((tmp_path / name / "run.json").read_text("utf-8"))
+        write(tmp_path / name / "run.json", {**facts, **({"weights": found} if found else {})})
+    assert sum(len(entry.runs) for entry in setting(tmp_path).entries) == 2
+    report([tmp_path], tmp_path / "out")
+    assert "left out" not in (tmp_path / "out" / "report.md").read_text("utf-8")
+
+
+def test_an_evaluation_of_other_weights_is_stale(tmp_path: Path) -> None:
+    folder = run(tmp_path / "a", facts={"weights": "0123456789abcdef"})
+    found = json.loads((folder / "evaluation.json").read_text("utf-8"))
+    found["signature"]["weights"] = "f" * 16
+    write(folder / "evaluation.json", found)
+    with pytest.raises(StoreError, match="is of the weights ffffffffffffffff"):
+        read_runs([folder])
 
 
 def test_rows_that_differ_in_what_no_name_says_are_not_averaged(tmp_path: Path) -> None:
@@ -389,7 +412,7 @@ def test_counts_of_other_scores_are_refused(tmp_path: Path) -> None:
     with np.load(path) as arrays:
         spoilt = {name: arrays[name] // 2 for name in arrays}
     np.savez(path, **spoilt)
-    with pytest.raises(StoreError, match=r"pos\.zs\.2\.npz: is not what evaluation\.json was made of"):
+    with pytest.raises(StoreError, match=r"pos\.zs\.2\.npz: does not give the scores of evaluation\.json"):
         differences_of(setting(tmp_path))
 
 
@@ -516,6 +539,59 @@ def test_names_are_escaped(tmp_path: Path) -> None:
     assert "&#124;" in (tmp_path / "out" / "report.md").read_text("utf-8")
 
 
+EVIL = """<script>alert(1)</script>"><img src=x onerror=alert(2)> [a](javascript:alert(3)) | `c` *b* _u_ # h
+# heading"""
+
+
+def hostile(found: Any, keep: tuple[str, ...]) -> Any:
+    """The same with every string and every key's string replaced, but for the fields that must stay what they are."""
+    if isinstance(found, dict):
+        return {name: value if name in keep else hostile(value, keep) for name, value in found.items()}
+    if isinstance(found, list):
+        return [hostile(value, keep) for value in found]
+    return EVIL if isinstance(found, str) else found
+
+
+def test_hostile_names_in_every_field_reach_neither_page_nor_markdown_as_markup(tmp_path: Path) -> None:
+    told = '"<script>alert(1)</script><img src=x onerror=alert(2)> [a](javascript:alert(3)) | `c` *b* # h"'
+    name = f"pos:{EVIL}"
+    folder = run(tmp_path / "<b>run</b>", objective=f"mine:{told}", spec=f"trans:script={told},inv",
+                 rates={"pos": (0.9, 0.6)}, facts={"settings": {f"{EVIL} name": EVIL}})  # fmt: skip
+    again = run(tmp_path / "other", objective=f"mine:{told}", spec=f"trans:script={told},inv", seed=2)
+    for one in (folder, again):
+        keep = ("format", "spec", "objective", "coverage", "parallel", "fingerprint")
+        facts = hostile(json.loads((one / "run.json").read_text()), keep)
+        write(one / "run.json", {**facts, "weights": EVIL, "status": "done"})
+        evaluation = hostile(json.loads((one / "evaluation.json").read_text()), keep)
+        evaluation["signature"]["weights"] = EVIL
+        evaluation["tasks"] = {name: evaluation["tasks"]["pos"]}
+        write(one / "evaluation.json", evaluation)
+        for path in (one / "evaluation").glob("*.npz"):
+            path.unlink()
+    report([tmp_path], tmp_path / "out")
+    for page in (tmp_path / "out" / "index.html", *(tmp_path / "out" / "figures").glob("*.svg")):
+        text = page.read_text("utf-8")
+        assert "alert(1)" in text
+        assert "<script" not in text
+        assert "<img" not in text
+        assert not re.search(r"""<[^>"]*("[^"]*"[^>"]*)*\son\w+\s*=""", text), "an attribute was left"
+    Page((tmp_path / "out" / "index.html").read_text("utf-8"))
+    lines = (tmp_path / "out" / "report.md").read_text("utf-8").splitlines()
+    assert any("alert(1)" in line for line in lines)
+    for line in lines:
+        assert "<script" not in line
+        assert "<img" not in line
+        assert "](javascript" not in line
+        assert not line.startswith("# heading")
+        assert not re.search(r"[`*]", line)
+    tables = [line for line in lines if line.startswith("|") and "alert" in line]
+    assert tables
+    for line in tables:  # no cell ends inside a name
+        head = next(lines[n] for n in range(lines.index(line), -1, -1) if not lines[n].startswith("|"))
+        first = lines[lines.index(head, 0) + 1] if head else line
+        assert line.count("|") == first.count("|") or not first.startswith("|")
+
+
 def test_runs_that_are_not_evaluated_are_listed(tmp_path: Path) -> None:
     run(tmp_path / "a", evaluated=False)
     run(tmp_path / "b", evaluated=False, seed=2, facts={"status": "stopped", "step": 10})
@@ -594,21 +670,21 @@ def not_a_number(folder: Path) -> None:
     ("spoil", "told"),
     [
         (lambda f: (f / "run.json").unlink(), r"not a run: there is no run\.json"),
-        (lambda f: cut(f / "run.json"), r"run\.json: not what derivlang can read: .* \[run\]\n  leave this run out"),
+        (lambda f: cut(f / "run.json"), r"run\.json: this is not a valid run\.json: .* \[run\]\n  leave this run out"),
         (lambda f: (f / "run.json").write_text("[]"), r"run\.json: .*not an object"),
-        (lambda f: (f / "run.json").write_bytes(b"\xff\xfe"), r"run\.json: not what derivlang can read"),
+        (lambda f: (f / "run.json").write_bytes(b"\xff\xfe"), r"run\.json: this is not a valid"),
         (lambda f: changed(f / "run.json", format=2), "format 2, but this version reads 1"),
         (lambda f: changed(f / "run.json", steps="many"), 'steps is "many"'),
-        (lambda f: changed(f / "run.json", model={}), "the model has no name"),
-        (lambda f: changed(f / "run.json", spec="trans,,inv"), r"run\.json: not what derivlang can read"),
+        (lambda f: changed(f / "run.json", model={}), "name is missing"),
+        (lambda f: changed(f / "run.json", spec="trans,,inv"), r"run\.json: this is not a valid"),
         (lambda f: changed(f / "run.json", fingerprint="0" * 16), r"evaluation\.json: is of .* has made "
                                                                   r"0{16} at step 1,000 \[stale-evaluation\]\n  ev"),
         (lambda f: changed(f / "run.json", step=900), r"evaluation\.json: is of .* at step 1,000, .* at step 900"),
-        (lambda f: cut(f / "evaluation.json"), r"evaluation\.json: not what .*\n  evaluate the run again"),
-        (lambda f: changed(f / "evaluation.json", signature={}), r"evaluation\.json: .*there is no 'fingerprint'"),
+        (lambda f: cut(f / "evaluation.json"), r"evaluation\.json: this is not a valid .*\n  evaluate the run again"),
+        (lambda f: changed(f / "evaluation.json", signature={}), r"evaluation\.json: .*fingerprint is missing"),
         (lambda f: changed(f / "evaluation.json", alignment={"all": "high"}), 'alignment.all is "high", not a number'),
         (not_a_number, r"pos\.sup\.accuracy\.mean is NaN, not a number"),
-        (lambda f: cut(f / "evaluation" / "pos.zs.1.npz"), r"pos\.zs\.1\.npz: not what derivlang can read"),
+        (lambda f: cut(f / "evaluation" / "pos.zs.1.npz"), r"pos\.zs\.1\.npz: this is not a valid"),
         (lambda f: (f / "evaluation" / "pos.zs.1.npz").write_bytes(b""), r"pos\.zs\.1\.npz: "),
         (lambda f: np.savez(f / "evaluation" / "pos.zs.1.npz", other=np.zeros(3)), r"pos\.zs\.1\.npz: .*accuracy"),
     ],
@@ -626,13 +702,78 @@ def test_damaged_runs(tmp_path: Path, spoil: Any, told: str) -> None:
     assert ran.err.count("\n") <= 2
 
 
+DAMAGES = [None, True, 10**400, float("nan"), "text", "\ud800\0", [], [{}], {"x": {}}]
+
+
+def paths_of(found: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path of every value of a JSON object."""
+    inside = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ()
+    return [*([above] if above else []), *(p for key, value in inside for p in paths_of(value, (*above, key)))]
+
+
+@pytest.mark.parametrize("name", ["run.json", "evaluation.json"])
+def test_any_damage_of_a_record_gives_a_report_or_one_error(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every field missing, or of every other kind; without figures, which take most of the time."""
+    settings = {"mask": 0.3, "packing": "stream"}
+    folder = run(tmp_path / "run", facts={"settings": settings, "weights": "f" * 16})
+    path = folder / name
+    good = json.loads(path.read_text())
+    monkeypatch.setattr(report_module, "delta_figures", lambda *_: [])
+    monkeypatch.setattr(report_module, "alignment_figures", lambda *_: [])
+    monkeypatch.setattr(report_module, "differences_of", lambda *_: [])
+    if name == "evaluation.json":  # one metric, and dev for one regime: the others are alike
+        task = good["tasks"]["pos"]
+        for scores in (*(task[regime] for regime in ("sup", "zs", "delta")), task["dev"]["zs"]):
+            for metric in set(scores) - {"accuracy"}:
+                del scores[metric]
+        task["dev"] = {"zs": task["dev"]["zs"]}
+        del task["delta"], good["contextual"][1:]
+    shown = refused = tried = 0
+    for place in paths_of(good):
+        for damage in ("missing", *DAMAGES):
+            found = json.loads(json.dumps(good))
+            inner = found
+            for key in place[:-1]:
+                inner = inner[key]
+            if damage == "missing":
+                inner.pop(place[-1])
+            else:
+                inner[place[-1]] = damage
+            tried += 1
+            path.write_text(json.dumps(found), "utf-8")
+            try:
+                report([folder], tmp_path / "out")
+                shown += 1
+                assert "<script" not in (tmp_path / "out" / "index.html").read_text("utf-8")
+                assert "<script" not in (tmp_path / "out" / "report.md").read_text("utf-8")
+            except DerivlangError as error:
+                refused += str(folder) in str(error)
+    assert shown + refused == tried, "an error does not name the file"
+    assert min(shown, refused) > 100
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 100_000, '{"a":' * 100_000, '{"format": ' + "1" * 5000 + "}", '{"a": "\\ud800"}']
+)
+@pytest.mark.parametrize("name", ["run.json", "evaluation.json"])
+def test_records_that_no_parser_takes(name: str, content: str, tmp_path: Path) -> None:
+    folder = run(tmp_path / "run")
+    (folder / name).write_text(content, "utf-8")
+    with pytest.raises(StoreError) as caught:
+        report([folder], tmp_path / "out")
+    assert str(folder / name) in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+
 def test_no_runs(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there are no runs"):
         report([], tmp_path / "out")
     with pytest.raises(StoreError, match="there is no such folder"):
         report([tmp_path / "nowhere"], tmp_path / "out")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(StoreError, match=r"not a run: there is no run\.json, here or in a folder in it"):
+    with pytest.raises(StoreError, match=r"not a run: there is no run\.json, here or in its subfolders"):
         report([tmp_path / "empty"], tmp_path / "out")
 
 

@@ -18,10 +18,10 @@ from derivlang.cli.main import main
 from derivlang.core.errors import DataError, UsageError
 from derivlang.reproduce import run
 from derivlang.reproduce.estimate import fine_tuning
-from derivlang.reproduce.recipes import OBJECTIVES, PUBLISHED, Cell, Recipe, only, recipe_of
+from derivlang.reproduce.recipes import OBJECTIVES, PUBLISHED, PlannedRun, Recipe, only, recipe_of
 from derivlang.reproduce.run import Place, plan, prepare, reproduce
 from derivlang.reproduce.text import join
-from derivlang.sources.find import Request, find
+from derivlang.sources.find import SourceRequest, find
 from derivlang.training.objectives.registry import read_objective
 from tests.commands import environment
 
@@ -115,12 +115,12 @@ def test_joined_text_is_the_words_of_its_sources(tmp_path: Path) -> None:
     (tmp_path / "a" / "train.tokens").write_text(" = One = \n\n A cat sat . It slept . \n", "utf-8")
     (tmp_path / "a" / "dev.tokens").write_text(" A dog ran . \n", "utf-8")
     (tmp_path / "b.txt").write_text("He didn't go.\nShe did.\n", "utf-8")
-    words = join([Request(str(tmp_path / "a")), Request(str(tmp_path / "b.txt"))], tmp_path / "out")
+    words = join([SourceRequest(str(tmp_path / "a")), SourceRequest(str(tmp_path / "b.txt"))], tmp_path / "out")
     lines = (tmp_path / "out" / "train.tokens").read_text("utf-8").splitlines()
     assert lines == ["= One =", "A cat sat . It slept .", "He did n't go .", "She did ."]
     assert (tmp_path / "out" / "valid.tokens").read_text("utf-8") == "A dog ran .\n"
     assert words == {"train": sum(len(line.split()) for line in lines), "validation": 4}
-    assert find(Request(str(tmp_path / "out"))).splits == ["train", "validation"]
+    assert find(SourceRequest(str(tmp_path / "out"))).splits == ["train", "validation"]
 
 
 def small(tmp_path: Path) -> tuple[Recipe, Place]:
@@ -132,7 +132,7 @@ def small(tmp_path: Path) -> tuple[Recipe, Place]:
         "[training]\nvocab_size = 300\nseq_len = 32\nbatch_size = 4\nsteps = 3\nlearning_rate = 1e-3\n",
         "utf-8",
     )
-    cells = (Cell("a", "trans,inv", "mlm"), Cell("b", "trans,inv", "align-mlm", 2))
+    cells = (PlannedRun("a", "trans,inv", "mlm"), PlannedRun("b", "trans,inv", "align-mlm", 2))
     evaluate = ("--task", "none", "--measure", "alignment,perplexity")
     recipe = Recipe("align-mlm", "tiny", "", str(toml), 3, cells, evaluate=evaluate, text=("demo",))
     return recipe, Place(tmp_path / "out")
@@ -173,7 +173,7 @@ def test_a_study_that_is_to_end_ends_its_cells(tmp_path: Path) -> None:
     script = (
         "from pathlib import Path, PosixPath\n"
         "from derivlang.cli.options import ends_well\n"
-        "from derivlang.reproduce.recipes import Cell, Recipe\n"
+        "from derivlang.reproduce.recipes import PlannedRun, Recipe\n"
         "from derivlang.reproduce.run import Place, reproduce\n"
         f"with ends_well(): reproduce({recipe!r}, {place!r})\n"
     )
@@ -194,7 +194,7 @@ def test_a_study_that_is_to_end_ends_its_cells(tmp_path: Path) -> None:
 
 def test_a_text_that_is_not_there_is_named(tmp_path: Path) -> None:
     recipe, place = small(tmp_path)
-    with pytest.raises(DataError, match=r"novels.txt is not there"):
+    with pytest.raises(DataError, match=r"novels.txt is missing"):
         reproduce(replace(recipe, text=("demo", "text/novels.txt")), replace(place, data_dir=tmp_path))
 
 

@@ -7,7 +7,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,20 +19,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.core.batch import Batch, Policies
+from derivlang.core.batch import Batch
 from derivlang.core.errors import LayerError
+from derivlang.core.from_table import from_table
 from derivlang.core.layers.answers import ANSWERS
 from derivlang.core.layers.spans import complete_classes
 from derivlang.core.layers.tree import NODES
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
+from derivlang.core.policies import Policies
 from derivlang.core.reading import to_batch
-from derivlang.core.rows import from_table, to_table
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
+from derivlang.core.to_table import to_table
 from derivlang.formats import conllu, squad, tagged, text
 from derivlang.formats.rows import Rows
 from derivlang.formats.words import Splitter
-from derivlang.pipeline import Derived, Pipeline
+from derivlang.pipeline import Derivation, Pipeline
 from tests import reference
 from tests.real import SHARED, needs_data
 from tests.strategies import (
@@ -55,11 +57,11 @@ TREEBANK = Schema(
     (Side("", words="tokens"),),
     (
         Field("idx", "value"),
-        Field("lemmas", "tags"),
+        Field("lemmas", "tags", lexical=True),
         Field("upos", "tags", UPOS),
         Field("xpos", "tags"),
         Field("feats", "tags"),
-        Field("head", "tree"),
+        Field("head", "tree", lexical=True),
         Field("misc", "misc"),
     ),
 )
@@ -99,7 +101,7 @@ def read(table: pa.Table, schema: Schema, *, repair: bool = False, counts: Count
 class Trip:
     """A table derived, and read back."""
 
-    found: Derived
+    found: Derivation
     table: pa.Table
     source: Batch
     derived: Batch
@@ -111,7 +113,13 @@ def trip(spec: str, batch: Batch, schema: Schema, *, split: bool = True, **polic
     lexicon = pipeline.fit()
     found = pipeline.derive(batch, lexicon, policies=Policies(**policies), split=split)
     columns = to_table(
-        found.source, found.derived, found.order, schema, has_order=pipeline.has_order, policies=Policies(**policies)
+        found.source,
+        found.derived,
+        found.order,
+        schema,
+        lexicon,
+        has_order=pipeline.has_order,
+        policies=Policies(**policies),
     )
     table = pa.table(columns)
     return Trip(found, table, *from_table(table, schema, lexicon))
@@ -610,11 +618,38 @@ def test_multiword_tokens_outside_their_sentence_are_an_error(id: str) -> None:
 
 def test_nulls_among_word_labels() -> None:
     """A lemma may be missing in a hub set: it stays missing, and moves."""
-    schema = Schema((Side("", words="tokens"),), (Field("lemmas", "tags"),))
+    schema = Schema((Side("", words="tokens"),), (Field("lemmas", "tags", lexical=True),))
     table = pa.table({"tokens": [["a", "b", "c"]], "lemmas": pa.array([["x", None, "y"]], pa.list_(pa.string()))})
     done = trip("inv", read(table, schema), schema)
     assert done.table["lemmas"].to_pylist() == [["y", None, "x"]]
     check_way_back(done)
+    done = trip("trans,inv", read(table, schema), schema)
+    assert done.table["lemmas"].to_pylist() == [["ყ", None, "ხ"]]
+    check_way_back(done)
+
+
+@laws
+@given(st.lists(st.sampled_from(["_", "＿", "a", "ა", "<unk>", "＜უნკ＞", "\U000f0298", "__"]), min_size=1, max_size=8))
+def test_lemmas_of_every_spelling_come_back(lemmas: list[str]) -> None:
+    """`_` is no word. A lemma whose image would be `_`, or a special token, stays too."""
+    schema = Schema((Side("", words="tokens"),), (Field("lemmas", "tags", lexical=True),))
+    table = pa.table({"tokens": [["w"] * len(lemmas)], "lemmas": [lemmas]})
+    for spec in ("trans", "trans,trans:greek,inv", "trans:overlap=100"):
+        done = trip(spec, read(table, schema), schema)
+        assert ["_"] * lemmas.count("_") == [lemma for lemma in done.table["lemmas"][0].as_py() if lemma == "_"]
+        check_way_back(done)
+
+
+def test_a_schema_of_an_older_version_has_no_lexical_labels() -> None:
+    old = TREEBANK.to_json()
+    for field in old["fields"]:
+        del field["lexical"]
+    fields = Schema.from_json(old).fields
+    assert not any(field.lexical for field in fields)
+    assert [replace(f, lexical=g.lexical) for f, g in zip(fields, TREEBANK.fields, strict=True)] == list(
+        TREEBANK.fields
+    )
+    assert Schema.from_json(TREEBANK.to_json()) == TREEBANK
 
 
 @pytest.mark.parametrize(

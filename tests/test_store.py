@@ -18,10 +18,12 @@ import pytest
 
 import derivlang.engine.engines as engines
 from derivlang.core.errors import StoreError
-from derivlang.engine.job import Job, Result, Task, run_task
-from derivlang.engine.make import Events, Options
+from derivlang.engine.events import Events
+from derivlang.engine.job import Job, Result, ShardTask, run_task
 from derivlang.engine.make import make as make_set
-from derivlang.sources.find import Request
+from derivlang.engine.options import MakeOptions
+from derivlang.pipeline import Pipeline
+from derivlang.sources.find import SourceRequest
 from tests import commands
 from tests.commands import leftovers, make, rows, run, shards, snapshot, wiki
 
@@ -37,7 +39,7 @@ class Counted:
         self.names: list[str] = []
         self._stop, self._error = stop, error
 
-    def __call__(self, job: Job, task: Task) -> Result:
+    def __call__(self, job: Job, task: ShardTask) -> Result:
         if len(self.names) == self._stop:
             raise self._error
         self.names.append(task.name)
@@ -109,7 +111,9 @@ def test_a_callback_that_stops_the_run(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        make_set(SPEC, Request(str(source)), Options(out, shard_tokens=100), Events(done=stop))
+        make_set(
+            Pipeline.parse(SPEC), SourceRequest(str(source)), MakeOptions(out, shard_tokens=100), Events(done=stop)
+        )
     assert len(shards(out)) == 1
     tasks = counted(monkeypatch)
     make(SPEC, source, out, *SHARD)
@@ -205,6 +209,61 @@ def test_leftovers_of_a_killed_run_are_removed(
     counted(monkeypatch)
     make(SPEC, source, out, *SHARD)
     assert snapshot(out) == snapshot(whole[0])
+
+
+@pytest.mark.parametrize("damage", ["empty", "truncated", "flipped", "missing"])
+def test_a_damaged_vocabulary_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any], damage: str
+) -> None:
+    source, out = wiki(tmp_path, TEXT), tmp_path / "out"
+    stopped(monkeypatch, source, out, 3)
+    vocabulary = sorted((out / ".derivlang").glob("*.vocabulary"))[1]
+    content = vocabulary.read_bytes()
+    if damage == "missing":
+        vocabulary.unlink()
+    else:
+        damaged = {"empty": b"", "truncated": content[:-9], "flipped": flipped(content)}
+        vocabulary.write_bytes(damaged[damage])
+    tasks = counted(monkeypatch)
+    make(SPEC, source, out, *SHARD)
+    assert len(tasks.names) == len(shards(out)) - 2
+    assert snapshot(out) == snapshot(whole[0])
+
+
+@pytest.mark.parametrize("journal", [True, False])
+def test_a_run_killed_while_it_removes_its_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any], journal: bool
+) -> None:
+    source, out = wiki(tmp_path, TEXT), tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr("derivlang.store.journal.shutil.rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            make_set(Pipeline.parse(SPEC), SourceRequest(str(source)), MakeOptions(out, shard_tokens=100))
+    assert (out / ".derivlang").exists()
+    assert (out / "derivlang.json").exists()
+    if not journal:
+        (out / ".derivlang" / "journal.jsonl").unlink()
+    tasks = counted(monkeypatch)
+    make(SPEC, source, out, *SHARD)
+    assert tasks.names == []
+    assert snapshot(out) == snapshot(whole[0])
+
+
+def interrupted(path: Path, **options: Any) -> None:
+    """Stands for `rmtree` of a process that is killed: it removes nothing of the stage."""
+    if path.name == ".derivlang":
+        raise KeyboardInterrupt
+
+
+def test_a_finished_set_leaves_the_unfinished_run_of_another_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = wiki(tmp_path, TEXT), tmp_path / "out"
+    make("inv", source, out)
+    stopped(monkeypatch, source, out, 2, "--force")
+    counted(monkeypatch)
+    make("inv", source, out)
+    assert len(list((out / ".derivlang" / "data").iterdir())) == 2
 
 
 def test_another_plan_is_refused_while_a_run_is_unfinished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,6 +382,22 @@ def test_a_worker_that_is_killed(tmp_path: Path) -> None:
     assert run("verify", running.out).code == 0
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the workers are found in /proc")
+def test_workers_end_when_the_main_process_is_killed(tmp_path: Path) -> None:
+    running = Running(tmp_path, 2)
+    running.wait_for_some()
+    assert len(running.workers()) >= 2
+    running.process.kill()
+    running.process.communicate(timeout=60)  # returns when nobody holds its pipes
+    end = time.monotonic() + 60
+    while running.workers() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert running.workers() == []
+    run(*running.command)
+    assert leftovers(running.out) == []
+    assert run("verify", running.out).code == 0
+
+
 # Doing it again
 
 
@@ -425,7 +500,7 @@ def test_the_same_bytes_for_any_number_of_workers(tmp_path: Path, whole: tuple[P
 def test_the_order_in_which_shards_end_does_not_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any]
 ) -> None:
-    def backwards(job: Job, tasks: list[Task]) -> Iterator[Result]:
+    def backwards(job: Job, tasks: list[ShardTask]) -> Iterator[Result]:
         for task in reversed(tasks):
             yield run_task(job, task)
 
@@ -469,7 +544,7 @@ def test_dask_without_its_package(tmp_path: Path) -> None:
 def problems(out: Path) -> list[dict[str, Any]]:
     ran = run("verify", out, "--json", code=None)
     result = ran.json
-    assert set(result) == {"ok", "out", "splits", "problems"}
+    assert set(result) == {"ok", "out", "splits", "problems", "notes"}
     assert ran.code == (0 if result["ok"] else 1)
     assert result["ok"] == (not result["problems"])
     assert all(set(p) == {"file", "row", "column", "what"} for p in result["problems"])
@@ -737,7 +812,7 @@ def test_verify_finds_a_damaged_lexicon(tmp_path: Path) -> None:
 def test_verify_without_a_set(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     commands.written(tmp_path / "file", "x")
-    for path, id in (("nowhere", "missing-folder"), ("empty", "no-manifest"), ("file", "missing-folder")):
+    for path, id in (("nowhere", "missing-folder"), ("empty", "no-manifest")):
         for command in (["verify"], ["show"], ["export", "--format", "text", "-o", "-"], ["undo", "-o", "-"]):
             ran = run(command[0], tmp_path / path, *command[1:], code=1)
             assert ran.err.startswith(f"derivlang: {tmp_path / path}: ")
@@ -750,3 +825,45 @@ def test_store_errors_name_the_folder(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as caught:
         Derived(tmp_path / "no")
     assert caught.value.where == str(tmp_path / "no")
+
+
+def test_a_writer_that_fails_leaves_no_message_of_pyarrow(tmp_path: Path) -> None:
+    """A second row group whose column cannot be cast: the writer is collected after its file is closed."""
+    import gc
+    import sys
+
+    import pyarrow as pa
+
+    from derivlang.core.schema import Field, Schema, Side
+    from derivlang.store.shards import ShardWriter
+
+    ignored: list[object] = []
+    hook, sys.unraisablehook = sys.unraisablehook, ignored.append
+    try:
+        writer = ShardWriter(tmp_path / "x.parquet", Schema((Side(),), (Field("label", "value"),)))
+        writer.write({"label": pa.array([1, 2])})
+        with pytest.raises(pa.ArrowInvalid):
+            writer.write({"label": pa.array(["no number"])})
+        writer.discard()
+        del writer
+        gc.collect()
+    finally:
+        sys.unraisablehook = hook
+    assert ignored == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_version_of_the_package_changes_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands in the manifest, and in what the manifest's hash covers; a run of another version goes on."""
+    for kind in ("wiki", "trees"):
+        source = getattr(commands, kind)(tmp_path)
+        make("trans,perm", source, tmp_path / kind)
+        monkeypatch.setattr("derivlang.engine.manifest.__version__", "9.9.9")
+        make("trans,perm", source, tmp_path / f"{kind}2")
+        again = counted(monkeypatch)
+        make("trans,perm", source, tmp_path / kind)
+        assert again.names == []
+        one, two = snapshot(tmp_path / kind), snapshot(tmp_path / f"{kind}2")
+        assert {name for name in one if one[name] != two[name]} == {"derivlang.json"}
+        monkeypatch.undo()
+        assert run("verify", tmp_path / f"{kind}2").code == 0

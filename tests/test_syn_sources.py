@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from derivlang.core.batch import Policies
 from derivlang.core.errors import UsageError
-from derivlang.engine.make import Events, Options
+from derivlang.core.policies import Policies
+from derivlang.engine.events import Events
+from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse as run_parse
-from derivlang.sources.find import Request
+from derivlang.sources.find import SourceRequest
 from tests import reference
 from tests.commands import snapshot
 from tests.helpers import (
@@ -53,7 +54,7 @@ def parse(source: Path | str, out: Path = Path(), *, data_dir: Path | None = Non
     """`derivlang parse`, in this process."""
     options = {"parser": "chain", **options}
     events = options.pop("events", Events())
-    return run_parse(Request(str(source), data_dir), Options(out, **options), events)
+    return run_parse(SourceRequest(str(source), data_dir), MakeOptions(out, **options), events)
 
 
 def every_word_keeps(table: list[dict[str, Any]], before: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
@@ -383,13 +384,13 @@ def test_parse_alone_is_what_make_finds(text: Path, tmp_path: Path, log: Path) -
 
 
 @pytest.mark.parametrize(
-    "change", [{"parser": "chain-too"}, {"rule": "unit"}, {"limit": 3}, {"policies": Policies(entities="atomic")}]
+    "change", [{"parser": "chain-too"}, {"sentences": "unit"}, {"limit": 3}, {"policies": Policies(entities="atomic")}]
 )
 def test_what_changes_the_trees_is_another_parse(
     change: dict[str, Any], text: Path, tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from derivlang.core.plugins import plug_ins
-    from derivlang.parsing import base
+    from derivlang.parsing import registry
     from tests.plugin.derivlang_sample.parser import Chain
 
     class Point:
@@ -398,7 +399,7 @@ def test_what_changes_the_trees_is_another_parse(
         def load(self) -> Callable[[], Chain]:
             return lambda: Chain("chain-too")
 
-    points = plug_ins(base.GROUP)
+    points = plug_ins(registry.GROUP)
     monkeypatch.setitem(points, "chain-too", Point())  # type: ignore[arg-type]
     parse(text)
     parsed = parsed_words(log)
@@ -465,9 +466,10 @@ def test_a_parse_that_was_stopped_goes_on(
             parse(text, events=Events(done=stop))
         else:
             from derivlang.engine.make import make as run_make
+            from derivlang.pipeline import Pipeline
 
-            options = Options(tmp_path / "out", parser="chain")
-            run_make("syn:fr", Request(str(text)), options, Events(done=stop))
+            options = MakeOptions(tmp_path / "out", parser="chain")
+            run_make(Pipeline.parse("syn:fr"), SourceRequest(str(text)), options, Events(done=stop))
 
     with pytest.raises(StopError):
         start()

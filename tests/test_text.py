@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.core.errors import DataError
-from derivlang.formats import text
-from derivlang.formats.text import Piece, count_documents, cut
+from derivlang.formats import text, text_plan
+from derivlang.formats.base import Piece
+from derivlang.formats.text_plan import count_documents, cut
 from derivlang.formats.words import Splitter
 from tests.real import SHARED, needs_data
 
@@ -58,7 +59,7 @@ def test_blocks_of_any_size_count_the_same(tmp_path: Path, monkeypatch: pytest.M
     path.write_text("\ufeff\n one\n\n\u3000two\n \u00a0\nthree three three\n  ", "utf-8")
     splitter = Splitter("unicode")
     for size in range(1, 40):
-        monkeypatch.setattr(text, "PIECE", size)
+        monkeypatch.setattr(text_plan, "BLOCK", size)
         assert count_documents(path, splitter) == (3, 6)
 
 

@@ -27,7 +27,7 @@ from derivlang.lexical.train import read_words, train
 from derivlang.lexical.twin import JointIds, clashes, joint_file, twin_of
 from derivlang.lexical.twin_folder import Shared, Twin, make_twin
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import Request
+from derivlang.sources.find import SourceRequest
 from derivlang.transforms.scripts import load_script, script_names
 from tests.commands import run
 from tests.helpers import make
@@ -211,7 +211,7 @@ def test_a_twin_gives_the_ids_of_the_source_on_all_of_wikitext_2(name: str, wiki
 @pytest.fixture(scope="module")
 def wikitext(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
     out = tmp_path_factory.mktemp("wikitext") / "tok"
-    train(Request(str(VOCAB)), out)
+    train(SourceRequest(str(VOCAB)), out)
     return Tokenizer.load(out)
 
 
@@ -324,12 +324,12 @@ def test_a_space_inside_a_word_divides_it_and_starts_no_special_token() -> None:
 def source(tmp_path: Path) -> Path:
     lines = ["low lower newest widest <unk> Welcome to ACL .", "the low and the new , wide ."] * 20
     (tmp_path / "a.tokens").write_text("\n".join(lines) + "\n", "utf-8")
-    train(Request(str(tmp_path / "a.tokens")), tmp_path / "tok", vocab_size=60)
+    train(SourceRequest(str(tmp_path / "a.tokens")), tmp_path / "tok", vocab_size=60)
     return tmp_path
 
 
 def test_a_folder_is_read_back_and_is_the_same_each_time(source: Path) -> None:
-    train(Request(str(source / "a.tokens")), source / "again", vocab_size=60)
+    train(SourceRequest(str(source / "a.tokens")), source / "again", vocab_size=60)
     files = {path.name for path in (source / "tok").iterdir()}
     assert files == {TOKENIZER, "tokenizer_config.json", RECIPE, WORDS}
     for name in files:
@@ -460,18 +460,18 @@ BAD: dict[str, tuple[list[object], int, str]] = {
     "inv": (twin_with("--t", "inv"), 2, "inv has none"),
     "two scripts": (twin_with("--t", "trans,trans:greek"), 2, "2 of them"),
     "no script": (twin_with("--t", "trans:klingon"), 2, "no script 'klingon'"),
-    "two overlaps": (twin_with("--t", "trans:overlap=25", "--subword-overlap", 25), 2, "sub-words are to be kept too"),
+    "two overlaps": (twin_with("--t", "trans:overlap=25", "--subword-overlap", 25), 2, "sub-words cannot be kept"),
     "overlap out of range": (twin_with("--t", "trans", "--subword-overlap", 101), 2, "101"),
     "both": (twin_with("--t", "trans", "--subword-overlap", 25, "--subwords", "x"), 2, "a percentage or a file"),
-    "no sub-words": (twin_with("--t", "trans", "--subwords", "{folder}/nothing"), 1, "cannot read"),
+    "no sub-words": (twin_with("--t", "trans", "--subwords", "{folder}/nothing"), 1, "cannot be read"),
     "other sub-words": (twin_with("--t", "trans", "--subwords", "{folder}/a.tokens"), 1, "not a file of kept"),
-    "no lexicon": (twin_with("--t", "trans:overlap=25", "--lexicon", "{folder}/nothing"), 1, "cannot read the lexicon"),
+    "no lexicon": (twin_with("--t", "trans:overlap=25", "--lexicon", "{folder}/nothing"), 1, "nothing: cannot be read"),
     "lexicon for nothing": (twin_with("--t", "trans", "--lexicon", "{folder}/a.tokens"), 2, "was fitted for nothing"),
     "joint with sub-words": (twin_with("--t", "trans", "--subword-overlap", 25, "--joint"), 2, "--joint"),
     "joint in the paper's ids": (twin_with("--t", "trans", "--compat", "paper", "--joint"), 2, "--joint"),
     "over the source": (["tokenizer", "twin", "{tok}", "--t", "trans", "-o", "{tok}", "--force"], 2, "over its source"),
     "too small": (["tokenizer", "train", "{folder}/a.tokens", "--vocab-size", 20, "-o", "{out}"], 2, "too small"),
-    "negative": (["tokenizer", "train", "{folder}/a.tokens", "--vocab-size", -1, "-o", "{out}"], 2, "too small"),
+    "negative": (["tokenizer", "train", "{folder}/a.tokens", "--vocab-size", -1, "-o", "{out}"], 2, "at least 1, got"),
     "too large": (["tokenizer", "train", "{folder}/a.tokens", "-o", "{out}"], 2, "--vocab-size 65 or less"),
     "no source": (["tokenizer", "train", "{folder}/b.tokens", "-o", "{out}"], 1, "no such file"),
     "taken": (["tokenizer", "train", "{folder}/a.tokens", "--vocab-size", 50, "-o", "{tok}"], 1, "--force"),
@@ -521,6 +521,6 @@ def test_a_twin_has_no_twin_and_a_source_is_none(source: Path) -> None:
     with pytest.raises(StoreError, match="not a twin"):
         Twin.load(source / "tok")
     make_twin(source / "tok", "trans", source / "kept", shared=Shared(50))
-    train(Request(str(source / "a.tokens")), source / "other", vocab_size=59)
-    with pytest.raises(DataError, match="of another tokenizer"):
+    train(SourceRequest(str(source / "a.tokens")), source / "other", vocab_size=59)
+    with pytest.raises(DataError, match="belongs to another tokenizer"):
         make_twin(source / "other", "trans", source / "more", shared=Shared(file=source / "kept" / "subwords.tsv"))

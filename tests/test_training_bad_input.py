@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from derivlang.training.model import Design
+from derivlang.training.model import ModelConfig
 from tests.commands import run, snapshot, written
 from tests.training import data_folder, model_file, pair, toml, trained
 
@@ -71,7 +71,7 @@ def test_encoded_data_without_its_source(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--t", "inv"], "inv has none"),
-        (["--t", "lex:file=words.tsv"], "a twin needs one transform that maps words through a script"),
+        (["--t", "lex:file=words.tsv"], "a twin needs exactly one transform that maps words through a script"),
         (["--t", "trans,trans:script=greek"], "has 2 of them"),
         (["--t", "trnas"], "there is no transform 'trnas'; did you mean trans"),
         (["--objective", "aling-mlm"], "there is no objective 'aling-mlm'; did you mean align-mlm"),
@@ -82,29 +82,29 @@ def test_encoded_data_without_its_source(tmp_path: Path) -> None:
         (["--objective", "mlm", "--language-ids"], "has no token types"),
         (["--model", "tinny"], "there is no model 'tinny'; did you mean tiny"),
         (["--model", "none.toml"], "none.toml: cannot be read"),
-        (["--steps", "0"], "--steps: 0 must be at least 1"),
-        (["--steps", "-3"], "--steps: -3 must be at least 1"),
+        (["--steps", "0"], "--steps: must be at least 1, got 0"),
+        (["--steps", "-3"], "--steps: must be at least 1, got -3"),
         (["--steps", "5", "--tokens", "5"], "give one of --steps, --tokens and --epochs"),
-        (["--tokens", "0"], "--tokens: 0 must be above 0"),
-        (["--epochs", "0"], "--epochs: 0.0 must be above 0"),
-        (["--epochs", "nan"], "--epochs: nan must be above 0"),
-        (["--epochs", "inf"], "--epochs: inf must be above 0"),
-        (["--seq-len", "7"], "--seq-len: 7 must be from 8 to"),
-        (["--seq-len", "99999"], "--seq-len: 99999 must be from 8 to"),
-        (["--batch-size", "0"], "--batch-size: 0 must be at least 1"),
-        (["--batch-size", "9", "--accumulate", "2"], "--accumulate: 9 rows are not 2 equal parts"),
-        (["--learning-rate", "0"], "--learning-rate: 0.0 must be above 0"),
-        (["--learning-rate", "nan"], "--learning-rate: nan must be above 0"),
-        (["--warmup", "1"], "--warmup: 1.0 must be between 0 and 1"),
-        (["--weight-decay", "-1"], "--weight-decay: -1.0 must be at least 0"),
-        (["--mask", "1.5"], "--mask: 1.5 must be between 0 and 1"),
-        (["--vocab-size", "0"], "--vocab-size: 0 must be at least 1"),
+        (["--tokens", "0"], "--tokens: must be at least 1, got 0"),
+        (["--epochs", "0"], "--epochs: must be above 0, got 0.0"),
+        (["--epochs", "nan"], "--epochs: must be a finite number, got nan"),
+        (["--epochs", "inf"], "--epochs: must be a finite number, got inf"),
+        (["--seq-len", "7"], "--seq-len: must be at least 8, got 7"),
+        (["--seq-len", "99999"], "--seq-len: must be at most 32,768, got 99999"),
+        (["--batch-size", "0"], "--batch-size: must be at least 1, got 0"),
+        (["--batch-size", "9", "--accumulate", "2"], "--accumulate: 9 rows cannot be divided into 2"),
+        (["--learning-rate", "0"], "--learning-rate: must be above 0, got 0.0"),
+        (["--learning-rate", "nan"], "--learning-rate: must be a finite number, got nan"),
+        (["--warmup", "1"], "--warmup: must be below 1, got 1.0"),
+        (["--weight-decay", "-1"], "--weight-decay: must be at least 0, got -1.0"),
+        (["--mask", "1.5"], "--mask: must be below 1, got 1.5"),
+        (["--vocab-size", "0"], "--vocab-size: must be at least 1, got 0"),
         (["--dict-coverage", "0"], "--dict-coverage"),
         (["--dict-coverage", "101"], "--dict-coverage"),
-        (["--dict-coverage", "some"], "is no number of percent"),
+        (["--dict-coverage", "some"], "is not a percentage"),
         (["--parallel", "200"], "--parallel"),
         (["--dict-by", "pos"], "--dict-by"),
-        (["--seed", "-1"], "--seed: -1 must be at least 0"),
+        (["--seed", "-1"], "--seed: must be at least 0, got -1"),
         (["--limit", "0"], "--limit"),
         (["--save-every", "0"], "--save-every"),
         (["--precision", "fp8"], "--precision"),
@@ -119,7 +119,7 @@ def test_options(options: list[str], message: str, tmp_path: Path, monkeypatch: 
     assert message in said
 
 
-@pytest.mark.parametrize("name", ["source", "t", "out"])
+@pytest.mark.parametrize("name", ["source", "t"])
 def test_what_must_be_given(name: str, tmp_path: Path) -> None:
     words = {"--source": "demo", "--t": "trans", "--out": tmp_path / "run"}
     del words[f"--{name}"]
@@ -138,12 +138,12 @@ def test_a_source_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[model", "is no TOML"),
+        ("[model", "not a valid TOML file"),
         ("", "[model] type is None"),
         (toml().replace("warmup", "warmpu"), "there is no setting of [training] 'warmpu'; did you mean warmup"),
         (toml().replace("hidden_size", "hiden_size"), "there is no field of [model] 'hiden_size'"),
         (toml().replace("num_attention_heads = 2", "num_attention_heads = 3"), "the model cannot be built"),
-        (toml("roberta", more="max_position_embeddings = 8"), "max_position_embeddings = 8 is too few"),
+        (toml("roberta", more="max_position_embeddings = 8"), "max_position_embeddings = 8 is too small"),
     ],
 )
 def test_descriptions(text: str, message: str, tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_vocabulary_that_the_words_cannot_fill(tmp_path: Path) -> None:
 
 def test_a_vocabulary_other_than_the_folders(tmp_path: Path) -> None:
     said = refused(tmp_path / "run", "--vocab-size", 301, code=1)
-    assert "has 300 entries, and 301 are asked for" in said
+    assert "has 300 entries instead of 301" in said
 
 
 def dictionary(folder: Path, text: str) -> Path:
@@ -227,7 +227,7 @@ def test_a_pair_with_itself_alone_is_an_empty_dictionary(tmp_path: Path) -> None
 
 def test_no_pair_fits(tmp_path: Path) -> None:
     ran = pretrain(tmp_path / "run", "--seq-len", 8, "--parallel", "1.5", objective="xlm", data=None, code=1)
-    assert "sentence pairs fits 4 places a side" in ran.err
+    assert "sentence pairs fits into 4 positions a side" in ran.err
     assert not (tmp_path / "run" / "run.json").exists()
 
 
@@ -269,7 +269,7 @@ def test_force_and_resume(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     path = written(tmp_path / "run", "mine")
-    ran = pretrain(path, code=1)
+    ran = pretrain(path, code=2)
     assert str(path) in ran.err
     assert path.read_text() == "mine"
 
@@ -278,7 +278,7 @@ def test_a_folder_that_holds_another_tokenizer(tmp_path: Path) -> None:
     run("tokenizer", "train", "demo", "--vocab-size", 250, "-o", tmp_path / "run" / "tokenizer")
     before = snapshot(tmp_path / "run")
     ran = pretrain(tmp_path / "run", code=1)
-    assert "of another vocabulary" in ran.err
+    assert "with another vocabulary" in ran.err
     assert snapshot(tmp_path / "run") == before
 
 
@@ -329,6 +329,6 @@ def test_threads(threads: int | None, width: int, asked: list[int], monkeypatch:
 
     found: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", found.append)
-    monkeypatch.setattr(Design, "width", width)
+    monkeypatch.setattr(ModelConfig, "width", width)
     settings_of("demo", {"spec": "trans", "objective": "mlm", "model": "tiny", "threads": threads})
     assert found == asked

@@ -17,7 +17,7 @@ from derivlang.core.errors import DataError, StoreError
 from derivlang.engine.batches import Source
 from derivlang.lexical.encoding import Encoded
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import Request
+from derivlang.sources.find import SourceRequest
 from derivlang.training.data import Data
 from derivlang.training.encode import encode, take
 from derivlang.training.languages import DERIVED, SOURCE, TWIN, Languages
@@ -197,7 +197,7 @@ def test_words_without_subwords_part_no_groups(tmp_path: Path) -> None:
     text = (" a " + "\u00a0 " * 40 + "b . \n c d . \n") * 3
     (tmp_path / "a.train.tokens").write_text(text, "utf-8")
     found = pair()
-    source = Source.open(Pipeline.parse("trans,inv"), Request(str(tmp_path / "a.train.tokens")))
+    source = Source.open(Pipeline.parse("trans,inv"), SourceRequest(str(tmp_path / "a.train.tokens")))
     data = encode(tmp_path / "data", source, found.languages, split="train", seq_len=16, limit=None)
     every = data.rows(np.arange(data.n_instances), np.full(data.n_instances, SOURCE))
     assert every.groups.max() < 16
@@ -332,7 +332,7 @@ def test_no_pair_fits() -> None:
     found = pair(seq_len=8)
     sizes = np.diff(found.data.sentences)
     assert (sizes > 2).all() or PairData.of(found.data, 100).dropped == int((sizes > 2).sum())
-    with pytest.raises(DataError, match="fits 4 places a side"):
+    with pytest.raises(DataError, match="fits into 4 positions a side"):
         PairData.of(found.data, 2)
 
 
@@ -341,7 +341,7 @@ def test_no_pair_fits() -> None:
 
 def prepared(folder: Path, spec: str = "trans,inv", **changes: object) -> Data:
     found = pair(spec)
-    source = Source.open(Pipeline.parse(spec), Request("demo"))
+    source = Source.open(Pipeline.parse(spec), SourceRequest("demo"))
     given = {"split": "train", "seq_len": SEQ_LEN, "limit": None, **changes}
     return encode(folder, source, found.languages, **given)  # type: ignore[arg-type]
 
@@ -413,14 +413,14 @@ def test_a_file_that_was_cut_off_is_refused(name: str, tmp_path: Path) -> None:
 def test_a_recipe_that_is_damaged_is_refused(text: str, tmp_path: Path) -> None:
     prepared(tmp_path / "data")
     (tmp_path / "data" / "data.json").write_text(text)
-    with pytest.raises(StoreError, match="no encoded data") as error:
+    with pytest.raises(StoreError, match="not a valid recipe of encoded data") as error:
         prepared(tmp_path / "data")
     assert "data.json" in str(error.value)
 
 
 def test_a_split_without_words_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.train.tokens").write_text(" \n \n")
-    source = Source.open(Pipeline.parse("trans,inv"), Request(str(tmp_path / "a.train.tokens")))
+    source = Source.open(Pipeline.parse("trans,inv"), SourceRequest(str(tmp_path / "a.train.tokens")))
     with pytest.raises(DataError, match="holds no words"):
         encode(tmp_path / "data", source, pair().languages, split="train", seq_len=16, limit=None)
     assert [p.name for p in tmp_path.iterdir()] == ["a.train.tokens"]
@@ -440,7 +440,7 @@ def test_the_twin_must_be_of_this_pair(tmp_path: Path) -> None:
 
 def test_languages_read_from_a_folder() -> None:
     pair("trans:overlap=25,inv")
-    found = Languages.load(data_folder("trans:overlap=25,inv"), "trans:overlap=25,inv")
+    found = Languages.load(data_folder("trans:overlap=25,inv"), Pipeline.parse("trans:overlap=25,inv"))
     assert found.size == 2 * 300 - found.tokenizer.n_special
     for batch in batches("trans:overlap=25,inv"):
         ours, theirs = found.both(batch), pair("trans:overlap=25,inv").languages.both(batch)

@@ -19,15 +19,15 @@ from derivlang.evaluation.contextual import contextual
 from derivlang.evaluation.embeddings import alignment
 from derivlang.evaluation.finetune import Classifier, fine_tune, predict
 from derivlang.evaluation.perplexity import perplexity
-from derivlang.evaluation.tasks import Settings as TaskSettings
-from derivlang.evaluation.tasks import task_of
-from derivlang.evaluation.trained import Encoder, Trained
+from derivlang.evaluation.tasks import FinetuneSettings, task_of
+from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
 from derivlang.training import devices, processes
 from derivlang.training import folder as runs
+from derivlang.training.inputs import Inputs
 from derivlang.training.loop import inputs_of, network_of, optimizer_of, train
-from derivlang.training.model import Model
+from derivlang.training.model import LanguageModel
 from derivlang.training.objectives import registry
-from derivlang.training.objectives.base import Inputs, Loss, Objective
+from derivlang.training.objectives.base import Loss, Objective
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.start import settings_of
 from tests.elsewhere import HERE, Elsewhere, Held, fused
@@ -163,7 +163,7 @@ def test_a_run_elsewhere_goes_on_and_is_waited_for_by_its_log_alone(
     options: dict[str, Any] = {"kind": "roberta", "dropout": 0.1, "accumulate": 2, "steps": 6}
     trained(tmp_path / "whole", name, **options)
     with pytest.raises(Stop):
-        trained(tmp_path / "run", name, progress=stopping(4), **options)
+        trained(tmp_path / "run", name, logged=stopping(4), **options)
     found = elsewhere(tmp_path / "run", name, resume=True, **options)
     whole = weights(tmp_path / "whole" / "model")
     assert same(whole, {key: found.weights[key] for key in whole})
@@ -182,10 +182,11 @@ def test_a_full_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
         name = "large"
 
-        def loss(self, model: Model, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
+        def loss(self, model: LanguageModel, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB. GPU 0 has …")
 
     monkeypatch.setattr(registry, "_ADDED", {"large": Large})
+    monkeypatch.setattr("derivlang.training.run.check_step", lambda *_, **__: None)  # of the CPU's memory
     with pytest.raises(UsageError, match="memory is full: CUDA out of memory") as error:
         trained(tmp_path / "run", "large")
     assert "--accumulate" in str(error.value)
@@ -219,7 +220,7 @@ def test_bfloat16_is_near_and_goes_on_bit_by_bit(name: str, options: dict[str, A
     kept = [state(tmp_path / "bf16", 10)["optimizer"]["state"], weights(tmp_path / "bf16" / "model")]
     assert {t.dtype for t in torch.utils._pytree.tree_leaves(kept)} == {torch.float32}
     with pytest.raises(Stop):
-        trained(tmp_path / "run", name, precision="bf16", progress=stopping(6), **options)
+        trained(tmp_path / "run", name, precision="bf16", logged=stopping(6), **options)
     trained(tmp_path / "run", name, precision="bf16", resume=True, **options)
     same_runs(tmp_path / "bf16", tmp_path / "run", 10)
 
@@ -253,7 +254,7 @@ def test_an_encoder_is_compiled_once(
     options = {**options, "steps": 8}
     trained(tmp_path / "plain", name, **options)
     with pytest.raises(Stop):
-        trained(tmp_path / "run", name, compile=True, progress=stopping(6), **options)
+        trained(tmp_path / "run", name, compile=True, logged=stopping(6), **options)
     assert 1 <= len(graphs) <= most
     assert not dynamo.utils.counters["graph_break"]
     trained(tmp_path / "run", name, compile=True, resume=True, **options)
@@ -291,25 +292,27 @@ def test_what_a_gpu_cannot_do_is_not_the_default(
     a_gpu(monkeypatch, tmp_path, capability=capability, triton=triton, headers=headers)
     asked = {"model": "tiny", "spec": "trans", "objective": "mlm"}
     found, _, watch = settings_of("demo", asked)
-    assert (found.precision, watch["compile"]) == (precision, compiled)
-    found, _, watch = settings_of("demo", {**asked, "precision": "bf16", "compiled": True})
-    assert (found.precision, watch["compile"]) == ("bf16", True)
+    assert (found.precision, watch.compile) == (precision, compiled)
+    found, _, watch = settings_of("demo", {**asked, "precision": "bf16", "compile": True})
+    assert (found.precision, watch.compile) == ("bf16", True)
 
 
 # Evaluation
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+def run(tmp_path_factory: pytest.TempPathFactory) -> PretrainedRun:
     folder = tmp_path_factory.mktemp("run") / "run"
-    return Trained.load(write_run(folder, kind="roberta", dictionary=40, model={"name": "r", "language_ids": True}))
+    return PretrainedRun.load(
+        write_run(folder, kind="roberta", dictionary=40, model={"name": "r", "language_ids": True})
+    )
 
 
-def there(model: Encoder) -> Encoder:
+def there(model: ModelEncoder) -> ModelEncoder:
     return replace(model, module=copy.deepcopy(model.module).to(HERE), device=HERE)
 
 
-def test_measures_elsewhere(run: Trained) -> None:
+def test_measures_elsewhere(run: PretrainedRun) -> None:
     near, text = run.masked_lm(CPU), heldout("trans,inv", 12)
     with Elsewhere() as device:
         far = there(near)
@@ -324,12 +327,12 @@ def test_measures_elsewhere(run: Trained) -> None:
 
 
 @pytest.mark.usefixtures("fused")
-def test_fine_tuning_elsewhere_is_waited_for_once_an_epoch(run: Trained) -> None:
+def test_fine_tuning_elsewhere_is_waited_for_once_an_epoch(run: PretrainedRun) -> None:
     found, _, _ = made("trans,inv", task_of("pos"), 40)
     some, near = found.derived.take(np.arange(20)), run.encoder(CPU)
     tuned, waits = [], []
     for size in (5, 10):
-        make: Any = partial(TaskSettings, lr=1e-2, batch_size=size)
+        make: Any = partial(FinetuneSettings, lr=1e-2, batch_size=size)
         for place in (CPU, HERE):
             with Elsewhere() as device:
 

@@ -16,14 +16,14 @@ from derivlang.evaluation.contextual import contextual
 from derivlang.evaluation.embeddings import alignment
 from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.perplexity import perplexity
-from derivlang.evaluation.trained import Trained
+from derivlang.evaluation.trained import PretrainedRun
 from derivlang.training import devices
 from derivlang.training.bench import Plan, bench
 from derivlang.training.checkpoint import load_model
-from derivlang.training.data import Marks
+from derivlang.training.data import SpecialIds
 from derivlang.training.devices import device_of
 from derivlang.training.loop import inputs_of, network_of, optimizer_of
-from derivlang.training.model import Design, is_tied
+from derivlang.training.model import ModelConfig, is_tied
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.start import settings_of
 from tests.test_evaluate_measures import heldout
@@ -150,7 +150,7 @@ def test_a_run_goes_on_from_its_checkpoint(compiled: bool, tmp_path: Path) -> No
         whole, stopped = tmp_path / f"{name}-whole", tmp_path / f"{name}-stopped"
         trained(whole, name, precision="bf16", **more)
         with pytest.raises(Stop):
-            trained(stopped, name, precision="bf16", progress=stopping(6), **more)
+            trained(stopped, name, precision="bf16", logged=stopping(6), **more)
         trained(stopped, name, precision="bf16", resume=True, **more)
         assert losses(stopped) == pytest.approx(losses(whole), rel=0.01, abs=0.01)
         assert weights(stopped / "model").keys() == weights(whole / "model").keys()
@@ -199,7 +199,7 @@ def test_two_accelerators_train_what_one_does(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tie", [True, False])
 def test_tying_holds_on_the_device(tie: bool) -> None:
-    lm = Design.read("tiny").build(600, 32, Marks(0, 1, 2, 4), tie=tie, language_ids=False, seed=1)
+    lm = ModelConfig.read("tiny").build(600, 32, SpecialIds(0, 1, 2, 4), tie=tie, language_ids=False, seed=1)
     assert is_tied(lm.to("cuda")) == tie
     assert is_tied(lm.to("cpu")) == tie
 
@@ -223,7 +223,7 @@ def test_a_full_memory_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", ["modernbert", "roberta"])
 def test_measures_are_those_of_a_processor(kind: str, tmp_path: Path) -> None:
-    run, text = Trained.load(write_run(tmp_path / "run", kind=kind, dictionary=40)), heldout("trans,inv", 20)
+    run, text = PretrainedRun.load(write_run(tmp_path / "run", kind=kind, dictionary=40)), heldout("trans,inv", 20)
     far, near = (run.masked_lm(device_of(name)) for name in ("cuda", "cpu"))
     assert alignment(run, far) == pytest.approx(alignment(run, near), abs=0.5)
     for side in ("source", "derived"):

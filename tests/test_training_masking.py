@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.training import loader as loaders
-from derivlang.training.data import Rows
+from derivlang.training.data import SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.loader import Loader, Micro
-from derivlang.training.masking import Keys, Masked, Vocabulary, hidden, mask, replace
+from derivlang.training.masking import Keys, LanguageIds, Masked, choose_masked, mask, replace
 from derivlang.training.objectives.registry import objective_names
 from tests.strategies import laws
 from tests.training import SEQ_LEN, context, every_step, loader, marks, pair, rows_of, same_masked, same_rows
@@ -23,7 +23,7 @@ from tests.training import SEQ_LEN, context, every_step, loader, marks, pair, ro
 RATES = [0.05, 0.15, 0.5]
 
 
-def many(steps: int = 60) -> tuple[Rows, Keys]:
+def many(steps: int = 60) -> tuple[SubwordRows, Keys]:
     made = loader()
     rows = made.rows(0, steps)
     step, place = np.divmod(np.arange(len(rows.ids)), made.batch_size)
@@ -42,7 +42,7 @@ def near(found: float, wanted: float, n: int) -> bool:
 @pytest.mark.parametrize("whole_words", [False, True])
 def test_the_share_that_is_hidden(rate: float, whole_words: bool) -> None:
     rows, keys = many()
-    chosen = hidden(rows, keys, rate, whole_words=whole_words)
+    chosen = choose_masked(rows, keys, rate, whole_words=whole_words)
     some = rows.groups >= 0
     assert not chosen[~some].any()
     if not whole_words:
@@ -57,7 +57,7 @@ def test_the_share_that_is_hidden(rate: float, whole_words: bool) -> None:
 
 def test_behind_what_they_are_hidden() -> None:
     found = pair()
-    vocabulary = Vocabulary.of(found.languages)
+    vocabulary = LanguageIds.of(found.languages)
     rows, keys = many(200)
     masked = mask(rows, keys, vocabulary, 0.5)
     inputs, ids = masked.inputs.ravel(), rows.ids.ravel()
@@ -86,7 +86,7 @@ def test_behind_what_they_are_hidden() -> None:
 
 def test_marks_and_padding_are_never_hidden() -> None:
     rows, keys = many(10)
-    masked = mask(rows, keys, Vocabulary.of(pair().languages), 0.9999)
+    masked = mask(rows, keys, LanguageIds.of(pair().languages), 0.9999)
     found = marks()
     assert not np.isin(masked.labels, [found.begin, found.end, found.pad]).any()
     assert len(masked.targets) > 0.99 * (rows.groups >= 0).sum()
@@ -98,7 +98,7 @@ def test_other_subwords_are_uniform() -> None:
     """Chi-square of ten of them, 8,000 draws; 9 degrees of freedom, 99.99 % below 33.7."""
     ids = [[0, *[12 + i % 10 for i in range(100)], 2]] * 80
     rows = rows_of(ids, [[-1, *range(100), -1]] * 80, [0] * 80)
-    vocabulary = Vocabulary((np.arange(12, 22, dtype=np.int32), np.arange(22, 32, dtype=np.int32)), marks(), 32)
+    vocabulary = LanguageIds((np.arange(12, 22, dtype=np.int32), np.arange(22, 32, dtype=np.int32)), marks(), 32)
     counts: Counter[int] = Counter()
     for step in range(10):
         keys = Keys.of(3, step, np.arange(80))

@@ -13,7 +13,7 @@ import torch
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.training.checkpoint import load_model
 from derivlang.training.languages import DERIVED, SOURCE
-from derivlang.training.model import Design, Model, is_tied, set_tie
+from derivlang.training.model import LanguageModel, ModelConfig, is_tied, set_tie
 from derivlang.training.quiet import quiet
 from tests.training import (
     KINDS,
@@ -36,7 +36,7 @@ ties = pytest.mark.parametrize("tie", [True, False])
 
 def step(lm: Any, *, tie: bool) -> None:
     """One update by the masked words' loss."""
-    model = Model(lm)
+    model = LanguageModel(lm)
     part = inputs_of(loader()).rows
     logits = model.predict(model.states(part).flatten(0, 1)[part.targets])
     torch.nn.functional.cross_entropy(logits, part.labels).backward()
@@ -141,18 +141,18 @@ def test_a_run_is_read_by_auto_model_and_auto_tokenizer(kind: str, tmp_path: Pat
     more = {"token_type_ids": part.language} if spoken else {}
     with torch.no_grad():
         theirs = encoder(input_ids=part.ids, attention_mask=part.attention.long(), **more).last_hidden_state
-        ours = Model(lm, language_ids=spoken).states(part)
+        ours = LanguageModel(lm, language_ids=spoken).states(part)
     torch.testing.assert_close(ours[part.attention], theirs[part.attention])
     assert weights(folder).keys() == weights(tmp_path / "run" / "checkpoints" / "step-00000002" / "model").keys()
 
 
 def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="the model cannot be read"):
+    with pytest.raises(StoreError, match="this is not a valid model"):
         load_model(tmp_path)
     built().save_pretrained(tmp_path)
     path = tmp_path / "model.safetensors"
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(StoreError, match="the model cannot be read") as error:
+    with pytest.raises(StoreError, match=r"cannot be read|not a valid model") as error:
         load_model(tmp_path)
     assert str(tmp_path) in str(error.value)
 
@@ -201,7 +201,7 @@ def test_positions_restart_in_the_second_half_of_a_pair(kind: str) -> None:
 
 def test_the_named_models() -> None:
     marks = pair().data.marks
-    paper = Design.read("roberta-8")
+    paper = ModelConfig.read("roberta-8")
     config = paper.config(80_000, 512, marks, tie=False, language_ids=True)
     assert (config.num_hidden_layers, config.num_attention_heads, config.hidden_size) == (8, 8, 512)
     assert (config.intermediate_size, config.max_position_embeddings, config.vocab_size) == (2048, 514, 80_000)
@@ -212,7 +212,7 @@ def test_the_named_models() -> None:
         "vocab_size": 40_000, "seq_len": 512, "batch_size": 128, "steps": 500_000, "learning_rate": 1e-4,
         "warmup": 0.02, "mask": 0.15,
     }  # fmt: skip
-    tiny = Design.read("tiny")
+    tiny = ModelConfig.read("tiny")
     config = tiny.config(3988, 32, marks, tie=True, language_ids=False)
     assert config.model_type == "modernbert"
     assert not tiny.token_types
@@ -238,7 +238,7 @@ def test_embeddings_are_as_wide_as_asked(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(toml().replace("embedding_std = 0.1", "embedding_std = 3.0"))
     marks = pair().data.marks
     for tie in (True, False):
-        lm = Design.read(str(tmp_path / "a.toml")).build(600, 32, marks, tie=tie, language_ids=False, seed=1)
+        lm = ModelConfig.read(str(tmp_path / "a.toml")).build(600, 32, marks, tie=tie, language_ids=False, seed=1)
         for weight in (lm.get_input_embeddings().weight, lm.get_output_embeddings().weight):
             assert weight.std().item() == pytest.approx(3.0, rel=0.1)
 
@@ -246,13 +246,13 @@ def test_embeddings_are_as_wide_as_asked(tmp_path: Path) -> None:
 def test_a_longer_row_than_positions_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(toml("roberta", more="max_position_embeddings = 20"))
     with pytest.raises(UsageError, match="max_position_embeddings"):
-        Design.read(str(tmp_path / "a.toml")).config(600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False)
+        ModelConfig.read(str(tmp_path / "a.toml")).config(600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("[model]", "[model", "is no TOML"),
+        ("[model]", "[model", "not a valid TOML file"),
         ('type = "modernbert"', 'type = "gpt2"', "[model] type is 'gpt2'; there are: bert, modernbert, roberta"),
         ('type = "modernbert"', "", "[model] type is None"),
         ("[model]", "[modle]", "modle"),
@@ -294,12 +294,12 @@ def test_what_is_no_description(old: str, new: str, message: str, tmp_path: Path
 
 def test_what_is_no_model(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no model 'tinny'; did you mean tiny"):
-        Design.read("tinny")
+        ModelConfig.read("tinny")
     with pytest.raises(UsageError, match="cannot be read"):
-        Design.read(str(tmp_path / "none.toml"))
+        ModelConfig.read(str(tmp_path / "none.toml"))
     (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n" + toml().encode())
     with pytest.raises(UsageError, match=r"latin\.toml"):
-        Design.read(str(tmp_path / "latin.toml"))
+        ModelConfig.read(str(tmp_path / "latin.toml"))
 
 
 def test_a_kind_that_cannot_be_trained() -> None:
@@ -307,11 +307,11 @@ def test_a_kind_that_cannot_be_trained() -> None:
 
     config = AutoConfig.for_model("electra", vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2)
     with pytest.raises(UsageError, match="'electra' cannot be trained here"):
-        Model(AutoModelForMaskedLM.from_config(config))
+        LanguageModel(AutoModelForMaskedLM.from_config(config))
 
 
 def test_description_and_name() -> None:
-    found = Design.read(model_file("roberta"))
+    found = ModelConfig.read(model_file("roberta"))
     assert (found.type, found.token_types, found.embedding_std) == ("roberta", True, None)
     assert found.training["seq_len"] == SEQ_LEN
     assert np.isclose(found.training["learning_rate"], 3e-3)

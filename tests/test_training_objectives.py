@@ -12,18 +12,20 @@ import torch
 
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
-from derivlang.sources.find import Request
-from derivlang.training.data import Rows
+from derivlang.sources.find import SourceRequest
+from derivlang.training.data import SubwordRows
+from derivlang.training.inputs import Inputs, TokenBatch
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.loader import Loader
 from derivlang.training.loop import network_of
 from derivlang.training.masking import Keys, Masked
-from derivlang.training.model import Model
+from derivlang.training.model import LanguageModel
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.align_mlm import alignment_loss
-from derivlang.training.objectives.base import Context, Inputs, Loss, Objective, Part, masked_loss
+from derivlang.training.objectives.base import Context, Loss, Objective, masked_loss
 from derivlang.training.objectives.registry import find_objective, objective_names, read_objective, register_objective
-from derivlang.training.prepare import Where, prepare_data
+from derivlang.training.prepare import prepare_data
+from derivlang.training.settings import Where
 from tests.plugin.derivlang_sample.objectives import Small
 from tests.training import (
     built,
@@ -64,16 +66,16 @@ def network(name: str, kind: str = "roberta", **options: Any) -> Any:
     return network_of(built(kind, language_ids=spoken), made.objective, made, language_ids=spoken, seed=1), made
 
 
-class Spy(Model):
+class Spy(LanguageModel):
     """Keeps the states, and what was projected on the vocabulary."""
 
     def __init__(self, lm: Any, **options: Any):
         super().__init__(lm, **options)
-        self.seen: list[tuple[Part, torch.Tensor]] = []
+        self.seen: list[tuple[TokenBatch, torch.Tensor]] = []
         self.projected: list[int] = []
         lm.get_output_embeddings().register_forward_hook(lambda module, inputs, out: self.projected.append(len(out)))
 
-    def states(self, part: Part) -> torch.Tensor:
+    def states(self, part: TokenBatch) -> torch.Tensor:
         found = super().states(part)
         found.retain_grad()
         self.seen.append((part, found))
@@ -83,7 +85,7 @@ class Spy(Model):
 # The losses, slowly
 
 
-def slow_masked(lm: Any, part: Part, *, language_ids: bool) -> float:
+def slow_masked(lm: Any, part: TokenBatch, *, language_ids: bool) -> float:
     """-sum of log p over hidden positions, by the library's own forward over all positions, in float64."""
     more: dict[str, Any] = {"token_type_ids": part.language} if language_ids else {}
     if part.positions is not None:
@@ -244,7 +246,9 @@ def test_two_rows_are_learnt_by_heart(name: str, kind: str) -> None:
 
 @every
 def test_the_same_dictionary_for_every_objective(name: str) -> None:
-    found = prepare_data(settings(name, kind="roberta"), Request("demo"), Where(Path("none"), data_folder("trans,inv")))
+    found = prepare_data(
+        settings(name, kind="roberta"), SourceRequest("demo"), Where(Path("none"), data_folder("trans,inv"))
+    )
     assert found.pairs.sha256 == pair().pairs.sha256
     assert found.dictionary.name == "dictionary-25-random-1.tsv"
     assert found.data.fingerprint == pair().data.fingerprint
@@ -278,7 +282,9 @@ def test_a_name_reads_back(name: str) -> None:
 # DICT-MLM's masks
 
 
-def masks_of(objective: str, steps: int = 150, rate: float = 0.3, coverage: str = "25") -> tuple[Rows, Masked, Context]:
+def masks_of(
+    objective: str, steps: int = 150, rate: float = 0.3, coverage: str = "25"
+) -> tuple[SubwordRows, Masked, Context]:
     made = loader(objective)
     rows = made.rows(0, steps)
     step, place = np.divmod(np.arange(len(rows.ids)), made.batch_size)
@@ -332,10 +338,10 @@ def test_labels_are_translated_at_the_stated_rate(rate: int, coverage: str) -> N
 
 
 def test_labels_of_several_synonyms_are_uniform() -> None:
-    from derivlang.training.dictionary import Dictionary
+    from derivlang.training.dictionary import JointDictionary
 
     pairs = np.array([[12, 300], [12, 301], [12, 302], [13, 300], [14, 14]], np.int32)
-    found = Dictionary.of(pairs, 400)
+    found = JointDictionary.of(pairs, 400)
     assert found.pairs.tolist() == pairs[:4].tolist()
     assert found.has(np.array([[12, 13, 14], [300, 301, 15]])).tolist() == [[True, True, False], [True, True, False]]
     bits = Keys.of(1, np.arange(3000), np.zeros(3000, int)).bits("synonym", np.zeros((1, 1), int)).ravel()
@@ -387,11 +393,11 @@ def test_an_objective_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         needs: ClassVar[Any] = frozenset({"dictionary"})
         weight: float = param(0.5, "of the second part", positional=True)
 
-        def state(self, model: Model, context: Context) -> torch.nn.Module:
+        def state(self, model: LanguageModel, context: Context) -> torch.nn.Module:
             assert context.dictionary is not None
             return torch.nn.Linear(model.embeddings.shape[1], 1)
 
-        def loss(self, model: Model, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
+        def loss(self, model: LanguageModel, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
             assert state is not None
             mlm = masked_loss(model, inputs.rows)
             extra = state(model.embeddings).pow(2).mean() * inputs.share

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.keys import hash_types
 from derivlang.core.lexicon import SPECIALS, Lexicon, special_types
-from derivlang.pipeline import Pipeline, read_lexicon
+from derivlang.pipeline import Pipeline
+from derivlang.transforms.lexicon_file import read_lexicon
 from derivlang.transforms.scripts import load_script, script_names
 from derivlang.transforms.trans import Trans, map_script
 from tests import reference
@@ -334,7 +335,7 @@ def test_the_file_says_type_image_count_and_what_was_done() -> None:
     pipeline = Pipeline.parse("trans:overlap=50:by=frequency")
     text = pipeline.save(pipeline.fit(types_of(["the", "<unk>", "cat"]), np.array([9, 5, 4])))
     assert text == (
-        "# derivlang lexicon: trans:overlap=50:by=frequency\n"
+        "# derivlang lexicon: trans:overlap=50:by=frequency:table=2\n"
         "type\timage\tcount\tkept\n"
         "the\tthe\t9\tkept\n"
         "cat\tცატ\t4\tchanged\n"

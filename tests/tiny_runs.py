@@ -18,7 +18,7 @@ from derivlang.engine.batches import Source
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import make_twin
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import Request
+from derivlang.sources.find import SourceRequest
 from derivlang.training.languages import TOKENIZER, TWIN, Languages
 
 DEMO = Path(__file__).parents[1] / "derivlang" / "sources" / "demo"
@@ -29,7 +29,7 @@ SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 def tokenizer() -> Path:
     """Of the demo's words: 300 entries."""
     out = Path(mkdtemp(prefix="derivlang-tests-")) / TOKENIZER
-    train(Request("demo"), out, vocab_size=300, min_frequency=1)
+    train(SourceRequest("demo"), out, vocab_size=300, min_frequency=1)
     return out
 
 
@@ -39,12 +39,12 @@ def languages(spec: str) -> Languages:
     folder = Path(mkdtemp(prefix="derivlang-tests-"))
     shutil.copytree(tokenizer(), folder / TOKENIZER)
     make_twin(folder / TOKENIZER, spec, folder / TWIN)
-    return Languages.load(folder, spec)
+    return Languages.load(folder, Pipeline.parse(spec))
 
 
 def batch(source: str = "demo", split: str = "train", spec: str = "identity") -> Batch:
     """All of a split of the demo, sentences split."""
-    (found,) = Source.open(Pipeline.parse(spec), Request(source)).batches(split)
+    (found,) = Source.open(Pipeline.parse(spec), SourceRequest(source)).batches(split)
     return found
 
 
@@ -75,7 +75,7 @@ def write_run(
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copytree(tokenizer(), folder / TOKENIZER)
     make_twin(folder / TOKENIZER, spec, folder / TWIN)
-    found = Languages.load(folder, spec)
+    found = Languages.load(folder, Pipeline.parse(spec))
     language_ids = bool((facts.get("model") or {}).get("language_ids"))
     save_model(folder, model_of(kind, found.size, language_ids=language_ids))
     if dictionary:
@@ -89,7 +89,7 @@ def write_run(
         "derivlang": "0",
         "status": "done",
         "source": "demo",
-        "spec": spec,
+        "spec": Pipeline.parse(spec).stored,
         "objective": "mlm",
         "seed": 1,
         "steps": 0,

@@ -23,19 +23,19 @@ import torch
 from derivlang.core.batch import Batch
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import Request
-from derivlang.training.data import Marks, Rows
+from derivlang.sources.find import SourceRequest
+from derivlang.training.data import SpecialIds, SubwordRows
+from derivlang.training.inputs import Inputs, TokenBatch
 from derivlang.training.loader import Loader
-from derivlang.training.loop import Watch
 from derivlang.training.loop import inputs_of as loop_inputs
-from derivlang.training.masking import Masked, Vocabulary
-from derivlang.training.model import Design, Model
-from derivlang.training.objectives.base import Context, Inputs, Objective, Part
+from derivlang.training.masking import LanguageIds, Masked
+from derivlang.training.model import LanguageModel, ModelConfig
+from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.pairs import PairData
-from derivlang.training.prepare import Prepared, Where, prepare_data
-from derivlang.training.run import Duration, Talk, pretrain
-from derivlang.training.settings import Settings
+from derivlang.training.prepare import Prepared, prepare_data
+from derivlang.training.run import Callbacks, pretrain
+from derivlang.training.settings import Duration, LogSettings, TrainingSettings, Where
 
 torch.set_num_threads(1)  # models this small: a second one only waits
 _HOME = Path(tempfile.mkdtemp(prefix="derivlang-training-"))
@@ -82,7 +82,7 @@ def model_file(kind: str = "modernbert", dropout: float = 0.0) -> str:
     return str(path)
 
 
-def settings(objective: str = "mlm", spec: str = "trans,inv", **changes: Any) -> Settings:
+def settings(objective: str = "mlm", spec: str = "trans,inv", **changes: Any) -> TrainingSettings:
     """Of a run on the demo source; language ids as the objective wants them, where the model can be told."""
     kind = changes.pop("kind", "modernbert")
     found = read_objective(objective)
@@ -100,7 +100,7 @@ def settings(objective: str = "mlm", spec: str = "trans,inv", **changes: Any) ->
         "mask": 0.3,
         "vocab_size": 300,
     }
-    return Settings(**{**given, **changes})
+    return TrainingSettings(**{**given, **changes})
 
 
 def data_folder(spec: str = "trans,inv") -> Path:
@@ -112,16 +112,16 @@ def data_folder(spec: str = "trans,inv") -> Path:
 def pair(spec: str = "trans,inv", seq_len: int = SEQ_LEN, coverage: str = "25") -> Prepared:
     """The demo source and its derived language, encoded."""
     wanted = settings(spec=spec, seq_len=seq_len, coverage=coverage)
-    return prepare_data(wanted, Request("demo"), Where(_HOME / "none", data_folder(spec)), Talk())
+    return prepare_data(wanted, SourceRequest("demo"), Where(_HOME / "none", data_folder(spec)), Callbacks())
 
 
 def batches(spec: str, split: str = "train") -> list[Batch]:
     """The demo's batches as a trainer reads them."""
-    return list(Source.open(Pipeline.parse(spec), Request("demo"), splits=(split,)).batches(split))
+    return list(Source.open(Pipeline.parse(spec), SourceRequest("demo"), splits=(split,)).batches(split))
 
 
 def context(found: Prepared, rate: float = 0.15) -> Context:
-    return Context(Vocabulary.of(found.languages), rate, found.pairs)
+    return Context(LanguageIds.of(found.languages), rate, found.pairs)
 
 
 def loader(objective: str | Objective = "mlm", *, spec: str = "trans,inv", **options: Any) -> Loader:
@@ -138,14 +138,14 @@ def loader(objective: str | Objective = "mlm", *, spec: str = "trans,inv", **opt
 def trained(run: Path, objective: str = "mlm", spec: str = "trans,inv", **changes: Any) -> dict[str, Any]:
     """The result of a run in this process, on the shared data. changes: of settings, `Where`, `Watch` or `pretrain`."""
     where = {name: changes.pop(name) for name in ("data", "tokenizer", "dictionary") if name in changes}
-    watch = {f.name: changes.pop(f.name) for f in fields(Watch) if f.name in changes}
-    talk = Talk(
-        warn=changes.pop("warn", lambda message: None), watch=Watch(**{"log_every": 2, "save_every": 3, **watch})
+    watch = {f.name: changes.pop(f.name) for f in fields(LogSettings) if f.name in changes}
+    talk = Callbacks(
+        warn=changes.pop("warn", lambda message: None), watch=LogSettings(**{"log_every": 2, "save_every": 3, **watch})
     )
     options = {name: changes.pop(name) for name in ("resume", "force", "duration", "design") if name in changes}
     return pretrain(
         settings(objective, spec, **changes),
-        Request("demo"),
+        SourceRequest("demo"),
         Where(run, **{"data": data_folder(spec), **where}),
         talk=talk,
         **{"duration": Duration(), **options},
@@ -171,7 +171,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 def built(kind: str = "modernbert", *, tie: bool = True, language_ids: bool = False, **options: Any) -> Any:
     """A new masked language model for the shared pair's vocabulary, in training mode, without dropout."""
     found = pair()
-    design = Design.read(model_file(kind))
+    design = ModelConfig.read(model_file(kind))
     made = design.build(
         found.languages.size,
         2 * SEQ_LEN,
@@ -183,8 +183,8 @@ def built(kind: str = "modernbert", *, tie: bool = True, language_ids: bool = Fa
     return made.train()
 
 
-def model_of(kind: str = "modernbert", *, tie: bool = True, language_ids: bool = False) -> Model:
-    return Model(built(kind, tie=tie, language_ids=language_ids), language_ids=language_ids)
+def model_of(kind: str = "modernbert", *, tie: bool = True, language_ids: bool = False) -> LanguageModel:
+    return LanguageModel(built(kind, tie=tie, language_ids=language_ids), language_ids=language_ids)
 
 
 def inputs_of(made: Loader, step: int = 0, part: int = 0) -> Inputs:
@@ -192,7 +192,7 @@ def inputs_of(made: Loader, step: int = 0, part: int = 0) -> Inputs:
     return loop_inputs(micros[part], torch.device("cpu"))
 
 
-def padded(part: Part, more: int, pad: int) -> Part:
+def padded(part: TokenBatch, more: int, pad: int) -> TokenBatch:
     """The same rows with `more` columns of padding after them."""
     rows, width = part.ids.shape
 
@@ -209,7 +209,7 @@ def padded(part: Part, more: int, pad: int) -> Part:
     )
 
 
-def rows_of(ids: list[list[int]], groups: list[list[int]], language: list[int], pad: int = 1) -> Rows:
+def rows_of(ids: list[list[int]], groups: list[list[int]], language: list[int], pad: int = 1) -> SubwordRows:
     """Rows by hand, padded to the longest."""
     width = max(map(len, ids))
     full = np.full((len(ids), width), pad, np.int64)
@@ -219,11 +219,11 @@ def rows_of(ids: list[list[int]], groups: list[list[int]], language: list[int], 
     spoken = np.repeat(np.array(language, np.int8)[:, None], width, axis=1)
     positions = np.repeat(np.arange(width, dtype=np.int32)[None], len(ids), axis=0)
     shared = np.zeros(full.shape, bool)
-    return Rows(full, words, spoken, positions, np.array([len(row) for row in ids]), shared)
+    return SubwordRows(full, words, spoken, positions, np.array([len(row) for row in ids]), shared)
 
 
-def same_rows(left: Rows, right: Rows) -> bool:
-    names = [field.name for field in fields(Rows)]
+def same_rows(left: SubwordRows, right: SubwordRows) -> bool:
+    names = [field.name for field in fields(SubwordRows)]
     return all(np.array_equal(getattr(left, name), getattr(right, name)) for name in names)
 
 
@@ -232,7 +232,7 @@ def same_masked(left: Masked, right: Masked) -> bool:
     return all(np.array_equal(getattr(left, name), getattr(right, name)) for name in names)
 
 
-def marks() -> Marks:
+def marks() -> SpecialIds:
     return pair().data.marks
 
 

@@ -1,6 +1,6 @@
 """Sentence pairs as word codes.
 
-A line is a sentence, its words divided by spaces; line n of one side belongs to line n of the other.
+A line is a sentence, its words separated by white space; line n of one side belongs to line n of the other.
 
     encode(["the cat", ""], ["le chat", "x"])  ->  source [0, 1], source_offsets [0, 2, 2], target [0, 1, 2] …
 """
@@ -12,18 +12,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from derivlang.core.arrays import Int32, Int64
+from derivlang.core.arrays import Int32, Int64, offsets_of
 from derivlang.core.errors import DataError
 from derivlang.core.vocabulary import Vocabulary
+from derivlang.formats.progress import rows_done, stage
 
 _SPACES = np.zeros(256, bool)
 _SPACES[[9, 10, 11, 12, 13, 32]] = True
 _NEWLINE = 10
+_AT_ONCE = 1 << 14  # lines
 
 
 @dataclass(frozen=True, slots=True)
 class Bitext:
-    """source int32[N], target int32[M]: word codes of each side; offsets int64[S + 1]; types: the codes' words."""
+    """S sentence pairs. source int32[N], target int32[M]: word codes. offsets int64[S + 1]. types: words by code."""
 
     source: Int32
     source_offsets: Int64
@@ -37,14 +39,14 @@ class Bitext:
 
     @property
     def n_words(self) -> int:
-        """Words of both sides."""
+        """Number of words of both sides."""
         return len(self.source) + len(self.target)
 
 
 def encode(source: Sequence[str], target: Sequence[str], *, lower: bool = False) -> Bitext:
-    """The sentence pairs of two lists of lines.
+    """Return the sentence pairs of two lists of lines.
 
-    Raises DataError: `lengths` where one has more lines than the other, `empty-side` where a side has no word.
+    Raises DataError `lengths` if one has more lines than the other, `empty-side` if a side has no words.
     """
     if len(source) != len(target):
         raise DataError(
@@ -54,15 +56,25 @@ def encode(source: Sequence[str], target: Sequence[str], *, lower: bool = False)
         )
     sides = []
     for name, lines in (("source", source), ("target", target)):
-        codes, offsets, types = encode_lines(lines, lower=lower)
+        with stage(f"numbering the words of the {name}", "rows", len(lines)):
+            codes, offsets, types = encode_lines(lines, lower=lower)
         if not len(codes):
-            raise DataError(f"the {name} side holds no word", fix="check that it is the right file", id="empty-side")
+            raise DataError(f"the {name} side has no words", fix="check that it is the right file", id="empty-side")
         sides.append((codes, offsets, types))
     return Bitext(*sides[0], *sides[1])
 
 
 def encode_lines(lines: Sequence[str], *, lower: bool = False) -> tuple[Int32, Int64, list[str]]:
-    """(codes int32[N], offsets int64[S + 1], types) of lines; ValueError where one holds a line end."""
+    """Return (codes int32[N], offsets int64[S + 1], types) of lines. Raises ValueError for a line break in a line."""
+    vocabulary = Vocabulary()
+    parts = [_encoded(lines[begin : begin + _AT_ONCE], vocabulary, lower) for begin in range(0, len(lines), _AT_ONCE)]
+    codes = np.concatenate([np.zeros(0, np.int32), *(codes for codes, _ in parts)])
+    lengths = np.concatenate([np.zeros(0, np.int64), *(lengths for _, lengths in parts)])
+    return codes, offsets_of(lengths), [str(word) for word in vocabulary.types().to_pylist()]
+
+
+def _encoded(lines: Sequence[str], vocabulary: Vocabulary, lower: bool) -> tuple[Int32, Int64]:
+    """Return (codes int32[N], number of words in each line int64[S]) of some lines."""
     text = "\n".join(lines)
     if lower:
         text = text.lower()
@@ -71,12 +83,10 @@ def encode_lines(lines: Sequence[str], *, lower: bool = False) -> tuple[Int32, I
     edges = np.flatnonzero(space[1:] != space[:-1]) + 1
     if not space[0]:
         edges = np.concatenate([[0], edges])
-    starts, ends = edges[::2], edges[1::2]  # the text ends in white space: every word has an end
-    vocabulary = Vocabulary()
+    starts, ends = edges[::2], edges[1::2]  # the text ends in white space, so every word has an end
     codes = vocabulary.encode(buffer, starts, ends - starts)
     newlines = np.flatnonzero(buffer == _NEWLINE)
-    if lines and len(newlines) != len(lines):
-        raise ValueError("a line holds a line end")
-    newlines = newlines[: len(lines)]
-    offsets = np.concatenate([[0], np.searchsorted(starts, newlines)])
-    return codes, offsets, [str(word) for word in vocabulary.types().to_pylist()]
+    if len(newlines) != len(lines):
+        raise ValueError("a line contains a line break")
+    rows_done(len(lines))
+    return codes, np.diff(np.searchsorted(starts, newlines), prepend=0)

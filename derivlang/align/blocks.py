@@ -1,9 +1,14 @@
-"""Sentence pairs of like lengths, padded to one shape, so that whole blocks are worked at once.
+"""Blocks of sentence pairs of similar lengths, padded to one shape and processed at once.
 
-A block of S pairs, at most J target and I source words, is a box of cells [J, S, I]: the target's words come
-first, as time does in an HMM over them. Each cell belongs to a pair of types; the pairs of a block are numbered
-within the block, since a small table stays in the cache, where one of all pairs of the corpus does not (2.7
-against 9 ns a cell to read it, 5 against 10 to add to it).
+A block of S pairs with at most J target and I source words is a box of cells [J, S, I]. Target words are the first
+axis, because they are the time steps of the HMM. Each cell belongs to a pair of types. The pairs are numbered within
+the block: its small table stays in the cache, a table of all pairs of the corpus does not (2.7 against 9 ns a cell to
+read, 5 against 10 to add to).
+
+    a / un, the cat / le chat       source [[a, -], [the, cat]], target [[un, -], [le, chat]]: J = S = I = 2
+    cells[0] (un; le)   = [[a-un, -], [the-le, cat-le]]           one row a pair, one column a source word
+    cells[1] (-; chat)  = [[-, -], [the-chat, cat-chat]]          `-` is padding
+    entries = the-le, the-chat, cat-le, cat-chat, a-un, padding;  cells[0] holds the numbers [[4, 5], [0, 2]]
 """
 
 from __future__ import annotations
@@ -14,19 +19,20 @@ import numpy as np
 
 from derivlang.align.bitext import Bitext
 from derivlang.core.arrays import Bool, Int32, Int64, lengths_of
+from derivlang.formats.progress import rows_done, stage
 
-CELLS = 1 << 18  # of a block: its temporaries stay in the cache
-_WASTE = 1.3  # cells of a block for each that is no padding
-_LEAST = 1 << 14  # smaller blocks cost more in calls than padding does
+CELLS = 1 << 18  # of a block, so that its temporaries stay in the cache
+_WASTE = 1.3  # most cells of a block for each cell that is not padding
+_LEAST = 1 << 14  # cells; below this, numpy calls cost more than padding
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BitextBlock:
     """S sentence pairs.
 
-    rows int64[S]: their places in the bitext. source int32[S, I], target int32[S, J]: codes; the number of types
-    at padding. source_lengths, target_lengths int64[S]. cells int32[J, S, I]: the number, in `entries`, of the
-    cell's pair of types. entries int32[e]: the pair's number in the table; padding has the table's last.
+    rows int64[S]: numbers of the pairs in the bitext. source int32[S, I], target int32[S, J]: word codes; padding has
+    the number of types. source_lengths, target_lengths int64[S]. cells int32[J, S, I]: index into `entries` of the
+    cell's pair of types. entries int32[e]: number of each pair in the table; padding has the table's last.
     """
 
     rows: Int64
@@ -37,74 +43,72 @@ class Block:
     cells: Int32
     entries: Int32
 
-    @property
-    def source_mask(self) -> Bool:
-        """bool[S, I]: words, not padding."""
-        return mask(self.source_lengths, self.source.shape[1])
-
-    @property
-    def target_mask(self) -> Bool:
-        """bool[S, J]: words, not padding."""
-        return mask(self.target_lengths, self.target.shape[1])
-
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """The pairs of types that occur together in a sentence pair.
+class TypePairs:
+    """The pairs of types that occur together in some sentence pair, and the blocks of the bitext.
 
-    source_of, target_of int32[E + 1]: the types of each; the last is padding's, with types of its own.
-    n_source, n_target: how many types there are. blocks: all sentence pairs without an empty side.
+    source_of, target_of int32[E + 1]: the types of each pair; the last pair is padding, with types of its own.
+    n_source, n_target: numbers of types. blocks: all sentence pairs without an empty side.
     """
 
     source_of: Int32
     target_of: Int32
     n_source: int
     n_target: int
-    blocks: list[Block]
+    blocks: list[BitextBlock]
 
     def __len__(self) -> int:
         return len(self.source_of)
 
 
-def build(bitext: Bitext, cells: int = CELLS) -> Table:
-    """The table of a bitext, and its blocks of about so many cells. Memory: about six bytes a cell."""
+def build(bitext: Bitext, cells: int = CELLS) -> TypePairs:
+    """Return the table of a bitext, in blocks of about so many cells. Memory: about six bytes a cell."""
     n_source, n_target = len(bitext.source_types), len(bitext.target_types)
     source_lengths, target_lengths = lengths_of(bitext.source_offsets), lengths_of(bitext.target_offsets)
-    pad = n_source * n_target  # greater than every pair's key
+    pad = n_source * n_target  # above the key of every pair
     groups = _groups(source_lengths, target_lengths, cells)
-    sides, keys = [], []
-    for rows in groups:
-        source = _padded(bitext.source, bitext.source_offsets, rows, n_source)
-        target = _padded(bitext.target, bitext.target_offsets, rows, n_target)
-        pairs = source[None, :, :].astype(np.int64) * n_target + target.T[:, :, None]
-        empty = ~(
-            mask(source_lengths[rows], source.shape[1])[None, :, :]
-            & mask(target_lengths[rows], target.shape[1]).T[:, :, None]
-        )
-        pairs[empty] = pad
-        distinct, local = _numbered(pairs, pad)
-        sides.append((source, target, local))
-        keys.append(distinct)
-    entries = _distinct(np.sort(np.concatenate([*keys, np.array([pad])])))
-    blocks = [
-        Block(rows, source, target, source_lengths[rows], target_lengths[rows], local, _places(entries, distinct))
-        for rows, (source, target, local), distinct in zip(groups, sides, keys, strict=True)
-    ]
+    n_pairs = sum(map(len, groups))
+    sides, keys, blocks = [], [], []
+    with stage("finding word pairs", "rows", n_pairs):
+        for rows in groups:
+            source = _padded(bitext.source, bitext.source_offsets, rows, n_source)
+            target = _padded(bitext.target, bitext.target_offsets, rows, n_target)
+            pairs = source[None, :, :].astype(np.int64) * n_target + target.T[:, :, None]
+            empty = ~(
+                mask(source_lengths[rows], source.shape[1])[None, :, :]
+                & mask(target_lengths[rows], target.shape[1]).T[:, :, None]
+            )
+            pairs[empty] = pad
+            distinct, local = _numbered(pairs, pad)
+            sides.append((source, target, local))
+            keys.append(distinct)
+            rows_done(len(rows))
+    with stage("sorting word pairs", None):  # one call of numpy, a quarter of the time here
+        entries = _distinct(np.sort(np.concatenate([*keys, np.array([pad])])))
+    with stage("numbering word pairs", "rows", n_pairs):
+        for rows, (source, target, local), distinct in zip(groups, sides, keys, strict=True):
+            lengths = source_lengths[rows], target_lengths[rows]
+            blocks.append(BitextBlock(rows, source, target, *lengths, local, _places(entries, distinct)))
+            rows_done(len(rows))
     source_of, target_of = np.divmod(entries, max(n_target, 1))
     source_of[-1], target_of[-1] = n_source, n_target
-    return Table(source_of.astype(np.int32), target_of.astype(np.int32), n_source, n_target, blocks)
+    return TypePairs(source_of.astype(np.int32), target_of.astype(np.int32), n_source, n_target, blocks)
 
 
 def mask(lengths: Int64, width: int) -> Bool:
-    """bool[S, width]: places within rows of these lengths."""
+    """Return bool[S, width], True at the words of rows of these lengths: [2, 1], 3 -> [[T, T, F], [T, F, F]]."""
     return np.arange(width) < lengths[:, None]
 
 
 def _numbered(keys: Int64, most: int) -> tuple[Int64, Int32]:
-    """(the distinct keys, sorted; int32 of the shape of keys: each one's number among them); keys from 0 to `most`."""
+    """Return (the distinct keys, sorted; int32 of the shape of keys: the index of each among them).
+
+    Keys are from 0 to `most`: [7, 3, 7] -> [3, 7], [1, 0, 1].
+    """
     flat = keys.ravel()
     bits = int(flat.size).bit_length()
-    if int(most).bit_length() + bits < 64:  # key and place in one number: sorting those is five times as quick
+    if int(most).bit_length() + bits < 64:  # key and position in one number: sorting is five times as fast
         packed = np.sort((flat << bits) | np.arange(flat.size))
         place, ordered = packed & ((1 << bits) - 1), packed >> bits
     else:
@@ -118,7 +122,7 @@ def _numbered(keys: Int64, most: int) -> tuple[Int64, Int32]:
 
 
 def _distinct(ordered: Int64) -> Int64:
-    """Of sorted numbers; `np.unique` hashes, at three times the cost."""
+    """Return the distinct values of sorted numbers; `np.unique` hashes, at three times the cost."""
     new = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     return ordered[new]
@@ -129,7 +133,7 @@ def _places(entries: Int64, wanted: Int64) -> Int32:
 
 
 def _groups(source_lengths: Int64, target_lengths: Int64, cells: int) -> list[Int64]:
-    """The rows of each block, by length; pairs with an empty side are in none."""
+    """Return the rows of each block, sorted by length; pairs with an empty side are left out."""
     rows = np.flatnonzero((source_lengths > 0) & (target_lengths > 0))
     rows = rows[np.lexsort((source_lengths[rows], target_lengths[rows], source_lengths[rows] >> 2))]
     groups: list[Int64] = []
@@ -147,7 +151,7 @@ def _groups(source_lengths: Int64, target_lengths: Int64, cells: int) -> list[In
 
 
 def _padded(codes: Int32, offsets: Int64, rows: Int64, pad: int) -> Int32:
-    """int32[S, L]: the words of these rows, `pad` behind them."""
+    """Return int32[S, L]: the words of these rows, followed by `pad`."""
     lengths = lengths_of(offsets)[rows]
     inside = mask(lengths, int(lengths.max()))
     out = np.full(inside.shape, pad, np.int32)

@@ -1,7 +1,9 @@
 """Links from posteriors, block by block.
 
-A direction's links are, for each word made, the word that most likely made it, unless no word did: the posterior of
-the link is below what all its links lack to 1.
+In each direction a generated word is linked to the word that most likely generated it, unless the empty word is more
+likely:
+
+    posteriors [.3, .4] leave .3 for no link: link to the second word;    [.3, .2] leave .5: no link
 """
 
 from __future__ import annotations
@@ -10,28 +12,35 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from derivlang.align.blocks import Block, Table
+from derivlang.align.blocks import BitextBlock, TypePairs
 from derivlang.align.links import Links
 from derivlang.align.symmetrise import Method, symmetrise
 from derivlang.align.train import Beliefs
 from derivlang.core.arrays import Int64
+from derivlang.formats.progress import rows_done, stage
 
 
-def decode(table: Table, beliefs: Iterable[Beliefs], n_rows: int, method: Method) -> Links:
-    """The links of n_rows sentence pairs; pairs with an empty side have none."""
+def decode(table: TypePairs, beliefs: Iterable[Beliefs], n_rows: int, method: Method) -> Links:
+    """Return the links of n_rows sentence pairs; pairs with an empty side have none."""
+    n_pairs = sum(len(block.rows) for block in table.blocks)
     if method.name == "posterior":
-        return _collect(
-            ((block, _above(belief, method.threshold)) for block, belief in zip(table.blocks, beliefs, strict=True)),
-            n_rows,
-        )
+        with stage("choosing links", "rows", n_pairs):
+            return _collect(
+                (
+                    (block, _above(belief, method.threshold))
+                    for block, belief in zip(table.blocks, beliefs, strict=True)
+                ),
+                n_rows,
+            )
     beliefs = list(beliefs)
-    both = [
-        _collect(
-            ((block, _best(belief, reverse=reverse)) for block, belief in zip(table.blocks, beliefs, strict=True)),
-            n_rows,
-        )
-        for reverse in (False, True)
-    ]
+    with stage("choosing links", "rows", 2 * n_pairs):
+        both = [
+            _collect(
+                ((block, _best(belief, reverse=reverse)) for block, belief in zip(table.blocks, beliefs, strict=True)),
+                n_rows,
+            )
+            for reverse in (False, True)
+        ]
     return symmetrise(both[0], both[1], method.name)
 
 
@@ -57,10 +66,11 @@ def _best(belief: Beliefs, *, reverse: bool) -> _Cells:
     return target, pair, best[target, pair]
 
 
-def _collect(found: Iterable[tuple[Block, _Cells]], n_rows: int) -> Links:
+def _collect(found: Iterable[tuple[BitextBlock, _Cells]], n_rows: int) -> Links:
     rows, source, target = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
     for block, (j, s, i) in found:
         rows.append(block.rows[s])
         source.append(i.astype(np.int32))
         target.append(j.astype(np.int32))
+        rows_done(len(block.rows))
     return Links.of(np.concatenate(rows), np.concatenate(source), np.concatenate(target), n_rows)

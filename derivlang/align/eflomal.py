@@ -1,8 +1,8 @@
-"""eflomal behind the interface of the own aligners (Östling and Tiedemann 2016).
+"""Adapter to eflomal (Östling and Tiedemann 2016).
 
-It is a package of its own, under GPL-3 and built from source: it is imported only here, when it is asked for. It is
-given numbers for words, so that it sees the same words as the own aligners do; it draws at random by its own clock,
-and two runs differ a little.
+eflomal is an optional package under GPL-3, built from source, so it is imported only when it is used. It receives
+numbers instead of words, which keeps its tokenisation equal to that of the other aligners. It samples with its own
+seed: two runs differ slightly.
 """
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ from derivlang.align.links import Links, parse_lines
 from derivlang.align.symmetrise import Method, symmetrise
 from derivlang.core.arrays import Int32, Int64, lengths_of
 from derivlang.core.errors import DataError, UsageError
+from derivlang.formats.opening import open_lines
+from derivlang.formats.progress import rows_done, stage
 
 INSTALL = "pip install 'derivlang[align]' (or: pip install eflomal); it is built from source and needs a C compiler"
 
 
 def align(bitext: Bitext, method: Method, iterations: int | None = None) -> Links:
-    """The links of a bitext; iterations: of each of its three models, else as eflomal thinks fit.
+    """Return the links of a bitext. iterations: of each of its three models; None: eflomal's own choice.
 
-    Raises UsageError: `missing-package`; `symmetrisation` for a posterior threshold, since eflomal gives links alone.
+    Raises UsageError `missing-package`, and `symmetrisation` for a posterior threshold: eflomal gives no posteriors.
     """
     if method.name == "posterior":
         raise UsageError(
-            "eflomal gives links without posteriors",
+            "eflomal gives no posteriors",
             where="--symmetrise",
-            fix="take intersection, union or grow-diag-final-and",
+            fix="use intersection, union or grow-diag-final-and",
             id="symmetrisation",
         )
     try:
@@ -40,16 +42,19 @@ def align(bitext: Bitext, method: Method, iterations: int | None = None) -> Link
         raise UsageError("eflomal is not installed", where="--model", fix=INSTALL, id="missing-package") from None
 
     rows = np.flatnonzero((lengths_of(bitext.source_offsets) > 0) & (lengths_of(bitext.target_offsets) > 0))
-    source = list(_numbers(bitext.source, bitext.source_offsets, rows))
-    target = list(_numbers(bitext.target, bitext.target_offsets, rows))
+    with stage("writing numbers for words", "rows", 2 * len(rows)):
+        source = list(_numbers(bitext.source, bitext.source_offsets, rows))
+        target = list(_numbers(bitext.target, bitext.target_offsets, rows))
     if not len(rows):
-        empty = parse_lines([""] * len(bitext))
-        return empty
+        return parse_lines([""] * len(bitext))
     with TemporaryDirectory() as folder:
         files = [str(Path(folder, name)) for name in ("forward", "backward")]
         aligner = Aligner(n_iterations=None if iterations is None else (iterations,) * 3)
-        aligner.align(source, target, links_filename_fwd=files[0], links_filename_rev=files[1])
-        both = [_links(Path(file), rows, len(bitext)) for file in files]
+        # The iterations are one call of a program that reports nothing but lines for people, on standard error.
+        with stage("aligning with eflomal", None):
+            aligner.align(source, target, links_filename_fwd=files[0], links_filename_rev=files[1])
+        with stage("reading links", "bytes", sum(Path(file).stat().st_size for file in files)):
+            both = [_links(Path(file), rows, len(bitext)) for file in files]
     return symmetrise(both[0], both[1], method.name)
 
 
@@ -57,15 +62,15 @@ def _numbers(codes: Int32, offsets: Int64, rows: Int64) -> Iterator[str]:
     words = codes.tolist()
     for row in rows.tolist():
         yield " ".join(map(str, words[offsets[row] : offsets[row + 1]])) + "\n"
+        rows_done(1)
 
 
 def _links(path: Path, rows: Int64, n_rows: int) -> Links:
-    with path.open(encoding="ascii") as lines:
-        found = parse_lines(lines, "eflomal")
+    found = parse_lines((line for _, line in open_lines(path, "ascii")), "eflomal")
     if len(found) != len(rows):
         raise DataError(
-            f"eflomal has aligned {len(found):,} of {len(rows):,} sentence pairs",
-            fix="see what it has written to standard error",
+            f"eflomal aligned {len(found):,} of {len(rows):,} sentence pairs",
+            fix="see its messages on standard error",
             id="eflomal",
         )
     row = np.repeat(rows, lengths_of(found.offsets))

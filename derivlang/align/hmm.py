@@ -1,9 +1,18 @@
-"""Forward and backward of an HMM aligner with an empty word, over a block of sentence pairs at once.
+"""Forward-backward of an HMM aligner with an empty word, over a block of sentence pairs at once.
 
-The states of a target word are the source words, and for each source word an empty word that remembers it: a word
-without a link does not forget where the last link was. Before the first link one more state remembers nothing.
-Behind the last target word comes the end, as after a jump. Probabilities are scaled to sum 1 at each word, so that
-single precision does.
+A target word has a state for each source word, and for each source word an empty word that remembers it: a word
+without a link keeps the position of the last link. One more state stands for "no link so far". After the last target
+word the model moves to an end state. Probabilities are scaled to sum to 1 at each word, so single precision suffices.
+
+Shapes: [J, S, I] = [target words, sentence pairs, source words]. The two states of a source word share what follows,
+so only their sum `at` is kept. Step j for one pair of two source words, before it is scaled to sum to 1:
+
+    links[j, i] = (sum over i' of at[i'] · jump(i' -> i)  +  none · start(i)) · emission[j, i]
+    at[i]       = links[j, i] + at[i] · null[j]         the word is linked to i, or is empty and i stays the last link
+    none        = none · null[j]                        still no link
+
+    at = [.6, .2], none = .2, jump = [[.1, .7], [.4, .4]], start = [.4, .4], emission[j] = [.5, .1], null[j] = .02:
+    links[j] = [(.06 + .08 + .08) · .5, (.42 + .08 + .08) · .1] = [.11, .058],  at = [.122, .062],  none = .004
 
 Source: Vogel, Ney and Tillmann 1996; the empty word: Och and Ney 2003, §2.1.2.
 """
@@ -17,43 +26,43 @@ from derivlang.align.jumps import JumpCounts, Jumps
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Int64
 
-_NEVER = 1e-30  # a chance below this is none
+_NEVER = 1e-30  # probabilities below this count as 0
 
 
 def posterior(
     emission: Floats, null: Floats, lengths: Int64, ends: Int64, model: Jumps, counts: JumpCounts | None = None
 ) -> tuple[Floats, Floats]:
-    """(links [J, S, I]: p(word j is linked to i | pair), log likelihood float64[S]); expected jumps go to counts.
+    """Return (links [J, S, I]: p(word j is linked to i | pair), log likelihood float64[S]).
 
-    emission [J, S, I]: p(target word j | source word i), 0 at padding. null [J, S]: p(target word j | no word).
-    lengths int64[S]: source words; ends int64[S]: target words. What a row lacks to 1 is p(no link). `emission` is
-    overwritten.
+    emission [J, S, I]: p(target word j | source word i), 0 at padding; overwritten. null [J, S]: p(target word j | no
+    word). lengths int64[S]: numbers of source words; ends int64[S]: numbers of target words. counts: receives the
+    expected jumps. 1 less the sum of links[j, s] is p(no link).
     """
     n_steps, n_pairs, n = emission.shape
     dtype = emission.dtype.type
     inside = mask(lengths, n).astype(dtype)
     matrix, starts = model.matrix(n, emission.dtype), model.starts(lengths, n, emission.dtype)
     last, end = model.last(lengths, n, emission.dtype), model.end(lengths, n, emission.dtype)
-    # [S, I]: over the weights of all that may follow
+    # [S, I]: 1 over the sum of the weights of everything that may follow
     inverse = dtype(1 - model.null) / (inside @ matrix.T + last + end)
     end *= inverse * inside
-    end_unset = end.sum(1) / inside.sum(1)  # without any link: as from a random place
+    end_unset = end.sum(1) / inside.sum(1)  # without any link: the mean over all source words
     rows, last_word = np.arange(n_pairs), lengths - 1
     starts *= dtype(1 - model.null)
     within = mask(ends, n_steps).T  # [J, S]
     null = null * dtype(model.null)
-    if ragged := not within.all():  # padded words say nothing: every place is alike
+    if ragged := not within.all():  # padded words carry no information: every source word is equally likely
         padded = np.nonzero(~within)
         emission[padded] = inside[padded[1]]
         null[padded] = model.null
 
     links = np.empty_like(emission)  # forward probabilities of links, unscaled; then posteriors
-    leaving = np.empty_like(emission)  # forward probabilities of each place, linked or empty, times inverse
+    leaving = np.empty_like(emission)  # forward probabilities of each source word, linked or empty, times inverse
     scales, unset = np.empty_like(null), np.zeros_like(null)
     none = np.ones(n_pairs, dtype)  # p(no link yet)
     at, ahead = np.zeros((n_pairs, n), dtype), np.zeros((n_pairs, n), dtype)
     final, total = np.zeros((n_pairs, n), dtype), np.ones(n_pairs, dtype)  # forward probabilities at the end; their sum
-    n_open = 0  # steps before which there may be no link yet
+    n_open = 0  # number of steps that the state "no link so far" may still reach
     for j in range(n_steps):
         if j:
             np.multiply(at, inverse, out=leaving[j - 1])
@@ -74,7 +83,7 @@ def posterior(
             final[over] = at[over] * end[over]
             total[over] = final[over].sum(1) + none[over] * end_unset[over]
 
-    arriving = emission  # in place: what a jump to each place is worth
+    arriving = emission  # reused in place: the backward probability of arriving at each source word
     beta = np.ones((n_pairs, n), dtype)
     back = ahead
     departures, firsts = np.zeros((n_pairs, n), dtype), np.zeros((n_pairs, n), dtype)

@@ -1,6 +1,6 @@
-"""Word links, and the Pharaoh format: a line a sentence pair, `i-j` a link, source first, zero-based.
+"""Word links and the Pharaoh format: one line a sentence pair, one `i-j` a link, source first, zero-based.
 
-Gold files tell sure links (`i-j`) from possible ones (`ipj`); a sure link is possible as well.
+Gold files mark sure links as `i-j` and possible ones as `ipj`; a sure link is also possible.
 
     parse_lines(["0-0 1p2", ""])  ->  Links(offsets [0, 2, 2], source [0, 1], target [0, 2], sure [True, False])
 """
@@ -18,6 +18,7 @@ from derivlang.core.arrays import Bool, Int32, Int64, Ints, lengths_of, offsets_
 from derivlang.core.errors import DataError
 
 _LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
+_LAST_WORD = 99_999  # of a sentence; so `keys_of` stays below 2^63 for up to 900 million sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,10 @@ class Links:
 
     @classmethod
     def of(cls, rows: Int64, source: Int32, target: Int32, n_rows: int) -> Links:
-        """Sure links in any order: int [L] each; sorted by row, source word and target word, each kept once."""
+        """Return sure links sorted by row, source word and target word, without duplicates.
+
+        rows int64[L], source and target int32[L]: links in any order.
+        """
         order = np.lexsort((target, source, rows))
         rows, source, target = rows[order], source[order], target[order]
         new = np.ones(len(rows), bool)
@@ -43,7 +47,7 @@ class Links:
         return cls(offsets, source[new].astype(np.int32), target[new].astype(np.int32), np.ones(int(new.sum()), bool))
 
     def lines(self) -> Iterator[str]:
-        """Pharaoh lines, without line ends."""
+        """Yield Pharaoh lines, without line breaks."""
         marks = np.where(self.sure, "-", "p").tolist()
         pairs = list(map("%d%s%d".__mod__, zip(self.source.tolist(), marks, self.target.tolist(), strict=True)))
         offsets = self.offsets.tolist()
@@ -52,7 +56,7 @@ class Links:
 
 
 def parse_lines(lines: Iterable[str], where: str = "links") -> Links:
-    """Links of Pharaoh lines; where: what an error names. Raises DataError `link` with the line."""
+    """Return the links of Pharaoh lines. where: file name for errors. Raises DataError `link` with the line."""
     counts: list[int] = []
     source: list[int] = []
     target: list[int] = []
@@ -63,13 +67,21 @@ def parse_lines(lines: Iterable[str], where: str = "links") -> Links:
             match = _LINK.fullmatch(word)
             if match is None:
                 raise DataError(
-                    f"{word!r} is no link",
+                    f"{word!r} is not a link",
                     where=f"{where}:{number}",
-                    fix="links are i-j (sure) or ipj (possible): numbers of words from 0, the source's first",
+                    fix="write i-j (sure) or ipj (possible): zero-based word numbers, source first",
                     id="link",
                 )
-            source.append(int(match[1]))
-            target.append(int(match[3]))
+            ours, theirs = int(match[1]), int(match[3])
+            if max(ours, theirs) > _LAST_WORD:
+                raise DataError(
+                    f"the link {word} is to word {max(ours, theirs)}; a sentence has at most {_LAST_WORD + 1:,} words",
+                    where=f"{where}:{number}",
+                    fix="check that the file has the links of one sentence pair a line",
+                    id="link",
+                )
+            source.append(ours)
+            target.append(theirs)
             sure.append(match[2] == "-")
         counts.append(len(words))
     return Links(
@@ -81,9 +93,9 @@ def parse_lines(lines: Iterable[str], where: str = "links") -> Links:
 
 
 def check_range(links: Links, n_source: Ints | None, n_target: Ints | None, where: str = "links") -> None:
-    """DataError `link-range` for a link beyond its sentences, `lengths` where there are other sentences than links.
+    """Raise DataError `link-range` for a link outside its sentences, `lengths` if the numbers of sentences differ.
 
-    n_source, n_target int[R]: words of the sentences; None: not known.
+    n_source, n_target int[R]: numbers of words of the sentences; None: unknown.
     """
     row = owners(links.offsets)
     for side, words, sizes in (("source", links.source, n_source), ("target", links.target, n_target)):
@@ -103,12 +115,15 @@ def check_range(links: Links, n_source: Ints | None, n_target: Ints | None, wher
                 f"the link {links.source[at]}-{links.target[at]} is to {side} word {words[at]}, but the sentence has "
                 f"{sizes[row[at]]} words",
                 where=f"{where}:{int(row[at]) + 1}",
-                fix="words are numbered from 0, the source's first; check the order of the sides and of the files",
+                fix="word numbers are zero-based, source first; check the order of the sides and of the files",
                 id="link-range",
             )
 
 
 def keys_of(links: Links, width: int) -> Int64:
-    """int64[L]: a number for each link, by row, source and target word; width: above every word's number."""
+    """Return int64[L]: a number for each link, sorted by row, source and target word.
+
+    width: above every word's number. Width 10: link 3-7 of row 2 -> (2 · 10 + 3) · 10 + 7 = 237.
+    """
     row = np.repeat(np.arange(len(links), dtype=np.int64), lengths_of(links.offsets))
     return np.asarray((row * width + links.source) * width + links.target)

@@ -1,6 +1,6 @@
 """Precision, recall, F1 and alignment error rate of links against gold links (Och and Ney 2003, §4.1).
 
-With links A, sure links S and possible links P, S being part of P:
+With links A, sure links S and possible links P (S is a subset of P):
 
     precision = |A ∩ P| / |A|    recall = |A ∩ S| / |S|    AER = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
 
@@ -18,8 +18,8 @@ from derivlang.core.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
-    """All between 0 and 1."""
+class AlignmentScore:
+    """All figures are from 0 to 1."""
 
     precision: float
     recall: float
@@ -27,14 +27,15 @@ class Score:
     aer: float
 
     def as_dict(self) -> dict[str, float]:
+        """Return the figures by name."""
         return asdict(self)
 
 
-def score(links: Links, gold: Links) -> Score:
-    """How good links are; every link of `links`, sure or not, is taken as one.
+def score(links: Links, gold: Links) -> AlignmentScore:
+    """Return the figures of links against gold links; possible links in `links` count like sure ones.
 
-    Nothing found and nothing to be found is right: precision (recall) is 1 without links (sure links), AER 0
-    without both. Raises DataError `lengths` where there are not as many lines.
+    Precision is 1 without links, recall is 1 without sure links, AER is 0 without both. Raises DataError `lengths` if
+    the numbers of lines differ.
     """
     if len(links) != len(gold):
         raise DataError(
@@ -52,4 +53,4 @@ def score(links: Links, gold: Links) -> Score:
     recall = hits_sure / len(sure) if len(sure) else 1.0
     f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
     total = len(found) + len(sure)
-    return Score(precision, recall, f1, 1 - (hits_sure + hits_possible) / total if total else 0.0)
+    return AlignmentScore(precision, recall, f1, 1 - (hits_sure + hits_possible) / total if total else 0.0)

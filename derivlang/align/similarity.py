@@ -1,8 +1,8 @@
-"""Links from a matrix of similarities between the words of two sentences, as any encoder's states give it.
+"""Links from a matrix of similarities between the words of two sentences, computed from the states of any encoder.
 
     argmax      links that are the best of their row and of their column
-    itermax     argmax, then again among what is left: words without a link, and (weighed by alpha) those with one
-    transport   optimal transport between the words of both sentences, then the same iterations on its plan
+    itermax     argmax, repeated on the rest: words without a link, and those with one, weighted by alpha
+    transport   optimal transport between the words of both sentences, then itermax on its plan
 
 Source: argmax and itermax: Jalili Sabet, Dufter, Yvon and Schütze 2020, §2.2 (SimAlign). Optimal transport: Chi et
 al. 2021, §3.2 (XLM-Align), by their released aligner: K = max(1e-6, h_i · h_j), Sinkhorn normalises columns, then
@@ -17,17 +17,22 @@ import numpy as np
 
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Bool
+from derivlang.core.threads import one_thread
 
-FLOOR = 1e-6  # of what optimal transport takes for a similarity
+FLOOR = 1e-6  # smallest similarity in optimal transport
 
 
+@one_thread()
 def cosine(source: Floats, target: Floats) -> Floats:
-    """[I, J] cosines of states [I, D] and [J, D]; a state of zeros is like nothing."""
+    """Return the cosines [I, J] of states [I, D] and [J, D]; 0 for a state of zeros."""
     return np.asarray(_unit(source) @ _unit(target).T)
 
 
 def argmax(similarity: Floats) -> Bool:
-    """bool[I, J]: links that are the first best of their row and of their column. Empty sides have no links."""
+    """Return bool[I, J]: links that are the best of their row and of their column (ties: the first).
+
+    [[.9, .8], [.7, .1]] -> [[T, F], [F, F]]: the second word prefers the first column, which prefers the first word.
+    """
     n_source, n_target = similarity.shape
     links = np.zeros(similarity.shape, bool)
     if n_source and n_target:
@@ -38,10 +43,10 @@ def argmax(similarity: Floats) -> Bool:
 
 
 def itermax(similarity: Floats, iterations: int = 2, alpha: float = 0.9) -> Bool:
-    """bool[I, J]: argmax, repeated `iterations` times in all; similarities are taken as not negative.
+    """Return bool[I, J]: the links of `iterations` rounds of argmax; negative similarities count as 0.
 
-    After each time, pairs of two words without links keep their similarity, pairs of which one word has a link have
-    it times alpha, and pairs of linked words none. It ends where nothing is left to be linked.
+    After each round the similarity of two words is kept if neither has a link, multiplied by alpha if one has, and set
+    to 0 if both have. Rounds end early when nothing is left to link.
     """
     similarity = np.maximum(similarity, 0)
     links = argmax(similarity) & (similarity > 0)
@@ -59,9 +64,9 @@ def itermax(similarity: Floats, iterations: int = 2, alpha: float = 0.9) -> Bool
 
 
 def sinkhorn(similarity: Floats, iterations: int = 2, mu: float = 1.0) -> Floats:
-    """[I, J]: the transport plan of K = max(1e-6, similarity) ** (1 / mu), with even marginals.
+    """Return the transport plan [I, J] of K = max(1e-6, similarity) ** (1 / mu), with uniform marginals.
 
-    Each iteration scales columns, then rows, to sum 1; so rows sum to 1 in the end.
+    Each iteration scales columns, then rows, to sum to 1, so rows sum to 1 at the end.
     """
     plan = np.maximum(np.asarray(similarity, np.float64), FLOOR) ** (1 / mu)
     for _ in range(iterations):
@@ -73,7 +78,7 @@ def sinkhorn(similarity: Floats, iterations: int = 2, mu: float = 1.0) -> Floats
 def transport(
     similarity: Floats, *, sinkhorn_iterations: int = 2, mu: float = 1.0, iterations: int = 2, alpha: float = 0.9
 ) -> Bool:
-    """bool[I, J]: itermax on the transport plan; the defaults are XLM-Align's."""
+    """Return bool[I, J]: itermax on the transport plan. The defaults are those of XLM-Align."""
     if not similarity.size:
         return np.zeros(similarity.shape, bool)
     return itermax(sinkhorn(similarity, sinkhorn_iterations, mu), iterations, alpha)

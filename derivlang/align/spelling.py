@@ -1,15 +1,15 @@
-"""What spelling says of translations: prior counts for pairs of types that are written alike.
+"""Prior counts for pairs of types that are spelled alike.
 
-Names, numbers and punctuation are the same in many pairs of languages, and cognates often begin alike. A pair of
-equal types gets `WEIGHT` prior counts, one whose first four letters are equal half of that. Pairs of languages
-without common letters have none, and nothing changes.
+Names, numbers and punctuation are the same in many pairs of languages, and cognates often begin alike. A pair of equal
+types gets `WEIGHT` prior counts, a pair with the same first four letters gets half of that. Languages without common
+letters get none.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from derivlang.align.blocks import Table
+from derivlang.align.blocks import TypePairs
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Int64
 
@@ -17,8 +17,8 @@ WEIGHT = 1.0
 _LETTERS = 4
 
 
-def prior_counts(table: Table, source_types: list[str], target_types: list[str]) -> Floats:
-    """float64[E + 1]: extra prior counts of each pair of types."""
+def prior_counts(table: TypePairs, source_types: list[str], target_types: list[str]) -> Floats:
+    """Return float64[E + 1]: the extra prior counts of each pair of types."""
     out = np.zeros(len(table))
     for weight, length in ((0.5, _LETTERS), (0.5, None)):
         source, target = _classes(source_types, target_types, length)
@@ -28,7 +28,10 @@ def prior_counts(table: Table, source_types: list[str], target_types: list[str])
 
 
 def _classes(source: list[str], target: list[str], length: int | None) -> tuple[Int64, Int64]:
-    """Numbers that are equal where words, or their first letters, are; shorter words have no first letters."""
+    """Return a number for each type; two are equal if the words, or their first `length` letters, are equal.
+
+    Words shorter than `length` equal no word of the other side (-1 and -2).
+    """
     numbers: dict[str, int] = {}
     sides = []
     for types, alone in ((source, -1), (target, -2)):

@@ -1,8 +1,8 @@
-"""One set of links from those of both directions (Och and Ney 2003; Koehn, Och and Marcu 2003).
+"""Symmetrisation: one set of links from the links of both directions (Och and Ney 2003; Koehn, Och and Marcu 2003).
 
 intersection, union            links of both directions, or of either
-grow-diag-final-and            the intersection, grown by neighbours of its links that are in the union, then by
-                               links of either direction whose two words have none (Koehn et al. 2005)
+grow-diag-final-and            the intersection, plus neighbours of its links that are in the union, plus links of
+                               either direction between two words without a link (Koehn et al. 2005)
 posterior:0.3                  links whose two posteriors have a geometric mean above 0.3
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 from derivlang.align.links import Links, keys_of
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import UsageError, unknown
+from derivlang.formats.progress import rows_done, stage
 
 METHODS = ("intersection", "union", "grow-diag-final-and", "posterior")
 DEFAULT_THRESHOLD = 0.3
@@ -26,14 +27,14 @@ Link = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """name: one of METHODS; threshold: of `posterior`."""
+    """A symmetrisation. name: one of METHODS; threshold: of `posterior`."""
 
     name: str
     threshold: float = DEFAULT_THRESHOLD
 
 
 def method(text: str) -> Method:
-    """`intersection`, `posterior:0.4` … UsageError for anything else."""
+    """Return the method of a text such as `intersection` or `posterior:0.4`. Raises UsageError."""
     name, colon, value = text.partition(":")
     if name not in METHODS:
         raise unknown("symmetrisation", name, METHODS)
@@ -45,16 +46,16 @@ def method(text: str) -> Method:
         threshold = -1.0
     if name != "posterior" or not 0 <= threshold < 1:
         raise UsageError(
-            f"{text!r} is no symmetrisation",
+            f"{text!r} is not a symmetrisation",
             where="--symmetrise",
-            fix="posterior takes a threshold from 0 to below 1, as in posterior:0.3; the others take none",
+            fix="posterior takes a threshold from 0 to below 1, for example posterior:0.3; the others take none",
             id="symmetrisation",
         )
     return Method(name, threshold)
 
 
 def symmetrise(forward: Links, backward: Links, name: str) -> Links:
-    """One set of links of two; name: all METHODS but `posterior`, which needs more than links."""
+    """Return one set of links. name: any of METHODS except `posterior`, which needs posteriors."""
     n_rows = len(forward)
     width = 1 + max(
         int(side.max(initial=0)) for side in (forward.source, forward.target, backward.source, backward.target)
@@ -68,18 +69,20 @@ def symmetrise(forward: Links, backward: Links, name: str) -> Links:
     if name != "grow-diag-final-and":
         raise unknown("symmetrisation", name, METHODS)
     either = np.setxor1d(first, second)
-    rows = np.unique(either // (width * width))  # elsewhere the directions agree, and nothing can grow
+    rows = np.unique(either // (width * width))  # in other rows the directions agree, and nothing can grow
     kept = [both[~np.isin(both // (width * width), rows)]]
-    for row in rows.tolist():
-        low = row * width * width
-        span = [_of_row(keys, low, width) for keys in (first, second)]
-        grown = grow_diag_final_and(*span)
-        kept.append(np.array([low + i * width + j for i, j in grown], np.int64))
+    with stage("joining both directions", "rows", len(rows)):
+        for row in rows.tolist():
+            low = row * width * width
+            span = [_of_row(keys, low, width) for keys in (first, second)]
+            grown = grow_diag_final_and(*span)
+            kept.append(np.array([low + i * width + j for i, j in grown], np.int64))
+            rows_done(1)
     return _links(np.concatenate(kept), width, n_rows)
 
 
 def grow_diag_final_and(forward: list[Link], backward: list[Link]) -> set[Link]:
-    """The links of one sentence pair; each direction's sorted by source, then target word."""
+    """Return the links of one sentence pair; both inputs are sorted by source, then target word."""
     links = set(forward) & set(backward)
     union = set(forward) | set(backward)
     source, target = {i for i, _ in links}, {j for _, j in links}
@@ -87,7 +90,7 @@ def grow_diag_final_and(forward: list[Link], backward: list[Link]) -> set[Link]:
     while size < len(links):
         size = len(links)
         order, at = sorted(links), 0
-        while at < len(order):  # links that are added further on take part in the same sweep
+        while at < len(order):  # links added after this position take part in the same sweep
             i, j = order[at]
             at += 1
             for di, dj in _NEIGHBOURS:

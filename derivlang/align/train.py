@@ -1,9 +1,10 @@
-"""Training of the statistical aligners: both directions, block by block, and the posteriors they agree on.
+"""Training of the statistical aligners: both directions together, block by block.
 
-Some iterations of IBM model 1, of model 2, and then of the HMM. From the iteration `agree_from` on, the expected
-links of both directions are (p(link | source to target) p(link | target to source)) ** agreement: a link counts as
-far as both believe in it. Exponent 1 is the product of Liang, Taskar and Klein 2006; ½ loses fewer links whose two
-directions are unsure.
+Training runs some iterations of IBM model 1, then of model 2, then of the HMM. From iteration `agree_from` on, both
+directions use the same expected links, (p(link | source to target) p(link | target to source)) ** agreement. Exponent
+1 is the product of Liang, Taskar and Klein 2006; exponent ½ keeps more links of which both directions are unsure.
+
+Shapes: [J, S, I] cells of a block: J target words, S sentence pairs, I source words (`blocks.py`).
 """
 
 from __future__ import annotations
@@ -16,32 +17,33 @@ from numpy.typing import DTypeLike
 
 from derivlang.align import diagonal, hmm
 from derivlang.align.bitext import Bitext
-from derivlang.align.blocks import Block, Table, build
+from derivlang.align.blocks import BitextBlock, TypePairs, build
 from derivlang.align.diagonal import Diagonal, DiagonalCounts
 from derivlang.align.jumps import JumpCounts, Jumps, uniform
-from derivlang.align.lexical import ESTIMATORS, Estimator, Floats, Lexical
+from derivlang.align.lexical import Floats, Lexical
 from derivlang.align.spelling import prior_counts
-from derivlang.core.errors import UsageError, unknown
+from derivlang.core.errors import UsageError
+from derivlang.core.threads import one_thread
+from derivlang.formats import progress
 
-_LEAST_NULL, _MOST_NULL = 1e-3, 0.5  # of the fitted chance of a word without a link
+_LEAST_NULL, _MOST_NULL = 1e-3, 0.5  # bounds of the fitted probability that a word has no link
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class AlignerSettings:
     """How the aligner is trained.
 
-    ibm1, ibm2, hmm: iterations of each model, in this order. estimator: see `lexical.py`. concentration: prior
-    counts of each type's translations, together. jump_prior: prior counts of each bin of jumps. null: the chance of
-    a word without a link, to begin with. null_weight: the HMM's is fitted as if so many words had been seen with that
-    chance (on little data it would fall, and precision with it); None: it stays. agree_from: the iteration, from 0,
-    from which the directions agree; None: they never do. agreement: the exponent. spelling: whether words that are
-    written alike get prior counts. tension: of the diagonal prior; None: fitted.
+    ibm1, ibm2, hmm: iterations of each model, in this order. concentration: sum of the prior counts of a type's
+    translations. jump_prior: prior counts of each bin of jumps. null: initial probability that a word has no link.
+    null_weight: number of words with that probability that count as already seen when the HMM's is fitted (on little
+    data it would fall, and precision with it); None: it is not fitted. agree_from: first iteration, counted from 0, in
+    which the directions agree; None: they never do. agreement: the exponent. spelling: give prior counts to words that
+    are spelled alike. tension: of the diagonal prior; None: fitted.
     """
 
     ibm1: int = 2
     ibm2: int = 2
     hmm: int = 8
-    estimator: Estimator = "collapsed"
     concentration: float = 10.0
     jump_prior: float = 0.5
     null: float = 0.2
@@ -53,21 +55,20 @@ class Settings:
     dtype: DTypeLike = np.float32
 
     def __post_init__(self) -> None:
-        if self.estimator not in ESTIMATORS:
-            raise unknown("estimator", self.estimator, ESTIMATORS)
         if min(self.ibm1, self.ibm2, self.hmm) < 0 or self.ibm1 + self.ibm2 + self.hmm < 1:
             raise UsageError("an aligner needs at least one iteration", where="iterations", id="iterations")
         if not 0 < self.null < 1:
-            raise UsageError(f"{self.null} is no chance between 0 and 1", where="null", id="null")
+            raise UsageError(f"null={self.null} must be above 0 and below 1", where="null", id="null")
 
     @property
     def stages(self) -> list[str]:
+        """The model of each iteration."""
         return ["ibm1"] * self.ibm1 + ["ibm2"] * self.ibm2 + ["hmm"] * self.hmm
 
 
 @dataclass(slots=True)
 class Direction:
-    """One direction's model: words of the target given the source's, or (reverse) the other way round."""
+    """The model of one direction: target words given source words, or (reverse) source words given target words."""
 
     reverse: bool
     lexical: Lexical
@@ -77,10 +78,10 @@ class Direction:
 
 @dataclass(slots=True)
 class Beliefs:
-    """What is believed of a block.
+    """The posteriors of a block.
 
-    forward, backward [J, S, I]: p(i and j are linked), by each direction; the same array where they agree.
-    null ([J, S], [I, S]): p(no link) of each target word, by the first direction, of each source word, by the other.
+    forward, backward [J, S, I]: p(i and j are linked) in each direction; the same array once the directions agree.
+    null ([J, S], [I, S]): p(no link) of each target word in the first direction, of each source word in the other.
     """
 
     forward: Floats
@@ -90,27 +91,34 @@ class Beliefs:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """After an iteration: its stage, the log likelihood of each direction before its update, and posteriors."""
+    """The result of an iteration: its model, each direction's log likelihood before the update, and the posteriors."""
 
     stage: str
     log_likelihood: tuple[float, float]
     links: list[Beliefs]
 
 
-def train(bitext: Bitext, settings: Settings = Settings()) -> tuple[Table, list[Beliefs]]:
-    """The table of a bitext, and the posteriors of each of its blocks."""
+def train(bitext: Bitext, settings: AlignerSettings = AlignerSettings()) -> tuple[TypePairs, list[Beliefs]]:
+    """Return the table of a bitext and the posteriors of each of its blocks."""
     table = build(bitext)
+    n_pairs = sum(len(block.rows) for block in table.blocks)
+    with progress.stage("comparing spellings", None):
+        directions = start(table, bitext, settings)
     state = None
-    for state in iterate(table, bitext, settings):  # noqa: B007
-        pass
+    with progress.stage("aligning", "rows", n_pairs * len(settings.stages)):
+        for state in iterate(table, bitext, settings, directions):  # noqa: B007
+            pass
     assert state is not None
     return table, state.links
 
 
 def iterate(
-    table: Table, bitext: Bitext, settings: Settings, directions: tuple[Direction, Direction] | None = None
+    table: TypePairs,
+    bitext: Bitext,
+    settings: AlignerSettings,
+    directions: tuple[Direction, Direction] | None = None,
 ) -> Iterator[State]:
-    """The states after each iteration. directions: models to begin with, trained in place; None: `start`."""
+    """Yield the state after each iteration. directions: initial models, trained in place; None: those of `start`."""
     directions = directions or start(table, bitext, settings)
     links: list[Beliefs] = []
     for number, stage in enumerate(settings.stages):
@@ -119,23 +127,21 @@ def iterate(
         yield State(stage, likelihood, links)
 
 
-def start(table: Table, bitext: Bitext, settings: Settings) -> tuple[Direction, Direction]:
-    """Both directions before the first iteration."""
+def start(table: TypePairs, bitext: Bitext, settings: AlignerSettings) -> tuple[Direction, Direction]:
+    """Return the models of both directions before the first iteration."""
     dtype = np.dtype(settings.dtype)
     alike: Floats = np.zeros(len(table))
-    if settings.spelling and settings.estimator != "em":
+    if settings.spelling:
         alike = prior_counts(table, bitext.source_types, bitext.target_types)
     out = []
     for reverse in (False, True):
         given_of = table.target_of if reverse else table.source_of
         n_given, n_made = (table.n_target, table.n_source) if reverse else (table.n_source, table.n_target)
-        even = 0.0 if settings.estimator == "em" else settings.concentration / n_made
+        even = settings.concentration / n_made
         prior = alike + even
         prior[-1] = 0
         prior_of = np.bincount(given_of, alike, n_given + 1) + even * n_made
-        lexical = Lexical.start(
-            table, settings.estimator, prior.astype(dtype), prior_of.astype(dtype), even, reverse=reverse
-        )
+        lexical = Lexical.start(table, prior.astype(dtype), prior_of.astype(dtype), even, reverse=reverse)
         places = Diagonal(settings.tension or 0.0, null=settings.null)
         out.append(Direction(reverse, lexical, places, uniform(settings.null)))
     return out[0], out[1]
@@ -153,15 +159,16 @@ class _Counts:
         self.diagonal = DiagonalCounts()
 
 
+@one_thread()
 def _iteration(
-    table: Table,
+    table: TypePairs,
     directions: tuple[Direction, Direction],
     before: list[Beliefs],
     stage: str,
-    settings: Settings,
+    settings: AlignerSettings,
     agree: bool,
 ) -> tuple[list[Beliefs], tuple[float, float]]:
-    """One iteration: posteriors of every block by the models as they are, then new models."""
+    """Compute the posteriors of every block under the current models, then update the models in place."""
     new = (_Counts(directions[0].lexical), _Counts(directions[1].lexical))
     likelihood = [0.0, 0.0]
     found = []
@@ -173,7 +180,8 @@ def _iteration(
         _gather(block, links, new, same=agree)
         found.append(links)
         likelihood = [a + b for a, b in zip(likelihood, block_likelihood, strict=True)]
-    if agree:  # the links are the same in both directions
+        progress.rows_done(len(block.rows))
+    if agree:  # both directions have the same links, so `_gather` filled only the first
         new[1].counts = new[0].counts
     for direction, counts in zip(directions, new, strict=True):
         direction.lexical.fit(counts.counts, counts.totals, counts.null)
@@ -189,9 +197,13 @@ def _iteration(
 
 
 def _posteriors(
-    block: Block, directions: tuple[Direction, Direction], own: Beliefs | None, stage: str, new: tuple[_Counts, _Counts]
+    block: BitextBlock,
+    directions: tuple[Direction, Direction],
+    own: Beliefs | None,
+    stage: str,
+    new: tuple[_Counts, _Counts],
 ) -> tuple[Beliefs, list[float]]:
-    """Each direction's own posteriors of a block, all [J, S, I], and its log likelihood."""
+    """Return each direction's own posteriors of a block, all [J, S, I], and its log likelihood."""
     links, nulls, likelihood = [], [], []
     for number, direction in enumerate(directions):
         lexical, reverse = direction.lexical, direction.reverse
@@ -221,8 +233,10 @@ def _posteriors(
 
 
 def _agreed(links: Beliefs, exponent: float) -> Beliefs:
-    """The links that both directions believe in. That they differ over a word's link does not mean that it has none:
-    the empty word is left to each."""
+    """Return the links that both directions agree on; each keeps its own empty word.
+
+    Disagreement about where a word is linked does not mean that the word has no link.
+    """
     both = links.forward * links.backward
     if exponent == 0.5:
         np.sqrt(both, out=both)
@@ -232,14 +246,14 @@ def _agreed(links: Beliefs, exponent: float) -> Beliefs:
 
 
 def _lacking(links: Floats, ends: np.ndarray) -> Floats:
-    """[J, S]: what the links of each word lack to 1; 0 at padding."""
+    """Return 1 less the links of each word [J, S], the probability of no link; 0 at padding."""
     lacking = np.maximum(1 - links.sum(2), 0)
     lacking[np.arange(len(lacking))[:, None] >= ends] = 0
     return np.asarray(lacking)
 
 
-def _gather(block: Block, links: Beliefs, new: tuple[_Counts, _Counts], *, same: bool) -> None:
-    """Add a block's links to the counts."""
+def _gather(block: BitextBlock, links: Beliefs, new: tuple[_Counts, _Counts], *, same: bool) -> None:
+    """Add a block's links to the counts. same: both directions have the same links."""
     cells = block.cells.ravel()
     for counts, found in zip(new[: 1 if same else 2], (links.forward, links.backward), strict=False):
         summed = np.bincount(cells, found.ravel(), len(block.entries))

@@ -1,1 +1,1 @@
-"""The command line: a file a command, imported when it is called."""
+"""The command line: one file for each command, imported when the command is called."""

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from derivlang.cli.options import STDOUT, Bar, place_of, told
+from derivlang.cli.types import COUNT, FILE, Group
 from derivlang.core.errors import DataError
 
 if TYPE_CHECKING:
     from derivlang.align.links import Links
 
-_PATH = click.Path(path_type=Path)
 
-
-@click.group("align", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("align", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """Word aligners: link the words of two texts, and score links against gold links.
 
@@ -28,16 +28,17 @@ def command() -> None:
 
 
 @command.command("train", no_args_is_help=True)
-@click.argument("source", type=_PATH)
-@click.argument("target", type=_PATH)
-@click.option("-o", "--out", required=True, type=_PATH, help="The Pharaoh file to write; - is stdout.")
-@click.option("--model", default="hmm", show_default=True, help="hmm, ibm2, or eflomal (a package of its own).")
-@click.option("--symmetrise", help="intersection, union, grow-diag-final-and, or posterior:0.3.  "
+@click.argument("source", type=FILE)
+@click.argument("target", type=FILE)
+@click.option("-o", "--out", type=FILE, default=STDOUT, help="Pharaoh file to write.  [default: standard output]")
+@click.option("--model", default="hmm", show_default=True, help="Aligner: hmm, ibm2, or eflomal (an optional package).")
+@click.option("--symmetrise", help="Symmetrisation: intersection, union, grow-diag-final-and, or posterior:0.3.  "
               "[default: posterior:0.3; eflomal: grow-diag-final-and]")  # fmt: skip
-@click.option("--iterations", type=click.IntRange(1), help="Of the model.  [default: 8; eflomal: its own choice]")
+@click.option("--iterations", type=COUNT,
+              help="Number of iterations of the model.  [default: 8; eflomal: its own choice]")  # fmt: skip
 @click.option("--lower", is_flag=True, help="Align lower-cased words.")
-@click.option("--encoding", default="utf-8", show_default=True, help="Of both files.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@click.option("--encoding", default="utf-8", show_default=True, help="Encoding of both files.")
+@click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON.")
 def train(
     source: Path,
     target: Path,
@@ -51,27 +52,34 @@ def train(
 ) -> None:
     """Train an aligner on SOURCE and TARGET and write their links.
 
-    Line n of SOURCE belongs to line n of TARGET; words are divided by spaces. A line of the result has the links of a
-    sentence pair, i-j, source word first, zero-based; it is empty where one of the sentences is.
+    Line n of SOURCE belongs to line n of TARGET; words are separated by spaces. Each line of the result has the links
+    of one sentence pair as i-j, zero-based, source word first; it is empty if one of the sentences is. Without -o the
+    links go to standard output.
 
     \b
+    derivlang align train en.txt fr.txt | head
     derivlang align train en.txt fr.txt --lower -o en-fr.pharaoh
     """
-    from derivlang.align.align import Options, align
+    from derivlang.align.align import AlignOptions, align
+    from derivlang.formats.progress import rows_done
     from derivlang.store.export import writing
 
-    options = Options(model, symmetrise, iterations, lower)
-    sides = [_lines(path, encoding) for path in (source, target)]
-    began = time.perf_counter()
-    try:
-        links = align(sides[0], sides[1], options)
-    except DataError as error:
-        if error.where is None:  # the aligner knows no files
-            error.where = f"{source}, {target}"
-        raise
-    seconds = time.perf_counter() - began
-    with writing(out) as stream:
-        stream.writelines(line.encode() + b"\n" for line in links.lines())
+    options = AlignOptions(model, symmetrise, iterations, lower)
+    with Bar() as bar:
+        with bar.stage("reading"):
+            sides = [_lines(path, encoding) for path in (source, target)]
+        began = time.perf_counter()
+        try:
+            links = align(sides[0], sides[1], options)
+        except DataError as error:
+            if error.where is None:  # the aligner knows no files
+                error.where = f"{source}, {target}"
+            raise
+        seconds = time.perf_counter() - began
+        with bar.stage("writing", "rows", len(links)), writing(out) as stream:
+            for line in links.lines():
+                stream.write(line.encode() + b"\n")
+                rows_done(1)
     result = {
         "out": str(out),
         "model": model,
@@ -80,19 +88,19 @@ def train(
         "links": len(links.source),
         "seconds": round(seconds, 3),
     }
-    told = json.dumps(result) if as_json else f"{len(links.source):,} links of {len(links):,} sentence pairs: {out}"
-    click.echo(told, err=not as_json or str(out) == "-")
+    text = f"{len(links.source):,} links of {len(links):,} sentence pairs: {place_of(out)}"
+    told(json.dumps(result) if as_json else text, as_json=as_json, out=out)
 
 
 @command.command("score", no_args_is_help=True)
-@click.argument("links", type=_PATH)
-@click.argument("gold", type=_PATH)
-@click.option("--source", type=_PATH, help="The source text: links must lie within its sentences.")
-@click.option("--target", type=_PATH, help="The target text, likewise.")
-@click.option("--encoding", default="utf-8", show_default=True, help="Of the files.")
+@click.argument("links", type=FILE)
+@click.argument("gold", type=FILE)
+@click.option("--source", type=FILE, help="Source text; links must lie within its sentences.")
+@click.option("--target", type=FILE, help="Target text; links must lie within its sentences.")
+@click.option("--encoding", default="utf-8", show_default=True, help="Encoding of the files.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def score(links: Path, gold: Path, source: Path | None, target: Path | None, encoding: str, as_json: bool) -> None:
-    """Precision, recall, F1 and alignment error rate of LINKS against GOLD: two Pharaoh files.
+    """Score LINKS against GOLD: precision, recall, F1 and alignment error rate of two Pharaoh files.
 
     Gold links are sure (i-j) or only possible (ipj). The gold links of a derived set come from
     `derivlang export --format pharaoh`.
@@ -119,7 +127,7 @@ def score(links: Path, gold: Path, source: Path | None, target: Path | None, enc
 def _check(
     found: tuple[Path, Links], wanted: tuple[Path, Links], source: Path | None, target: Path | None, encoding: str
 ) -> None:
-    """DataError for a link outside the sentences, as far as texts are given."""
+    """Raise DataError for a link outside its sentences, if texts are given."""
     from derivlang.align.bitext import encode_lines
     from derivlang.align.links import check_range
     from derivlang.core.arrays import lengths_of

@@ -1,4 +1,4 @@
-"""`derivlang bench`: how fast things go on this machine."""
+"""`derivlang bench`: measure speed on this machine."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Any
 
 import click
 
+from derivlang.cli.settings import settings_options
+from derivlang.training.settings import Machine, TrainingSettings
+
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 
 @click.group("bench", context_settings=_HELP)
 def command() -> None:
-    """How fast things go on this machine.
+    """Measure speed on this machine.
 
     \b
     derivlang bench train --model tiny --seconds 1
@@ -20,18 +23,18 @@ def command() -> None:
 
 
 @command.command("train", context_settings=_HELP)
-@click.option("--model", default="tiny", show_default=True, help="tiny, roberta-8, or a FILE.toml.")
-@click.option("--batch-size", type=int, help="Rows a step.  [default: the model's]")
-@click.option("--seq-len", type=int, help="Sub-words a row.  [default: the model's]")
-@click.option("--vocab-size", type=int, help="Of one language.  [default: the model's]")
-@click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), default="auto", show_default=True,
-              help="auto: bf16 on an accelerator.")  # fmt: skip
-@click.option("--compile/--no-compile", "compiled", default=None, help="torch.compile.  [default: on an accelerator]")
-@click.option("--threads", type=click.IntRange(1), help="Of the processor.  [default: 1 for a narrow model, else all]")
-@click.option("--seconds", type=click.FloatRange(0.1), default=10.0, show_default=True, help="Of measuring.")
+@settings_options(
+    TrainingSettings,
+    only=("model", "batch_size", "seq_len", "vocab_size"),
+    unset={"batch_size": "the model's, or on a CPU what fits into memory"},
+)
+@settings_options(Machine)
+@click.option(
+    "--seconds", type=click.FloatRange(0.1), default=10.0, show_default=True, help="Number of seconds to measure."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def train(seconds: float, as_json: bool, **options: Any) -> None:
-    """Sub-words a second of pre-training (MLM), and the share of this machine's matrix rate that is.
+    """Measure sub-words a second of MLM pre-training, and compare it with the rate of matrix products.
 
     \b
     derivlang bench train --model roberta-8
@@ -44,7 +47,13 @@ def train(seconds: float, as_json: bool, **options: Any) -> None:
     from derivlang.training.start import settings_of
 
     settings, design, watch = settings_of("made-up", {**options, "spec": "trans,inv", "objective": "mlm"})
-    found = bench(settings, design, Plan(seconds, compile=watch["compile"]))
+    shrink = options["batch_size"] is None
+    found = bench(settings, design, Plan(seconds, compile=watch.compile, shrink=shrink))
+    if found["batch_size"] != settings.batch_size:
+        click.echo(
+            f"{found['batch_size']} rows a step, not the model's {settings.batch_size}: more do not fit into memory",
+            err=True,
+        )
     if as_json:
         click.echo(json.dumps(found))
         return

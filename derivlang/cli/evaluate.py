@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from derivlang.cli.options import Bar, ends_well, names, warn
+from derivlang.cli.options import Bar, data_dir_option, ends_well, events, names, parser_options
+from derivlang.cli.settings import settings_options, type_of
+from derivlang.cli.types import FOLDER
 from derivlang.core.errors import UsageError
-
-_FITTING = ("epochs", "lr", "batch_size", "max_length", "train_examples", "dev_examples")
+from derivlang.core.settings import declared
+from derivlang.evaluation.settings import EvaluateOptions, measure_of
+from derivlang.evaluation.tasks import FinetuneSettings, regime_of, task_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,47 +37,38 @@ class Numbers:
         return self.values[task % len(self.values)]
 
 
-def _each(kind: type[int] | type[float]) -> Any:
-    """An option of fine-tuning: a number for all tasks, or one for each, with commas."""
-
-    def convert(context: click.Context, option: click.Parameter, value: str | None) -> Numbers | None:
-        try:
-            return None if value is None else Numbers(option.opts[0], tuple(kind(part) for part in value.split(",")))
-        except ValueError:
-            what = "a number" if kind is float else "a whole number"
-            fix = f"{what}, or one for each task, with commas"
-            raise UsageError(f"{value!r} is none", where=option.opts[0], fix=fix, id="usage") from None
-
-    return {"metavar": "N[,N...]", "callback": convert}
+def _numbers(context: click.Context, option: click.Parameter, value: str | None) -> Numbers | None:
+    """A setting of fine-tuning: a number for all tasks, or one for each, with commas."""
+    if value is None:
+        return None
+    one = declared(FinetuneSettings)[option.name or ""]
+    whole = type_of(one)
+    try:
+        numbers = [
+            float(part) if one.kind is float else whole.convert(part, option, context) for part in value.split(",")
+        ]
+    except ValueError:
+        fix = "a number, or one for each task, with commas"
+        raise UsageError(f"{value!r} is not a number", where=option.opts[0], fix=fix, id="usage") from None
+    for number in numbers:
+        one.check(number)
+    return Numbers(option.opts[0], tuple(numbers))
 
 
 @click.command("evaluate", no_args_is_help=True)
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=FOLDER)
 @click.option("--task", "tasks", default="none", show_default=True,
-              help="pos, ner, xnli, or several: pos,ner; pos:French-GSD is another set.")  # fmt: skip
+              help="Tasks, of pos, ner and xnli; pos:French-GSD is another set.")  # fmt: skip
 @click.option("--regime", "regimes", default="sup,zs", show_default=True,
-              help="sup: fine-tuned on the derived language; zs: on the source.")  # fmt: skip
-@click.option("--seeds", type=int, default=3, show_default=True, help="Fine-tunings of each: seeds 1, 2, …")
-@click.option("--epochs", **_each(int), help="Passes over the examples.  [default: 10; xnli: 5]")
-@click.option("--lr", **_each(float), help="Learning rate of the first step.  [default: 2e-05]")
-@click.option("--batch-size", **_each(int), help="Sentences or pairs in a batch.  [default: 32]")
-@click.option("--max-length", **_each(int), help="Sub-words in a row; longer ones are cut at words.  [default: 128]")
-@click.option("--train-examples", **_each(int), help="Only so many examples, by a keyed ranking.  [default: all]")
-@click.option("--dev-examples", **_each(int), help="Of dev, which chooses the epoch, likewise.  [default: all]")
+              help="Regimes: sup is fine-tuned on the derived language, zs on the source.")  # fmt: skip
+@settings_options(EvaluateOptions, only=("seeds",))
+@settings_options(FinetuneSettings, metavar="N[,N...]", callback=_numbers)
 @click.option("--measure", "measures", default="alignment,contextual,perplexity", show_default=True,
-              help="What else to measure; none for tasks alone.")  # fmt: skip
-@click.option("--pairs", type=int, default=500, show_default=True, help="Sentence pairs of the contextual measure.")
-@click.option("--sentences", type=int, default=2000, show_default=True, help="Sentences of the perplexity.")
-@click.option(
-    "--data-dir", type=click.Path(path_type=Path), help="Where corpora lie; else $DERIVLANG_DATA, then the hub."
-)
-@click.option("--parser", help="What finds the trees that syn needs: english (bundled), stanza, spacy:NAME, a folder.")
-@click.option("--parses", type=click.Path(path_type=Path),
-              help="Where parses are kept.  [default: $DERIVLANG_PARSES, then the user's cache]")  # fmt: skip
-@click.option("--threads", type=click.IntRange(1),
-              help="Of the processor; more or fewer give slightly other numbers.  [default: as pretrain]")  # fmt: skip
-@click.option("--device", help="As torch names it: cpu, cuda, cuda:1.  [default: a GPU where there is one]")
-@click.option("--force", is_flag=True, help="Fine-tune again what is there already.")
+              help="Further measures; none for tasks alone.")  # fmt: skip
+@settings_options(EvaluateOptions, only=("pairs", "sentences"))
+@data_dir_option
+@parser_options
+@settings_options(EvaluateOptions, only=("threads", "device", "force"))
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @ends_well()
 def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, **options: Any) -> None:
@@ -90,15 +83,14 @@ def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, *
     derivlang evaluate RUN --task pos --epochs 1 --lr 2e-3 --train-examples 4000    # 2 s each, on a small model
     derivlang evaluate RUN --measure alignment
     """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from derivlang.evaluation.evaluate import Options, Progress, evaluate, measure_of
-    from derivlang.evaluation.tasks import regime_of, task_of
+    from derivlang.evaluation.evaluate import evaluate
 
     asked = _listed(tasks, "--task")
-    changes = [{name: options[name].of(i, len(asked)) for name in _FITTING if options[name]} for i in range(len(asked))]
-    for name in _FITTING:
+    fitting = declared(FinetuneSettings)
+    changes = [{name: options[name].of(i, len(asked)) for name in fitting if options[name]} for i in range(len(asked))]
+    for name in fitting:
         del options[name]
-    settings = Options(
+    settings = EvaluateOptions(
         tasks=tuple(task_of(name).with_settings(**changed) for name, changed in zip(asked, changes, strict=True)),
         regimes=tuple(dict.fromkeys(regime_of(name) for name in _listed(regimes, "--regime"))),
         measures=tuple(dict.fromkeys(measure_of(name) for name in _listed(measures, "--measure"))),
@@ -106,8 +98,8 @@ def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, *
     )
     if not settings.tasks and not settings.measures:
         raise UsageError("there is nothing to evaluate", fix="--task pos, or --measure alignment", id="usage")
-    with Bar() as bar:
-        found = evaluate(run, settings, Progress(warn, lambda what, total: bar.start(total, what=what), bar.step))
+    with Bar():
+        found = evaluate(run, settings, events())
     shown = {task.name: found["tasks"][task.name] for task in settings.tasks}
     shown |= {measure: found[measure] for measure in settings.measures if measure in found}
     if as_json:
@@ -120,9 +112,7 @@ def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, *
 
 def _listed(text: str, option: str) -> tuple[str, ...]:
     """Names of a list with commas; `none` is no name."""
-    found = names(text)
-    if not found:
-        raise UsageError("names nothing", where=option, fix="`none`, if nothing is meant", id="usage")
+    found = names(text, option)
     return () if found == ("none",) else found
 
 

@@ -8,31 +8,37 @@ from typing import Any
 
 import click
 
+from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
+from derivlang.cli.types import FILE, FOLDER
+
 
 @click.command("export", no_args_is_help=True)
-@click.argument("derived", type=click.Path(path_type=Path))
-@click.option("--split", help="The split.  [default: the only one]")
-@click.option("--format", "kind", required=True, help="What to write.",
+@click.argument("derived", type=FOLDER)
+@click.option("--split", help="Split to take.  [default: the only one]")
+@click.option("--format", "kind", required=True, help="Format to write.",
               type=click.Choice(["text", "jsonl", "conllu", "pharaoh", "tsv", "squad"]))  # fmt: skip
-@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The file to write; - is stdout.")
+@click.option("-o", "--out", type=FILE, default=STDOUT, help="File to write.  [default: standard output]")
 @click.option("--source", is_flag=True, help="Write the source's side, row for row.")
-@click.option("--documents", is_flag=True, help="text: a document a line, not a row a line.")
+@click.option("--documents", is_flag=True, help="One document a line, instead of one row (text only).")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     derived: Path, kind: Any, split: str | None, out: Path, source: bool, documents: bool, as_json: bool
 ) -> None:
-    """Write a derived set in another format, to load it elsewhere.
+    """Write a derived set in another format, for use in other tools.
 
-    pharaoh: links i-j a line, source word first, zero-based, sorted; text and pharaoh have the same lines, so
-    that `--format text --source`, `--format text` and `--format pharaoh` make an aligned corpus.
+    The format pharaoh has the links i-j of one row on each line, source word first, zero-based and sorted. text and
+    pharaoh have the same lines, so `--format text --source`, `--format text` and `--format pharaoh` make an aligned
+    corpus. Without -o the file goes to standard output and messages to standard error.
 
     \b
+    derivlang export OUT --split test --format text | head
     derivlang export OUT --split test --format pharaoh -o test.links
     """
-    from derivlang.store.export import Request, export
+    from derivlang.store.export import ExportRequest, export
 
-    result = export(derived, Request(split, kind, source, documents), out)
+    with Bar() as bar, bar.stage("exporting", total=set_size(derived, split)):
+        result = export(derived, ExportRequest(split, kind, source, documents), out)
     words = "word" if result["spaces"] == 1 else "words"
     spaces = f"; a space inside {result['spaces']:,} {words}" if result["spaces"] else ""
-    told = json.dumps(result) if as_json else f"{result['rows']:,} rows: {out}{spaces}"
-    click.echo(told, err=not as_json or str(out) == "-")
+    text = json.dumps(result) if as_json else f"{result['rows']:,} rows: {place_of(out)}{spaces}"
+    told(text, as_json=as_json, out=out)

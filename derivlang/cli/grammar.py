@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Literal
 
 import click
 
+from derivlang.cli.folders import changed_options, default_folder
+from derivlang.cli.options import Bar, say
+from derivlang.cli.types import FILE, PLACE, Group, Whole
 from derivlang.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from derivlang.grammar.families import Families
-    from derivlang.grammar.grammar import Grammar
 
 _LABELS = click.Choice(["map", "as-is"])
 
 
-@click.group("grammar", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("grammar", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Word-order models: which there are, what they say, how well they predict, and fitting new ones.
+    """Word-order models: list, show, score, fit, and exact probabilities.
 
     \b
-    derivlang grammar fit fr-ud-train.conllu -o my-fr.grammar.tsv
+    derivlang grammar fit fr-ud-train.conllu
     derivlang grammar score fr fr-ud-test.conllu
     derivlang grammar ls
     """
@@ -33,10 +30,14 @@ def command() -> None:
 @command.command("ls")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def ls(as_json: bool) -> None:
-    """List the grammars that ship with derivlang."""
+    """List the grammars that ship with derivlang.
+
+    \b
+    derivlang grammar ls --json
+    """
     from derivlang.grammar.load import load_grammar, shipped
 
-    found = [_summary(load_grammar(name)) for name in shipped()]
+    found = [load_grammar(name).summary() for name in shipped()]
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False))
         return
@@ -47,15 +48,19 @@ def ls(as_json: bool) -> None:
 
 @command.command("show", no_args_is_help=True)
 @click.argument("grammar")
-@click.option("-n", "--count", type=click.IntRange(0), default=10, show_default=True,
-              help="How many of the strongest weights of each class.")  # fmt: skip
+@click.option("-n", "--count", type=PLACE, default=10, show_default=True,
+              help="Number of the strongest weights of each class.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def show(grammar: str, count: int, as_json: bool) -> None:
-    """Show what a grammar is made of, and its strongest weights. GRAMMAR: a name or a path."""
+    """Show the origin of a grammar and its strongest weights. GRAMMAR: a name or a path.
+
+    \b
+    derivlang grammar show fr
+    """
     from derivlang.grammar.load import load_grammar
 
     loaded = load_grammar(grammar, where="GRAMMAR")
-    shown = _summary(loaded)
+    shown = loaded.summary()
     shown["strongest"] = {
         name: [
             {"kind": kind, "labels": list(tokens), "weight": weight}
@@ -77,56 +82,44 @@ def show(grammar: str, count: int, as_json: bool) -> None:
 
 @command.command("score", no_args_is_help=True)
 @click.argument("grammar")
-@click.argument("treebanks", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="TREEBANK...")
-@click.option("--substrate", help="Mix with the grammar of the trees' own language.")
-@click.option("--mix", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="The substrate's share.")
+@click.argument("treebanks", nargs=-1, required=True, type=FILE, metavar="TREEBANK...")
+@click.option("--substrate", help="Grammar of the trees' language, to mix in.")
+@click.option("--mix", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="Share of the substrate.")
 @click.option("--labels", type=_LABELS, default="map", show_default=True,
-              help="Take labels to the grammar's version of UD, or leave them.")  # fmt: skip
-@click.option("--most", type=click.IntRange(2, 13), default=7, show_default=True, help="Members of the largest heads.")
-@click.option("--punct", is_flag=True, help="Punctuation is ordered, too.")
+              help="Mapping of labels to the grammar's UD version, or labels as they are.")  # fmt: skip
+@click.option("--most", type=Whole(2, 13), default=7, show_default=True,
+              help="Maximum number of members (head and dependents) of a head.")  # fmt: skip
+@click.option("--punct", is_flag=True, help="Order punctuation as well.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def score(
     grammar: str,
     treebanks: tuple[Path, ...],
     substrate: str | None,
     mix: float,
-    labels: Any,
+    labels: Literal["map", "as-is"],
     most: int,
     punct: bool,
     as_json: bool,
 ) -> None:
-    """Bits a head that a grammar needs for the orders of CoNLL-U files, and its orders of subject, verb and object.
+    """Score a grammar on CoNLL-U files: bits a head, and its orders of subject, verb and object.
 
     GRAMMAR: a name or a path.
+
+    \b
+    derivlang grammar score fr fr-ud-test.conllu
     """
-    from derivlang.grammar import statistics
-    from derivlang.grammar.evaluate import NoDraws, evaluate
+    from derivlang.grammar.figures import figures
     from derivlang.grammar.load import load_grammar
     from derivlang.grammar.order_model import OrderModel
+    from derivlang.grammar.statistics import SVO
+    from derivlang.grammar.treebank import read_families
 
     superstrate = load_grammar(grammar, where="GRAMMAR")
     other = load_grammar(substrate, where="--substrate") if substrate else None
-    families, _ = _families(treebanks, punct)
+    families, _ = read_families(treebanks, punct=punct)
     model = OrderModel(superstrate, other, mix=mix, labels=labels)
     best = OrderModel(superstrate, other, mix=mix, labels=labels, mode="argmax")
-    found: dict[str, Any] = {"classes": {}}
-    for name in model.classes:
-        got = evaluate(model, best, families, name, most)
-        found["classes"][name] = {
-            "heads": got.heads,
-            **{key: _number(getattr(got, key)) for key in ("bits", "uniform", "right")},
-        }
-    if "V" in model.classes:
-        clauses = statistics.clauses(families)
-        expected, _ = statistics.expected_shares(model, clauses)
-        chosen = statistics.observed_shares(clauses, best.draw(clauses.families, NoDraws()))
-        found["clauses"] = len(clauses.families)
-        for key, shares in (
-            ("observed", statistics.observed_shares(clauses)),
-            ("sample", expected),
-            ("argmax", chosen),
-        ):
-            found[key] = {order: _number(share) for order, share in zip(statistics.SVO, shares, strict=True)}
+    found = figures(model, best, families, most)
     if as_json:
         click.echo(json.dumps(found))
         return
@@ -137,33 +130,33 @@ def score(
             click.echo(f"{name:<8}{row['heads']:>8}{bits}")
     if found.get("clauses"):
         click.echo(f"\n{found['clauses']} clauses with nominal subject and object")
-        click.echo(f"{'':<10}" + "".join(f"{order:>8}" for order in statistics.SVO))
+        click.echo(f"{'':<10}" + "".join(f"{order:>8}" for order in SVO))
         for key in ("observed", "sample", "argmax"):
             click.echo(f"{key:<10}" + "".join(f"{share:>8.1%}" for share in found[key].values()))
 
 
 @command.command("fit", no_args_is_help=True)
-@click.argument("treebanks", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="TREEBANK...")
-@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The grammar file to write.")
-@click.option("--language", default="", help="Its name, for the header.")
+@click.argument("treebanks", nargs=-1, required=True, type=FILE, metavar="TREEBANK...")
+@click.option("-o", "--out", type=FILE, help="Grammar file to write.  [default: TREEBANK.grammar.tsv, here]")
+@click.option("--language", default="", help="Name of the language, for the header.")
 @click.option("--licence", default="", help="Licence of the treebanks, for the header.")
 @click.option("--classes", default="N,V", show_default=True, help="Head classes: N, V, or a UPOS such as ADJ.")
 @click.option("--l2", type=click.FloatRange(0, min_open=True), default=None,
               help="Strength of the penalty.  [default: 2, or by --dev]")  # fmt: skip
-@click.option("--dev", multiple=True, type=click.Path(path_type=Path), metavar="TREEBANK",
-              help="Choose the penalty and --thin by these sentences.")  # fmt: skip
+@click.option("--dev", multiple=True, type=FILE, metavar="TREEBANK",
+              help="Treebank for choosing the penalty and --thin.")  # fmt: skip
 @click.option("--thin", type=click.FloatRange(0, 1, max_open=True), default=None,
-              help="Share of the dependents of noun heads left out while learning, so that the model leans less on"
-                   " which others are there.  [default: 0, or by --dev]")  # fmt: skip
+              help="Share of the dependents of noun heads left out in training, so that an order depends less on"
+                   " which other dependents are there.  [default: 0, or by --dev]")  # fmt: skip
 @click.option("--subtypes", default="all", show_default=True,
-              help="Subtypes of relations that stay: all, none, or a list.")  # fmt: skip
+              help="Subtypes of relations to keep: all, none, or a list.")  # fmt: skip
 @click.option("--labels", type=click.Choice(["v2", "v1"]), default="v2", show_default=True,
-              help="The version of UD that the treebanks follow.")  # fmt: skip
-@click.option("--punct", is_flag=True, help="Punctuation is ordered, too.")
+              help="UD version of the treebanks.")  # fmt: skip
+@click.option("--punct", is_flag=True, help="Order punctuation as well.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def fit(
     treebanks: tuple[Path, ...],
-    out: Path,
+    out: Path | None,
     language: str,
     licence: str,
     classes: str,
@@ -175,34 +168,48 @@ def fit(
     punct: bool,
     as_json: bool,
 ) -> None:
-    """Fit a grammar to CoNLL-U files, by maximum likelihood with L2, and write it."""
+    """Fit a grammar to CoNLL-U files, by maximum likelihood with L2, and write it.
+
+    \b
+    derivlang grammar fit fr-ud-train.conllu --dev fr-ud-dev.conllu -o my-fr.grammar.tsv
+    derivlang grammar fit fr-ud-train.conllu
+    """
     from derivlang.grammar import file
-    from derivlang.grammar.build import Recipe, build
+    from derivlang.grammar.build import GrammarRecipe, build
     from derivlang.grammar.families import UPOS
-    from derivlang.grammar.treebank import check_version
+    from derivlang.grammar.treebank import check_version, read_families
 
     names = tuple(classes.split(","))
     wrong = [name for name in names if name not in ("N", "V", *UPOS)]
     if wrong:
         raise UsageError(
-            f"{wrong[0]!r} is no head class", where="--classes", fix=f"N, V, {', '.join(UPOS)}", id="grammar-class"
+            f"{wrong[0]!r} is not a head class", where="--classes", fix=f"N, V, {', '.join(UPOS)}", id="grammar-class"
         )
+    if out is None:
+        folder = default_folder(treebanks[0].name, options=changed_options("treebanks") | _others(treebanks))
+        out = Path(f"{folder}.grammar.tsv")
+        if out.exists():
+            fix = "delete it to fit it again, or name another file with -o"
+            raise UsageError("the grammar file exists already", where=str(out), fix=fix, id="out-exists")
+        say(f"writing to {out}")
     if not out.parent.is_dir():
         raise UsageError(f"there is no folder {out.parent}", where="-o", id="missing-folder")
-    families, n_sentences = _families(treebanks, punct)
+    with Bar() as bar, bar.stage("reading"):
+        families, n_sentences = read_families(treebanks, punct=punct)
+        held, _ = read_families(dev, punct=punct) if dev else (None, 0)
     check_version(families, labels, str(treebanks[0]))
     kept = None if subtypes == "all" else () if subtypes == "none" else tuple(subtypes.split(","))
-    held, _ = _families(dev, punct) if dev else (None, 0)
     about = {
         "treebanks": ", ".join(path.name for path in treebanks),
         "sentences": str(n_sentences),
         **({"licence": licence} if licence else {}),
     }
     strengths = (l2,) if l2 else None
-    recipe = Recipe(out.name.partition(".")[0], language, names, kept, labels, punct, strengths, thin)
-    grammar, chosen = build(recipe, families, held, about)
+    recipe = GrammarRecipe(out.name.partition(".")[0], language, names, kept, labels, punct, strengths, thin)
+    with Bar():
+        grammar, chosen = build(recipe, families, held, about)
     file.write(grammar, out)
-    result = {"out": str(out), **_summary(file.read(out))}
+    result = {"out": str(out), **file.read(out).summary()}
     result["l2"] = {name: settings.l2 for name, settings in chosen.items()}
     result["thin"] = {name: settings.thin for name, settings in chosen.items()}
     if as_json:
@@ -215,17 +222,17 @@ def fit(
 
 
 @command.command("probs", no_args_is_help=True)
-@click.option("--superstrate", required=True, help="The grammar: a name, a path, or an .orm file of one head class.")
-@click.option("--substrate", help="Mix with this grammar.")
-@click.option("--mix", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="The substrate's share.")
+@click.option("--superstrate", required=True, help="Grammar: a name, a path, or an .orm file of one head class.")
+@click.option("--substrate", help="Grammar to mix in.")
+@click.option("--mix", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="Share of the substrate.")
 @click.option("--head", help="UPOS of the head, as VERB.")
 @click.option("--nodes", help='Labels in order: "NOUN&nsubj @VERB&@ NOUN&obj".')
-@click.option("--nodes-file", type=click.Path(path_type=Path), help="A line a head: VERB, a tab, labels.")
+@click.option("--nodes-file", type=FILE, help="File with one head a line: VERB, a tab, labels.")
 @click.option("--labels", type=_LABELS, default="map", show_default=True,
-              help="Take labels to each grammar's version of UD, or leave them.")  # fmt: skip
+              help="Mapping of labels to each grammar's UD version, or labels as they are.")  # fmt: skip
 @click.option("--temperature", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True,
-              help="Above 1 flattens, below 1 sharpens.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, a line a head.")
+              help="Temperature: above 1 flattens, below 1 sharpens.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one line a head.")
 def probs(
     superstrate: str,
     substrate: str | None,
@@ -233,18 +240,22 @@ def probs(
     head: str | None,
     nodes: str | None,
     nodes_file: Path | None,
-    labels: Any,
+    labels: Literal["map", "as-is"],
     temperature: float,
     as_json: bool,
 ) -> None:
-    """The exact probability of every order of a head and its dependents, in lexicographic order."""
+    """Print the exact probability of every order of a head and its dependents, in lexicographic order.
+
+    \b
+    derivlang grammar probs --superstrate fr --head VERB --nodes "NOUN&nsubj @VERB&@ NOUN&obj"
+    """
+    from derivlang.grammar.heads import parse_head, read_heads
     from derivlang.grammar.load import load_grammar
     from derivlang.grammar.order_model import OrderModel
 
     if (nodes_file is None) == (nodes is None) or (nodes is None) != (head is None):
         raise UsageError("give --head and --nodes, or --nodes-file", where="grammar probs", id="missing-option")
-    lines: Iterable[tuple[str, str, str]]
-    lines = [("--nodes", head or "", nodes)] if nodes is not None else _lines(nodes_file)
+    heads = [("--nodes", head or "", nodes or "")] if nodes_file is None else read_heads(nodes_file)
     model = OrderModel(
         load_grammar(superstrate, where="--superstrate"),
         load_grammar(substrate, where="--substrate") if substrate else None,
@@ -252,78 +263,17 @@ def probs(
         labels=labels,
         temperature=temperature,
     )
-    for where, upos, text in lines:
-        labels_ = _checked(text.split(), upos, where, known=labels == "map")
-        orders, probabilities = model.distribution(labels_)
+    for where, upos, text in heads:
+        members = parse_head(upos, text, where, any_relation=labels == "as-is")
+        orders, probabilities = model.distribution(members)
         if as_json:
-            found = {"nodes": labels_, "orders": orders.tolist(), "probs": probabilities.tolist()}
+            found = {"nodes": members, "orders": orders.tolist(), "probs": probabilities.tolist()}
             click.echo(json.dumps(found, ensure_ascii=False))
         else:
             for order, p in zip(orders.tolist(), probabilities.tolist(), strict=True):
-                click.echo(f"{p:.6f}  {' '.join(labels_[i] for i in order)}")
+                click.echo(f"{p:.6f}  {' '.join(members[i] for i in order)}")
 
 
-def _lines(path: Path | None) -> list[tuple[str, str, str]]:
-    from derivlang.core.errors import DataError
-    from derivlang.formats.opening import open_lines
-
-    assert path is not None
-    out = []
-    for number, line in open_lines(path):
-        upos, tab, text = line.partition("\t")
-        if not tab:
-            raise DataError(
-                f"{line!r} has no tab", where=f"{path}:{number}", fix="write VERB, a tab, the labels", id="nodes-line"
-            )
-        out.append((f"{path}:{number}", upos, text))
-    return out
-
-
-def _checked(labels: list[str], upos: str, where: str, *, known: bool) -> list[str]:
-    """The labels, if they are one head of this UPOS and its dependents. known: relations must be those of UD."""
-    from derivlang.grammar.families import UPOS
-    from derivlang.grammar.labels import V1_RELATIONS, V2_RELATIONS
-
-    if upos not in UPOS:
-        raise UsageError(f"{upos!r} is no UPOS", where=where, fix=f"one of {', '.join(UPOS)}", id="not-a-upos")
-    heads = [label for label in labels if label.startswith("@")]
-    if heads != [f"@{upos}&@"]:
-        found = "no head" if not heads else f"the heads {' '.join(heads)}"
-        raise UsageError(f"there must be one head @{upos}&@, found {found}", where=where, id="family-head")
-    for label in labels:
-        tag, _, relation = label.removeprefix("@").partition("&")
-        if tag not in UPOS:
-            raise UsageError(f"{label!r}: {tag!r} is no UPOS", where=where, fix="write UPOS&deprel", id="not-a-upos")
-        plain = relation.partition(":")[0]
-        if not relation or (known and relation != "@" and plain not in V1_RELATIONS | V2_RELATIONS):
-            raise UsageError(
-                f"{label!r}: {relation!r} is no relation of UD version 1 or 2",
-                where=where,
-                fix="write UPOS&deprel, or pass --labels as-is",
-                id="not-a-relation",
-            )
-    return labels
-
-
-def _families(paths: Iterable[Path], punct: bool) -> tuple[Families, int]:
-    """(families, sentences) of CoNLL-U files."""
-    from derivlang.formats import conllu
-    from derivlang.grammar.treebank import families_of_tables
-
-    return families_of_tables((rows.table for path in paths for rows in conllu.read(path)), punct=punct)
-
-
-def _summary(grammar: Grammar) -> dict[str, Any]:
-    return {
-        "name": grammar.name,
-        "language": grammar.language,
-        "labels": grammar.labels,
-        "fingerprint": grammar.fingerprint,
-        "classes": {name: len(weights) for name, weights in grammar.weights.items()},
-        "about": dict(grammar.about),
-    }
-
-
-def _number(value: float) -> float | None:
-    """JSON has no nan."""
-    return None if math.isnan(value) else float(value)
+def _others(treebanks: tuple[Path, ...]) -> dict[str, object]:
+    """Return the treebanks after the first, as part of a default name."""
+    return {"with": tuple(map(str, treebanks[1:]))} if len(treebanks) > 1 else {}

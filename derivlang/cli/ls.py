@@ -1,4 +1,4 @@
-"""`derivlang ls`: what there is."""
+"""`derivlang ls`: list transforms, objectives, sources, formats and scripts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import click
 @click.command("ls")
 @click.option("--json", "as_json", is_flag=True, help="Print the lists as JSON.")
 def command(as_json: bool) -> None:
-    """List transforms and objectives with their parameters, sources, and scripts with a sample.
+    """List transforms and objectives with their parameters, sources, file formats, and scripts with samples.
 
     \b
     derivlang ls --json
     """
+    from derivlang.formats.registry import formats
     from derivlang.sources.named import named_sources
     from derivlang.training.objectives.registry import find_objective, objective_names
     from derivlang.transforms.registry import find_transform, transform_names
@@ -31,6 +32,7 @@ def command(as_json: bool) -> None:
             {"name": s.name, "summary": s.summary, "splits": list(s.patterns("")), "licence": s.licence}
             for s in named_sources().values()
         ],
+        "formats": [{"name": f.name, "summary": f.what, "suffixes": list(f.suffixes)} for f in formats()],
         "scripts": [{"name": s.name, "summary": s.description, "sample": s.map_text("Welcome 2023")} for s in scripts],
     }
     if as_json:
@@ -45,10 +47,11 @@ def command(as_json: bool) -> None:
     click.echo("\nSources")
     for source in found["sources"]:
         click.echo(f"  {source['name']:<12}{source['summary']}")
-    click.echo(
-        "  PATH        a .txt, .tokens, .conllu, .tsv, .jsonl, .json or .parquet file (also .gz, .zst) or a folder"
-    )
+    click.echo("  PATH        a file of a format below (also .gz, .zst), or a folder of them")
     click.echo("  hub:NAME/CONFIG, or a derived set")
+    click.echo("\nFile formats")
+    for entry in found["formats"]:
+        click.echo(f"  {entry['name']:<12}{entry['summary']} ({', '.join(entry['suffixes'])})")
     click.echo("\nScripts")
     for script in found["scripts"]:
         sample = script["sample"] if script["name"] != "private" else "(private use)"

@@ -1,45 +1,48 @@
-"""`derivlang`: the group of commands, and the one place where errors become messages and exit codes.
+"""`derivlang`: the group of commands, and the only place where errors become messages and exit codes.
 
-0 done, 1 the data or the run failed, 2 usage, 130 interrupted. Results on stdout, talk and progress on stderr.
+Exit codes: 0 done, 1 the data or the run failed, 2 usage error, 130 interrupted. Results go to stdout, messages and
+progress to stderr.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 import click
 
-from derivlang import __version__
+from derivlang.cli.types import Group, check_arguments, shortened
 from derivlang.core.errors import DerivlangError
+from derivlang.core.version import __version__
 
-# Command -> what it does; the modules are imported when called, so that --help stays quick.
+# Summary of each command. Its module is imported only when it is called, which keeps --help fast.
 COMMANDS = {
     "make": "Make a derived language from a source.",
     "show": "Show source and derived sentences with their links.",
     "verify": "Check a derived set against its manifest, row by row.",
     "export": "Write a derived set in another format.",
-    "undo": "Give the source of a derived set back.",
-    "parse": "Parse a source once, for all the sets that `syn` makes of it.",
-    "dict": "Write the bilingual dictionary of a pair, at a stated coverage.",
+    "undo": "Restore the source of a derived set.",
+    "parse": "Parse a source once, for all sets that `syn` derives from it.",
+    "dict": "Write the bilingual dictionary of a language pair.",
     "pair": "Write sentence pairs of a derived set with their word links.",
     "grammar": "List, show, score and fit word-order models.",
-    "tokenizer": "Train tokenizers, and make their twins.",
+    "tokenizer": "Train tokenizers and make their twins.",
     "parser": "Train, score and list parsers.",
     "align": "Link the words of two texts; score links.",
     "pretrain": "Train a model on a source and its derived language.",
     "evaluate": "Fine-tune and measure a pre-trained run.",
-    "report": "Tables and figures of evaluated runs, beside the published numbers.",
-    "reproduce": "A paper's study, from data to report.",
-    "bench": "How fast training goes on this machine.",
+    "report": "Write tables and figures of evaluated runs.",
+    "reproduce": "Reproduce a paper's study, from data to report.",
+    "bench": "Measure the speed of training on this machine.",
     "ls": "List transforms, objectives, sources and scripts.",
 }
 
 
-class Lazy(click.Group):
-    """A group whose help page needs no command's module."""
+class Lazy(Group):
+    """A group that prints its help page without importing the commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -55,28 +58,44 @@ class Lazy(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
+        given = args[0] if args else kwargs.pop("args", None)
+        arguments = list(sys.argv[1:] if given is None else given)
         try:
-            return super().main(*args, **{**kwargs, "standalone_mode": False})
+            check_arguments(arguments)
+            result = super().main(arguments, *args[1:], **{**kwargs, "standalone_mode": False})
+            sys.stdout.flush()
+            return result
         except click.ClickException as error:
             error.show()
             sys.exit(error.exit_code)
         except DerivlangError as error:
-            click.echo(f"derivlang: {error}", err=True)
+            click.echo(f"derivlang: {shortened(str(error))}", err=True)
             sys.exit(error.exit_code)
         except (KeyboardInterrupt, click.Abort) as error:
-            how = str(error.__cause__ or error) or "the same command"  # click's Abort hides what was said
+            how = str(error.__cause__ or error) or "the same command"  # click's Abort keeps the text in its cause
             click.echo(f"derivlang: interrupted; {how} goes on from here", err=True)
             sys.exit(130)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _give_up_stdout()
             sys.exit(1)
+        except OSError as error:  # of a file whose reader or writer did not handle the error
+            _give_up_stdout()
+            what = f"{error.filename}: " if error.filename is not None else ""
+            click.echo(f"derivlang: {shortened(what)}{error.strerror or error} [system]", err=True)
+            sys.exit(1)
+
+
+def _give_up_stdout() -> None:
+    """Redirect stdout to the null device, so that Python does not fail again when it flushes stdout at exit."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="derivlang")
 def main() -> None:
-    """Derived languages from natural ones, with every label and link.
+    """Make derived languages from natural ones, with every label and link.
 
     \b
-    derivlang make --t trans,inv demo -o out
+    derivlang make --t trans,inv demo
     """

@@ -8,35 +8,52 @@ from typing import Any
 
 import click
 
-from derivlang.cli.options import Bar, events, names, request_of, run_options, settings_of, show, source_options
+from derivlang.cli.folders import changed_options, default_folder
+from derivlang.cli.options import (
+    names,
+    request_of,
+    run_and_show,
+    run_options,
+    say,
+    settings_of,
+    source_options,
+    spec_option,
+)
+from derivlang.cli.settings import settings_options
+from derivlang.cli.types import FOLDER, SEED
+from derivlang.engine.options import MakeOptions
 
 
 @click.command("make", no_args_is_help=True)
 @click.argument("source")
-@click.option("--t", "spec", required=True, help="The transforms, left to right: trans,inv or perm:window=3 …")
-@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
+@spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3.", required=True)
+@click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: SOURCE.TRANSFORMS, here]")
 @source_options
-@click.option("--seed", type=click.IntRange(0), help="For transforms that state none.  [default: 1]")
-@click.option("--lexicon", type=click.Path(path_type=Path), help="A saved lexicon.tsv: keep the same types as there.")
-@click.option("--columns", help="Keep only these of key, source, tokens, text; the rest follows.")
+@click.option("--seed", type=SEED, help="Seed of transforms that state none.  [default: 1]")
+@settings_options(MakeOptions, only=("lexicon",))
+@click.option("--columns", help="Columns to keep, of key, source, tokens and text; the rest is always there.")
 @run_options
-def command(source: str, spec: str, out: Path, as_json: bool, **options: Any) -> None:
+def command(source: str, spec: str, out: Path | None, as_json: bool, **options: Any) -> None:
     """Make a derived language from SOURCE: a name, a file, a folder, hub:name/config, or a derived set.
 
-    \b
-    derivlang make --t trans,inv wikitext103 --data-dir DIR -o OUT
-    derivlang make --t trans:overlap=25,perm ner:fr --data-dir DIR -o OUT
-    """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: --workers share the cores, not threads
-    from derivlang.engine.make import make
+    Without -o the set is written to a folder of the current one, named after the source and the transforms. The same
+    command goes on where an earlier one stopped.
 
+    \b
+    derivlang make --t trans:overlap=25,perm ner:fr
+    derivlang make --t trans,inv wikitext103 --data-dir DIR -o OUT
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers start no threads that core/threads.py leaves idle
+    from derivlang.engine.make import make
+    from derivlang.pipeline import Pipeline
+
+    columns = names(options["columns"], "--columns")
+    pipeline = Pipeline.parse(spec, seed=options["seed"])
     settings = settings_of(
-        out,
+        out or default_folder(source, str(pipeline), changed_options("seed")),
         options,
-        seed=options["seed"],
-        lexicon=options["lexicon"],
-        columns=names(options["columns"]),
+        columns=columns,
     )
-    with Bar() as bar:
-        result = make(spec, request_of(source, options), settings, events(bar))
-    show(result, as_json)
+    if out is None:
+        say(f"writing to {settings.out}{os.sep}")
+    run_and_show(lambda events: make(pipeline, request_of(source, options), settings, events), as_json=as_json)

@@ -6,16 +6,26 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from derivlang.cli.counts import sentence
+from derivlang.cli.settings import settings_options
+from derivlang.cli.types import FOLDER, SpecOption, shortened
+from derivlang.core.errors import UsageError
+from derivlang.core.policies import Policies
+from derivlang.core.settings import given
+from derivlang.engine.options import MakeOptions
+
 if TYPE_CHECKING:
-    from derivlang.engine.make import Events, Options
-    from derivlang.sources.find import Request
+    from derivlang.engine.events import Events
+    from derivlang.formats.progress import Unit
+    from derivlang.sources.find import SourceRequest
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -39,67 +49,51 @@ def ends_well(how: str = "") -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+_DATA_DIR = click.option(
+    "--data-dir", type=FOLDER, help="Folder of the corpora.  [default: $DERIVLANG_DATA, then the hub]"
+)
 _FOUND = (
-    click.option(
-        "--data-dir", type=click.Path(path_type=Path), help="Where corpora lie; else $DERIVLANG_DATA, then the hub."
-    ),
-    click.option("--words", type=click.Choice(["spacy", "unicode", "space"]), help="How raw text becomes words."),
+    _DATA_DIR,
+    click.option("--words", type=click.Choice(["spacy", "unicode", "space"]), help="Tokenizer of raw text."),
     click.option("--lang", help="Language of raw text, for spaCy's tokenizer.  [default: the source's]"),
-    click.option("--encoding", default="utf-8", show_default=True, help="Of text files."),
+    click.option("--encoding", default="utf-8", show_default=True, help="Encoding of text files."),
     click.option("--text-column", multiple=True, help="A column of raw text, where names do not tell."),
     click.option("--word-column", multiple=True, help="A column of word lists, where names do not tell."),
+    click.option(
+        "--header/--no-header",
+        default=None,
+        help="Whether the first row of a TSV or CSV file names its columns.  [default: seen by known names]",
+    ),
+    click.option("--column-names", help="Names for the columns of a TSV or CSV file, e.g. text,label."),
+    click.option("--quoting", is_flag=True, help="Fields of a TSV file are quoted as in CSV."),
 )
 _SOURCE = (
     *_FOUND,
-    click.option("--splits", help="Only these, e.g. train,test.  [default: all that are found]"),
-    click.option("--limit", type=click.IntRange(1), help="At most so many documents a split."),
-    click.option(
-        "--sentences",
-        type=click.Choice(["marks", "period", "unit"]),
-        default="marks",
-        show_default=True,
-        help="Where sentences end.",
-    ),
-    click.option(
-        "--entities",
-        type=click.Choice(["split", "drop", "atomic"]),
-        default="split",
-        show_default=True,
-        help="Entities that an order takes apart.",
-    ),
-    click.option(
-        "--answers",
-        type=click.Choice(["split", "drop", "atomic"]),
-        default="split",
-        show_default=True,
-        help="Answers that an order takes apart; split keeps the longest run.",
-    ),
-    click.option(
-        "--mwt",
-        type=click.Choice(["free", "atomic"]),
-        default="free",
-        show_default=True,
-        help="Multiword tokens: their words move freely, or as one.",
-    ),
-    click.option("--repair-tags", is_flag=True, help="Repair ill-formed BIO tags and count them."),
+    click.option("--splits", help="Splits to take, e.g. train,test.  [default: all that are found]"),
+    settings_options(MakeOptions, only=("limit", "sentences")),
+    settings_options(Policies),
+    settings_options(MakeOptions, only=("repair_tags",)),
 )
 _RUN = (
-    click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes."),
-    click.option("--engine", default="local", show_default=True, help="local, or dask:ADDRESS."),
-    click.option(
-        "--shard-tokens", type=int, default=20_000_000, show_default=True, help="About so many words a shard."
-    ),
-    click.option("--force", is_flag=True, help="Replace a set that another plan made in this folder."),
-    click.option(
-        "--parser", help="What finds the trees that syn needs: english (bundled), stanza, spacy:NAME, a folder."
-    ),
-    click.option(
-        "--parses",
-        type=click.Path(path_type=Path),
-        help="Where parses are kept.  [default: $DERIVLANG_PARSES, then the user's cache]",
-    ),
+    # All others, so that a new field is an option without a line here. Only `make` takes a lexicon.
+    settings_options(MakeOptions, without=("limit", "sentences", "repair_tags", "lexicon")),
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
 )
+
+
+def spec_option(help: str, *, required: bool = False) -> Callable[[Command], Command]:
+    """`--t`, also written `-t` or `--transform`."""
+    return click.option(cls=SpecOption, required=required, help=help)
+
+
+def data_dir_option(command: Command) -> Command:
+    """`--data-dir`, for commands that take no other option of a source."""
+    return _DATA_DIR(command)
+
+
+def parser_options(command: Command) -> Command:
+    """`--parser` and `--parses`."""
+    return settings_options(MakeOptions, only=("parser", "parses"))(command)
 
 
 def find_options(command: Command) -> Command:
@@ -123,10 +117,10 @@ def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -
     return command
 
 
-def request_of(source: str, options: dict[str, Any]) -> Request:
-    from derivlang.sources.find import Request
+def request_of(source: str, options: dict[str, Any]) -> SourceRequest:
+    from derivlang.sources.find import SourceRequest
 
-    return Request(
+    return SourceRequest(
         source,
         options["data_dir"],
         options["words"],
@@ -134,37 +128,60 @@ def request_of(source: str, options: dict[str, Any]) -> Request:
         options["encoding"],
         tuple(options["word_column"]),
         tuple(options["text_column"]),
+        options.get("header"),
+        names(options.get("column_names"), "--column-names"),
+        options.get("quoting", False),
     )
 
 
-def settings_of(out: Path, options: dict[str, Any], **more: Any) -> Options:
-    from derivlang.core.batch import Policies
-    from derivlang.engine.make import Options
-
-    return Options(
-        out=out,
-        splits=names(options["splits"]),
-        workers=options["workers"],
-        engine=options["engine"],
-        shard_tokens=options["shard_tokens"],
-        limit=options["limit"],
-        rule=options["sentences"],
-        policies=Policies(options["entities"], options["answers"], options["mwt"]),
-        repair_tags=options["repair_tags"],
-        force=options["force"],
-        parser=options["parser"],
-        parses=options["parses"],
-        **more,
-    )
+def settings_of(out: Path, options: dict[str, Any], **more: Any) -> MakeOptions:
+    """Return the options of `make` or `parse` from those of the command line."""
+    policies = Policies(**given(Policies, options))
+    splits = names(options["splits"], "--splits")
+    return MakeOptions(out=out, splits=splits, policies=policies, **{**given(MakeOptions, options), **more})
 
 
-def names(text: str | None) -> tuple[str, ...]:
-    """The names of a list with commas."""
-    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()
+def names(text: str | None, option: str) -> tuple[str, ...]:
+    """The names of an option's list with commas, () if the option is not given. UsageError if it names nothing."""
+    if text is None:
+        return ()
+    found = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not found:
+        raise UsageError(
+            f"{text!r} names nothing", where=option, fix="give a name, or leave the option out", id="usage"
+        )
+    return found
 
 
-def show(result: dict[str, Any], as_json: bool) -> None:
-    """What a run has made."""
+STDOUT = Path("-")
+
+
+def place_of(out: Path) -> str:
+    """An output file as a message calls it."""
+    return "standard output" if out == STDOUT else str(out)
+
+
+def told(text: str, *, as_json: bool, out: Path) -> None:
+    """Print what a command that writes one file has done: JSON on stdout unless the file is there, talk on stderr."""
+    click.echo(text, err=not as_json or out == STDOUT)
+
+
+def run_and_show(run: Callable[[Events], dict[str, Any]], *, as_json: bool) -> None:
+    """Run `make` or `parse` with a progress bar, and print the result: its speed, too, unless the set was complete."""
+    earlier: list[Path] = []
+
+    def found(out: Path) -> None:
+        earlier.append(out)
+        complete(out)
+
+    from derivlang.engine.events import Events
+
+    with Bar():
+        result = run(Events(warn, found=found))
+    _show(result, as_json, timed=not earlier)
+
+
+def _show(result: dict[str, Any], as_json: bool, *, timed: bool) -> None:
     if as_json:
         click.echo(json.dumps(result, ensure_ascii=False))
         return
@@ -173,13 +190,15 @@ def show(result: dict[str, Any], as_json: bool) -> None:
             f"{name:<11}{entry['documents']:>12,} documents {entry['sentences']:>12,} sentences "
             f"{entry['tokens']:>13,} tokens"
         )
-    for reason, count in {**result["changed"], **result["dropped"]}.items():
-        click.echo(f"{reason}: {count:,}")
-    for name, entry in _entities(Path(result["out"])).items():
-        click.echo(f"{name}: {entry['broken_percent']} % of {entry['entities']:,} entities taken apart")
-    click.echo(
-        f"{result['out']}{os.sep}  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} tokens a second"
-    )
+    entities = _entities(Path(result["out"]))
+    for name, count in {**result["changed"], **result["dropped"]}.items():
+        click.echo(sentence(name, count, entities))
+    for name, entry in entities.items():
+        click.echo(
+            f"{name}: {entry['broken_percent']} % of {entry['entities']:,} entities were split by the reordering"
+        )
+    speed = f"  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} tokens a second" if timed else ""
+    click.echo(f"{result['out']}{os.sep}{speed}")
 
 
 def _entities(folder: Path) -> dict[str, Any]:
@@ -190,54 +209,119 @@ def _entities(folder: Path) -> dict[str, Any]:
 
 
 class Bar:
-    """A bar on stderr, where that is a terminal; anew with each `start`. shown: False for none at all."""
+    """A progress bar on stderr, if that is a terminal, for each stage of the block's work (`formats/progress.py`).
+
+    A bar is shown after half a second, so that short stages show none. shown: False for no bars at all. current: the
+    bar of the running stage, one of tqdm.
+    """
 
     def __init__(self, *, shown: bool = True) -> None:
-        self._bar: Any = None
+        self.current: Any = None
+        self._context = ExitStack()
         self.shown = shown and sys.stderr.isatty()
 
     def __enter__(self) -> Bar:
+        from derivlang.formats.progress import stages_to
+
+        self._context.enter_context(stages_to(self.stage))
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        self._context.close()
 
-    def start(self, total: int | None, *, what: str | None = None, unit: str = "it") -> None:
-        """total: None where it is not known."""
-        self.close()
-        if self.shown:
-            from tqdm import tqdm
+    @contextmanager
+    def stage(self, what: str, unit: Unit | None = "bytes", total: int | None = None) -> Iterator[None]:
+        """Show a bar that moves by what the block does; unit None: the name and the elapsed time.
 
-            self._bar = tqdm(total=total, desc=what, unit=unit, file=sys.stderr)
+        total: None if unknown. A stage within another one takes its place.
+        """
+        from derivlang.formats.progress import progress_to
 
-    def step(self, n: int = 1, **shown: str) -> None:
-        """n further ones are done; shown: what stands after the bar."""
-        if self._bar is not None:
-            if shown:
-                self._bar.set_postfix(shown, refresh=False)
-            self._bar.update(n)
+        self._close()
+        self.current = self._new(what, unit, total)
+        with ExitStack() as context:
+            context.callback(self._close)
+            if unit is None and self.current is not None:
+                context.enter_context(ticking(self.current))
+            context.enter_context(progress_to(self._step, unit))
+            yield
 
-    def say(self, what: str) -> None:
-        """A line above the bar."""
-        if self.shown:
-            click.echo(what, err=True)
+    def note(self, **shown: str) -> None:
+        """Set what stands after the bar."""
+        if self.current is not None:
+            self.current.set_postfix(shown, refresh=False)
 
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
+    def _new(self, what: str, unit: str | None, total: int | None) -> Any:
+        if not self.shown:
+            return None
+        from tqdm import tqdm
+
+        return tqdm(
+            total=total or None,
+            desc=what,
+            unit="B" if unit == "bytes" else f" {unit}",
+            unit_scale=unit != "steps",
+            bar_format=None if unit else "{desc} [{elapsed}]",
+            file=sys.stderr,
+            delay=0.5,
+            leave=False,
+            dynamic_ncols=True,
+        )
+
+    def _step(self, n: int) -> None:
+        if self.current is not None:
+            if self.current.total and self.current.n + n > self.current.total:  # an estimate that was too low
+                self.current.total = None
+            self.current.update(n)
+
+    def _close(self) -> None:
+        if self.current is not None:
+            self.current.close()
+            self.current = None
 
 
-def events(bar: Bar) -> Events:
-    """What a run over shards tells: a bar where there is more than one."""
-    from derivlang.engine.make import Events
+@contextmanager
+def ticking(bar: Any) -> Iterator[None]:
+    """Draw a bar of tqdm again twice a second: tqdm draws only when it is told of progress."""
+    ended = threading.Event()
 
-    def start(tasks: int) -> None:
-        if tasks > 1:
-            bar.start(tasks, unit="shard")
+    def tick() -> None:
+        while not ended.wait(0.5):
+            bar.update(0)
 
-    return Events(warn, start, lambda result: bar.step())
+    thread = threading.Thread(target=tick, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def set_size(derived: Path, split: str | None = None) -> int | None:
+    """Bytes of the shards of a derived set, or of a split of it; None if there are none."""
+    try:
+        return sum(path.stat().st_size for path in derived.glob(f"data/{split or ''}*.parquet")) or None
+    except OSError:
+        return None
+
+
+def events() -> Events:
+    """Return the events of a run, as lines on stderr."""
+    from derivlang.engine.events import Events
+
+    return Events(warn, found=complete)
+
+
+def complete(out: Path) -> None:
+    """Say that an earlier run of the same command has made this folder."""
+    say(f"{out}{os.sep} is already complete: nothing to do")
+
+
+def say(message: str) -> None:
+    """Print a line on stderr."""
+    click.echo(f"derivlang: {shortened(message)}", err=True)
 
 
 def warn(message: str) -> None:
-    click.echo(f"derivlang: warning: {message}", err=True)
+    say(f"warning: {message}")

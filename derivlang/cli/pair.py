@@ -1,48 +1,56 @@
-"""`derivlang pair`: sentence pairs of a derived set, with gold links."""
+"""`derivlang pair`: write sentence pairs of a derived set with gold links."""
 
 from __future__ import annotations
 
 import json
-import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
+from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
+from derivlang.cli.types import FILE, FOLDER, SEED
+
 
 @click.command("pair", no_args_is_help=True)
-@click.argument("derived", type=click.Path(path_type=Path))
-@click.option("--rate", default="100", show_default=True, help="Percent of the sentence pairs of the split.")
+@click.argument("derived", type=FOLDER)
+@click.option("--rate", default="100", show_default=True, help="Percentage of the sentence pairs of the split.")
 @click.option("--format", "kind", required=True, type=click.Choice(["pharaoh", "parquet", "text", "tmx"]),
-              help="text: OUT.source, OUT.derived, OUT.pharaoh; the others: OUT.")  # fmt: skip
-@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The file to write.")
-@click.option("--split", help="The split.  [default: the only one]")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Another seed, other pairs.")
-@click.option("--noise", default="0", show_default=True, help="Percent of links, or of pairs, made wrong.")
+              help="Format to write; text is three files: OUT.source, OUT.derived and OUT.pharaoh.")  # fmt: skip
+@click.option("-o", "--out", type=FILE, help="File to write.  [default: standard output]")
+@click.option("--split", help="Split to take.  [default: the only one]")
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Seed of the choice of pairs.")
+@click.option("--noise", default="0", show_default=True, help="Percentage of links, or of pairs, to make wrong.")
 @click.option("--noise-kind", type=click.Choice(["links", "pairs"]), default="links", show_default=True,
-              help="Links moved to a wrong source word, or derived sides of other pairs.")  # fmt: skip
-@click.option("--tokenizer", type=click.Path(path_type=Path), help="The source's: adds sub-words and their gold links.")
-@click.option("--twin", type=click.Path(path_type=Path), help="The derived language's tokenizer.")
+              help="Kind of noise: links moved to a wrong source word, or derived sides of other pairs.")  # fmt: skip
+@click.option("--tokenizer", type=FOLDER, help="Tokenizer of the source, to add sub-words and their gold links.")
+@click.option("--twin", type=FOLDER, help="Tokenizer of the derived language.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def command(derived: Path, rate: str, noise: str, as_json: bool, **options: Any) -> None:
-    """Write sentence pairs of DERIVED at a rate, in source order, with gold word links and a recipe.
+def command(derived: Path, rate: str, noise: str, as_json: bool, out: Path | None, **options: Any) -> None:
+    """Write a given share of the sentence pairs of DERIVED, in source order, with gold word links and a recipe.
 
-    Links are i-j, source word first, from 0, sorted. The pairs of a lower rate are among those of a higher one; one
-    seed gives the same pairs in every format. What --noise makes wrong is listed in OUT.noise.tsv.
+    Links are i-j, source word first, zero-based and sorted. A higher rate contains the pairs of every lower rate. A
+    seed gives the same pairs in every format. OUT.noise.tsv lists what --noise made wrong. Without -o the file goes to
+    standard output, without its recipe.
 
     \b
+    derivlang pair OUT --split train --rate 25 --format pharaoh | head
     derivlang pair OUT --split train --rate 25 --format text -o train25
     """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from derivlang.core.errors import UsageError
-    from derivlang.lexical.pairs import Options, write_pairs
+    from derivlang.lexical.pairs import PairOptions, write_pairs
     from derivlang.lexical.percent import percent
 
     folders = options["tokenizer"], options["twin"]
     if (folders[0] is None) != (folders[1] is None):
-        raise UsageError("--tokenizer and --twin go together", fix="give both folders, or none", id="usage")
-    settings = Options(
-        options["out"],
+        raise UsageError("--tokenizer and --twin go together", fix="give both folders, or neither", id="usage")
+    out = out or STDOUT
+    if out == STDOUT and options["kind"] == "parquet" and sys.stdout.isatty():
+        fix = "give -o FILE, or redirect the output: > FILE"
+        raise UsageError("Parquet is binary, and standard output is a terminal", where="-o", fix=fix, id="output")
+    settings = PairOptions(
+        out,
         options["kind"],
         percent(rate, "--rate"),
         options["split"],
@@ -51,15 +59,16 @@ def command(derived: Path, rate: str, noise: str, as_json: bool, **options: Any)
         options["noise_kind"],
         None if folders[0] is None else folders,
     )
-    result = write_pairs(derived, settings)
+    size = set_size(derived, options["split"])
+    with Bar() as bar, bar.stage("pairing", total=size and size * (5 if settings.noise else 2)):
+        result = write_pairs(derived, settings)
     if as_json:
-        click.echo(json.dumps(result, ensure_ascii=False))
+        told(json.dumps(result, ensure_ascii=False), as_json=True, out=out)
         return
-    click.echo(
-        f"{', '.join(result['files'])}: {result['pairs']:,} of {result['sentences']:,} sentence pairs, "
-        f"{result['links']:,} links"
-    )
+    files = place_of(out) if out == STDOUT else ", ".join(result["files"])
+    lines = [f"{files}: {result['pairs']:,} of {result['sentences']:,} sentence pairs, {result['links']:,} links"]
     if result["noise"]:
-        click.echo(f"{result['noise']:,} wrong {settings.noise_kind}: {options['out'].name}.noise.tsv")
+        lines.append(f"{result['noise']:,} wrong {settings.noise_kind}: {out.name}.noise.tsv")
     if result["spaces"]:
-        click.echo(f"a space inside {result['spaces']:,} words")
+        lines.append(f"a space inside {result['spaces']:,} words")
+    click.echo("\n".join(lines), err=out == STDOUT)

@@ -1,4 +1,4 @@
-"""`derivlang parse`: the trees of a source, found once for all the sets that `syn` makes of it."""
+"""`derivlang parse`: parse a source once for all the sets that `syn` makes from it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,30 @@ from typing import Any
 
 import click
 
-from derivlang.cli.options import Bar, events, request_of, run_options, settings_of, show, source_options
+from derivlang.cli.options import request_of, run_and_show, run_options, say, settings_of, source_options
+from derivlang.cli.types import FOLDER
 
 
 @click.command("parse", no_args_is_help=True)
 @click.argument("source")
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), help="A set of its own here.  [default: where make looks]"
-)
+@click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: the cache that make reads]")
 @source_options
 @run_options
 def command(source: str, out: Path | None, as_json: bool, **options: Any) -> None:
-    """Parse SOURCE. `make` with a transform that needs trees does it by itself; this does it alone.
+    """Parse SOURCE without making a derived set.
+
+    `make` parses by itself if a transform needs trees, and takes the parses of this command from the cache.
 
     \b
+    derivlang parse demo:nli
     derivlang parse wikitext103 --data-dir DIR --workers 8
     """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: --workers share the cores, not threads
-    from derivlang.engine.parse import parse
+    os.environ.setdefault(
+        "OPENBLAS_NUM_THREADS", "1"
+    )  # workers start no threads that would stay idle (core/threads.py)
+    from derivlang.engine.parse import parse, parses_folder
 
-    with Bar() as bar:
-        result = parse(request_of(source, options), settings_of(out or Path(), options), events(bar))
-    show(result, as_json)
+    settings = settings_of(out or Path(), options)
+    if out is None:
+        say(f"writing to {parses_folder(settings)}{os.sep}, where make reads parses")
+    run_and_show(lambda events: parse(request_of(source, options), settings, events), as_json=as_json)

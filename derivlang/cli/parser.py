@@ -1,23 +1,27 @@
-"""`derivlang parser`: train a parser on a treebank, score one, list them."""
+"""`derivlang parser`: train, score and list parsers."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from derivlang.cli.folders import default_folder
+from derivlang.cli.options import Bar, data_dir_option, say
+from derivlang.cli.types import COUNT, FILE, FOLDER, PATH, SEED, Group
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 
 if TYPE_CHECKING:
     from derivlang.parsing.treebank import Text, Treebank
 
 
-@click.group("parser", no_args_is_help=True)
+@click.group("parser", cls=Group, no_args_is_help=True)
 def command() -> None:
-    """Train a parser on a treebank, score one, list them.
+    """Train, score and list parsers.
 
     \b
     derivlang parser ls
@@ -25,47 +29,59 @@ def command() -> None:
 
 
 @command.command("train", no_args_is_help=True)
-@click.argument("treebank", type=click.Path(path_type=Path))
-@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
-@click.option("--text", type=click.Path(path_type=Path), help="Running text of the language, words between spaces.")
+@click.argument("treebank", type=PATH)
+@click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: TREEBANK.parser]")
+@click.option("--text", type=FILE, help="Running text of the language, with words between spaces.")
 @click.option("--language", default="en", show_default=True, help="Code of the treebank's language.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of all that is drawn.")
-@click.option("--epochs", type=click.IntRange(1), help="Passes over the treebank.  [default: the recipe's]")
-@click.option("--score", "others", multiple=True, type=click.Path(path_type=Path), help="Score this treebank, too.")
-@click.option("--licence", default="", help="Licence of treebank and text, to stand in the model's card.")
-@click.option("--threads", type=click.IntRange(1), default=1, show_default=True,
-              help="Of torch; other numbers give slightly other weights.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace a model that is in the folder.")
-@click.option("--json", "as_json", is_flag=True, help="Print the model's card as JSON.")
-def train(treebank: Path, out: Path, as_json: bool, **options: Any) -> None:
-    """Train a tagger and parser on TREEBANK, a CoNLL-U file or a UD folder, and write a model of some 5 MB.
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Random seed.")
+@click.option("--epochs", type=COUNT, help="Number of passes over the treebank.  [default: 30]")
+@click.option("--score", "others", multiple=True, type=PATH, help="Further treebank to score.")
+@click.option("--licence", default="", help="Licence of treebank and text, for the model card.")
+@click.option("--threads", type=COUNT, default=1, show_default=True,
+              help="Number of CPU threads; another number gives slightly different weights.")  # fmt: skip
+@data_dir_option
+@click.option("--force", is_flag=True, help="Replace a model in the folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print the model card as JSON.")
+def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> None:
+    """Train a tagger and parser on TREEBANK and write a model of about 5 MB.
 
-    Of a folder, *-train is learnt from; *-dev is shown after each epoch, and *-dev and *-test are scored at the end,
-    as they are and with the words seen at most once in training as <unk>. Nothing is chosen by them. Needs torch
-    (pip install 'derivlang[train]') and some half an hour on one core; the model runs without.
+    TREEBANK is a CoNLL-U file, a folder of Universal Dependencies, or the name of such a folder, as UD_English-EWT,
+    which is found as `make` finds pos:English-EWT.
+
+    In a folder, *-train is the training data. *-dev is scored after each epoch; *-dev and *-test are scored at the end,
+    once as they are and once with <unk> for words seen at most once in training. The scores decide nothing. Training
+    needs torch (pip install 'derivlang[train]') and takes half an hour on one core. The model runs without torch.
 
     \b
-    derivlang parser train UD_English-EWT --text wiki.train.tokens -o my-english
+    derivlang parser train UD_English-EWT --text wiki.train.tokens --data-dir DIR
     """
     from dataclasses import replace
 
     from derivlang.parsing.bundled import ModelParser
     from derivlang.parsing.model import CARD, make_model, save_model
     from derivlang.parsing.scores import mask_rare, score
-    from derivlang.parsing.training import Settings, fit
+    from derivlang.parsing.training.config import ParserConfig
+    from derivlang.parsing.training.fit import fit
 
+    treebank = locate(treebank, options["data_dir"])
+    if out is None:
+        out = default_folder(treebank.name, last="parser")
+        say(f"writing to {out}{os.sep}")
     if (out / CARD).exists() and not options["force"]:
-        raise UsageError("a model is there already", where=str(out), fix="give another -o, or --force", id="out-exists")
+        raise UsageError(
+            "the folder already has a model", where=str(out), fix="pass another -o, or --force", id="out-exists"
+        )
     torch = _torch()
     torch.set_num_threads(options["threads"])
     torch.set_flush_denormal(True)
+    click.get_current_context().call_on_close(lambda: torch.set_flush_denormal(False))  # a setting of the whole process
     files = _files(treebank)
     banks = {split: read_treebank(path) for split, path in files.items()}
     text = options["text"] and _read_text(options["text"])
-    settings = Settings(seed=options["seed"])
+    config = ParserConfig(seed=options["seed"])
     if options["epochs"]:
-        settings = replace(settings, epochs=options["epochs"])
-    trained = fit(banks["train"], banks.get("dev"), settings, text, lambda line: click.echo(line, err=True))
+        config = replace(config, epochs=options["epochs"])
+    trained = fit(banks["train"], banks.get("dev"), config, text, lambda line: click.echo(line, err=True))
     card = {
         **trained.card(options["language"]),
         "name": out.name,
@@ -82,7 +98,8 @@ def train(treebank: Path, out: Path, as_json: bool, **options: Any) -> None:
             scores[files[split].name] = score(parser, banks[split])
             scores[f"{files[split].name}, rare words as <unk>"] = score(parser, mask_rare(banks[split], banks["train"]))
     for path in options["others"]:
-        scores[path.name] = score(parser, read_treebank(path))
+        other = _files(locate(path, options["data_dir"]), "test")["test"]
+        scores[other.name] = score(parser, read_treebank(other))
     card["scores"] = scores
     save_model(make_model(trained.weights, trained.vocabulary, card), out)
     if as_json:
@@ -94,51 +111,64 @@ def train(treebank: Path, out: Path, as_json: bool, **options: Any) -> None:
 
 @command.command("score", no_args_is_help=True)
 @click.argument("parser")
-@click.argument("treebank", type=click.Path(path_type=Path))
-@click.option("--split", default="test", show_default=True, help="Of a UD folder.")
+@click.argument("treebank", type=PATH)
+@click.option("--split", default="test", show_default=True, help="Split to score, if TREEBANK is a folder.")
 @click.option("--language", default="en", show_default=True, help="Code of the treebank's language.")
-@click.option("--unk", type=click.Path(path_type=Path), help="Words seen at most once in this treebank become <unk>.")
+@click.option("--unk", type=PATH, help="Treebank that counts words: those seen at most once become <unk>.")
+@data_dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
-def score_command(parser: str, treebank: Path, split: str, language: str, unk: Path | None, as_json: bool) -> None:
-    """UPOS, UAS and LAS of PARSER on the words of TREEBANK, a CoNLL-U file or a UD folder.
+def score_command(
+    parser: str,
+    treebank: Path,
+    split: str,
+    language: str,
+    unk: Path | None,
+    data_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Score PARSER on the words of TREEBANK: UPOS, UAS and LAS.
 
-    All words count, punctuation too. LAS takes relations in full (nsubj:pass); "LAS universal" takes them up to the
-    colon, as the script of the CoNLL 2018 shared task does.
+    TREEBANK is a CoNLL-U file, a folder of Universal Dependencies, or the name of such a folder, as UD_English-EWT,
+    which is found as `make` finds pos:English-EWT.
+
+    All words count, with punctuation. LAS compares relations in full (nsubj:pass); "LAS universal" compares them up to
+    the colon, as the script of the CoNLL 2018 shared task does.
 
     \b
-    derivlang parser score english UD_English-GUM
+    derivlang parser score english UD_English-EWT --data-dir DIR
     """
-    from derivlang.parsing.base import find_parser
+    from derivlang.parsing.registry import find_parser
     from derivlang.parsing.scores import mask_rare, score
 
-    files = _files(treebank, split)
+    files = _files(locate(treebank, data_dir), split)
     bank = read_treebank(files[split])
     if unk is not None:
-        bank = mask_rare(bank, read_treebank(_files(unk)["train"]))
-    found = score(find_parser(parser, language), bank)
+        bank = mask_rare(bank, read_treebank(_files(locate(unk, data_dir))["train"]))
+    with Bar() as bar, bar.stage("parsing", "words", len(bank.words)):
+        found = score(find_parser(parser, language), bank)
     click.echo(json.dumps(found) if as_json else f"{files[split].name}: {_line(found)}")
 
 
 @command.command("ls")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 def ls(as_json: bool) -> None:
-    """List the parsers that can be named.
+    """List the parsers by name.
 
     \b
     derivlang parser ls --json
     """
     from derivlang.core.plugins import plug_ins
-    from derivlang.parsing.base import BUNDLED, GROUP
     from derivlang.parsing.bundled import bundled_model
+    from derivlang.parsing.registry import BUNDLED, GROUP
 
     found = []
     for language, name in sorted(BUNDLED.items()):
         card = bundled_model(name).card
-        summary = f"in this package; trained on {', '.join(card['trained_on'])}"
+        summary = f"part of this package; trained on {', '.join(card['trained_on'])}"
         found.append({"name": name, "language": language, "summary": summary, "licence": card["licence"]})
     found += [{"name": name, "summary": f"plug-in: {point.value}"} for name, point in sorted(plug_ins(GROUP).items())]
     found += [
-        {"name": "stanza", "summary": "Stanza's models, from its own folder (pip install 'derivlang[stanza]')"},
+        {"name": "stanza", "summary": "Stanza's models in its default folder (pip install 'derivlang[stanza]')"},
         {"name": "stanza:DIR", "summary": "Stanza's models in a folder"},
         {"name": "spacy:NAME", "summary": "a spaCy pipeline with Universal Dependencies labels"},
         {"name": "DIR/", "summary": "a folder made by `derivlang parser train`"},
@@ -151,7 +181,7 @@ def ls(as_json: bool) -> None:
 
 
 def read_treebank(path: Path) -> Treebank:
-    """The trees of a CoNLL-U file. Raises what `formats.conllu.read` does; DataError upos for a tag UD has not."""
+    """Read the trees of a CoNLL-U file. Raises DataError upos for a tag that UD does not have, and as `conllu.read`."""
     from derivlang.formats.conllu import read
     from derivlang.parsing.base import UPOS
     from derivlang.parsing.treebank import Treebank
@@ -164,16 +194,37 @@ def read_treebank(path: Path) -> Treebank:
         for tag in tags:
             if tag not in UPOS:
                 raise DataError(
-                    f"sentence {number + 1} has the tag {tag!r}, which is none of UD's: {' '.join(UPOS)}",
+                    f"sentence {number + 1} has the tag {tag!r}, which is not one of UD's: {' '.join(UPOS)}",
                     where=str(path),
-                    fix="give a treebank of Universal Dependencies, version 2",
+                    fix="use a treebank of Universal Dependencies, version 2",
                     id="upos",
                 )
     return Treebank.of(columns["tokens"], columns["upos"], columns["head"], columns["deprel"])
 
 
+def locate(treebank: Path, data_dir: Path | None) -> Path:
+    """Return the path of a treebank; a name such as UD_English-EWT is looked up in the data folders."""
+    from derivlang.sources.find import data_folders
+    from derivlang.sources.named import find_named
+
+    name = str(treebank)
+    if treebank.exists() or not name.startswith("UD_") or treebank.name != name:
+        return treebank
+    folders = data_folders(data_dir)
+    corpus, _ = find_named("pos", name.removeprefix("UD_"), folders)
+    if corpus is None:
+        looked = f" or in {', '.join(map(str, folders))}" if folders else "; no --data-dir was given"
+        raise DataError(
+            f"there is no treebank {name} in this folder{looked}",
+            where="TREEBANK",
+            fix=f"pass its path, or move the folder to ud/{name} in a data folder",
+            id="missing-file",
+        )
+    return corpus.parts[0].path.parent
+
+
 def _files(treebank: Path, split: str = "train") -> dict[str, Path]:
-    """The files of a UD folder by split, or a single file as `split`. `split` is among them."""
+    """Return the files of a UD folder by split, or a single file as `split`. Raises DataError if `split` is missing."""
     if not treebank.is_dir():
         return {split: treebank}
     found = {}
@@ -183,16 +234,18 @@ def _files(treebank: Path, split: str = "train") -> dict[str, Path]:
             found[name] = matches[0]
     if split not in found:
         raise DataError(
-            f"there is no *-{split}.conllu in the folder",
+            f"the folder has no *-{split}.conllu",
             where=str(treebank),
-            fix=f"name a file, or --split {'|'.join(sorted(found))}" if found else "name a CoNLL-U file or its folder",
+            fix=f"name a file, or pass --split {'|'.join(sorted(found))}"
+            if found
+            else "name a CoNLL-U file or its folder",
             id="missing-file",
         )
     return found
 
 
 def _read_text(path: Path) -> Text:
-    """Running text, a line a paragraph, words between spaces."""
+    """Read running text with words between spaces; each line counts as a sentence."""
     import numpy as np
     import pyarrow as pa
 
@@ -212,7 +265,7 @@ def _torch() -> Any:
     except ImportError:
         raise DerivlangError(
             "training a parser needs torch, which is not installed",
-            fix="pip install 'derivlang[train]'; parsing needs none of it",
+            fix="pip install 'derivlang[train]' (parsing does not need it)",
             id="missing-package",
         ) from None
     return torch

@@ -1,30 +1,36 @@
-"""`derivlang report`: tables and figures of evaluated runs, beside the published numbers."""
+"""`derivlang report`: write tables and figures of evaluated runs, beside the published numbers."""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import click
 
-_PATH = click.Path(path_type=Path)
+from derivlang.cli.options import say
+from derivlang.cli.types import FOLDER
 
 
 @click.command("report", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("runs", nargs=-1, required=True, type=_PATH)
-@click.option("-o", "--out", required=True, type=_PATH, help="The folder to write; an earlier report is replaced.")
+@click.argument("runs", nargs=-1, required=True, type=FOLDER)
+@click.option("-o", "--out", type=FOLDER,
+              help="Folder to write; an earlier report is replaced.  [default: report, here]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
-def command(runs: tuple[Path, ...], out: Path, as_json: bool) -> None:
-    """Tables and figures of RUNS, in the shape of the ALIGN-MLM paper's and beside its numbers.
+def command(runs: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
+    """Write tables and figures of RUNS, arranged like those of the ALIGN-MLM paper and beside its numbers.
 
-    RUNS are folders of `derivlang pretrain`, or folders of such; `derivlang evaluate` fills their cells. Written are
-    index.html, a page that needs nothing else, report.md, report.json, and figures/ as PNG and SVG.
+    RUNS are folders of `derivlang pretrain`, or folders that contain them. `derivlang evaluate` adds their results. The
+    report consists of index.html (one self-contained page), report.md, report.json, and figures/ with PNG and SVG.
 
     \b
-    derivlang report runs -o report
+    derivlang report runs
     """
     from derivlang.evaluation.report.write import PAGE, report
 
+    if out is None:
+        out = Path("report")
+        say(f"writing to {out}{os.sep}")
     result = report(runs, out)
     if as_json:
         click.echo(json.dumps(result))

@@ -1,45 +1,46 @@
-"""`derivlang reproduce`: a paper's study as one command."""
+"""`derivlang reproduce`: run a paper's study with one command."""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
-from derivlang.cli.options import ends_well, names
+from derivlang.cli.options import data_dir_option, ends_well, names, say
+from derivlang.cli.types import COUNT, FOLDER
 
 
 @click.command("reproduce", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("recipe")
 @click.option("--scale", type=click.Choice(["tiny", "small", "paper"]), default="tiny", show_default=True,
-              help="2 cores and half an hour; an accelerator and hours; an accelerator and days.")  # fmt: skip
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Its folder.  [default: RECIPE-SCALE]")
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Where corpora lie; else $DERIVLANG_DATA.")
-@click.option("--parses", type=click.Path(path_type=Path), help="Where parses are kept.  [default: OUT/parses]")
-@click.option("--workers", type=click.IntRange(1), help="Cells side by side.  [default: the scale's]")
-@click.option("--threads", type=click.IntRange(1), help="Of the processor, a cell.  [default: 1 in tiny]")
-@click.option("--steps", type=int, help="Of each run, for a trial.  [default: the scale's]")
-@click.option("--cells", help="Only these, by name, and no report: trans-inv.mlm.1,trans.*  [default: all]")
-@click.option("--as-published", default="", help="Also with published choices, one at a time: untied, dict-input, "
-              "packing, dev-scores, span-f1.")  # fmt: skip
+              help="Scale: half an hour on 2 cores, hours on an accelerator, or days on an accelerator.")  # fmt: skip
+@click.option("-o", "--out", type=FOLDER, help="Folder of the study.  [default: RECIPE-SCALE, here]")
+@data_dir_option
+@click.option("--parses", type=FOLDER, help="Folder that keeps parses.  [default: OUT/parses]")
+@click.option("--workers", type=COUNT, help="Number of cells to run in parallel.  [default: the scale's]")
+@click.option("--threads", type=COUNT, help="Number of CPU threads a cell.  [default: 1 in tiny]")
+@click.option("--steps", type=COUNT, help="Number of steps of each run, for a trial.  [default: the scale's]")
+@click.option("--cells", help="Cells to run (trans-inv.mlm.1,trans.*), without a report.  [default: all]")
+@click.option("--as-published", help="Published choices to run in addition, each alone: untied, dict-input, packing, "
+              "dev-scores, span-f1.")  # fmt: skip
 @click.option("--data-only", is_flag=True, help="Prepare text, tokenizer and encoded data, and stop.")
-@click.option("--data-as-is", is_flag=True, help="Take encoded data that was made elsewhere, without its text.")
+@click.option("--data-as-is", is_flag=True, help="Use encoded data made elsewhere, without its text.")
 @click.option("--dry-run", is_flag=True, help="Print the steps with sizes and estimated time; run nothing.")
-@click.option("--rate", type=click.FloatRange(1), help="Of --dry-run: sub-words a second that are trained on.  "
-              "[default: measured; 1.1 million where there is no accelerator for the scale]")  # fmt: skip
+@click.option("--rate", type=click.FloatRange(1), help="Training speed in sub-words a second, for --dry-run.  "
+              "[default: measured; 1.1 million if the scale's accelerator is missing]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @ends_well()
 def command(recipe: str, out: Path | None, data_only: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
-    """Reproduce RECIPE (align-mlm) from data to report; the same command goes on where it stopped.
+    """Reproduce RECIPE (align-mlm) from data to report. The same command resumes an interrupted study.
 
     \b
-    derivlang reproduce align-mlm --scale tiny --data-dir DIR -o out
+    derivlang reproduce align-mlm --data-dir DIR
     derivlang reproduce align-mlm --scale small --data-dir DIR -o out --cells trans-inv.align-mlm.1
     derivlang reproduce align-mlm --scale tiny --dry-run
     """
-    import os
     import time
 
     from derivlang.reproduce.recipes import only, recipe_of
@@ -47,9 +48,11 @@ def command(recipe: str, out: Path | None, data_only: bool, dry_run: bool, as_js
     from derivlang.training.needs import require_torch
 
     scale = options["scale"]
-    study = recipe_of(recipe, scale, steps=options["steps"], as_published=names(options["as_published"]))
-    if options["cells"]:
-        study = only(study, names(options["cells"]))
+    study = recipe_of(
+        recipe, scale, steps=options["steps"], as_published=names(options["as_published"], "--as-published")
+    )
+    if options["cells"] is not None:
+        study = only(study, names(options["cells"], "--cells"))
     data = options["data_dir"] or (Path(os.environ["DERIVLANG_DATA"]) if "DERIVLANG_DATA" in os.environ else None)
     threads = options["threads"] or (1 if scale == "tiny" else None)
     place = Place(
@@ -71,23 +74,28 @@ def command(recipe: str, out: Path | None, data_only: bool, dry_run: bool, as_js
             click.echo(f"{step.seconds:8.0f} s {size}  {step.command}")
         each = sum(step.seconds for step in steps) / len(study.cells)
         click.echo(
-            f"{len(study.cells)} cells: about {seconds / 60:,.0f} minutes with {workers} side by side, "
+            f"{len(study.cells)} cells: about {seconds / 60:,.0f} minutes with {workers} in parallel, "
             f"{each / 60:,.1f} a cell, at {rate:,.0f} sub-words a second ({how})"
         )
         return
     began = time.perf_counter()
+    if out is None:
+        say(f"writing to {place.out}{os.sep}")
 
-    def say(message: str) -> None:
+    def tell(message: str) -> None:
         click.echo(message, err=True)
 
-    found = prepare(study, place, say) if data_only else reproduce(study, place, say, report=not options["cells"])
+    found = prepare(study, place, tell) if data_only else reproduce(study, place, tell, report=not options["cells"])
     found["seconds"] = round(time.perf_counter() - began, 1)
     what = found.get("report") or found["out"]
     click.echo(json.dumps(found) if as_json else f"{what}  in {found['seconds'] / 60:.1f} minutes")
 
 
 def _rate(model: str, scale: str, threads: int | None, asked: float | None) -> tuple[float, str]:
-    """Sub-words a second of training, and how that is known: a step of the paper's model takes a processor minutes."""
+    """Return the training speed in sub-words a second, and its origin: asked, assumed or measured.
+
+    The larger scales are not measured on a CPU, where a step of the paper's model takes minutes.
+    """
     import torch
 
     from derivlang.training.bench import Plan, bench

@@ -1,29 +1,54 @@
-"""`derivlang show`: source and derived side by side, with the links."""
+"""`derivlang show`: source and derived sentences side by side, with their links."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from derivlang.cli.options import spec_option
+from derivlang.cli.types import COUNT, PLACE
+from derivlang.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from derivlang.formats.words import Mode
 
 
 @click.command("show", no_args_is_help=True)
 @click.argument("derived")
-@click.option("--t", "spec", help="Show a text of your own under these transforms: DERIVED is then the text.")
-@click.option("--split", help="The split.  [default: the first]")
-@click.option("--row", type=click.IntRange(0), default=0, show_default=True, help="The first row, from 0.")
-@click.option("-n", "--count", type=click.IntRange(1), default=3, show_default=True, help="How many rows.")
+@spec_option("Transforms of a text of your own; DERIVED is then the text.")
+@click.option(
+    "--words",
+    type=click.Choice(["spacy", "unicode", "space"]),
+    help="Word splitter of the text (with --t).  [default: spacy]",
+)
+@click.option("--lang", help="Language of the text, for spaCy's tokenizer and the parser (with --t).  [default: en]")
+@click.option("--split", help="Split to show.  [default: the first]")
+@click.option("--row", type=PLACE, default=0, show_default=True, help="First row to show, from 0.")
+@click.option("-n", "--count", type=COUNT, default=3, show_default=True, help="Number of rows to show.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
-def command(derived: str, spec: str | None, split: str | None, row: int, count: int, as_json: bool) -> None:
-    """Show rows of a derived set, or any text under --t: each derived word beside its source word.
+def command(
+    derived: str,
+    spec: str | None,
+    words: Mode | None,
+    lang: str | None,
+    split: str | None,
+    row: int,
+    count: int,
+    as_json: bool,
+) -> None:
+    """Show each derived word beside its source word, for rows of a derived set or for a text (with --t).
 
     \b
     derivlang show OUT --split test -n 2
-    derivlang show --t trans,inv "Welcome to ACL ."
+    derivlang show --t trans,inv "Hello, world!"
+    derivlang show --t trans,inv --words space "Welcome to ACL ."
     """
-    rows = _of_text(derived, spec) if spec else _of_set(Path(derived), split, row, count)
+    if spec is None and (words or lang):
+        raise UsageError("--words and --lang are for a text of your own", fix="give --t, too", id="words")
+    rows = _of_set(Path(derived), split, row, count) if spec is None else _of_text(derived, spec, words, lang)
     for number, shown in enumerate(rows):
         if as_json:
             click.echo(json.dumps(shown, ensure_ascii=False))
@@ -31,10 +56,10 @@ def command(derived: str, spec: str | None, split: str | None, row: int, count: 
             click.echo(("\n" if number else "") + _picture(shown))
 
 
-def _of_text(text: str, spec: str) -> list[dict[str, Any]]:
+def _of_text(text: str, spec: str, words: Mode | None, language: str | None) -> list[dict[str, Any]]:
     from derivlang import derive
 
-    result = derive(text, spec)
+    result = derive(text, spec, words=words, language=language or "en")
     return [{"row": 0, "source": result.source, "tokens": result.words, "order": result.order, "labels": {}}]
 
 
@@ -86,7 +111,7 @@ def _codes(batch: Any, unit: int) -> Any:
 
 
 def _picture(shown: dict[str, Any]) -> str:
-    """The two sentences, then a line a derived word: its place, itself, its source word's place, that word."""
+    """Return the two sentences, and a line for each derived word: position and word, source position and word."""
     source, tokens, order = shown["source"], shown["tokens"], shown["order"]
     side = f" ({shown['side']})" if shown.get("side") else ""
     lines = [f"row {shown['row']}{side}", f"  source   {' '.join(source)}", f"  derived  {' '.join(tokens)}"]
@@ -100,7 +125,7 @@ def _picture(shown: dict[str, Any]) -> str:
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal: wide East Asian characters take two, combining marks none."""
+    """Return the number of terminal columns: wide East Asian characters take two, combining marks none."""
     import unicodedata
 
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

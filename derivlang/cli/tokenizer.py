@@ -1,56 +1,69 @@
-"""`derivlang tokenizer`: train a tokenizer on a source, and make its twins."""
+"""`derivlang tokenizer`: train a tokenizer on a source, and make its twins for derived languages."""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
-_OUT = click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The folder to write.")
-_FORCE = click.option("--force", is_flag=True, help="Replace a tokenizer that this folder holds.")
+from derivlang.cli.folders import changed_options, default_folder
+from derivlang.cli.options import Bar, complete, find_options, request_of, say, spec_option
+from derivlang.cli.types import FILE, FOLDER, SEED, Group, Whole
+
+_FORCE = click.option("--force", is_flag=True, help="Replace an existing tokenizer in the output folder.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the recipe as JSON.")
 
 
-@click.group("tokenizer", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("tokenizer", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Tokenizers that know they are twins: the derived text has the ids of the source's.
+    """Train tokenizers and make their twins.
+
+    A twin splits derived text into the same ids as the source's tokenizer splits the source text.
 
     \b
-    derivlang tokenizer twin tok --t trans:script=georgian -o tok-georgian
-    derivlang tokenizer train --vocab-size 400 demo -o tok
+    derivlang tokenizer twin demo.tokenizer --t trans:script=georgian
+    derivlang tokenizer train --vocab-size 400 demo
     """
 
 
 @command.command("train", no_args_is_help=True)
 @click.argument("source")
-@click.option("--vocab-size", type=int, default=40_000, show_default=True, help="Entries, special tokens included.")
-@_OUT
-@click.option("--min-frequency", type=click.IntRange(1), default=2, show_default=True,
-              help="Merge no pair that is seen less often.")  # fmt: skip
-@click.option("--data-dir", type=click.Path(path_type=Path),
-              help="Where corpora lie; else $DERIVLANG_DATA, then the hub.")  # fmt: skip
-@click.option("--words", type=click.Choice(["spacy", "unicode", "space"]), help="How raw text becomes words.")
-@click.option("--lang", help="Language of raw text, for spaCy's tokenizer.  [default: the source's]")
-@click.option("--encoding", default="utf-8", show_default=True, help="Of text files.")
-@click.option("--text-column", multiple=True, help="A column of raw text, where names do not tell.")
-@click.option("--word-column", multiple=True, help="A column of word lists, where names do not tell.")
+@click.option("--vocab-size", type=Whole(1), default=40_000, show_default=True,
+              help="Number of entries, special tokens included.")  # fmt: skip
+@click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: SOURCE.tokenizer, here]")
+@click.option("--min-frequency", type=Whole(1), default=2, show_default=True,
+              help="Minimum frequency of a pair to merge.")  # fmt: skip
+@find_options
 @_FORCE
 @_JSON
 def train_(
-    source: str, vocab_size: int, out: Path, min_frequency: int, force: bool, as_json: bool, **options: Any
+    source: str,
+    vocab_size: int,
+    out: Path | None,
+    min_frequency: int,
+    force: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
-    """Train a character BPE on the words of SOURCE's train split, else its first.
+    """Train a character BPE on the words of SOURCE's train split, or of its first split if there is no train split.
+
+    The same command keeps a tokenizer that it has already made.
 
     \b
-    derivlang tokenizer train wikitext103 --data-dir DIR --vocab-size 40000 -o DIR
+    derivlang tokenizer train wikitext103 --data-dir DIR
+    derivlang tokenizer train --vocab-size 400 demo -o tok
     """
-    from derivlang.cli.options import request_of
     from derivlang.lexical.train import train
 
     request = request_of(source, options)
-    recipe = train(request, out, vocab_size=vocab_size, min_frequency=min_frequency, force=force)
+    if out is None:
+        out = default_folder(source, options=changed_options(), last="tokenizer")
+        say(f"writing to {out}{os.sep}")
+    with Bar():
+        recipe = train(request, out, vocab_size=vocab_size, min_frequency=min_frequency, force=force, found=complete)
     if as_json:
         click.echo(json.dumps({"out": str(out), **recipe}, ensure_ascii=False))
         return
@@ -62,25 +75,26 @@ def train_(
 
 
 @command.command("twin", no_args_is_help=True)
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--t", "spec", required=True, help="trans with its script and overlap; orders beside it do not matter.")
-@_OUT
-@click.option("--lexicon", type=click.Path(path_type=Path), help="A saved lexicon.tsv: keep the same types as there.")
-@click.option("--subword-overlap", type=click.IntRange(0, 100), metavar="PERCENT",
-              help="Share so many percent of the vocabulary's entries.")  # fmt: skip
+@click.argument("folder", type=FOLDER, metavar="DIR")
+@spec_option("Transforms: trans with its script and overlap; orders are ignored.", required=True)
+@click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: DIR.TRANSFORMS, here]")
+@click.option("--lexicon", type=FILE, help="Saved lexicon.tsv with the types to keep.")
+@click.option("--subword-overlap", type=Whole(0, 100), metavar="PERCENT",
+              help="Percentage of the vocabulary's entries that both languages share.")  # fmt: skip
 @click.option("--by", type=click.Choice(["type", "frequency", "mass"]), default="type", show_default=True,
-              help="Which entries: drawn, the most frequent, or drawn by token mass.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Another seed, other entries.")
-@click.option("--subwords", type=click.Path(path_type=Path), help="A saved subwords.tsv: share the same entries.")
-@click.option("--joint", is_flag=True, help="One file for both languages, too, in DIR/joint; refused where inexact.")
+              help="Choice of these entries: drawn, the most frequent, or drawn by token mass.")  # fmt: skip
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Seed of this choice.")
+@click.option("--subwords", type=FILE, help="Saved subwords.tsv with the entries to share.")
+@click.option("--joint", is_flag=True,
+              help="Also write OUT/joint, one tokenizer for both languages; an error if inexact.")  # fmt: skip
 @click.option("--compat", type=click.Choice(["exact", "paper"]), default="exact", show_default=True,
-              help="Joint ids: shift by V without specials, or by V as the released ALIGN-MLM.")  # fmt: skip
+              help="Shift of the joint ids: V without special tokens, or V as in the released ALIGN-MLM.")  # fmt: skip
 @_FORCE
 @_JSON
 def twin_(
     folder: Path,
     spec: str,
-    out: Path,
+    out: Path | None,
     lexicon: Path | None,
     subword_overlap: int | None,
     by: Any,
@@ -91,21 +105,27 @@ def twin_(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Make the twin of the tokenizer in DIR, and say what both languages share.
+    """Make the twin of the tokenizer in DIR, and print what both languages share.
 
     \b
-    derivlang tokenizer twin tok --t trans:script=georgian -o tok-georgian
     derivlang tokenizer twin tok --t trans:overlap=25 --lexicon SET/lexicon.tsv -o tok-25
+    derivlang tokenizer twin demo.tokenizer --t trans:script=georgian
     """
     from derivlang.core.errors import UsageError
-    from derivlang.lexical.twin_folder import Shared, make_twin
+    from derivlang.lexical.twin_folder import Shared, make_twin, trans_of
+    from derivlang.pipeline import Pipeline
 
     if subword_overlap is not None and subwords is not None:
         raise UsageError("give a percentage or a file", where="--subword-overlap, --subwords", id="two-overlaps")
     shared = None
     if subword_overlap is not None or subwords is not None:
         shared = Shared(subword_overlap or 0, by, seed, subwords)
-    recipe = make_twin(folder, spec, out, lexicon=lexicon, shared=shared, joint=joint, compat=compat, force=force)
+    if out is None:
+        out = default_folder(str(folder), str(trans_of(Pipeline.parse(spec))), changed_options("folder"))
+        say(f"writing to {out}{os.sep}")
+    recipe = make_twin(
+        folder, spec, out, lexicon=lexicon, shared=shared, joint=joint, compat=compat, force=force, found=complete
+    )
     if as_json:
         click.echo(json.dumps({"out": str(out), **recipe}, ensure_ascii=False))
         return

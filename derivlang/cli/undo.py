@@ -1,4 +1,4 @@
-"""`derivlang undo`: the source of a derived set, as it was."""
+"""`derivlang undo`: restore the source of a derived set."""
 
 from __future__ import annotations
 
@@ -7,20 +7,27 @@ from pathlib import Path
 
 import click
 
+from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
+from derivlang.cli.types import FILE, FOLDER
+
 
 @click.command("undo", no_args_is_help=True)
-@click.argument("derived", type=click.Path(path_type=Path))
-@click.option("--split", help="The split.  [default: the only one]")
-@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The file to write; - is stdout.")
+@click.argument("derived", type=FOLDER)
+@click.option("--split", help="Split to take.  [default: the only one]")
+@click.option("-o", "--out", type=FILE, default=STDOUT, help="File to write.  [default: standard output]")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, split: str | None, out: Path, as_json: bool) -> None:
-    """Give the source's words, labels and text back; plain text byte for byte.
+    """Restore the source's words, labels and text; plain text byte for byte.
+
+    Without -o the source goes to standard output and messages to standard error.
 
     \b
+    derivlang undo OUT --split test | head
     derivlang undo OUT --split test -o wiki.test.tokens
     """
     from derivlang.store.export import undo
 
-    result = undo(derived, split, out)
-    told = json.dumps(result) if as_json else f"{result['rows']:,} rows as {result['format']}: {out}"
-    click.echo(told, err=not as_json or str(out) == "-")
+    with Bar() as bar, bar.stage("undoing", total=set_size(derived, split)):
+        result = undo(derived, split, out)
+    text = json.dumps(result) if as_json else f"{result['rows']:,} rows as {result['format']}: {place_of(out)}"
+    told(text, as_json=as_json, out=out)

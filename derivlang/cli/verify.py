@@ -1,4 +1,4 @@
-"""`derivlang verify`: is a derived set what its manifest says?"""
+"""`derivlang verify`: check a derived set against its source."""
 
 from __future__ import annotations
 
@@ -8,25 +8,31 @@ from pathlib import Path
 
 import click
 
+from derivlang.cli.options import Bar, set_size
+from derivlang.cli.types import FOLDER
+
 
 @click.command("verify", no_args_is_help=True)
-@click.argument("derived", type=click.Path(path_type=Path))
+@click.argument("derived", type=FOLDER)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, as_json: bool) -> None:
-    """Derive every row again from its source, compare all columns, and go the way back. Exit 1 if it differs.
+    """Derive every row again from its source, compare all columns, and undo it. Exit with 1 if anything differs.
 
     \b
     derivlang verify OUT --json
     """
     from derivlang.store.verify import verify
 
-    result = verify(derived)
+    with Bar() as bar, bar.stage("verifying", total=set_size(derived)):
+        result = verify(derived)
     if as_json:
         click.echo(json.dumps(result, ensure_ascii=False))
     else:
         for problem in result["problems"]:
             row = f" row {problem['row']}, column {problem['column']}" if problem["row"] is not None else ""
             click.echo(f"{problem['file']}{row}: {problem['what']}")
+        for note in result["notes"]:
+            click.echo(f"note: {note['file']}: {note['what']}")
         rows = sum(split["rows"] for split in result["splits"].values())
         click.echo(f"{derived}: all {rows:,} rows are right" if result["ok"] else f"{derived}: {rows:,} rows checked")
     sys.exit(0 if result["ok"] else 1)

@@ -1,4 +1,4 @@
-"""Ragged arrays: offsets, runs and the arithmetic between them.
+"""Ragged arrays: offsets, runs and arithmetic on them.
 
 A ragged array of R rows is a flat array and `offsets` int64[R + 1]; row r is `flat[offsets[r]:offsets[r + 1]]`.
 
@@ -24,43 +24,52 @@ Ints: TypeAlias = NDArray[np.integer]
 
 
 def offsets_of(lengths: Ints | Bool) -> Int64:
-    """int64[R + 1] from lengths[R]."""
+    """Return offsets int64[R + 1] from lengths[R]."""
     out = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=out[1:])
     return out
 
 
 def lengths_of(offsets: Ints) -> Int64:
-    """int64[R] from offsets[R + 1]."""
+    """Return lengths int64[R] from offsets[R + 1]."""
     return np.diff(offsets).astype(np.int64, copy=False)
 
 
 def owners(offsets: Ints) -> Int32:
-    """int32[N]: the row that each element belongs to."""
+    """Return int32[N]: the row of each element."""
     return np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
 
 
-def places(offsets: Ints) -> Int32:
-    """int32[N]: the place of each element in its row, from 0."""
+def positions(offsets: Ints) -> Int32:
+    """Return int32[N]: the position of each element in its row, from 0."""
     total = int(offsets[-1])
     return np.arange(total, dtype=np.int32) - np.repeat(offsets[:-1].astype(np.int32), np.diff(offsets))
 
 
-def spread(starts: Ints, lengths: Ints) -> Int64:
-    """int64[sum(lengths)]: the ranges `starts[i] … starts[i] + lengths[i] - 1`, one after the other."""
+def expand_ranges(starts: Ints, lengths: Ints) -> Int64:
+    """Return int64[sum(lengths)]: the ranges `starts[i] … starts[i] + lengths[i] - 1`, one after the other.
+
+    starts [5, 0], lengths [2, 3]  ->  [5, 6, 0, 1, 2]
+    """
     offsets = offsets_of(lengths)
     shift = np.asarray(starts, np.int64) - offsets[:-1]
     return np.arange(offsets[-1], dtype=np.int64) + np.repeat(shift, lengths)
 
 
+def ranks_in_runs(values: Ints) -> Int64:
+    """Return int64[n]: the rank of each element in its run of equal values, [4, 4, 6, 6, 6] -> [0, 1, 0, 1, 2]."""
+    begins = np.flatnonzero(np.diff(values, prepend=-1))
+    return np.arange(len(values)) - np.repeat(begins, np.diff(np.append(begins, len(values))))
+
+
 def segment_any(flags: Bool, offsets: Ints) -> Bool:
-    """bool[R]: does a row hold any True."""
+    """Return bool[R]: whether a row holds any True."""
     sums = offsets_of(flags)
     return np.asarray(sums[offsets[1:]] > sums[offsets[:-1]])
 
 
 def stretches(offsets: Ints, elements: int = 1 << 16) -> list[tuple[int, int]]:
-    """Ranges of rows, of some `elements` elements each (a longer row stands alone): what fits the cache."""
+    """Return ranges of rows with about `elements` elements each, to fit the cache. A longer row stands alone."""
     ends = np.searchsorted(offsets, np.arange(elements, int(offsets[-1]) + elements, elements), "left")
     last = len(offsets) - 1
     cuts = np.unique(np.concatenate([[0], np.minimum(ends, last), [last]]))

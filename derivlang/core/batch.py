@@ -1,10 +1,9 @@
-"""Batch: some million words of text or of a labelled set, as arrays.
+"""Batch: some million words of text or of a labelled set, as arrays, with their layers; and what is done to it.
 
-    words -> sentences -> units -> records      (offsets of offsets; a record's units by number)
-
-A *record* is an output row: a sentence of running text, an annotated sentence, a pair, a question. It holds
-a *unit* (one word sequence) for each *side* of the set: `("",)` for one sequence, `("premise", "hypothesis")`
-for a pair. Records may share a unit: the context of several questions is there, and is derived, once.
+build            from words, types and offsets
+split_sentences  at the ends that the rule finds; join_sentences: not inside groups
+realign          in another order, every annotation with its word
+groups           words that count as one word to an order
 """
 
 from __future__ import annotations
@@ -12,132 +11,30 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int8, Int32, Int64, UInt64, owners, stretches
-from derivlang.core.arrow import list_array, to_arrow, to_numpy
-from derivlang.core.keys import hash_types, mix, sequence_keys
+from derivlang.core.arrays import Int8, Int32, Int64, UInt64, stretches
+from derivlang.core.arrow import to_numpy
+from derivlang.core.bare_batch import BareBatch
+from derivlang.core.gaps import Gaps
+from derivlang.core.groups import together
+from derivlang.core.keys import hash_types, sequence_keys
+from derivlang.core.layers.base import Layer, Move
+from derivlang.core.lexicon import Lexicon
 from derivlang.core.order import Order
-from derivlang.core.sentences import Rule, scan, type_classes
-
-if TYPE_CHECKING:
-    from derivlang.core.layers import Layer
-    from derivlang.core.layers.gaps import Gaps
-
-Fragment = Literal["split", "drop", "atomic"]
-
-
-@dataclass(frozen=True, slots=True)
-class Policies:
-    """What happens to annotations that an order takes apart (methods: labels under an order)."""
-
-    entities: Fragment = "split"
-    answers: Fragment = "split"
-    mwt: Literal["free", "atomic"] = "free"
+from derivlang.core.policies import Policies
+from derivlang.core.rules import Rule
+from derivlang.core.sentences import scan, type_classes
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
-    """Struct of arrays; N words, T types, S sentences, U units, R records, K sides.
+class Batch(BareBatch):
+    """layers: annotations of the words, by name."""
 
-    words: int32[N], codes into types. types: Arrow strings [T], distinct. hashes: uint64[T] or None.
-    sentences: int64[S + 1], word offsets. tails: int32[S], words in each sentence's tail.
-    units: int64[U + 1], sentence offsets. records: int32[R, K], the unit of each side.
-    documents: int64[R], number of the document that a record stands in. keys: uint64[S], content keys
-    of the *source* words.
-    running: records are the sentences of running text, documents its lines.
-    layers: annotations by name; gaps: the source's white space, where it is known.
-    """
-
-    words: Int32
-    types: pa.Array
-    sentences: Int64
-    tails: Int32
-    units: Int64
-    records: Int32
-    documents: Int64
-    keys: UInt64
-    hashes: UInt64 | None = None
-    sides: tuple[str, ...] = ("",)
-    running: bool = False
     layers: Mapping[str, Layer] = field(default_factory=dict)
-    gaps: Gaps | None = None
-
-    @property
-    def n_words(self) -> int:
-        return len(self.words)
-
-    @property
-    def n_records(self) -> int:
-        return len(self.records)
-
-    @cached_property
-    def type_hashes(self) -> UInt64:
-        """uint64[T]: content hashes of the types."""
-        return hash_types(self.types) if self.hashes is None else self.hashes
-
-    @cached_property
-    def unit_words(self) -> Int64:
-        """int64[U + 1]: word offsets of the units."""
-        return self.sentences[self.units]
-
-    @cached_property
-    def unit_keys(self) -> UInt64:
-        """uint64[U]: content keys of the units' source words."""
-        if len(self.units) == len(self.sentences) and (self.units == np.arange(len(self.units))).all():
-            return self.keys
-        return sequence_keys(self.type_hashes[self.words], self.unit_words)
-
-    @cached_property
-    def record_keys(self) -> UInt64:
-        """uint64[R]: a record's key; that of its unit, or the keys of its units mixed in order."""
-        keys = self.unit_keys[self.records[:, 0]]
-        for side in range(1, len(self.sides)):
-            keys = mix(keys) + self.unit_keys[self.records[:, side]]
-        return keys
-
-    def strings(self) -> pa.Array:
-        """Arrow strings [N]: the words, written out. For small batches."""
-        return self.types.take(to_arrow(self.words))
-
-    def unit_lists(self) -> pa.Array:
-        """list<string>[U]: the words of each unit."""
-        return list_array(self.unit_words, self.strings())
-
-    def texts(self) -> pa.Array:
-        """Arrow strings [U]: each unit as text; with its own gaps where known, else joined by one space."""
-        if self.gaps is not None:
-            return self.gaps.texts(self)
-        return pc.binary_join(self.unit_lists(), " ")
-
-    def word_starts(self) -> Int64:
-        """int64[N]: where each word begins in its unit's text, in code points."""
-        lengths = to_numpy(pc.utf8_length(self.types))[self.words].astype(np.int64)
-        before = self.gaps.widths(self) if self.gaps is not None else _one_space(self)
-        ends = np.cumsum(lengths + before)
-        starts = ends - lengths
-        unit = owners(self.unit_words)
-        first = self.unit_words[:-1]
-        zero = np.zeros(len(first), np.int64)
-        full = first < self.unit_words[1:]
-        zero[full] = starts[first[full]] - before[first[full]]
-        return np.asarray(starts - zero[unit])
-
-    def word_lengths(self) -> Int64:
-        """int64[N]: code points of each word."""
-        return np.asarray(to_numpy(pc.utf8_length(self.types))[self.words], np.int64)
-
-
-def _one_space(batch: Batch) -> Int64:
-    before = np.ones(batch.n_words, np.int64)
-    first = batch.unit_words[:-1]
-    before[first[first < batch.unit_words[1:]]] = 0
-    return before
 
 
 def build(
@@ -155,9 +52,10 @@ def build(
     running: bool = False,
     keys: UInt64 | None = None,
 ) -> Batch:
-    """A batch of units; sentences as given (offsets, tails), else each unit one sentence, still to be scanned.
+    """Return a batch of units.
 
-    unit_words: int64[U + 1]; an empty unit holds no sentence.
+    sentences: (offsets, tails); without them each unit is one sentence, to be split later. unit_words: int64[U + 1]; an
+    empty unit holds no sentence.
     """
     hashes = hash_types(types) if hashes is None else hashes
     if sentences is None:
@@ -182,12 +80,12 @@ def build(
 
 
 def split_sentences(batch: Batch, rule: Rule = "marks", group: Int64 | None = None) -> Batch:
-    """The batch with the sentences that the rule finds in its units; running text gets a record for each.
+    """Return the batch with the sentences that the rule finds in its units; each is a record of running text.
 
-    group: int64[G + 1] of `groups`, whose words are one word to the order: no sentence ends inside one.
+    group: int64[G + 1] of `groups`, whose words count as one word: no sentence ends inside one.
     """
     scopes = batch.unit_words
-    lines = batch.gaps.line_offsets(batch) if batch.gaps is not None and not batch.running else scopes
+    lines = batch.gaps.line_offsets(batch.unit_words) if batch.gaps is not None and not batch.running else scopes
     classes: Int8 = type_classes(batch.types, rule)
     grouped = None if group is None else together(group, batch.n_words)
     if group is not None:
@@ -220,36 +118,26 @@ def split_sentences(batch: Batch, rule: Rule = "marks", group: Int64 | None = No
     )
 
 
-@dataclass(frozen=True)
-class Move:
-    """What a layer needs in order to follow an order: both sides' units, and where each word went.
+def join_sentences(batch: Batch, group: Int64) -> Batch:
+    """Return the batch without sentence ends inside groups, and without words of groups in tails.
 
-    places: int32[N], derived place of each source word or -1. derived_units: int64[U + 1], word offsets.
-    counts: what was lost or changed, by reason; layers add to it.
+    For sentences that were found before the groups were known: those of a derived set.
+
+    a b . c | d .   with the group [b . c]: sentences [0, 3, 4, 6] become [0, 4, 6], and the tails [1, 0, 1] become
+    [0, 1]. A sentence keeps the part of its tail that is after its last grouped word.
     """
-
-    source: Batch
-    order: Order
-    policies: Policies = Policies()
-    counts: Counter[str] = field(default_factory=Counter)
-
-    @cached_property
-    def places(self) -> Int32:
-        return self.order.places()
-
-    @cached_property
-    def derived_units(self) -> Int64:
-        return self.order.sentences[self.source.units]
-
-    @cached_property
-    def derived_unit_of(self) -> Int32:
-        """int32[M]: the unit of each derived place."""
-        return owners(self.derived_units)
-
-    @cached_property
-    def source_unit_of(self) -> Int32:
-        """int32[N]: the unit of each source word."""
-        return owners(self.source.unit_words)
+    grouped = together(group, batch.n_words)
+    stays = np.isin(batch.sentences, group)
+    offsets, tails = batch.sentences[stays], batch.tails[stays[1:]]
+    last = np.maximum.accumulate(np.concatenate([[-1], np.where(grouped, np.arange(batch.n_words), -1)]))
+    tails = np.minimum(tails, offsets[1:] - 1 - last[offsets[1:]]).astype(np.int32)
+    return replace(
+        batch,
+        sentences=offsets,
+        tails=tails,
+        keys=batch.keys if stays.all() else sequence_keys(batch.type_hashes[batch.words], offsets),
+        units=np.searchsorted(offsets, batch.unit_words),
+    )
 
 
 def realign(
@@ -261,12 +149,14 @@ def realign(
     distinct: bool = False,
     policies: Policies | None = None,
     counts: Counter[str] | None = None,
+    labels: Lexicon | None = None,
 ) -> Batch:
-    """The batch in another order, every annotation with its word.
+    """Return the batch in another order, every annotation with its word.
 
     types: Arrow strings [T], what each type looks like now (a lexicon's image); default: as it was. words: int32[N],
-    codes into them, where words of one type look unlike. distinct: they are known to differ from each other. Inserted
-    words keep their own form: they are outside a lexicon's domain. White space is left behind.
+    codes into them, where words of one type look different. distinct: the types are known to differ from each other.
+    Inserted words keep their own form: they are outside a lexicon's domain. White space is not carried over. labels:
+    the lexicon that words in annotations follow. counts: what layers lose is added, by reason.
     """
     image = batch.types if types is None else types
     words = (batch.words if words is None else words).take(order.index, mode="clip")
@@ -278,7 +168,7 @@ def realign(
     if (order.n_inserted or not (distinct or types is None)) and pc.count_distinct(image).as_py() < len(image):
         merged = image.dictionary_encode()
         words, image = to_numpy(merged.indices)[words], merged.dictionary
-    move = Move(batch, order, policies or Policies(), counts if counts is not None else Counter())
+    move = Move(batch, order, policies or Policies(), counts if counts is not None else Counter(), labels or Lexicon())
     move.counts.update(order.counts)
     return replace(
         batch,
@@ -289,12 +179,25 @@ def realign(
         tails=order.tails,
         layers={name: layer.realign(move) for name, layer in batch.layers.items()},
         gaps=None,
+        grouped=None,
     )
 
 
+def settle_groups(batch: Batch, policies: Policies) -> Batch:
+    """Return the batch with the groups of its answers settled, as its rows store them; stored groups stay."""
+    if policies.answers != "atomic":
+        return batch if batch.grouped is None else replace(batch, grouped=None)
+    inside = np.zeros(batch.n_words + 1, bool)
+    for layer in batch.layers.values():
+        layer.group(batch, Policies(answers="atomic"), inside)
+    return replace(batch, grouped=inside[:-1])
+
+
 def groups(batch: Batch, policies: Policies) -> Int64 | None:
-    """int64[G + 1]: word offsets of the groups that count as one word, or None where every word does."""
-    inside = np.zeros(batch.n_words + 1, bool)  # True: this word continues the group of the word before
+    """Return int64[G + 1]: word offsets of the groups that count as one word, or None where every word is its own."""
+    # True: this word continues the group of the word before. One longer than the words, so that a layer may write
+    # the word after its last one. [F, F, T, F] + [F]   ->   groups [0, 1, 3, 4]
+    inside = np.zeros(batch.n_words + 1, bool)
     for layer in batch.layers.values():
         layer.group(batch, policies, inside)
     if not inside.any():
@@ -302,14 +205,11 @@ def groups(batch: Batch, policies: Policies) -> Int64 | None:
     return np.append(np.flatnonzero(~inside[:-1]), batch.n_words)
 
 
-def together(group_offsets: Int64, n_words: int) -> Bool:
-    """bool[N]: words of the groups of two and more."""
-    sizes = np.diff(group_offsets)
-    return np.repeat(sizes > 1, sizes)
-
-
 def used_types(words: Int32, n_types: int) -> tuple[Int64, Int32]:
-    """The codes that occur, ascending, and the words recoded to them."""
+    """Return the codes that occur, ascending, and the words recoded to them.
+
+    words [7, 2, 7] of 9 types   ->   [2, 7], [1, 0, 1]
+    """
     seen = np.zeros(n_types, bool)
     seen[words] = True
     used = np.flatnonzero(seen)

@@ -1,12 +1,12 @@
-"""The exceptions that a user may see, and how a message is written.
+"""The exceptions that a user may see, and the form of their messages.
 
     DerivlangError            exit code 1
     ├── UsageError            exit code 2: the command, a spec or an option is wrong
     └── DataError             the input is wrong: a file, a line, a word
         ├── LayerError        an annotation does not fit its words
-        └── StoreError        a derived folder is damaged, incomplete or of another plan
+        └── StoreError        a derived folder is damaged, incomplete or made by another plan
 
-A message says what is wrong, where, and what to do; it ends with a short stable id:
+A message says what is wrong and where, ends with a short stable id, and says on a second line what to do:
 
     fr.conllu:1482: word 9 has head 31, but the sentence has 24 words [head-range]
       fix the line, or leave the sentence out
@@ -17,12 +17,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_LONGEST = 1000  # maximum number of characters of each part of a message
+
 
 class DerivlangError(Exception):
-    """What went wrong, where, and what to do about it; formatted once, here.
+    """Base class of the errors that a user may see. It formats their messages.
 
-    what: a sentence without a full stop. where: `file:line`, an option or a folder. fix: the next step.
-    id: short and stable, so that scripts can tell faults apart.
+    what: a sentence without a full stop. where: `file:line`, an option or a folder. fix: what to do next.
+    id: a short stable name of the fault, for scripts.
     """
 
     exit_code = 1
@@ -32,9 +34,9 @@ class DerivlangError(Exception):
         self.what, self.where, self.fix, self.id = what, where, fix, id
 
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where else ""
-        step = f"\n  {self.fix}" if self.fix else ""
-        return f"{place}{self.what} [{self.id}]{step}"
+        place = f"{_short(self.where)}: " if self.where else ""
+        step = f"\n  {_short(self.fix)}" if self.fix else ""
+        return f"{place}{_short(self.what)} [{self.id}]{step}"
 
     def __reduce__(self) -> tuple[object, ...]:  # keyword-only fields do not survive the default pickling
         return _rebuild, (type(self), self.what, self.where, self.fix, self.id)
@@ -47,11 +49,11 @@ class UsageError(DerivlangError):
 
 
 class DataError(DerivlangError):
-    """The input cannot be read as what it should be."""
+    """The input does not have the expected form."""
 
 
 class LayerError(DataError):
-    """An annotation does not fit the words it is said to annotate."""
+    """An annotation does not fit its words."""
 
 
 class StoreError(DataError):
@@ -61,11 +63,17 @@ class StoreError(DataError):
 def unknown(
     kind: str, name: str, names: Iterable[str], *, where: str | None = None, fix: str | None = None
 ) -> UsageError:
-    """The error for a name that is not registered: near names first, else the list."""
+    """Return the error for an unknown name, with similar names or else the list of all names."""
     known = sorted(names)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
     return UsageError(f"there is no {kind} {name!r}; {hint}", where=where, fix=fix, id=f"unknown-{kind.split()[0]}")
+
+
+def _short(text: str) -> str:
+    """Return a part of a message with overlong text cut and lone surrogates (of a path in another encoding) escaped."""
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 4 :]}"
 
 
 def _rebuild(cls: type[DerivlangError], what: str, where: str | None, fix: str | None, id: str) -> DerivlangError:

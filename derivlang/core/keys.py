@@ -1,13 +1,13 @@
 """Content keys and keyed draws: randomness as a function, not a stream.
 
-    key(sentence) = mix(sum over places p of hash(word_p) * odd(p)  +  length * G)      64 bits
+    key(sentence) = mix(sum over positions p of hash(word_p) * odd(p)  +  length * G)   64 bits
     draw(stream, key, p) = mix(mix(stream ^ key) + (p + 1) * G)                          64 bits
 
-`mix` is the finaliser of splitmix64 (Steele, Lea, Flood 2014), G the golden ratio in 64 bits. `stream` is a
-hash of everything else a draw depends on: seed, transform, parameters, rule version, occurrence. Equal
-sentences get equal draws wherever they stand; neighbouring seeds share nothing, since the seed is hashed
-with the rest (`mix(key + seed * G)` would make seed s and s + 1 repeat each other). Quality: uniformity
-and independence of the draws are tested by chi-square in `tests/test_keys.py`.
+`mix` is the finaliser of splitmix64 (Steele, Lea, Flood 2014), G the golden ratio in 64 bits. `stream` is a hash of
+everything else that a draw depends on: seed, transform, parameters, rule version, occurrence. Equal sentences get equal
+draws in every file and at every position. Neighbouring seeds give unrelated draws because the seed is hashed with the
+rest; with `mix(key + seed * G)`, seeds s and s + 1 would repeat each other. `tests/test_keys.py` tests uniformity and
+independence of the draws by chi-square.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
-# Words of more bytes than this are hashed one by one: a line without a space is one word of a megabyte.
+# Longer words, in bytes, are hashed one by one: a line without spaces may be one word of a megabyte.
 LONGEST = 64
 # Masks that keep the first 0 … 8 bytes of a little-endian 8-byte load.
 BYTE_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
 
 
 def mix(x: UInt64) -> UInt64:
-    """uint64 of any shape -> the same shape: the finaliser of splitmix64, a bijection."""
+    """Return the finaliser of splitmix64, a bijection, of uint64 of any shape."""
     z = x ^ (x >> _S30)
     z *= _M1
     z ^= z >> _S27
@@ -41,22 +41,22 @@ def mix(x: UInt64) -> UInt64:
 
 
 def text_key(text: str) -> np.uint64:
-    """uint64 of any text, for the parts of a stream that are no arrays."""
+    """Return a 64-bit key of a text, for the parts of a stream that are not arrays."""
     return bytes_key(np.frombuffer(text.encode(), np.uint8))
 
 
 def bytes_key(data: UInt8) -> np.uint64:
-    """uint64 of some bytes, by BLAKE2b."""
+    """Return a 64-bit BLAKE2b hash of bytes."""
     return np.uint64(int.from_bytes(hashlib.blake2b(data.tobytes(), digest_size=8).digest(), "little"))
 
 
 def load8(data: UInt8) -> UInt64:
-    """Every byte of `data` (but the last seven) as the start of an unaligned little-endian 8-byte load."""
+    """Return a view of all unaligned little-endian 8-byte loads of `data`: element i is bytes i … i + 7."""
     return np.ndarray(shape=(max(len(data) - 7, 0),), dtype="<u8", buffer=data, strides=(1,))
 
 
 def hash_bytes(data: UInt8, starts: Ints, lengths: Ints) -> UInt64:
-    """uint64[n]: a hash of each `data[start:start + length]`. `data` needs eight spare bytes at its end."""
+    """Return uint64[n]: a hash of each `data[start:start + length]`. `data` needs eight spare bytes at its end."""
     loads = load8(data)
     lengths = lengths.astype(np.int64, copy=False)
     hashes = mix((lengths + 1).astype(np.uint64) * GOLDEN)
@@ -74,13 +74,16 @@ def hash_bytes(data: UInt8, starts: Ints, lengths: Ints) -> UInt64:
 
 
 def hash_types(types: pa.Array) -> UInt64:
-    """uint64[T]: a hash of each word type (Arrow strings, no nulls): a function of its UTF-8 bytes alone."""
+    """Return uint64[T]: a hash of the UTF-8 bytes of each word type (Arrow strings without nulls)."""
     data, offsets = string_buffers(types)
     return hash_bytes(np.concatenate([data, np.zeros(8, np.uint8)]), offsets[:-1], lengths_of(offsets))
 
 
 def sequence_keys(word_hashes: UInt64, offsets: Ints) -> UInt64:
-    """uint64[S]: a key of each word sequence; word_hashes uint64[N], offsets [S + 1]. Empty sequences have one too."""
+    """Return uint64[S]: the key of each word sequence. word_hashes: uint64[N]; offsets: [S + 1], empty ones allowed.
+
+    A sequence's sum is the difference of two running sums. They wrap around at 2^64, and so does the difference.
+    """
     lengths = lengths_of(offsets)
     longest = int(lengths.max(initial=0))
     odd = mix(np.arange(1, longest + 1, dtype=np.uint64) * GOLDEN) | np.uint64(1)
@@ -94,23 +97,23 @@ def sequence_keys(word_hashes: UInt64, offsets: Ints) -> UInt64:
 
 
 def draw(stream: np.uint64, keys: UInt64, positions: Ints) -> UInt64:
-    """uint64[n]: the draw of each (key, position) in a stream."""
+    """Return uint64[n]: the draw of each (key, position) in a stream."""
     return mix(mix(stream ^ keys) + (positions.astype(np.uint64) + np.uint64(1)) * GOLDEN)
 
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """A stream of keyed draws: everything a draw depends on, but for the key and the position."""
+    """A stream of keyed draws: everything that a draw depends on except the key and the position."""
 
     name: str
 
     def draw(self, keys: UInt64, positions: Ints) -> UInt64:
-        """uint64[n]: one draw for each (key, position); equal arguments give equal draws."""
+        """Return uint64[n]: one draw for each (key, position). Equal arguments give equal draws."""
         return draw(text_key(self.name), keys, positions)
 
 
 def string_buffers(strings: pa.Array) -> tuple[UInt8, Ints]:
-    """(bytes uint8[B], offsets int64[T + 1] from 0) of an Arrow string array without nulls."""
+    """Return (bytes uint8[B], offsets int64[T + 1] from 0) of an Arrow string array without nulls."""
     if isinstance(strings, pa.ChunkedArray):
         strings = strings.combine_chunks()
     width = np.int64 if pa.types.is_large_string(strings.type) else np.int32
@@ -124,7 +127,7 @@ def string_buffers(strings: pa.Array) -> tuple[UInt8, Ints]:
 
 
 def strings_from(data: UInt8, offsets: Ints) -> pa.Array:
-    """An Arrow string array over bytes uint8[B] and offsets [T + 1]. The bytes are taken as UTF-8, unchecked."""
+    """Return an Arrow string array over bytes uint8[B] and offsets [T + 1]. The bytes are not checked to be UTF-8."""
     return pa.StringArray.from_buffers(
         len(offsets) - 1,
         pa.py_buffer(np.ascontiguousarray(offsets, np.int32)),

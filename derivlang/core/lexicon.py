@@ -1,12 +1,12 @@
-"""Lexicon: what each word type looks like in the derived language: a map on types, never on running text.
+"""Lexicon: the form of each word type in the derived language, as a map on types.
 
     trans: Welcome -> Წელცომე, to -> ტო            applied once to the T types of a batch, then gathered
 
-A lexicon is a chain of type maps, each fitted once (on a reference vocabulary, where it needs one) and then
-applied. Declared special tokens are outside its domain, and so are inserted words.
+A lexicon is a chain of type maps. Each is fitted once, on a reference vocabulary if it needs one, and then applied to
+type tables. Declared special tokens and inserted words are outside its domain.
 
-A map may have several images for a type (a bilingual dictionary): which of them a word takes is then chosen for
-each occurrence (`Transform.choices`).
+A map may have several images for a type (a bilingual dictionary). `Transform.choices` then chooses one for each
+occurrence.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import Protocol, TypeGuard
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int64, lengths_of, spread
+from derivlang.core.arrays import Bool, Int64, expand_ranges, lengths_of
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import UsageError
 
-# Tokens that stand for no word of the language; no lexicon changes them, no dictionary lists them.
+# Tokens that are not words of the language. Lexicons leave them unchanged and dictionaries leave them out.
 SPECIALS = (
     "<unk>",
     "<s>",
@@ -36,6 +37,7 @@ SPECIALS = (
     "[PAD]",
     "[MASK]",
 )
+_NO_WORD = "_"  # a missing word in annotations, as in CoNLL-U
 
 
 class TypeMap(Protocol):
@@ -45,44 +47,43 @@ class TypeMap(Protocol):
     def injective(self) -> bool: ...
 
     def apply(self, types: pa.Array) -> pa.Array:
-        """Arrow strings [T] -> Arrow strings [T]."""
+        """Return the image of each type: Arrow strings [T] -> Arrow strings [T]."""
         ...
 
     def invert(self) -> TypeMap:
-        """The way back; UsageError where the map is not injective."""
+        """Return the inverse map. Raise UsageError if the map is not injective."""
         ...
 
     def state(self) -> str | None:
-        """What was fitted, as the text of a section of `lexicon.tsv`; None where nothing was."""
+        """Return what was fitted as the text of a section of `lexicon.tsv`, or None if nothing was."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """The images of T types: offsets int64[T + 1] into strings (Arrow strings [P]); the first is the type itself."""
+    """The images of T types: offsets int64[T + 1] into Arrow strings [P]. The first of each is the type itself."""
 
     offsets: Int64
     strings: pa.Array
 
 
 class ManyMap(TypeMap, Protocol):
-    """A map with several images for a type. `apply` gives the first that is not the type as it stands, where there is
-    one."""
+    """A map with several images for a type. `apply` returns the first after the type itself, or the type."""
 
     def images(self, types: pa.Array) -> Images: ...
 
 
 def chooses(step: TypeMap) -> TypeGuard[ManyMap]:
-    """Must its image be chosen for each occurrence?"""
+    """Return whether the image must be chosen for each occurrence."""
     return hasattr(step, "images")
 
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """Type maps, applied in turn."""
+    """A chain of type maps, applied one after the other."""
 
     steps: tuple[TypeMap, ...] = ()
-    # The last type table and its image: batches of one text share their table.
+    # The last type table and its image. Batches of one text share a table, so its image is computed once.
     _last: list[pa.Array] = field(default_factory=list, repr=False, compare=False)
 
     @property
@@ -95,11 +96,11 @@ class Lexicon:
 
     @property
     def chooses(self) -> bool:
-        """Do words of one type differ by where they stand?"""
+        """Whether words of one type may get different images."""
         return any(chooses(step) for step in self.steps)
 
     def apply(self, types: pa.Array) -> pa.Array:
-        """Arrow strings [T], the image of each type."""
+        """Return the image of each type, Arrow strings [T]."""
         if self._last and self._last[0] is types:
             return self._last[1]
         image = types
@@ -107,6 +108,26 @@ class Lexicon:
             image = step.apply(image)
         self._last[:] = [types, image]
         return image
+
+    @property
+    def of_labels(self) -> Lexicon:
+        """The lexicon of words in annotations (lemmas, forms of multiword tokens): the steps that have an inverse.
+
+        Dictionaries and other maps without an inverse leave annotations unchanged.
+        """
+        return Lexicon(tuple(step for step in self.steps if step.injective))
+
+    def apply_to_labels(self, values: pa.Array) -> pa.Array:
+        """Return the images of words in annotations, Arrow strings [V]. `_` (no word) and null stay."""
+        if not self.steps:
+            return values
+        image = values.cast(pa.string()).fill_null(_NO_WORD)
+        for step in self.steps:
+            mapped = step.apply(image)
+            # A word whose image is `_` stays, too: mapped, it would become equal to "no word".
+            stays = pc.or_(pc.equal(image, _NO_WORD), pc.equal(mapped, _NO_WORD))
+            image = pc.if_else(stays, image, mapped)
+        return pc.if_else(values.is_null(), values, image.cast(values.type))
 
     def then(self, after: Lexicon) -> Lexicon:
         return Lexicon(self.steps + after.steps)
@@ -117,9 +138,9 @@ class Lexicon:
         return Lexicon(tuple(step.invert() for step in reversed(self.steps)))
 
     def pairs(self, types: pa.Array) -> pa.Table:
-        """`source`, `derived` of the types that are no special tokens; a type with several images has as many rows.
+        """Return a table of `source` and `derived` with a row for each image of each type, without special tokens.
 
-        Where nothing but dictionaries stands in the chain, a type that none of them holds has no row.
+        If all maps of the chain are dictionaries, a type that none of them contains has no row.
         """
         types = types.filter(to_arrow(~special_types(types)))
         owner, image = np.arange(len(types), dtype=np.int32), types
@@ -131,21 +152,21 @@ class Lexicon:
             many = step.images(image)
             others = lengths_of(many.offsets) - 1
             found = found | (others > 0)
-            # Its translations, or itself where it has none.
+            # Skip the type itself if it has translations.
             first, count = many.offsets[:-1] + (others > 0), np.maximum(others, 1)
             owner, found = np.repeat(owner, count), np.repeat(found, count)
-            image = many.strings.take(to_arrow(spread(first, count)))
+            image = many.strings.take(to_arrow(expand_ranges(first, count)))
         owner, image = owner[found], image.filter(to_arrow(found))
         return pa.table({"source": types.take(to_arrow(owner)), "derived": image})
 
 
 def escape(word: str) -> str:
-    """A word as a cell of `lexicon.tsv`."""
+    """Return a word as a cell of `lexicon.tsv`."""
     return word.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
 
 
 def unescape(cell: str) -> str:
-    """The word of a cell that `escape` gave."""
+    """Return the word of a cell that `escape` wrote."""
     if "\\" not in cell:
         return cell
     pairs = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r"}
@@ -158,6 +179,6 @@ def unescape(cell: str) -> str:
 
 
 def special_types(types: pa.Array) -> Bool:
-    """bool[T]: which types are declared special tokens."""
-    found = pa.compute.is_in(types, value_set=string_array(SPECIALS))
+    """Return bool[T]: the types that are declared special tokens."""
+    found = pc.is_in(types, value_set=string_array(SPECIALS))
     return to_numpy(found)

@@ -1,9 +1,9 @@
-"""Order: which source word stands at each derived place.
+"""Order: the source word at each derived position.
 
-    derived[j] = source[index[j]]            index[j] = -1: an inserted word, `inserted` names it
+    derived[j] = source[index[j]]            index[j] = -1: an inserted word, whose form is in `inserted`
 
-An order is a gather over the words of a batch with sentence offsets and tails of its own, so that words may
-be inserted and deleted; whoever needs a permutation asks `is_permutation`. Composition is one gather:
+An order is a gather over the words of a batch. It has sentence offsets and tails of its own, since it may insert and
+delete words; code that needs a permutation checks `is_permutation`. Composing two orders is one gather.
 
     inv("Welcome to ACL .").index = [2, 1, 0, 3]      -> "ACL to Welcome ."
 """
@@ -16,20 +16,20 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, lengths_of, offsets_of, spread
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of
 from derivlang.core.arrow import string_array, to_arrow
 from derivlang.core.errors import LayerError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
-    """A gather from n_source source words to M derived places.
+    """A gather from n_source source words to M derived positions.
 
-    index: int32[M], source word of each derived place (in the batch, from 0), -1 where a word is inserted.
+    index: int32[M], source word at each derived position (in the batch, from 0), -1 for an inserted word.
     sentences: int64[S + 1], derived word offsets of the S sentences (the sentences of the batch, in order).
     tails: int32[S], words in the tail of each derived sentence.
     inserted: Arrow strings, the word of each -1, in order; marks: int32, the source word that each one marks.
-    counts: what its maker has to report, by reason (trees that were not projective); sums along a composition.
+    counts: what its transform reports, by reason (trees that were not projective); added up along a composition.
     """
 
     index: Int32
@@ -62,7 +62,7 @@ class Order:
         return self.n_inserted == 0 and self.n_derived == self.n_source
 
     def check(self) -> Order:
-        """self, if every source word stands at most once and within its own sentence's count; else LayerError."""
+        """Return self. Raise LayerError unless every source word is taken at most once and the arrays fit together."""
         kept = self.index[self.index >= 0]
         seen = np.bincount(kept, minlength=self.n_source) if len(kept) else np.zeros(self.n_source, np.int64)
         if len(seen) > self.n_source or (seen > 1).any() or (self.index < -1).any():
@@ -71,21 +71,51 @@ class Order:
             raise LayerError("an order's offsets and inserted words must fit its index", id="order")
         return self
 
-    def places(self) -> Int32:
-        """int32[n_source]: the derived place of each source word, -1 where it is deleted."""
+    def positions(self) -> Int32:
+        """Return int32[n_source]: the derived place of each source word, -1 where it is deleted.
+
+        index [2, 0] of three words   ->   [1, -1, 0]: word 0 is second, word 1 is deleted, word 2 is first
+        """
         out = np.full(self.n_source, -1, np.int32)
         kept = self.index >= 0
         out[self.index[kept]] = np.flatnonzero(kept).astype(np.int32)
         return out
 
     def invert(self, sentences: Int64, tails: Int32) -> Order:
-        """The way back to source sentences of these offsets and tails; LayerError where a word was deleted."""
+        """Return the way back to sentences of these offsets and tails. Raise LayerError if a word was deleted."""
         if self.n_deleted:
-            raise LayerError(f"{self.n_deleted} deleted words cannot be put back by the order", id="order")
-        return Order(self.places(), sentences, tails, self.n_derived)
+            raise LayerError(f"{self.n_deleted} words were deleted, so the order has no inverse", id="order")
+        return Order(self.positions(), sentences, tails, self.n_derived)
+
+    def invert_padded(self, sentences: Int64, tails: Int32, units: Int64, derived_units: Int64) -> Order:
+        """Return the way back; where a word was deleted, an empty inserted word holds its place.
+
+        sentences, tails: of the source. units, derived_units: int64[U + 1], word offsets of both sides.
+
+        index [2, 0] of three words: word 1 was deleted   ->   index [1, -1, 0]
+        """
+        places = self.positions()
+        gone = np.flatnonzero(places < 0)
+        if not len(gone):
+            return self.invert(sentences, tails)
+        unit = np.searchsorted(units, gone, "right") - 1
+        marks = np.minimum(derived_units[unit], self.n_derived - 1).astype(np.int32)
+        return Order(places, sentences, tails, self.n_derived, string_array([""] * len(gone)), marks)
 
     def then(self, after: Order) -> Order:
-        """First self, then `after`, which orders self's derived words."""
+        """Return the order that is first self, then `after`, which orders self's derived words.
+
+        Without insertions, one gather. self.index [2, 0, 1], after.index [1, 0, 2]:
+
+            a b c  --self-->  c a b  --after-->  a c b          index = self.index[after.index] = [0, 2, 1]
+
+        With them, a -1 of the result is an insertion of `after` or one of self that `after` moved. self.index
+        [-1, 0, 1] inserts `x`, after.index [2, 0, -1, 1] inserts `y`:
+
+            a b  --self-->  x a b  --after-->  b x y a          index = [1, -1, -1, 0], inserted = [x, y]
+
+        A word that marks an inserted word marks, in the result, the source word that this one marks.
+        """
         if after.n_source != self.n_derived:
             raise LayerError(f"an order of {after.n_source} words after one of {self.n_derived}", id="order")
         if self.inserted is None and after.inserted is None:
@@ -94,8 +124,8 @@ class Order:
         kept = after.index >= 0
         index = np.full(after.n_derived, -1, np.int32)
         index[kept] = self.index[after.index[kept]]
-        # Of the -1 in the result, those that `after` inserts and those of self that it moved along.
-        which = np.cumsum(self.index < 0) - 1  # rank of self's insertions by self's place
+        # A -1 in the result is either inserted by `after`, or inserted by self and moved by `after`.
+        which = np.cumsum(self.index < 0) - 1  # number of self's insertion at each of self's positions
         new = np.flatnonzero(index < 0)
         from_self = kept[new]
         own = which[after.index[new[from_self]]]
@@ -106,33 +136,29 @@ class Order:
         inserted = pa.concat_arrays(table).take(to_arrow(pick))
         after_marks = _marks(after)
         through = self.index[after_marks] if len(after_marks) else after_marks
-        if len(after_marks) and (through < 0).any():  # a mark on a mark marks what that one marks
+        if len(after_marks) and (through < 0).any():  # a mark on an inserted word marks the word which that one marks
             through = np.asarray(np.where(through < 0, _marks(self)[which[after_marks]], through), np.int32)
         marks = np.concatenate([_marks(self), through]).astype(np.int32)[pick]
         return Order(index, after.sentences, after.tails, self.n_source, inserted, marks, self.counts + after.counts)
 
-    def expand(self, groups: Int64, sentences: Int64, tails: Int32) -> Order:
-        """An order of groups as an order of their words, which keep their inner order.
+    def expand(self, groups: Int64) -> Order:
+        """Return an order of groups as an order of their words, which keep their inner order.
 
-        groups: int64[n_source + 1], word offsets of the groups; sentences, tails: of the ungrouped source.
+        groups: int64[n_source + 1], word offsets of the groups.
+
+        index [1, 0] of the groups [a] [b c], offsets [0, 1, 3]   ->   index [1, 2, 0], which is b c a
         """
         sizes = lengths_of(groups)
         kept = self.index >= 0
         take = np.where(kept, self.index, 0)
         counts = np.where(kept, sizes[take], 1)
-        index = spread(np.where(kept, groups[take], 0), counts).astype(np.int32)
+        index = expand_ranges(np.where(kept, groups[take], 0), counts).astype(np.int32)
         offsets = offsets_of(counts)
         index[offsets[:-1][~kept]] = -1
         derived = offsets[self.sentences]
-        words = int(groups[-1])
-        out_tails = _group_tails(self, offsets, derived)
+        tails = np.asarray(derived[1:] - offsets[self.sentences[1:] - self.tails], np.int32)
         marks = None if self.marks is None else groups[self.marks].astype(np.int32)
-        return Order(index, derived, out_tails, words, self.inserted, marks, self.counts)
-
-
-def _group_tails(order: Order, offsets: Int64, derived: Int64) -> Int32:
-    first = order.sentences[1:] - order.tails
-    return np.asarray(derived[1:] - offsets[first], np.int32)
+        return Order(index, derived, tails, int(groups[-1]), self.inserted, marks, self.counts)
 
 
 def _strings(strings: pa.Array | None) -> pa.Array:
@@ -144,11 +170,13 @@ def _marks(order: Order) -> Int32:
 
 
 def contiguous_runs(order: Order, groups: Ints, members: Ints, places: Int32) -> tuple[Int64, Int64, Int64, Bool]:
-    """The maximal runs that the words of each group form in the derived order.
+    """Return the maximal runs that the words of each group form in the derived order.
 
-    groups: [n] group number of each member (any order); members: [n] source words; places: `order.places()`.
-    Inserted words break no run. Returns group, first place, place after the last (each int64[runs], sorted by
-    group, then place), and bool[runs]: is this run all of its group's kept words.
+    groups: [n] group number of each member (any order); members: [n] source words; places: `order.positions()`.
+    An inserted word does not end a run. Returns group, first place, place after the last (each int64[runs], sorted by
+    group, then place), and bool[runs]: whether the run has all kept words of its group.
+
+    a b c . d e --inv--> c b a . e d, the group of [a b c . d]   ->   runs [0, 4) (c b a .) and [5, 6) (d), not whole
     """
     at = places[members]
     kept = at >= 0

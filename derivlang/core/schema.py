@@ -1,64 +1,84 @@
-"""Schema: which columns of a set are words, text and labels.
+"""Schema: the columns of a set that are words, text and labels.
 
 Input columns (a labelled file, a hub set)          output columns of a derived set
     tokens, ner_tags                                  document, key, source, tokens, order, ner_tags …
     premise, hypothesis, label                        …, premise, premise_source, premise_tokens, premise_order …
 
-One side has no prefix. `reading.py` makes batches of input columns, `rows.py` output rows of batches, and back.
+One side has no prefix. `reading.py` makes batches of input columns; `to_table.py` makes output columns of batches, and
+`from_table.py` batches of output columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 from derivlang.core.errors import LayerError
 
-Kind = Literal["tags", "misc", "entities", "tree", "answers", "value"]
+# The order in which Hugging Face's UD lists the tags; users' scripts read them by number.
+UPOS = tuple("NOUN PUNCT ADP NUM SYM SCONJ ADJ PART DET CCONJ PROPN PRON X _ ADV INTJ VERB AUX".split())
 NLI = ("entailment", "neutral", "contradiction")
-# Columns that are the derived set's own, with a side's name before them or not.
+# Other spellings of these labels, and the mark of pairs without a label.
+NLI_SPELLINGS = {"contradictory": "contradiction"}
+NO_LABEL = "-"
+# Columns that a derived set adds, with or without a side's name as a prefix.
 PARTS = ("source", "tokens", "order", "sentences", "gaps")
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One word sequence of a record. name: "" where there is only one. words: its column of word lists, or
-    text: its column of text (raw, unless words is given too: then it is rebuilt from the words)."""
+    """One word sequence of a record.
+
+    name: "" for a single side. words: its column of word lists. text: its column of text, raw if there is no words
+    column, else rebuilt from the words.
+    """
 
     name: str = ""
     words: str | None = None
     text: str | None = None
 
     def column(self, part: str) -> str:
-        """The output column of a part: source, tokens, order, sentences, gaps."""
+        """Return the output column of a part: source, tokens, order, sentences, gaps."""
         return f"{self.name}_{part}" if self.name else part
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A label. classes: its names, where it is a class label. given: its input column, where that has another name."""
+    """A label. kind: of its layer (`layers/registry.py`). classes: names, where it is a class label. given: its input
+    column, where that has another name. lexical: it holds words (lemmas, the forms of a tree's multiword tokens), which
+    follow the lexicon."""
 
     column: str
-    kind: Kind
+    kind: str
     classes: tuple[str, ...] | None = None
     given: str | None = None
+    lexical: bool = False
 
     @property
     def input(self) -> str:
         return self.given or self.column
 
 
+def is_nli(labels: Iterable[str | None]) -> bool:
+    """Return whether all labels are NLI labels or missing, and at least one is an NLI label."""
+    found = {NLI_SPELLINGS.get(label, label) for label in labels if label is not None} - {NO_LABEL}
+    return bool(found) and found <= set(NLI)
+
+
 def own_columns(sides: tuple[Side, ...], fields: tuple[Field, ...]) -> set[str]:
-    """The names that a derived set needs for itself."""
+    """Return the column names that a derived set reserves."""
     kept = {f"source_{field.column}" for field in fields if field.kind != "value"}
-    return {"document", "key", *kept, *(side.column(part) for side in sides for part in PARTS)}
+    groups = {side.column("groups") for side in sides if any(field.kind == "answers" for field in fields)}
+    return {"document", "key", *kept, *groups, *(side.column(part) for side in sides for part in PARTS)}
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """sides of a record, its labels, and whether records are the sentences of running text.
+    """The columns of a set.
 
-    parsed: has it the tags and trees of a parser, which are no labels of the source (`layers/parse.py`).
+    sides: of a record. fields: its labels. running: whether records are the sentences of running text. parsed: whether
+    it has tags and trees of a parser, which are not labels of the source (`layers/parse.py`).
     """
 
     sides: tuple[Side, ...]
@@ -81,17 +101,54 @@ class Schema:
     def from_json(cls, data: dict[str, Any]) -> Schema:
         sides = tuple(Side(**side) for side in data["sides"])
         fields = tuple(
-            Field(f["column"], f["kind"], f["classes"] and tuple(f["classes"]), f.get("given")) for f in data["fields"]
+            Field(
+                f["column"],
+                f["kind"],
+                f["classes"] and tuple(f["classes"]),
+                f.get("given"),
+                f.get("lexical", False),  # sets of older versions have lemmas in the source's script
+            )
+            for f in data["fields"]
         )
         return cls(sides, fields, data["running"], data.get("parsed", False))
 
     @property
+    def layer_fields(self) -> tuple[Field, ...]:
+        """The fields, and those of a parser's tags (where the source has none of its own) and trees."""
+        if not self.parsed:
+            return self.fields
+        tags = () if self.field("upos") else (Field("upos", "parsed-tags"),)
+        return (*self.fields, *tags, Field("head", "parsed-tree"))
+
+    @property
     def has_trees(self) -> bool:
-        """Has every word a head, from a treebank or from a parser?"""
+        """Whether every word has a head, from a treebank or from a parser."""
         return self.parsed or any(field.kind == "tree" for field in self.fields)
 
     def field(self, column: str) -> Field | None:
         return next((field for field in self.fields if field.column == column), None)
+
+
+def left_out(schema: Schema, parts: Iterable[str]) -> set[str]:
+    """Return the output columns that `--columns` leaves out. parts: some of key, source, tokens and text."""
+    out = {"key"} & set(parts)
+    for side in schema.sides:
+        out |= {side.column(part) for part in ("source", "tokens") if part in parts}
+        if "text" in parts and side.text is not None:
+            out.add(side.text)
+    return out
+
+
+def answered_side(schema: Schema) -> Side | None:
+    """Return the side that contains answers, or None."""
+    if not any(field.kind == "answers" for field in schema.fields):
+        return None
+    return schema.sides[answers_side(tuple(side.name for side in schema.sides))]
+
+
+def answers_side(sides: tuple[str, ...]) -> int:
+    """Return the number of the side in which answers lie: the only one, or the context."""
+    return 0 if len(sides) == 1 else sides.index("context")
 
 
 TEXT = Schema((Side(),), (), running=True)

@@ -1,28 +1,25 @@
-"""Where sentences end: one scan over word codes, the only place that knows the rule.
+"""Find the ends of sentences in one scan over word codes. Only this module knows the rule.
 
-*End marks* are words made only of `. ! ? … 。 ！ ？ । ॥ ؟ ۔`; a word of two or more dots, or `…`, is one only
-as the very last word of its line. *Closers* are `) ] } ” ’ » ''`, and a straight `"` or `'` with an odd
-number of its kind before it in its scope (the line of running text, else the unit). A sentence ends after a
-maximal run of end marks and closers that begins with an end mark, and at the end of its line and unit. That
-run is the sentence's *tail*.
+*End marks* are words made only of `. ! ? … 。 ！ ？ । ॥ ؟ ۔`. A word of two or more dots, or `…`, is an end mark only
+as the last word of its line. *Closers* are `) ] } ” ’ » ''`, and a straight `"` or `'` with an odd number of its kind
+before it in its scope (the line of running text, else the unit). A sentence ends after a maximal run of end marks and
+closers that begins with an end mark, and at the end of its line and unit. That run is the sentence's *tail*.
 
     said " .       tail: .          said . "       tail: . "   (if the quote closes)
 
-Rules: `marks` (the above), `period` (the only end mark is `.`), `unit` (whole units).
+Rules: `marks` (described above), `period` (the only end mark is `.`), `unit` (whole units).
 """
 
 from __future__ import annotations
-
-from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Bool, Int8, Int32, Int64
+from derivlang.core.errors import unknown
 from derivlang.core.keys import string_buffers
+from derivlang.core.rules import RULES, Rule
 
-Rule = Literal["marks", "period", "unit"]
-RULES: tuple[str, ...] = get_args(Rule)
 RULE_VERSION = 1
 
 END_MARKS = frozenset(".!?…。！？।॥؟۔")
@@ -33,7 +30,9 @@ _FIRST_BYTES[sorted({mark.encode()[0] for mark in [*END_MARKS, *CLOSERS, '"', "'
 
 
 def type_classes(types: pa.Array, rule: Rule = "marks") -> Int8:
-    """int8[T]: what each word type is to the scan, 0 for an ordinary word."""
+    """Return int8[T]: the class of each word type, 0 for an ordinary word. Raise UsageError for an unknown rule."""
+    if rule not in RULES:
+        raise unknown("sentence rule", rule, RULES, where="--sentences")
     classes = np.zeros(len(types), np.int8)
     data, offsets = string_buffers(types)
     lengths = np.diff(offsets)
@@ -68,11 +67,13 @@ def scan(
     rule: Rule = "marks",
     together: Bool | None = None,
 ) -> tuple[Int64, Int32]:
-    """Sentence offsets int64[S + 1] and tails int32[S] of N words.
+    """Return the sentence offsets int64[S + 1] and tails int32[S] of N words.
 
-    words: int32[N]; classes: int8[T] of `type_classes`; scopes, lines: word offsets of the scopes in which
-    quotes are paired and of the lines (every scope's end is a line's end too; empty ones are allowed).
-    together: bool[N], words inside a group that counts as one word: they end nothing.
+    words: int32[N]; classes: int8[T] of `type_classes`; scopes, lines: word offsets of the scopes in which quotes are
+    paired, and of the lines (the end of a scope ends a line, too; empty ones are allowed). together: bool[N], words
+    inside a group that counts as one word; they end no sentence.
+
+        words  " Go ! ) " Now .      tails  ! ) " and .      sentences [0, 5, 7], tails [3, 1]
     """
     n = len(words)
     if rule == "unit":
@@ -80,7 +81,7 @@ def scan(
     kind = classes.take(words, mode="clip") if len(classes) else np.zeros(0, np.int8)
     if together is not None:
         kind = np.where(together, np.int8(0), kind)
-    at = np.flatnonzero(kind != 0)  # of a bool array: five times as fast
+    at = np.flatnonzero(kind != 0)  # flatnonzero is five times as fast on a bool array
     kind = kind[at]
     line_end = np.zeros(n + 1, bool)
     line_end[lines[1:]] = True
@@ -110,7 +111,10 @@ def scan(
 
 
 def _tails(at: Int64, ends: Bool, last: Bool) -> tuple[Int64, Int64]:
-    """Start and end of the run from the first end mark of each block of adjacent marks and closers."""
+    """Return (start, end) of the tail in each block of adjacent marks and closers: from its first end mark to its end.
+
+    at [1, 2, 3, 5], ends [no, yes, no, yes]  ->  blocks 1-3 and 5, tails (2, 4) and (5, 6)
+    """
     if not at.size:
         return at, at
     new = np.ones(len(at), bool)

@@ -1,14 +1,15 @@
-"""Spec strings and what has one: a name with parameters, from which text, parser, help and checks all follow.
+"""Spec strings, and the base class of objects that have one: a name with parameters.
 
-    name[:value][:key=value]...   joined by commas; values in "..." where they hold , : = "
+    name[:value][:key=value]...   joined by commas; values that contain , : = " are written in "..."
 
     @dataclass(frozen=True, kw_only=True)
-    class Swap(Named):
-        '''Exchanges neighbours.'''
+    class Swap(Parameterised):
+        '''Exchange of neighbours.'''
         name = "swap"
         every: int = param(1, "exchange every k-th pair", low=1)
 
-Transforms and training objectives are such.
+The spec's text, its parser, the help and the checks follow from the fields. Transforms and training objectives are
+subclasses.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def param(
     low: int | None = None,
     high: int | None = None,
 ) -> Any:
-    """A parameter of a transform. positional: `name:value` sets it. draws: does a random choice depend on it."""
+    """Declare a parameter. positional: `name:value` sets it. draws: whether random choices depend on it."""
     return dataclasses.field(
         default=default,
         metadata={"help": help, "positional": positional, "draws": draws, "low": low, "high": high},
@@ -38,8 +39,8 @@ def param(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Named:
-    """A name and parameters. Raises UsageError where a parameter is out of its range."""
+class Parameterised:
+    """A name with parameters. The constructor raises UsageError for a parameter out of its range."""
 
     name: ClassVar[str] = ""
 
@@ -58,17 +59,17 @@ class Named:
                 text = quote(text_of(value))
                 parts.append(text if field.metadata["positional"] and in_place else f"{field.name}={text}")
             elif field.metadata["positional"]:
-                in_place = False  # a later value without a name would slip into this place
+                in_place = False  # a later value without a name would be taken for this one
         return ":".join(parts)
 
     @classmethod
     def summary(cls) -> str:
-        """The first line of the docstring."""
+        """Return the first line of the docstring."""
         return (cls.__doc__ or cls.name).strip().splitlines()[0]
 
     @classmethod
     def parameters(cls) -> list[dict[str, Any]]:
-        """Name, type, default and help of each parameter, for `ls` and for help pages."""
+        """Return name, type, default and help of each parameter, for `ls` and for help pages."""
         hints = get_type_hints(cls)
         return [
             {
@@ -85,7 +86,7 @@ class Named:
 
     @classmethod
     def from_values(cls, values: list[str], keyed: dict[str, str]) -> Self:
-        """From the parts of a spec: `name:value:key=value` -> values ["value"], keyed {"key": "value"}."""
+        """Return the object of a parsed spec: `name:value:key=value` -> values ["value"], keyed {"key": "value"}."""
         hints = get_type_hints(cls)
         fields = {field.name: field for field in dataclasses.fields(cls)}
         slots = [name for name, field in fields.items() if field.metadata["positional"]]
@@ -93,7 +94,7 @@ class Named:
             takes = f"takes {len(slots)}" if slots else "takes none"
             raise UsageError(
                 f"{cls.name}: a value without a name ({values[len(slots)]!r}) is one too many; it {takes}",
-                fix=f"parameters: {', '.join(fields) or 'none'}, written key=value",
+                fix=f"write parameters as key=value; {cls.name} has: {', '.join(fields) or 'none'}",
                 id="bad-spec",
             )
         given = dict(zip(slots, values, strict=False))
@@ -107,7 +108,15 @@ class Named:
 
 
 def read_spec(spec: str, where: str = "--t", example: str = "trans,inv") -> list[tuple[str, list[str], dict[str, str]]]:
-    """(name, values, keyed values) of each part; UsageError, naming the option `where`, says what is wrong."""
+    """Return (name, values, keyed values) of each part. Raise UsageError, at the option `where`, for a wrong spec."""
+    for place, character in enumerate(spec):
+        if character == "\0" or "\ud800" <= character <= "\udfff":  # not possible in a file name or in a manifest
+            raise UsageError(
+                f"character {place + 1} of the spec is U+{ord(character):04X}, which is not text",
+                where=where,
+                fix="write the spec in UTF-8; rename files whose names are not UTF-8",
+                id="bad-spec",
+            )
     out = []
     for (_, name), *rest in _split(spec, where, example):
         values, keyed = [], {}
@@ -123,7 +132,7 @@ def read_spec(spec: str, where: str = "--t", example: str = "trans,inv") -> list
 
 
 def _split(spec: str, where: str, example: str) -> list[list[tuple[str | None, str]]]:
-    """A spec as lists of (key or None, value), the name first."""
+    """Return a spec as lists of (key or None, value), one list a part, the name first."""
     out: list[list[tuple[str | None, str]]] = [[]]
     i, n = 0, len(spec)
 
@@ -173,7 +182,7 @@ def _split(spec: str, where: str, example: str) -> list[list[tuple[str | None, s
 
 
 def quote(value: str) -> str:
-    """A value as a spec holds it: in double quotes, with inner ones doubled, where it must be."""
+    """Return a value as written in a spec: if necessary in double quotes, with inner ones doubled."""
     if value and not any(c in value for c in ',:="') and value == value.strip():
         return value
     return '"' + value.replace('"', '""') + '"'

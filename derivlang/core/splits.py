@@ -1,4 +1,4 @@
-"""Names of splits: train, validation, test, and what else they are called.
+"""Names of splits: train, validation, test, and their other spellings.
 
 fr_gsd-ud-dev.conllu.gz  ->  validation
 """
@@ -13,12 +13,12 @@ _IN_FILE = re.compile(r"(?:^|[._-])(train|validation|valid|val|dev|test)(?=[._-]
 
 
 def split_name(name: str) -> str:
-    """`dev`, `valid`, `val` are `validation`; other names stay."""
+    """Return the name of a split: `dev`, `valid`, `val` become `validation`; other names stay."""
     low = name.lower()
     return _NAMES.get(low, low if low in SPLITS else name)
 
 
 def split_of(file: str) -> str | None:
-    """The split that a file name tells; None if it tells none."""
+    """Return the split that a file name contains, or None."""
     found = _IN_FILE.findall(file.removesuffix(".gz").removesuffix(".zst"))
     return split_name(found[-1].lower()) if found else None

@@ -1,16 +1,16 @@
-"""What a dependency tree must be: heads in range, one root, no cycle. One rule for every format."""
+"""The conditions of a dependency tree in every format: heads in range, one root, no cycle."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, owners, places
+from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, owners, positions
 
 
 def first_fault(heads: Int32, offsets: Int64) -> tuple[int, str, str] | None:
-    """(word, what, id) of the first fault of some trees, or None.
+    """Return (word, what, id) of the first fault of some trees, or None.
 
-    heads: int32[N], 1-based in the sentence, 0 = root; offsets: int64[S + 1]. `what` goes on "word 3 has …".
+    heads: int32[N], 1-based in the sentence, 0 = root; offsets: int64[S + 1]. `what` continues "word 3 has …".
     ids: head-range, head-cycle, head-root.
     """
     row_of = owners(offsets)
@@ -20,7 +20,7 @@ def first_fault(heads: Int32, offsets: Int64) -> tuple[int, str, str] | None:
         word = _first(outside)
         n = int(n_words[row_of[word]])
         return word, f"head {heads[word]}, but the sentence has {n} word{'s' * (n > 1)}", "head-range"
-    own = heads == places(offsets) + 1
+    own = heads == positions(offsets) + 1
     if own.any():
         return _first(own), "itself as head", "head-cycle"
     is_root = heads == 0
@@ -40,9 +40,11 @@ def first_fault(heads: Int32, offsets: Int64) -> tuple[int, str, str] | None:
 
 
 def in_cycle(heads: Int32, offsets: Int64) -> Bool:
-    """bool[N]: the words from which no root can be reached. heads: within their sentences, 0 = root.
+    """Return bool[N]: the words that cannot reach a root. heads: within their sentences, 0 = root.
 
-    Each round every word looks twice as far up, so the longest sentence's log2 rounds are enough.
+    Each round doubles how far every word has climbed, so log2 rounds of the longest sentence suffice:
+
+        heads [0, 1, 2, 3]   parents [0, 0, 1, 2]   after round 1 [0, 0, 0, 1]   after round 2 [0, 0, 0, 0]
     """
     here = np.arange(len(heads))
     above = np.where(heads == 0, here, heads + np.repeat(offsets[:-1], np.diff(offsets)) - 1)

@@ -1,10 +1,10 @@
-"""Words in a byte buffer to word codes, by whole buffers.
+"""Map the words of a byte buffer to word codes, a whole buffer at a time.
 
-A word of at most eight bytes *is* its key: an unaligned 8-byte load, masked by its length. A longer word's
-key mixes its loads, and its last byte is 0xFF, which no UTF-8 text holds, so that the two kinds never meet;
-every hit on a longer word is compared byte by byte with the type it hit, so that a collision is found, not
-believed. Keys are looked up in an open table with two probes; what neither finds is new (or unlucky) and
-takes a slower exact way. Measured reasons: `docs/architecture.md`, "Where the time goes".
+A word of at most eight bytes is its own key: an unaligned 8-byte load, masked by its length. The key of a longer word
+is a hash of its loads whose last byte is 0xFF, which never occurs in UTF-8, so the two kinds of keys differ. Every hit
+of a longer word is compared byte by byte with the type, so a hash collision is detected. Keys are looked up in an open
+table with two probes. A key that neither probe finds is new, or lost both slots to others; it takes a slower exact
+path. For measurements see `docs/architecture.md`, "Where the time goes".
 
     Vocabulary().encode(b"a cat a ........", starts=[0, 2, 6], lengths=[1, 3, 1]) -> [0, 1, 0]
 """
@@ -16,42 +16,42 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, UInt64, offsets_of, spread
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, UInt64, expand_ranges, offsets_of
 from derivlang.core.errors import DataError
 from derivlang.core.keys import BYTE_MASKS, GOLDEN, LONGEST, bytes_key, hash_bytes, load8, mix, strings_from
 
 _LONG = np.uint64(0xFF) << np.uint64(56)
 _NOT_LONG = np.uint64((1 << 56) - 1)
-_EMPTY = np.uint64(0xFE) << np.uint64(56)  # no word's key: 0xFE is in no UTF-8 text either
+_EMPTY = np.uint64(0xFE) << np.uint64(56)  # never a word's key, as 0xFE does not occur in UTF-8 either
 _MIN_BITS = 16
 
 
 class Vocabulary:
-    """A growing table of distinct words; codes count from 0 in the order of first occurrence.
+    """A growing table of distinct words. Codes count from 0 in the order of first occurrence.
 
-    The buffers given to `encode` need eight spare bytes behind their last word.
+    A buffer given to `encode` needs eight spare bytes after its last word.
     """
 
     def __init__(self) -> None:
         self._bits = _MIN_BITS
-        # Slots hold codes only, and the keys are compared by code: the table stays small, hence in the cache.
+        # Slots hold only codes, and keys are compared by code. So the table is small and stays in the cache.
         self._slots_code = np.full(1 << self._bits, -1, np.int32)  # -1: free; its key is the last one, _EMPTY
         self._keys = np.full(1, _EMPTY, np.uint64)  # [T + 1]
         self._lengths = np.zeros(0, np.int64)  # [T]
         self._starts = np.zeros(0, np.int64)  # [T] into _pool
         self._pool = np.zeros(8, np.uint8)  # bytes of all types, eight spare ones last
         self._hashes = np.zeros(0, np.uint64)  # [T] content hashes, filled on demand
-        self._first = np.zeros(0, np.uint64)  # [T], the first eight bytes; _second: the next eight
+        self._first = np.zeros(0, np.uint64)  # [T], the first eight bytes of each type; _second: the next eight
         self._second = np.zeros(0, np.uint64)
-        # Keys that lost both of their slots, sorted, and their codes.
+        # Sorted keys whose two slots other keys had taken, and their codes.
         self._overflow, self._overflow_codes = np.zeros(0, np.uint64), np.zeros(0, np.int32)
-        self._types: pa.Array | None = None  # `types()` as long as nothing is added
+        self._types: pa.Array | None = None  # result of `types()`, until a word is added
 
     def __len__(self) -> int:
         return len(self._lengths)
 
     def encode(self, buffer: UInt8, starts: Ints, lengths: Ints) -> Int32:
-        """int32[n]: the code of each word `buffer[start:start + length]`; unseen words are added."""
+        """Return int32[n]: the code of each word `buffer[start:start + length]`. New words are added."""
         keys, long = _keys(buffer, starts, lengths)
         if not len(keys):
             return np.zeros(0, np.int32)
@@ -63,7 +63,7 @@ class Vocabulary:
         return codes
 
     def types(self) -> pa.Array:
-        """Arrow strings [T], one for each code. DataError where one is no UTF-8 (see `first_invalid`)."""
+        """Return Arrow strings [T], one for each code. Raise DataError for invalid UTF-8 (see `first_invalid`)."""
         if self._types is None:
             if (bad := self.first_invalid(0)) is not None:
                 raise DataError(f"the word {bad!r} is not UTF-8", id="encoding")
@@ -71,14 +71,14 @@ class Vocabulary:
         return self._types
 
     def first_invalid(self, since: int) -> bytes | None:
-        """The first type from code `since` on that is not UTF-8, or None."""
+        """Return the first type from code `since` on that is not UTF-8, or None."""
         if since >= len(self):
             return None
         joined = bytes(self._pool[int(self._starts[since]) : -8])
         starts = self._pool[:-8][self._starts[since:][self._lengths[since:] > 0]]
         try:
             joined.decode()
-            broken = bool(((starts & 0xC0) == 0x80).any())  # valid together, but cut inside a character
+            broken = bool(((starts & 0xC0) == 0x80).any())  # valid when joined, but cut inside a character
         except UnicodeDecodeError:
             broken = True
         if broken:
@@ -91,12 +91,12 @@ class Vocabulary:
         return None
 
     def subset(self, used: Ints) -> pa.Array:
-        """Arrow strings of the types of these codes."""
+        """Return Arrow strings of the types of these codes."""
         lengths = self._lengths[used]
-        return strings_from(self._pool[spread(self._starts[used], lengths)], offsets_of(lengths))
+        return strings_from(self._pool[expand_ranges(self._starts[used], lengths)], offsets_of(lengths))
 
     def hashes(self, used: Ints | None = None) -> UInt64:
-        """uint64: the content hashes (`keys.hash_types`) of the types of these codes, or of all."""
+        """Return the content hashes (`keys.hash_types`), uint64, of the types of these codes, or of all types."""
         known = len(self._hashes)
         if known < len(self):
             new = hash_bytes(self._pool, self._starts[known:], self._lengths[known:])
@@ -104,7 +104,7 @@ class Vocabulary:
         return self._hashes if used is None else self._hashes[used]
 
     def _lookup(self, keys: UInt64) -> tuple[Int32, Int64]:
-        """Codes of the known keys, and which keys neither probe found."""
+        """Return the codes of the known keys, and the positions of keys that neither probe found."""
         first, second = self._slots(keys)
         codes = self._slots_code.take(first, mode="clip")
         again = np.flatnonzero(self._keys.take(codes, mode="wrap") != keys)
@@ -124,7 +124,7 @@ class Vocabulary:
         return first, lambda which: (spun[which] & mask).astype(np.int64)
 
     def _resolve(self, buffer: UInt8, starts: Ints, lengths: Ints, keys: UInt64, codes: Int32, missed: Int64) -> None:
-        """Give a code to every word that the table did not find, old or new; codes are set in place."""
+        """Set the codes, in place, of the words that the table did not find: those in the overflow, then new ones."""
         if len(self._overflow):
             wanted = keys[missed]
             at = np.minimum(np.searchsorted(self._overflow, wanted), len(self._overflow) - 1)
@@ -144,7 +144,7 @@ class Vocabulary:
     def _add(self, buffer: UInt8, starts: Ints, lengths: Ints, keys: UInt64) -> None:
         end = len(self._pool) - 8
         lengths = lengths.astype(np.int64)
-        bytes_ = buffer[spread(starts, lengths)]
+        bytes_ = buffer[expand_ranges(starts, lengths)]
         self._pool = np.concatenate([self._pool[:end], bytes_, np.zeros(8, np.uint8)])
         self._starts = np.concatenate([self._starts, end + offsets_of(lengths)[:-1]])
         self._lengths = np.concatenate([self._lengths, lengths])
@@ -164,7 +164,7 @@ class Vocabulary:
             self._insert(np.arange(len(self) - len(keys), len(self), dtype=np.int32))
 
     def _insert(self, codes: Int32) -> None:
-        """Put codes in free slots: first probe, else second, else the overflow table."""
+        """Put codes into free slots: by the first probe, else the second, else into the overflow table."""
         keys = self._keys[codes]
         first, second = self._slots(keys)
         left = codes
@@ -172,7 +172,7 @@ class Vocabulary:
             slots = probe[np.isin(codes, left)] if len(left) < len(codes) else probe
             free = self._slots_code[slots] < 0
             at, who = slots[free], left[free]
-            at, one = np.unique(at, return_index=True)  # one winner a slot, the earliest code
+            at, one = np.unique(at, return_index=True)  # if several codes want a slot, the earliest gets it
             self._slots_code[at] = who[one]
             left = left[~np.isin(left, who[one])]
         if len(left):
@@ -182,7 +182,7 @@ class Vocabulary:
             self._overflow_codes = np.concatenate([self._overflow_codes, left])[by]
 
     def _verify(self, buffer: UInt8, long: _Long, codes: Int32) -> None:
-        """Every word of more than eight bytes equals the type it was given, or DataError: a hash collision."""
+        """Compare every word of more than eight bytes with its type. Raise DataError for a hash collision."""
         starts, lengths = long.starts, long.lengths
         same: Bool = (self._lengths[codes] == lengths) & (self._first[codes] == long.first)
         same &= self._second[codes] == long.second
@@ -201,15 +201,15 @@ class Vocabulary:
             bad = int(np.flatnonzero(~same)[0])
             text = bytes(buffer[starts[bad] : starts[bad] + lengths[bad]])
             raise DataError(
-                f"the 56-bit hash of the word {text!r} meets another word's",
-                fix="please report this text: it is the first such pair seen",
+                f"the word {text!r} has the same 56-bit hash as another word",
+                fix="please report this text: no such pair was known",
                 id="hash-collision",
             )
 
 
 @dataclass(frozen=True, slots=True)
 class _Long:
-    """The words of more than eight bytes: at int64[L], where they stand; first, second: their first 16 bytes."""
+    """The words of more than eight bytes. at: int64[L], their positions. first, second: their first 16 bytes."""
 
     at: Int64
     starts: Int64
@@ -219,7 +219,7 @@ class _Long:
 
 
 def _keys(buffer: UInt8, starts: Ints, lengths: Ints) -> tuple[UInt64, _Long]:
-    """uint64[n] keys, and the words that are longer than eight bytes."""
+    """Return the keys, uint64[n], and the words of more than eight bytes."""
     loads = load8(buffer)
     keys = loads[starts]
     keys &= BYTE_MASKS.take(lengths, mode="clip")

@@ -1,1 +1,1 @@
-"""Making a derived set: a plan of shard tasks, engines that run it, and the run from source to manifest."""
+"""Making sets: options, events, job and tasks, plan, engines, manifest; `make` and `parse`."""

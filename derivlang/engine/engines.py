@@ -1,30 +1,34 @@
-"""Engines: what runs the tasks of a plan: this process, a pool of processes, or a Dask cluster.
+"""Engines run the tasks of a plan: in this process, in a pool of processes, or on a Dask cluster.
 
-Each is `run(job, tasks) -> iterator of results` in the order of completion; the bytes are the same.
+An engine is a function `run(job, tasks)` that yields results as they are done. All engines write the same bytes.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 from derivlang.core.errors import DataError, UsageError
-from derivlang.engine.job import Job, Result, Task, run_task
+from derivlang.engine.job import Job, Result, ShardTask, run_task
+from derivlang.formats.progress import bytes_read, receive_all, words_done
 
-Engine = Callable[[Job, list[Task]], Iterator[Result]]
+Engine = Callable[[Job, list[ShardTask]], Iterator[Result]]
 
 
-def local(job: Job, tasks: list[Task]) -> Iterator[Result]:
-    """One task after the other, in this process."""
+def local(job: Job, tasks: list[ShardTask]) -> Iterator[Result]:
+    """Run one task after the other in this process."""
     for task in tasks:
         yield run_task(job, task)
 
 
 def pool(workers: int) -> Engine:
-    """A pool of processes, forked from a server that has imported everything once."""
+    """Return an engine with a pool of processes, forked from a server that has imported everything once."""
 
-    def run(job: Job, tasks: list[Task]) -> Iterator[Result]:
+    def run(job: Job, tasks: list[ShardTask]) -> Iterator[Result]:
         import multiprocessing
-        import signal
         from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
         from concurrent.futures.process import BrokenProcessPool
 
@@ -32,16 +36,23 @@ def pool(workers: int) -> Engine:
         context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         if context.get_start_method() == "forkserver":
             context.set_forkserver_preload(["derivlang.engine.job"])
+        counts = context.Array("q", 2)  # bytes read and words done by all workers
+        shown = [0, 0]
+
+        def report() -> None:
+            for i, tell in enumerate((bytes_read, words_done)):
+                count = counts[i]
+                tell(count - shown[i])
+                shown[i] = count
+
         with ProcessPoolExecutor(
-            min(workers, len(tasks)),
-            mp_context=context,
-            initializer=signal.signal,  # Ctrl-C is this process's to answer
-            initargs=(signal.SIGINT, signal.SIG_IGN),
+            min(workers, len(tasks)), mp_context=context, initializer=_begin_worker, initargs=(counts,)
         ) as executor:
             waiting = {executor.submit(run_task, job, task) for task in tasks}
             try:
                 while waiting:
                     done, waiting = wait(waiting, return_when=FIRST_EXCEPTION, timeout=0.2)
+                    report()
                     yield from (future.result() for future in done)
             except BrokenProcessPool:
                 raise DataError(
@@ -57,33 +68,35 @@ def pool(workers: int) -> Engine:
     return run
 
 
-def dask(address: str) -> Engine:
-    """The workers of a running Dask cluster, which must see the same folders."""
+def _begin_worker(counts: Any) -> None:
+    """Start a worker: it leaves Ctrl-C to the main process, ends with it, and adds its progress to `counts`."""
+    import multiprocessing
+    import threading
 
-    def run(job: Job, tasks: list[Task]) -> Iterator[Result]:
-        try:
-            from distributed import Client, as_completed
-        except ImportError:
-            raise UsageError(
-                "the Dask engine needs the package distributed",
-                where="--engine",
-                fix="pip install 'derivlang[dask]'",
-                id="missing-package",
-            ) from None
-        with Client(address) as client:
-            futures = client.map(lambda task: run_task(job, task), tasks, pure=False)
-            for future in as_completed(futures):
-                yield future.result()
+    def add(i: int, n: int) -> None:
+        with counts.get_lock():
+            counts[i] += n
 
-    return run
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    receive_all({"bytes": partial(add, 0), "words": partial(add, 1)})
+    main = multiprocessing.parent_process()
+    assert main is not None
+
+    def end() -> None:
+        # The parent of a worker is the fork server, but this waits on a pipe that only the main process holds open. So
+        # the worker ends with the main process, however that ends.
+        main.join()
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
 
 
 def choose(engine: str, workers: int) -> Engine:
-    """`local`, or `dask:ADDRESS`; local with several workers is a pool."""
+    """Return the engine named `local` or `dask:ADDRESS`. `local` with several workers is a pool."""
     if engine.startswith("dask:"):
+        from derivlang.engine.cluster import dask
+
         return dask(engine.removeprefix("dask:"))
     if engine != "local":
-        raise UsageError(
-            f"there is no engine {engine!r}; there are: local, dask:ADDRESS", where="--engine", id="engine"
-        )
+        raise UsageError(f"unknown engine {engine!r}; engines: local, dask:ADDRESS", where="--engine", id="engine")
     return local if workers <= 1 else pool(workers)

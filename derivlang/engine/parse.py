@@ -1,9 +1,9 @@
-"""Parse once: the trees of a source, kept as a set of its own that every `syn` run of the source reads.
+"""Parse a source once, into a set of its own that every `syn` run of the source reads.
 
-    source ──identity + parser──▶ PARSES/wikitext2-train-0123456789abcdef/      a split a folder
+    source ──identity + parser──▶ PARSES/wikitext2-train-0123456789abcdef/      one folder for each split
 
-Such a set is like any other that `make` writes (shards, journal, manifest, resumed where it stopped), with the columns
-upos, head and deprel. Its name holds a hash of the source's files, of how they are read, and of the parser.
+The set has the columns upos, head and deprel; otherwise it is like any other that `make` writes, with shards, journal
+and manifest. The name of its folder has a hash of the source's files, of how they are read, and of the parser.
 """
 
 from __future__ import annotations
@@ -17,27 +17,34 @@ from typing import Any
 
 from derivlang.core.errors import UsageError
 from derivlang.core.splits import split_name
+from derivlang.engine.build import build, summary
+from derivlang.engine.events import Events
 from derivlang.engine.job import Job
-from derivlang.engine.make import Events, Options, build, identity_of, summary
-from derivlang.engine.plan import make_plan, source_files
-from derivlang.parsing.base import find_parser
+from derivlang.engine.manifest import plan_hash
+from derivlang.engine.options import MakeOptions
+from derivlang.engine.plan import look, make_plan, source_files, source_size
+from derivlang.formats.progress import stage
+from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
-from derivlang.sources.corpus import Corpus, Part
-from derivlang.sources.find import Request, find
-from derivlang.store.disk import alone
+from derivlang.sources.corpus import Corpus, CorpusFile
+from derivlang.sources.find import SourceRequest, find
 from derivlang.store.journal import STAGE
+from derivlang.transforms.identity import Identity
 
-SHARD_TOKENS = 500_000  # parsing is slow: shards small enough that workers share the work and little is lost on a stop
-_SPEC = "identity"
+# Parsing is slow: with small shards, workers share the work and a stopped run loses little.
+SHARD_TOKENS = 500_000
+_IDENTITY = Pipeline((Identity(),))
 
 
-def parse(request: Request, options: Options, events: Events) -> dict[str, Any]:
-    """Parse a source. options.out: the folder of a set with all its splits; `Path()`: where `make` looks for them.
+def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[str, Any]:
+    """Parse a source. Returns what `make` returns.
 
-    Returns what `make` returns. UsageError has-trees where there is nothing to parse; those of `find_parser`.
+    options.out: the folder of a set with all splits; `Path()` for the folders where `make` looks for parses.
+    UsageError if the source has trees, or is derived; errors of `find_parser`.
     """
     began = time.perf_counter()
-    corpus = find(request)
+    with stage("looking at the source"):
+        corpus = find(request)
     if corpus.schema.has_trees:
         raise UsageError(f"{corpus.name} has trees already", fix="make it: no parser is needed", id="has-trees")
     if corpus.spec is not None:
@@ -48,30 +55,36 @@ def parse(request: Request, options: Options, events: Events) -> dict[str, Any]:
         )
     if options.out != Path():
         settings = replace(options, shard_tokens=min(options.shard_tokens, SHARD_TOKENS), columns=())
-        manifest = build(Pipeline.parse(_SPEC), _job(corpus, request, options), settings, events)
+        manifest = build(_job(corpus, request, options), settings, events)
         return summary(options.out, manifest, began)
     manifests = [manifest for _, manifest in _by_split(corpus, request, options, events)]
     splits = {name: entry for manifest in manifests for name, entry in manifest["splits"].items()}
-    return summary(_store(options), {**manifests[0], "splits": splits}, began)
+    return summary(parses_folder(options), {**manifests[0], "splits": splits}, began)
 
 
-def parsed(corpus: Corpus, request: Request, options: Options, events: Events) -> Corpus:
-    """The corpus with its trees: parsed now, or read from where an earlier run left them."""
+def parsed(corpus: Corpus, request: SourceRequest, options: MakeOptions, events: Events) -> Corpus:
+    """Return the corpus with its trees: parsed now, or by an earlier run."""
     if corpus.spec is not None:
         raise UsageError(
             f"{corpus.name} was derived without trees, so that {corpus.spec} cannot be followed by syn",
-            fix="make it from its source with all transforms at once: --t " + f"{corpus.spec},syn…",
+            fix=f"make it from its source with all transforms at once: --t {corpus.spec},syn…",
             id="needs-trees",
         )
     job = _job(corpus, request, options)
     files: list[dict[str, Any]] = []
-    parts: list[Part] = []
+    parts: list[CorpusFile] = []
     words, parser = "as given", {}
+    hashes: dict[str, str] = {}
     for folder, manifest in _by_split(corpus, request, options, events):
         files += manifest["source"]["files"]
         words, parser = manifest["words"], manifest["parser"]
+        hashes |= {
+            f"{folder.name}/{shard['file']}": shard["sha256"]
+            for entry in manifest["splits"].values()
+            for shard in entry["shards"]
+        }
         parts += [
-            Part(split, folder / shard["file"], f"{folder.name}/{shard['file']}")
+            CorpusFile(split, folder / shard["file"], f"{folder.name}/{shard['file']}")
             for split, entry in manifest["splits"].items()
             for shard in entry["shards"]
         ]
@@ -80,44 +93,44 @@ def parsed(corpus: Corpus, request: Request, options: Options, events: Events) -
         format="derived",
         origin=corpus.format,
         parts=tuple(parts),
-        options={"files": files, "words": words, "parser": parser},
+        options={"files": files, "words": words, "parser": parser, "sha256": hashes},
     )
 
 
 def _by_split(
-    corpus: Corpus, request: Request, options: Options, events: Events
+    corpus: Corpus, request: SourceRequest, options: MakeOptions, events: Events
 ) -> Iterable[tuple[Path, dict[str, Any]]]:
-    """Folder and manifest of each split that is wanted, one after the other."""
+    """Parse each wanted split, and yield its folder and manifest."""
     wanted = [split_name(split) for split in options.splits] or corpus.splits
     job = _job(corpus, request, options)
     for split in dict.fromkeys(wanted):
-        # Shards of one size, whatever the derived set's: the plan is part of what the parse is known by.
+        # One size of shards for all derived sets: the folder's name depends on the plan.
         settings = replace(options, splits=(split,), shard_tokens=SHARD_TOKENS, columns=(), force=False)
-        plan = make_plan(job, Path(STAGE), splits=[split], shard_tokens=settings.shard_tokens, limit=options.limit)
-        identity = identity_of(job, plan, source_files(job, [split]))
+        with stage("hashing", total=source_size(job, [split])):
+            job = replace(job, seen=look(job, [split]))
+        with stage("planning"):
+            plan = make_plan(job, Path(STAGE), splits=[split], shard_tokens=settings.shard_tokens, limit=options.limit)
+        planned = plan_hash(job, plan, source_files(job, [split]))
         name = "".join(c if c.isalnum() or c in "-_." else "-" for c in corpus.name)
-        folder = _store(options) / f"{name}-{split}-{identity[:16]}"
-        with alone(folder):
-            manifest = build(Pipeline.parse(_SPEC), job, replace(settings, out=folder), events)
-        yield folder, manifest
+        folder = parses_folder(options) / f"{name}-{split}-{planned[:16]}"
+        yield folder, build(job, replace(settings, out=folder), events)
 
 
-def _job(corpus: Corpus, request: Request, options: Options) -> Job:
-    find_parser(options.parser, corpus.language)  # an unknown one is an error before anything is read
+def _job(corpus: Corpus, request: SourceRequest, options: MakeOptions) -> Job:
+    find_parser(options.parser, corpus.language)  # an unknown parser is an error before anything is read
     return Job(
-        _SPEC,
-        None,
         replace(corpus, schema=replace(corpus.schema, parsed=True)),
-        options.rule,
-        options.policies,
-        request.encoding,
-        options.repair_tags,
+        _IDENTITY,
+        rule=options.sentences,
+        policies=options.policies,
+        encoding=request.encoding,
+        repair_tags=options.repair_tags,
         parser=options.parser or find_parser(None, corpus.language).name,
     )
 
 
-def _store(options: Options) -> Path:
-    """The folder that keeps parses: as asked, $DERIVLANG_PARSES, or the user's cache."""
+def parses_folder(options: MakeOptions) -> Path:
+    """Return the folder that keeps parses: that of the options, $DERIVLANG_PARSES, or the user's cache."""
     if options.parses is not None:
         return options.parses
     if os.environ.get("DERIVLANG_PARSES"):

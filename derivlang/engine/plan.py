@@ -1,31 +1,30 @@
-"""The plan: which shard holds which piece of which file. Fixed before anything runs, the same for any engine.
+"""The plan: which shard holds which piece of which file. It is fixed before anything runs, for every engine alike.
 
-A large plain text file is cut at non-empty lines; a gz or zst file, and every labelled file, is one task.
+A large plain text file is cut before non-empty lines. A gz or zst file is one task, and so is every labelled file.
 """
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.splits import split_name
-from derivlang.engine.job import Job, Task
-from derivlang.formats.text import Piece, count_documents, cut
+from derivlang.engine.job import Job, ShardTask
+from derivlang.engine.watch import FileStamp
+from derivlang.formats.base import WHOLE, Piece
 from derivlang.sources import read
-from derivlang.sources.corpus import PACKED, Part
+from derivlang.sources.corpus import CorpusFile
 
-SHARD_TOKENS = 20_000_000
-# Bytes of tokenised English text a word, to plan shards of some number of words by bytes.
+# Bytes for each word of tokenised English text: shards of some number of words are planned by bytes.
 _BYTES_A_WORD = 5.3
 
 
 def make_plan(
     job: Job, out: Path, *, splits: list[str] | None, shard_tokens: int, limit: int | None
-) -> dict[str, list[Task]]:
-    """The tasks of each split. DataError for a named split that the source lacks."""
+) -> dict[str, list[ShardTask]]:
+    """Return the tasks of each split. DataError for a named split that the source lacks."""
     wanted = [split_name(split) for split in splits] if splits else job.corpus.splits
     for split in wanted:
         if split not in job.corpus.splits:
@@ -38,7 +37,7 @@ def make_plan(
     return {split: _split_tasks(job, split, out, shard_tokens, limit) for split in dict.fromkeys(wanted)}
 
 
-def _split_tasks(job: Job, split: str, out: Path, shard_tokens: int, limit: int | None) -> list[Task]:
+def _split_tasks(job: Job, split: str, out: Path, shard_tokens: int, limit: int | None) -> list[ShardTask]:
     parts = [part for part in job.corpus.parts if part.split == split]
     pieces = [(part, piece) for part in parts for piece in _pieces(job, part, shard_tokens, limit)]
     tasks = []
@@ -47,54 +46,85 @@ def _split_tasks(job: Job, split: str, out: Path, shard_tokens: int, limit: int 
         name = f"{split}-{i:05d}-of-{len(pieces):05d}"
         line = line if piece.begin else 0
         piece = replace(piece, line=line)
-        tasks.append(Task(name, split, part, piece, first, left, out / "data" / f"{name}.parquet"))
+        tasks.append(ShardTask(name, split, part, piece, first, left, out / "data" / f"{name}.parquet"))
         if i + 1 < len(pieces):
-            documents, lines = _count(job, part, piece)
+            documents, lines = read.count_documents(job.corpus, part, piece, job.encoding)
             first, line = first + documents, line + lines
             if left is not None:
                 left = max(0, left - documents)
     return [task for task in tasks if task.limit != 0]
 
 
-def _pieces(job: Job, part: Part, shard_tokens: int, limit: int | None) -> list[Piece]:
-    plain = job.corpus.format == "text" and part.path.suffix not in PACKED and job.encoding == "utf-8"
-    if not plain or limit is not None:
-        return [Piece()]
-    try:
-        size = part.path.stat().st_size
-        target = max(1, int(shard_tokens * _BYTES_A_WORD))
-        cuts = cut(part.path, job.corpus.splitter(), size, target) if size > target else [Piece(0, size)]
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", where=str(part.path), id="missing-file") from error
-    return cuts if len(cuts) > 1 else [Piece()]
+def _pieces(job: Job, part: CorpusFile, shard_tokens: int, limit: int | None) -> list[Piece]:
+    if limit is not None:
+        return [WHOLE]
+    return read.pieces(job.corpus, part, job.encoding, max(1, int(shard_tokens * _BYTES_A_WORD)))
 
 
-def _count(job: Job, part: Part, piece: Piece) -> tuple[int, int]:
-    """(documents, lines) of a piece; lines only where a file has more than one."""
-    if job.corpus.format == "text":
-        return count_documents(part.path, job.corpus.splitter(), piece, job.encoding)
-    return read.count_documents(job.corpus, part, job.encoding), 0
+def look(job: Job, splits: list[str] | None) -> dict[Path, FileStamp]:
+    """Hash the files of some splits; those of the hub's cache are left out.
+
+    DataError for a shard of a derived set that is not the one its manifest lists.
+    """
+    if job.corpus.format == "hub":
+        return {}
+    wanted = [split_name(split) for split in splits] if splits else job.corpus.splits
+    seen = {part.path: FileStamp.of(part.path) for part in job.corpus.parts if part.split in wanted}
+    listed = job.corpus.options.get("sha256", {})
+    for part in job.corpus.parts:
+        if part.path in seen and seen[part.path].sha256 != listed.get(part.name, seen[part.path].sha256):
+            raise DataError(
+                "the shard is not the one that its manifest lists",
+                where=str(part.path),
+                fix="`derivlang verify` names what is wrong; make the set again",
+                id="damaged",
+            )
+    return seen
 
 
 def source_files(job: Job, splits: list[str]) -> list[dict[str, Any]]:
-    """Name, bytes and SHA-256 of the files that the plan reads."""
+    """Return name, bytes and SHA-256 of the files that the plan reads."""
     out = []
     for part in job.corpus.parts:
         if part.split not in splits:
             continue
         entry: dict[str, Any] = {"split": part.split, "name": part.name}
         if job.corpus.format != "hub":
-            try:
-                with part.path.open("rb") as file:
-                    entry["bytes"] = part.path.stat().st_size
-                    entry["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
-            except OSError as error:
-                raise DataError(f"cannot be read: {error.strerror}", where=str(part.path), id="missing-file") from error
+            seen = job.seen.get(part.path) or FileStamp.of(part.path)
+            entry |= {"bytes": seen.stamp[0], "sha256": seen.sha256}
         out.append(entry)
     return out
 
 
-def check_shard_tokens(value: int) -> int:
+def size_of(task: ShardTask) -> int | None:
+    """Return the bytes of the source that a task reads, or None if unknown: with a limit, or for a set on the hub."""
+    if task.limit is not None:
+        return None
+    if task.piece.end is not None:
+        return task.piece.end - task.piece.begin
+    try:
+        return task.part.path.stat().st_size - task.piece.begin
+    except OSError:
+        return None
+
+
+def total_size(tasks: list[ShardTask]) -> int | None:
+    """Return the bytes of the source that some tasks read, or None if unknown."""
+    sizes = [size_of(task) for task in tasks]
+    return None if None in sizes else sum(size for size in sizes if size is not None)
+
+
+def source_size(job: Job, splits: list[str]) -> int | None:
+    """Return the bytes of the files of some splits, or None if unknown: on the hub, or if a file is missing."""
+    if job.corpus.format == "hub":
+        return None
+    try:
+        return sum(part.path.stat().st_size for part in job.corpus.parts if part.split in splits)
+    except OSError:
+        return None
+
+
+def check_shard_tokens(value: int) -> None:
+    """Raise UsageError for a number of words below 1."""
     if value < 1:
-        raise UsageError(f"{value} is no number of words", where="--shard-tokens", id="bad-value")
-    return value
+        raise UsageError(f"must be at least 1, got {value}", where="--shard-tokens", id="bad-value")

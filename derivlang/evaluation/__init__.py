@@ -1,1 +1,1 @@
-"""What a pre-trained model transfers: fine-tuning, alignment, and the report over runs."""
+"""Evaluation of pre-trained models: fine-tuning, alignment, perplexity, and the report over runs."""

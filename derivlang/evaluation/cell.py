@@ -1,30 +1,30 @@
 """One fine-tuning of one task and regime, and its file: RUN/evaluation/TASK.REGIME.SEED.npz.
 
-In the file, for each metric by its name, int64[sentences, k] counts on the derived test set; `dev_…` on the derived dev
-set, which published tables hold; of ZS also `source_…`, on the source's test set. A file of other settings, data or
-weights is as none, so that an interrupted evaluation goes on where it was.
+The file holds int64[sentences, k] counts of each metric under its name: on the derived test set, as `dev_…` on the
+derived dev set (which published tables use), and for ZS as `source_…` on the source's test set. A file of other
+settings, data or weights is ignored, so an interrupted evaluation resumes with the next cell.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import numpy as np
 
-import derivlang
 from derivlang.core.arrays import Int64
+from derivlang.core.errors import DataError
+from derivlang.core.parse_errors import parse_errors
+from derivlang.core.version import __version__
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune import Classifier, fine_tune, label_lists, predict
 from derivlang.evaluation.metrics import METRICS
 from derivlang.evaluation.sets import Sets, digest
 from derivlang.evaluation.tasks import Regime, Task, regime_of
-from derivlang.evaluation.trained import Trained
+from derivlang.evaluation.trained import PretrainedRun
 from derivlang.store.export import writing
 from derivlang.training.languages import DERIVED, SOURCE
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     import torch
 
 CELLS = "evaluation"
-_RULES = 1  # of fine-tuning: with others, cells are made again
+RULES = 1  # version of the fine-tuning rules; cells of another version are made again
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cell:
-    """data_key: of its examples."""
+class FinetuneCell:
+    """A fine-tuning of a run. data_key: digest of its examples."""
 
-    trained: Trained
+    trained: PretrainedRun
     task: Task
     regime: Regime
     seed: int
@@ -51,10 +51,10 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """All that its counts depend on."""
+        """The digest of everything that its counts depend on."""
         return digest(
             {
-                "rules": _RULES,
+                "rules": RULES,
                 "weights": self.trained.weights,
                 "language_ids": self.trained.language_ids,
                 "settings": asdict(self.task.settings),
@@ -65,17 +65,26 @@ class Cell:
         )
 
     def counts(self) -> dict[str, Int64] | None:
-        """Counts by metric, int64[S, k]; None where the file is not there, of something else, or damaged."""
+        """Return the counts by metric, int64[S, k], or None if the file is missing, damaged or of something else."""
         try:
-            with np.load(BytesIO(self.path.read_bytes()), allow_pickle=False) as found:
+            with (
+                parse_errors(str(self.path), "cell"),
+                np.load(BytesIO(self.path.read_bytes()), allow_pickle=False) as found,
+            ):
                 arrays = dict(found)
-            facts = json.loads(str(arrays.pop("facts")))
-            return arrays if facts["key"] == self.key else None
-        except (OSError, ValueError, KeyError, EOFError, TypeError, BadZipFile):
+                facts = json.loads(str(arrays.pop("facts")))
+                wrong = [name for name, array in arrays.items() if array.ndim != 2 or array.dtype.kind not in "iu"]
+                return arrays if facts["key"] == self.key and not wrong else None
+        except DataError:
             return None
 
-    def make(self, sets: Sets, device: torch.device, step: Callable[[], None]) -> None:
-        """Fine-tune and write the file, whole or not at all. step: called after each batch."""
+    def n_rows(self, sets: Sets) -> int:
+        """Return the number of rows that `make` processes: training and dev sets of all epochs, then the tests."""
+        tests = sets.test.n_rows + (sets.test.n_rows + sets.dev.n_rows if self.regime == "zs" else 0)
+        return self.task.settings.epochs * (sets.train.n_rows + sets.dev.n_rows) + tests
+
+    def make(self, sets: Sets, device: torch.device) -> None:
+        """Fine-tune, and write the file completely or not at all."""
         task, metrics = self.task, METRICS[self.task.kind]
         language = DERIVED if self.regime == "sup" else SOURCE
 
@@ -86,7 +95,7 @@ class Cell:
             instances = side(found, number)
             gold = label_lists(instances.gold, instances, found.classes)
             guessed = label_lists(predict(model, instances, number), instances, found.classes)
-            several = {metric.count: metric for metric in metrics}  # which score the same counts
+            several = {metric.count: metric for metric in metrics}  # some metrics share their counts
             by_count = {count: metric.counts(gold, guessed) for count, metric in several.items()}
             return {metric.name: by_count[metric.count] for metric in metrics}
 
@@ -99,7 +108,7 @@ class Cell:
             on_dev.append(counted(model, sets.dev, language))
             return metrics[0].value(on_dev[-1][metrics[0].name])
 
-        model, facts = fine_tune(make, side(sets.train, language), language, task.settings, self.seed, dev_score, step)
+        model, facts = fine_tune(make, side(sets.train, language), language, task.settings, self.seed, dev_score)
         found = counted(model, sets.test, DERIVED)
         dev = on_dev[facts["epoch"] - 1] if language == DERIVED else counted(model, sets.dev, DERIVED)
         found |= {f"dev_{name}": count for name, count in dev.items()}
@@ -108,16 +117,16 @@ class Cell:
         self._write(found, facts)
 
     def _write(self, counts: dict[str, Int64], facts: dict[str, Any]) -> None:
-        told = {"key": self.key, "derivlang": derivlang.__version__, "task": self.task.name, "regime": self.regime}
+        told = {"key": self.key, "derivlang": __version__, "task": self.task.name, "regime": self.regime}
         text = json.dumps({**told, "seed": self.seed, "settings": asdict(self.task.settings), **facts})
         self.path.parent.mkdir(exist_ok=True)
         with writing(self.path) as stream:
             np.savez_compressed(stream, facts=np.array(text), **counts)  # type: ignore[arg-type]
 
 
-def forget(trained: Trained, task: Task, data_key: str) -> None:
-    """Take away the task's cells of other settings, data or weights: what is there is what evaluation.json says."""
+def forget(trained: PretrainedRun, task: Task, data_key: str) -> None:
+    """Remove the task's cells of other settings, data or weights, so that the files match evaluation.json."""
     for path in (trained.folder / CELLS).glob(f"{task.file_name}.*.npz"):
         _, regime, seed = path.name.removesuffix(".npz").rsplit(".", 2)
-        if not seed.isdigit() or Cell(trained, task, regime_of(regime), int(seed), data_key).counts() is None:
+        if not seed.isdigit() or FinetuneCell(trained, task, regime_of(regime), int(seed), data_key).counts() is None:
             path.unlink()

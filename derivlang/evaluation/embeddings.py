@@ -1,16 +1,16 @@
-"""Embedding alignment: how often the row most like a sub-word's is that of its twin, over the full vocabulary.
+"""Embedding alignment: the percentage of sub-words whose nearest row in the other language is their twin's.
 
-    row i of the source -> argmax over all rows j of the derived language of cos(E[i], E[j])      right: j = twin(i)
+    row i of the source -> argmax over all rows j of the derived language of cos(E[i], E[j])      correct: j = twin(i)
 
-    all         of all rows: no special tokens, none that both languages share
-    heldout     of rows outside the training dictionary, with a 95 % interval by bootstrap over rows
-    mass        of all rows, weighed by how often the sub-word stands in the text of the tokenizer
+    all         all rows, except special tokens and rows that both languages share
+    heldout     rows outside the training dictionary, with a 95 % bootstrap interval over rows
+    mass        all rows, weighted by the frequency of the sub-word in the text of the tokenizer
     csls        by 2 cos(x, y) - r(x) - r(y) instead, r the mean cosine to the 10 nearest rows of the other language
     reverse_    from the derived language to the source
-    _language   with the languages' embeddings added, where the model has any
+    _language   with the language embeddings added, if the model has any
 
-In percent. Sources: ALIGN-MLM (Tang et al. 2022), §5, which samples rows, and counts those of the dictionary; CSLS:
-Conneau et al. 2018, §2.3.
+Sources: ALIGN-MLM (Tang et al. 2022), §5, which samples rows and includes those of the dictionary; CSLS: Conneau et al.
+2018, §2.3.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from derivlang.core.arrays import Bool, Int64, Ints
 from derivlang.core.errors import DataError
 from derivlang.evaluation.metrics import share
 from derivlang.evaluation.resample import bootstrap
-from derivlang.evaluation.trained import Encoder, Trained
+from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
+from derivlang.formats.progress import rows_done
 from derivlang.lexical.encoding import Encoder as SubwordEncoder
 from derivlang.lexical.train import read_words
-from derivlang.training.dictionary import Dictionary
+from derivlang.training.dictionary import JointDictionary
 from derivlang.training.folder import DICTIONARY
 from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, Languages
 
@@ -37,15 +38,15 @@ if TYPE_CHECKING:
     import torch
 
 NEIGHBOURS = 10
-_CELLS = 1 << 24  # of a block of similarities
+_CELLS = 1 << 24  # number of similarities in a block
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
-    """Rows to be compared: source[i] and derived[i] are the joint ids of an entry and of its twin.
+class EmbeddingPairs:
+    """Rows to compare: source[i] and derived[i] are the joint ids of an entry and of its twin.
 
-    own: bool[n], entries that the languages do not share: those that are asked for (all are candidates).
-    known: bool[n], entries of the training dictionary. counts: int64[n], of the sub-words in the tokenizer's text.
+    own: bool[n], entries that the languages do not share; these are scored, while all are candidates. known: bool[n],
+    entries of the training dictionary. counts: int64[n], frequencies of the sub-words in the tokenizer's text.
     """
 
     source: Int64
@@ -55,9 +56,12 @@ class Table:
     counts: Int64
 
     @classmethod
-    def of(cls, languages: Languages, counts: Int64, changed: Int64, known: Bool) -> Table:
-        """counts, changed, known: [V], by source id: how often an entry stands in the source, and in words that the
-        overlap does not keep (an entry that stands in kept words alone is shared); entries of the dictionary."""
+    def of(cls, languages: Languages, counts: Int64, changed: Int64, known: Bool) -> EmbeddingPairs:
+        """Return the table of two languages. All arrays are [V], by source id.
+
+        counts: frequency of an entry in the source. changed: its frequency in words that the overlap does not keep (0:
+        the entry is shared). known: whether it is in the dictionary.
+        """
         first = languages.tokenizer.n_special
         source = np.arange(first, languages.tokenizer.size)
         derived = languages.twin.joint.table()[first:].astype(np.int64)
@@ -65,8 +69,8 @@ class Table:
         return cls(source, derived, own, known[first:], counts[first:])
 
     @classmethod
-    def load(cls, trained: Trained) -> Table:
-        """Of a run: its dictionary, and the words that its tokenizer was trained on."""
+    def load(cls, trained: PretrainedRun) -> EmbeddingPairs:
+        """Return the table of a run, from its dictionary and the training words of its tokenizer."""
         languages = trained.languages
         types, numbers = read_words(trained.folder / TOKENIZER)
         encoded = SubwordEncoder(languages.tokenizer).types(types)
@@ -80,19 +84,19 @@ class Table:
 
 
 def known_entries(path: Path, languages: Languages) -> Bool:
-    """bool[V]: source entries of a dictionary file; none where there is no file."""
+    """Return bool[V]: the source entries of a dictionary file; all False if there is no file."""
     known = np.zeros(languages.tokenizer.size, bool)
     if path.exists():
-        known[Dictionary.read(path, languages).pairs[:, 0]] = True
+        known[JointDictionary.read(path, languages).pairs[:, 0]] = True
     return known
 
 
-def alignment(trained: Trained, encoder: Encoder) -> dict[str, Any]:
-    """The figures at the head of this module, with "rows", "rows_heldout" and "rows_shared": how many they are of.
+def alignment(trained: PretrainedRun, encoder: ModelEncoder) -> dict[str, Any]:
+    """Return the figures listed in the module docstring, and the numbers "rows", "rows_heldout" and "rows_shared".
 
-    A figure of no rows is None.
+    A figure over no rows is None.
     """
-    table = Table.load(trained)
+    table = EmbeddingPairs.load(trained)
     rows = encoder.module.get_input_embeddings().weight.detach().float()
     found = figures(rows, rows, table)
     if encoder.token_types:
@@ -108,8 +112,8 @@ def alignment(trained: Trained, encoder: Encoder) -> dict[str, Any]:
     return found | sizes
 
 
-def figures(source: torch.Tensor, derived: torch.Tensor, table: Table) -> dict[str, Any]:
-    """source, derived: [rows of the joint embedding, D], in which the languages' rows are looked up."""
+def figures(source: torch.Tensor, derived: torch.Tensor, table: EmbeddingPairs) -> dict[str, Any]:
+    """Return the figures of two joint embeddings [size, D], from which the languages' rows are taken."""
     import torch
 
     ours, theirs = (
@@ -121,7 +125,7 @@ def figures(source: torch.Tensor, derived: torch.Tensor, table: Table) -> dict[s
     found: dict[str, Any] = {}
     own = torch.from_numpy(asked).to(source.device)
     for prefix, left, right in (("", ours, theirs), ("reverse_", theirs, ours)):
-        # CSLS: neighbours of each candidate among the rows that are asked for.
+        # CSLS: the neighbours of each candidate are scored rows.
         near = neighbourhood(right, left[own])
         nearest, by_csls = best(left[own], right, near)
         for name, hits in (("", nearest == asked), ("csls", by_csls == asked)):
@@ -130,10 +134,10 @@ def figures(source: torch.Tensor, derived: torch.Tensor, table: Table) -> dict[s
 
 
 def best(left: torch.Tensor, right: torch.Tensor, near: torch.Tensor) -> tuple[Int64, Int64]:
-    """int64[n] each: the row of `right` most like each row of `left`, by cosine and by CSLS (the first of equals).
+    """Return the nearest row of `right` to each row of `left` by cosine and by CSLS, int64[n] each (ties: the first).
 
-    left [n, D], right [m, D]: of length 1. near: [m], the neighbourhood of each row of `right`. A row's own
-    neighbourhood is the same for all candidates, so it changes no argmax.
+    left [n, D], right [m, D]: of length 1. near: [m], the neighbourhood of each row of `right`. The neighbourhood of a
+    left row is the same for all candidates and does not affect the argmax.
     """
     nearest, by_csls = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for block in _blocks(left, len(right)):
@@ -144,7 +148,7 @@ def best(left: torch.Tensor, right: torch.Tensor, near: torch.Tensor) -> tuple[I
 
 
 def neighbourhood(rows: torch.Tensor, others: torch.Tensor, k: int = NEIGHBOURS) -> torch.Tensor:
-    """[n]: the mean cosine of each row to the k nearest others (to all where there are fewer)."""
+    """Return [n]: the mean cosine of each row to its k nearest others, or to all if there are fewer."""
     import torch
 
     k = min(k, len(others))
@@ -157,6 +161,7 @@ def _blocks(rows: torch.Tensor, width: int) -> Iterator[torch.Tensor]:
     step = max(1, _CELLS // max(width, 1))
     for start in range(0, len(rows), step):
         yield rows[start : start + step]
+        rows_done(min(step, len(rows) - start))
 
 
 def _shares(prefix: str, name: str, hits: Bool, heldout: Bool, counts: Ints) -> dict[str, float | None]:
@@ -179,7 +184,7 @@ def _percent(hits: Bool, weights: Any) -> float | None:
 
 
 def _token_types(module: Any) -> torch.Tensor:
-    """[types, D]: the embeddings of token types, wherever the model keeps them."""
+    """Return [types, D]: the embeddings of token types, found by their module name."""
     for name, part in module.named_modules():
         if name.endswith("token_type_embeddings"):
             found: torch.Tensor = part.weight.detach().float()

@@ -1,12 +1,12 @@
-"""Labelled examples in both languages: from batches of a source to flat arrays of ids, and where labels stand.
+"""Labelled examples in both languages: from batches of a source to flat arrays of ids and label positions.
 
     we lower it   PRON VERB PRON      <s> we low er it </s>      labels at we, low, it
     --trans,inv-->                    <s> it' low' er' we' </s>  labels at it', low', we': PRON VERB PRON
 
-A word's label stands on its first sub-word and moves with it; entities move as spans, as in a derived set (one that the
-order takes apart is several); a pair is `<s> premise </s> hypothesis </s>`, each side derived by itself. A row that is
-too long is cut at whole words of the *source*, the longer side of a pair first, and the order is restricted to what is
-left: rows of both languages hold the same sub-words.
+A word's label is on its first sub-word and moves with it. Entities move as spans, as in a derived set; an entity that
+the order splits becomes several. A pair is `<s> premise </s> hypothesis </s>`, each side derived separately. A row that
+is too long is cut between words of the *source*, the longer side of a pair first, and the order is restricted to the
+rest. So rows of both languages hold the same sub-words.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from typing import Self
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, lengths_of, offsets_of, owners, spread
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.arrow import to_numpy
-from derivlang.core.batch import Batch, Move, Policies
+from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.keys import Draws
+from derivlang.core.layers.base import Move
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.values import Values
 from derivlang.core.layers.words import Words
 from derivlang.core.order import Order
+from derivlang.core.policies import Policies
 from derivlang.evaluation.tasks import Task
 from derivlang.lexical.bpe import SPECIAL_TOKENS
 from derivlang.training.languages import Both, Languages
@@ -34,9 +36,9 @@ BEGIN, PAD, END, MASK = (SPECIAL_TOKENS.index(mark) for mark in ("<s>", "<pad>",
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Instances:
-    """R rows of one language. ids: int32[M], marks included; offsets: int64[R + 1].
+    """R rows of one language. ids: int32[M], with special ids; offsets: int64[R + 1].
 
-    at: int64[G], where in its row each label stands; gold: int64[G], classes; label_offsets: int64[R + 1].
+    at: int64[G], position of each label in its row; gold: int64[G], classes; label_offsets: int64[R + 1].
     """
 
     ids: Int32
@@ -54,9 +56,9 @@ class Instances:
         return lengths_of(self.offsets)
 
     def take(self, rows: Ints) -> Instances:
-        """These rows, in this order."""
+        """Return these rows, in this order."""
         lengths, labels = self.lengths[rows], lengths_of(self.label_offsets)[rows]
-        flat, marked = spread(self.offsets[rows], lengths), spread(self.label_offsets[rows], labels)
+        flat, marked = expand_ranges(self.offsets[rows], lengths), expand_ranges(self.label_offsets[rows], labels)
         return Instances(self.ids[flat], offsets_of(lengths), self.at[marked], self.gold[marked], offsets_of(labels))
 
     @classmethod
@@ -72,9 +74,9 @@ class Instances:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Examples:
-    """The same R examples in both languages. keys: uint64[R], of their content; classes: names of the labels.
+    """The same R examples in both languages. keys: uint64[R], content keys; classes: names of the labels.
 
-    truncated: bool[R], rows that were cut. unscored: labelled words that no row holds: cut off, or without a sub-word.
+    truncated: bool[R], rows that were cut. unscored: number of labelled words in no row, cut off or without sub-words.
     """
 
     source: Instances
@@ -89,7 +91,7 @@ class Examples:
         return len(self.keys)
 
     def first(self, n: int) -> Examples:
-        """The first n of a keyed ranking, in the order in which they stood; those of a smaller n are among them."""
+        """Return the first n of a keyed ranking, in text order. A larger n contains a smaller one."""
         draws = Draws("examples").draw(self.keys, np.zeros(self.n_rows, np.int64))
         rows = np.sort(np.lexsort((np.arange(self.n_rows), draws))[:n])
         both = self.source.take(rows), self.derived.take(rows)
@@ -110,21 +112,23 @@ class Examples:
 def examples(
     batch: Batch, languages: Languages, task: Task, classes: tuple[str, ...], policies: Policies | None = None
 ) -> Examples:
-    """The examples of a batch whose sentences are split. classes: names of the labels.
+    """Return the examples of a batch that is split into sentences. classes: names of the labels.
 
-    A label that is none (`_`, -1) leaves its word unlabelled, or its pair out. DataError where there is no such layer.
+    A missing label (`_`, -1) leaves its word unlabelled, or drops its pair. Raise DataError if the layer is missing.
     """
     both = languages.both(batch, policies)
-    rows = Rows.of(batch, both, task.settings.max_length)
+    rows = SegmentRows.of(batch, both, task.settings.max_length)
     if task.pairs:
         return _pairs(batch, both, rows, task, classes)
     return _tagged(batch, both, rows, task, classes, policies or Policies())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Which sub-words the R rows of K sides hold. units: int64[R * K], the unit of each segment. kept: int64[R * K], of
-    how many of the unit's first source sub-words. unit_offsets: int64[U + 1], of sub-words.
+class SegmentRows:
+    """The sub-words of R rows with K sides, one segment a side.
+
+    units: int64[R * K], the unit of each segment. kept: int64[R * K], number of the unit's first source sub-words in
+    the row. unit_offsets: int64[U + 1], sub-word offsets.
     """
 
     units: Int64
@@ -133,8 +137,11 @@ class Rows:
     n_sides: int
 
     @classmethod
-    def of(cls, batch: Batch, both: Both, max_length: int) -> Rows:
-        """Rows of at most max_length, marks included; a word that is longer than its row is cut inside."""
+    def of(cls, batch: Batch, both: Both, max_length: int) -> SegmentRows:
+        """Return rows of at most max_length sub-words, with special ids. A word longer than its row is cut inside.
+
+        pair of 9 + 4 sub-words, max_length 13: room 10, the shorter side keeps min(4, 10 // 2), the longer 10 - 4
+        """
         unit_offsets = both.source.offsets[batch.unit_words]
         n_sides = batch.records.shape[1]
         units = batch.records.astype(np.int64)
@@ -146,7 +153,7 @@ class Rows:
         else:
             long = lengths.sum(axis=1) > room
             short = np.minimum(lengths.min(axis=1), room // 2)[:, None]
-            first = lengths[:, :1] <= lengths[:, 1:]  # is the first side the shorter one
+            first = lengths[:, :1] <= lengths[:, 1:]  # whether the first side is the shorter one
             cut = np.where(first ^ np.array([False, True]), short, room - short)
             limits = np.where(long[:, None], np.minimum(lengths, cut), lengths)
         flat, starts, limit = units.ravel(), unit_offsets[units.ravel()], limits.ravel()
@@ -156,26 +163,26 @@ class Rows:
 
     @property
     def cut(self) -> Bool:
-        """bool[R]: rows that do not hold all."""
+        """bool[R]: rows that were cut."""
         short = self.kept < lengths_of(self.unit_offsets)[self.units]
         return np.asarray(short.reshape(-1, self.n_sides).any(axis=1))
 
     def gather(self, order: Ints) -> Int64:
-        """int64[M]: the source sub-words of all segments, in an order of the batch's sub-words."""
+        """Return int64[M]: the source sub-words of all segments, in an order of the batch's sub-words."""
         starts = self.unit_offsets[self.units]
         lengths = lengths_of(self.unit_offsets)[self.units]
-        found = np.asarray(order, np.int64)[spread(starts, lengths)]
+        found = np.asarray(order, np.int64)[expand_ranges(starts, lengths)]
         return found[found < np.repeat(starts + self.kept, lengths)]
 
     def framed(self, ids: Int32) -> tuple[Int32, Int64, Int64]:
-        """(ids with marks, int64[R + 1] offsets of rows, int64[M] where each of `ids` stands in its row).
+        """Return (ids with special ids, int64[R + 1] offsets of rows, int64[M] position of each of `ids` in its row).
 
-        ids: int32[M], as `gather` gives them.
+        ids: int32[M], in the order of `gather`.
         """
         first = np.arange(len(self.kept)) % self.n_sides == 0
         ends = offsets_of(self.kept + 1 + first)
         begins = ends[:-1] + first
-        places = spread(begins, self.kept)
+        places = expand_ranges(begins, self.kept)
         out = np.full(int(ends[-1]), END, np.int32)
         out[ends[:-1][first]] = BEGIN
         out[places] = ids
@@ -183,7 +190,9 @@ class Rows:
         return out, offsets, places - np.repeat(np.repeat(offsets[:-1], self.n_sides), self.kept)
 
 
-def _tagged(batch: Batch, both: Both, rows: Rows, task: Task, classes: tuple[str, ...], policies: Policies) -> Examples:
+def _tagged(
+    batch: Batch, both: Both, rows: SegmentRows, task: Task, classes: tuple[str, ...], policies: Policies
+) -> Examples:
     layer = batch.layers.get(task.layer)
     if not isinstance(layer, Words | Spans):
         raise _no_labels(task)
@@ -196,7 +205,7 @@ def _tagged(batch: Batch, both: Both, rows: Rows, task: Task, classes: tuple[str
         numbers = np.array([known.get(value, -1) for value in layer.values.to_pylist()] + [-1], np.int64)
 
     def labels(order: Ints) -> Int64:
-        """The class of each of these words, in an order that may lack some."""
+        """Return the class of each of these words. The order may lack words of the batch."""
         counts = np.bincount(sentence_of[order], minlength=len(batch.tails))
         moved = Order(order.astype(np.int32), offsets_of(counts), np.zeros_like(batch.tails), batch.n_words)
         found = layer.realign(Move(batch, moved, policies))
@@ -222,7 +231,7 @@ def _tagged(batch: Batch, both: Both, rows: Rows, task: Task, classes: tuple[str
     return Examples(source, derived, keys, classes, rows.cut, labelled - len(source.gold))
 
 
-def _pairs(batch: Batch, both: Both, rows: Rows, task: Task, classes: tuple[str, ...]) -> Examples:
+def _pairs(batch: Batch, both: Both, rows: SegmentRows, task: Task, classes: tuple[str, ...]) -> Examples:
     layer = batch.layers.get(task.layer)
     if not isinstance(layer, Values) or rows.n_sides != 2:
         raise _no_labels(task)
@@ -241,4 +250,4 @@ def _pairs(batch: Batch, both: Both, rows: Rows, task: Task, classes: tuple[str,
 
 def _no_labels(task: Task) -> DataError:
     what = "a label for each of its pairs" if task.pairs else "a label for each of its words"
-    return DataError(f"{task.name} has no column {task.layer}: {what} is needed", where="--task", id="no-labels")
+    return DataError(f"{task.name} has no column {task.layer}, but needs {what}", where="--task", id="no-labels")

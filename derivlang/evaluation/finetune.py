@@ -1,11 +1,11 @@
-"""Fine-tuning: an encoder with a small head on examples of one language; dev chooses the epoch.
+"""Fine-tuning: an encoder with a small head on examples of one language. The dev score chooses the epoch.
 
     a label a word    logits = W · dropout(h at the word's first sub-word)                     (RoBERTa's taggers)
     a label a row     logits = W2 · dropout(tanh(W1 · dropout(h at <s>)))                      (RoBERTa's classifiers)
 
-AdamW without weight decay, gradients clipped at 1, learning rate falling linearly to 0, no warm-up. An epoch's batches
-are keyed by (seed, epoch, row): a shuffle, in which rows of like length stand together. All of it is the same for both
-languages, so that a derived language with the source's ids gives the source's numbers.
+AdamW without weight decay, gradients clipped at 1, learning rate falling linearly to 0, no warm-up. The batches of an
+epoch are shuffled by draws keyed by (seed, epoch, row), with rows of similar length in one batch. Everything is equal
+for both languages, so a derived language with the source's ids gives the source's scores.
 """
 
 from __future__ import annotations
@@ -17,24 +17,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int64, lengths_of, owners, spread
+from derivlang.core.arrays import Bool, Int64, expand_ranges, lengths_of, owners
 from derivlang.core.errors import DataError
 from derivlang.core.keys import Draws
 from derivlang.evaluation.examples import Instances
 from derivlang.evaluation.padding import by_length, padded, tokens_on
-from derivlang.evaluation.tasks import Settings
-from derivlang.evaluation.trained import Encoder
-from derivlang.training.devices import sent
+from derivlang.evaluation.tasks import FinetuneSettings
+from derivlang.evaluation.trained import ModelEncoder
+from derivlang.formats.progress import rows_done
+from derivlang.training.devices import to_device
 
 if TYPE_CHECKING:
     import torch
 
-_POOL = 32  # batches of which rows are sorted by length
+_POOL = 32  # number of batches whose rows are sorted by length together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Padded:
-    """B rows of T. ids: int64[B, T], padded; mask: bool[B, T]; row, column: int64[G] of the labels; gold: int64[G]."""
+    """B padded rows of T. ids: int64[B, T]; mask: bool[B, T]; row, column: int64[G], of labels; gold: int64[G]."""
 
     ids: Int64
     mask: Bool
@@ -51,14 +52,14 @@ class Padded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Classifier:
-    """An encoder and its head."""
+    """An encoder with a classification head."""
 
-    encoder: Encoder
+    encoder: ModelEncoder
     head: torch.nn.Module
 
     @classmethod
-    def of(cls, encoder: Encoder, n_classes: int, *, pairs: bool) -> Classifier:
-        """With a fresh head: normal weights of the model's own deviation, biases 0, the model's dropout."""
+    def of(cls, encoder: ModelEncoder, n_classes: int, *, pairs: bool) -> Classifier:
+        """Return a classifier with a new head: normal weights (std 0.02), biases 0, the model's dropout."""
         from torch import nn
 
         config = encoder.module.config
@@ -83,22 +84,22 @@ class Classifier:
         self.head.train(on)
 
     def logits(self, batch: Padded, language: int) -> torch.Tensor:
-        """[G, C]: a row for each label."""
+        """Return [G, C]: the logits of each label."""
         device = self.encoder.device
-        ids, mask, row, column = (sent(a, device) for a in (batch.ids, batch.mask, batch.row, batch.column))
+        ids, mask, row, column = (to_device(a, device) for a in (batch.ids, batch.mask, batch.row, batch.column))
         states = self.encoder(ids, mask, language).last_hidden_state
         found: torch.Tensor = self.head(states[row, column].float())
         return found
 
     def loss(self, batch: Padded, language: int) -> torch.Tensor:
-        """Cross-entropy, the mean over the labels of the batch."""
+        """Return the mean cross-entropy over the labels of the batch."""
         import torch
 
-        gold = sent(batch.gold, self.encoder.device)
+        gold = to_device(batch.gold, self.encoder.device)
         return torch.nn.functional.cross_entropy(self.logits(batch, language), gold)
 
     def state(self) -> list[torch.Tensor]:
-        """A copy of all weights."""
+        """Return a copy of all weights."""
         return [p.detach().clone() for p in self.parameters()]
 
     def restore(self, state: list[torch.Tensor]) -> None:
@@ -113,19 +114,18 @@ def fine_tune(
     make: Callable[[], Classifier],
     train: Instances,
     language: int,
-    settings: Settings,
+    settings: FinetuneSettings,
     seed: int,
     dev_score: Callable[[Classifier], float],
-    step: Callable[[], None] = lambda: None,
 ) -> tuple[Classifier, dict[str, Any]]:
-    """The classifier of the epoch with the best dev score (the first of equals), and {"epoch", "dev": [score, …]}.
+    """Return the classifier of the epoch with the best dev score (ties: the first), and {"epoch", "dev": [score, …]}.
 
-    make: a classifier, its head drawn here. step: called after each batch. DataError where the loss is not finite.
+    make: returns a classifier, whose head is drawn with the seed. Raise DataError if the loss became NaN or infinite.
     """
     import torch
 
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
-    with torch.random.fork_rng(devices):  # the seed is of this run alone
+    with torch.random.fork_rng(devices):  # leave the caller's random state unchanged
         torch.manual_seed(seed)
         model = make()
         optimiser = torch.optim.AdamW(model.parameters(), lr=settings.lr, weight_decay=0.0, fused=True)
@@ -148,11 +148,11 @@ def fine_tune(
                     optimiser.step()
                     losses.append(loss.detach())
                 done += 1
-                step()
+                rows_done(len(rows))
             if losses and not math.isfinite(float(torch.stack(losses).sum())):
                 raise DataError(
                     f"the loss is not finite in epoch {epoch + 1}, at a learning rate of {settings.lr:g}",
-                    fix="a lower --lr",
+                    fix="lower --lr",
                     id="loss",
                 )
             scores.append(dev_score(model))
@@ -165,7 +165,10 @@ def fine_tune(
 
 
 def batches(instances: Instances, size: int, seed: int, epoch: int) -> Iterator[Int64]:
-    """Rows of each batch of an epoch: every row once; keyed by (seed, epoch, row), like lengths together."""
+    """Yield the rows of each batch of an epoch, every row once, keyed by (seed, epoch, row).
+
+    Rows are shuffled, sorted by length in pools of 32 batches, cut into batches, and the batches are shuffled.
+    """
     n = instances.n_rows
     draws = Draws(f"finetune:seed={seed}:epoch={epoch}")
     rows = np.argsort(draws.draw(np.zeros(n, np.uint64), np.arange(n)), kind="stable")
@@ -177,7 +180,7 @@ def batches(instances: Instances, size: int, seed: int, epoch: int) -> Iterator[
 
 
 def predict(model: Classifier, instances: Instances, language: int) -> Int64:
-    """int64[G]: the most probable class of each label, the first of equals."""
+    """Return int64[G]: the most probable class of each label (ties: the first)."""
     import torch
 
     model.train(False)
@@ -188,12 +191,13 @@ def predict(model: Classifier, instances: Instances, language: int) -> Int64:
             if len(batch.gold):
                 counts = lengths_of(instances.label_offsets)[rows]
                 found = model.logits(batch, language).argmax(dim=1).cpu().numpy()
-                out[spread(instances.label_offsets[rows], counts)] = found
+                out[expand_ranges(instances.label_offsets[rows], counts)] = found
+            rows_done(len(rows))
     return out
 
 
 def label_lists(classes: Int64, instances: Instances, names: tuple[str, ...]) -> list[list[str]]:
-    """Classes [G] as the names of each row's labels."""
+    """Return classes [G] as lists of label names, one list a row."""
     offsets = instances.label_offsets
     flat = [names[i] for i in classes.tolist()]
     return [flat[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]

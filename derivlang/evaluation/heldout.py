@@ -1,7 +1,7 @@
-"""Held-out sentences of the text that a run was trained on, in both languages: parallel, word by word.
+"""Held-out sentences of a run's source, in both languages and parallel word by word.
 
-Of the validation split (else test, else the first): by a keyed ranking of the different sentences of three words or
-more that fit a row whole; so a smaller number is among a larger one.
+They come from the validation split (else test, else the first). The distinct sentences that have at least three words
+and fit into a row are ranked by key, so a larger sample contains a smaller one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from derivlang.core.arrays import Int32, Int64, UInt64, lengths_of, offsets_of, owners, spread
+from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.keys import Draws
@@ -23,10 +23,10 @@ _SHORTEST = 3  # words
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Heldout:
-    """S sentences, M sub-words. keys: uint64[S]. offsets: int64[S + 1]. source, derived: int32[M] ids.
+    """S sentences of M sub-words. keys: uint64[S]. offsets: int64[S + 1]. source, derived: int32[M] ids.
 
-    words: int32[M], the word (in its sentence) of each source sub-word; index: int64[M], the source sub-word that
-    stands at each derived place. split: where they are from.
+    words: int32[M], the word (in its sentence) of each source sub-word. index: int64[M], the source sub-word at each
+    derived position. split: their split.
     """
 
     keys: UInt64
@@ -47,22 +47,22 @@ class Heldout:
         return owners(self.offsets)
 
     def framed(self, ids: Int32) -> tuple[Int32, Int64]:
-        """Sub-words [M] with `<s>` before and `</s>` after each sentence, and their int64[S + 1] offsets."""
+        """Return sub-words [M] with `<s>` before and `</s>` after each sentence, and their int64[S + 1] offsets."""
         lengths = lengths_of(self.offsets)
         offsets = offsets_of(lengths + 2)
         out = np.full(int(offsets[-1]), END, np.int32)
         out[offsets[:-1]] = BEGIN
-        out[spread(offsets[:-1] + 1, lengths)] = ids
+        out[expand_ranges(offsets[:-1] + 1, lengths)] = ids
         return out, offsets
 
     def first(self, n: int) -> Heldout:
-        """At most the first n of a keyed ranking, in the order in which they stood."""
+        """Return at most the first n of a keyed ranking, in text order."""
         draws = Draws("heldout").draw(self.keys, np.zeros(len(self.keys), np.int64))
         return self._take(np.sort(np.lexsort((self.keys, draws))[:n]))
 
     @classmethod
     def read(cls, source: Source, split: str, languages: Languages, n: int, max_length: int) -> Heldout:
-        """At most n different sentences of a split; DataError where there is none."""
+        """Read at most n distinct sentences of a split. Raise DataError if there is none."""
         parts = [_fitting(languages, batch, max_length, split) for batch in source.batches(split)]
         if not sum(part.n_sentences for part in parts):
             raise DataError(
@@ -86,14 +86,14 @@ class Heldout:
 
     def _take(self, rows: Int64) -> Heldout:
         lengths = lengths_of(self.offsets)[rows]
-        at, offsets = spread(self.offsets[rows], lengths), offsets_of(lengths)
+        at, offsets = expand_ranges(self.offsets[rows], lengths), offsets_of(lengths)
         index = self.index[at] + np.repeat(offsets[:-1] - self.offsets[rows], lengths)
         ids = self.source[at], self.derived[at]
         return Heldout(self.keys[rows], offsets, *ids, self.words[at], index, self.split)
 
 
 def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) -> Heldout:
-    """The sentences of a batch that fit."""
+    """Return the sentences of a batch that fit into a row and are long enough."""
     both = languages.both(batch)
     offsets = both.source.offsets[batch.sentences]
     words = both.source.words() - np.repeat(batch.sentences[:-1], lengths_of(offsets))

@@ -1,15 +1,15 @@
-"""Scores of predicted labels, each from counts that sum over sentences.
+"""Scores of predicted labels, computed from counts that add up over sentences.
 
-A metric has `counts`, int64[S, k], k figures of each of S sentences, and `score`, which makes their sum a percentage.
-So a resample of the sentences is a sum of rows (`resample.py`), and a run keeps counts, not predictions.
+A metric has `counts`, int64[S, k], with k numbers for each of S sentences, and `score`, which turns their sum into a
+percentage. So a resample of the sentences is a sum of rows (`resample.py`), and a run keeps counts, not predictions.
 
     accuracy      right / all                                        POS: of words; XNLI: of pairs
     macro_f1      the mean of the tags' F1, over the UPOS tags that occur in gold or predicted (scikit-learn's default)
-    seqeval_f1    the published POS "F1": micro F1 of seqeval 1.2.2 over runs of a tag, whose first character is taken
-                  as a position mark: `SCONJ` for `CCONJ` is right, one wrong tag in a run loses the run
-    f1            NER: micro F1 of whole entities, seqeval's strict IOB2; `precision` and `recall` beside it
+    seqeval_f1    the published POS "F1": micro F1 of seqeval 1.2.2 over runs of a tag. seqeval takes the first
+                  character as a position mark, so `SCONJ` for `CCONJ` is right, and one wrong tag loses a whole run
+    f1            NER: micro F1 of whole entities in seqeval's strict IOB2; also `precision` and `recall`
 
-Nothing divided by nothing is 0, as in seqeval.
+As in seqeval, 0 / 0 is 0.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from derivlang.core.errors import DataError
 
 Float64: TypeAlias = NDArray[np.float64]
 Labels: TypeAlias = Sequence[Sequence[str]]
-Found: TypeAlias = tuple[Int64, Int64]  # spans by number, and the last place of each
+Found: TypeAlias = tuple[Int64, Int64]  # spans by number, and the last position of each
 
 UPOS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """count: labels of sentences, gold and predicted -> int64[S, k]. score: sums [..., k] -> [...], in percent."""
+    """A metric. count: gold and predicted labels of sentences -> int64[S, k]. score: sums [..., k] -> percent [...]."""
 
     name: str
     count: Callable[[Labels, Labels], Int64]
     score: Callable[[Int64 | Float64], Float64]
 
     def counts(self, gold: Labels, predicted: Labels) -> Int64:
-        """int64[S, k]; DataError where the two do not have the same sentences of the same lengths."""
+        """Return int64[S, k]. Raise DataError if the numbers of sentences or their lengths differ."""
         _check(gold, predicted)
         return self.count(gold, predicted)
 
     def value(self, counts: Int64) -> float:
-        """The score of all sentences together, in percent."""
+        """Return the score of all sentences together, in percent."""
         return float(self.score(counts.sum(axis=0)))
 
 
 def right_counts(gold: Labels, predicted: Labels) -> Int64:
-    """int64[S, 2]: right, all."""
+    """Return int64[S, 2]: right, all."""
     return np.array(
         [(sum(g == p for g, p in zip(a, b, strict=True)), len(a)) for a, b in zip(gold, predicted, strict=True)],
         np.int64,
@@ -58,7 +58,7 @@ def right_counts(gold: Labels, predicted: Labels) -> Int64:
 
 
 def tag_counts(gold: Labels, predicted: Labels) -> Int64:
-    """int64[S, 3 * 17]: for each of UPOS, right, predicted, gold. DataError for a tag that is none of them."""
+    """Return int64[S, 3 * 17]: for each of UPOS, right, predicted, gold. Raise DataError for any other tag."""
     counts = np.zeros((len(gold), 3, len(UPOS)), np.int64)
     rows = np.repeat(np.arange(len(gold)), np.array([len(tags) for tags in gold], np.int64))
     wanted, found = _codes(gold), _codes(predicted)
@@ -69,16 +69,17 @@ def tag_counts(gold: Labels, predicted: Labels) -> Int64:
 
 
 def run_counts(gold: Labels, predicted: Labels) -> Int64:
-    """int64[S, 3]: right, predicted, gold spans, as seqeval 1.2.2 finds them by default, in all sentences as one.
+    """Return int64[S, 3]: right, predicted, gold spans as seqeval 1.2.2 finds them by default in all joined sentences.
 
-    Where a span begins or ends depends on two neighbouring labels: seqeval is asked once for each pair of labels. A
-    span counts for the sentence that it ends in: after one that ends in `X` seqeval may let a span begin too early.
+    The begin and the end of a span depend on two neighbouring labels, so seqeval is called once for each pair of
+    labels. A span counts for the sentence in which it ends, as seqeval may let it begin before: after a sentence that
+    ends in `X`.
     """
     from seqeval.metrics.sequence_labeling import end_of_chunk, start_of_chunk
 
     names = sorted({tag for labels in (gold, predicted) for tags in labels for tag in tags} | {"O"})
     parts = [(name[0], name[1:].split("-", maxsplit=1)[-1] or "_") for name in names]
-    before = [*parts, ("O", "")]  # the last: before the first word of all
+    before = [*parts, ("O", "")]  # the last: the label before the first word
     begins, ends = (
         np.array([[rule(old[0], new[0], old[1], new[1]) for new in parts] for old in before], bool)
         for rule in (start_of_chunk, end_of_chunk)
@@ -97,7 +98,7 @@ def run_counts(gold: Labels, predicted: Labels) -> Int64:
 
 
 def entity_counts(gold: Labels, predicted: Labels) -> Int64:
-    """int64[S, 3]: right, predicted, gold entities by seqeval's strict IOB2: from a B- over the I- of its type."""
+    """Return int64[S, 3]: right, predicted, gold entities in seqeval's strict IOB2: a B- and the I- of its type."""
     names = sorted({tag for labels in (gold, predicted) for tags in labels for tag in tags} | {"O"})
     kinds = {kind: i for i, kind in enumerate(dict.fromkeys(name[2:] for name in names))}
     kind = np.array([kinds[name[2:]] for name in names])
@@ -116,18 +117,18 @@ def entity_counts(gold: Labels, predicted: Labels) -> Int64:
 
 
 def _flat(labels: Labels, numbers: dict[str, int]) -> Int64:
-    """The labels of all sentences as numbers, an O after each sentence and after all."""
+    """Return the labels of all sentences as numbers, with an O after each sentence and a second one at the end."""
     outside = ("O",)
     return np.fromiter((numbers[tag] for tags in (*labels, ()) for part in (tags, outside) for tag in part), np.int64)
 
 
 def _keys(begin: Int64, after: Int64, kind: Int64, n: int) -> Int64:
-    """A number for each span: its kind, its first place, and the place after its last."""
+    """Return a unique number for each span, from its kind, its first position and the position after its last."""
     return np.asarray((kind.astype(np.int64) * n + begin) * n + after)
 
 
 def _by_sentence(labels: Labels, wanted: Found, found: Found) -> Int64:
-    """int64[S, 3]: right, predicted, gold, of spans and their last places."""
+    """Return int64[S, 3]: right, predicted, gold, from spans and their last positions."""
     ends = offsets_of(np.array([len(tags) + 1 for tags in labels], np.int64))[1:]
     right = np.isin(found[0], wanted[0])
     places = (found[1][right], found[1], wanted[1])
@@ -135,17 +136,17 @@ def _by_sentence(labels: Labels, wanted: Found, found: Found) -> Int64:
 
 
 def share(totals: Int64 | Float64) -> Float64:
-    """[..., 2], right and all -> percent."""
+    """Return the percentage of right ones. totals: [..., 2], right and all."""
     return _ratio(totals[..., 0], totals[..., 1])
 
 
 def f1(totals: Int64 | Float64) -> Float64:
-    """[..., 3], right, predicted, gold -> F1 in percent."""
+    """Return the F1 in percent. totals: [..., 3], right, predicted and gold."""
     return _ratio(2 * totals[..., 0], totals[..., 1] + totals[..., 2])
 
 
 def macro_f1(totals: Int64 | Float64) -> Float64:
-    """[..., 3 * T], by tag right, predicted, gold -> the mean F1 of the tags that are predicted or gold, in percent."""
+    """Return the mean F1 of the tags that occur, in percent. totals: [..., 3 * T], right, predicted, gold by tag."""
     right, found, wanted = np.moveaxis(totals.reshape(*totals.shape[:-1], 3, totals.shape[-1] // 3), -2, 0)
     there = found + wanted > 0
     return _ratio(_ratio(2 * right, found + wanted).sum(axis=-1), 100 * there.sum(axis=-1))
@@ -167,7 +168,7 @@ METRICS: dict[str, tuple[Metric, ...]] = {
 
 
 def _ratio(part: Int64 | Float64, whole: Int64 | Float64) -> Float64:
-    """In percent; 0 where the whole is."""
+    """Return the ratio in percent, 0 if the whole is 0."""
     return np.asarray(100.0 * part / np.maximum(whole, 1), np.float64)
 
 

@@ -1,4 +1,4 @@
-"""Rows of unlike lengths in batches for a model: like lengths together, padded to the longest."""
+"""Batches of rows with similar lengths, padded to the longest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, spread
+from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of
 from derivlang.evaluation.examples import PAD
 
 if TYPE_CHECKING:
@@ -15,16 +15,19 @@ if TYPE_CHECKING:
 
 
 def padded(ids: Int32, offsets: Int64, rows: Int64) -> tuple[Int64, Bool]:
-    """(ids int64[B, T] with `<pad>` after the end, mask bool[B, T]) of some rows of ids [M] at offsets [R + 1]."""
+    """Return (ids int64[B, T] with `<pad>` after the end, mask bool[B, T]) of rows of ids [M] at offsets [R + 1]."""
     lengths = lengths_of(offsets)[rows]
     out = np.full((len(rows), int(lengths.max(initial=1))), PAD, np.int64)
     mask = np.arange(out.shape[1]) < lengths[:, None]
-    out[mask] = ids[spread(offsets[rows], lengths)]
+    out[mask] = ids[expand_ranges(offsets[rows], lengths)]
     return out, mask
 
 
 def inside(mask: Bool) -> Bool:
-    """bool[B, T]: what stands between the first and the last mark of each row."""
+    """Return bool[B, T]: the positions of each row except its first and its last.
+
+    mask [1 1 1 1 0]  ->  [0 1 1 0 0]
+    """
     out = mask.copy()
     out[:, 0] = False
     out[:, :-1] &= mask[:, 1:]
@@ -33,12 +36,12 @@ def inside(mask: Bool) -> Bool:
 
 
 def tokens_on(device: torch.device) -> int:
-    """Padded sub-words in a batch without gradients: a processor keeps the states of few in its cache."""
+    """Return the number of padded sub-words in a batch without gradients. On a CPU, few fit into the cache."""
     return 1 << 11 if device.type == "cpu" else 1 << 14
 
 
 def by_length(lengths: Int64, tokens: int) -> Iterator[Int64]:
-    """Rows in batches of about so many padded sub-words, from the shortest; every row once."""
+    """Yield batches of rows, shortest first, with at most `tokens` padded sub-words; a longer row stands alone."""
     rows = np.argsort(lengths, kind="stable")
     start = 0
     while start < len(rows):

@@ -1,12 +1,12 @@
-"""Bootstrap intervals over sentences, of scores and of their differences (Efron 1979; paired: Koehn 2004, §4).
+"""Bootstrap intervals over sentences, for scores and differences of scores (Efron 1979; paired: Koehn 2004, §4).
 
-A resample draws as many sentences as there are, with replacement; the interval holds the middle 95 % of their scores.
-All fine-tuning seeds, all metrics and both sides of a difference see the same resamples. What is resampled is the mean
-over the seeds: the interval says what other test sentences would change, and nothing of other training runs.
+A resample draws as many sentences as there are, with replacement. The interval holds the middle 95 % of the resamples'
+scores. All fine-tuning seeds, all metrics and both sides of a difference use the same resamples. The resampled value is
+the mean over seeds, so the interval covers the choice of test sentences, but not the variation of training runs.
 
-    interval of b resamples = percentiles 2.5 and 97.5 of score(W[b] @ counts),   W[b, s] = how often b has sentence s
+    interval of b resamples = percentiles 2.5 and 97.5 of score(W[b] @ counts),   W[b, s] = count of sentence s in b
 
-Draws are keyed by (seed, resample, place): nothing else moves an interval.
+Draws are keyed by (seed, resample, position), so an interval depends on nothing else.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ from numpy.typing import NDArray
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError
 from derivlang.core.keys import Draws
+from derivlang.core.threads import one_thread
 from derivlang.evaluation.metrics import Float64
 
 Score: TypeAlias = Callable[[Int64 | Float64], Float64]
 
 SAMPLES = 1000
-_AT_ONCE = 1 << 21  # draws at a time
+_AT_ONCE = 1 << 21  # number of draws at a time
 
 
 def bootstrap(counts: Sequence[Int64], score: Score, *, samples: int = SAMPLES, seed: int = 1) -> tuple[float, float]:
-    """(low, high) of the mean score over seeds, 95 %. counts: int64[S, k] for each seed, of the same sentences."""
+    """Return (low, high), the 95 % interval of the mean score over seeds. counts: int64[S, k] for each seed."""
     return _interval(_means(counts, score, samples, seed))
 
 
 def paired(
     counts: Sequence[Int64], others: Sequence[Int64], score: Score, *, samples: int = SAMPLES, seed: int = 1
 ) -> dict[str, float]:
-    """{"difference", "low", "high"} of mean scores, `counts` minus `others`: the same sentences in every resample.
+    """Return {"difference", "low", "high"} of mean scores, `counts` minus `others`, with shared resamples.
 
-    Raises DataError where they are not of the same number of sentences.
+    Raise DataError if the numbers of sentences differ.
     """
     _rows([*counts, *others])
     difference = _mean(counts, score) - _mean(others, score)
@@ -48,7 +49,7 @@ def paired(
 
 
 def summary(counts: Sequence[Int64], score: Score, *, samples: int = SAMPLES, seed: int = 1) -> dict[str, Any]:
-    """SCORE of `evaluation.json`: mean, deviation (of a sample; None of one seed), low, high, seeds."""
+    """Return a score of `evaluation.json`: mean, sample deviation (None for one seed), low, high, seeds."""
     values = [float(score(one.sum(axis=0))) for one in counts]
     low, high = bootstrap(counts, score, samples=samples, seed=seed)
     return _summary(values, low, high)
@@ -57,7 +58,7 @@ def summary(counts: Sequence[Int64], score: Score, *, samples: int = SAMPLES, se
 def difference(
     counts: Sequence[Int64], others: Sequence[Int64], score: Score, *, samples: int = SAMPLES, seed: int = 1
 ) -> dict[str, Any]:
-    """SCORE of `counts` minus `others`, seed by seed, the interval paired: Δ = SUP - ZS."""
+    """Return a score of `counts` minus `others` by seed, with a paired interval: Δ = SUP - ZS."""
     values = [
         float(score(a.sum(axis=0)) - score(b.sum(axis=0))) for a, b in zip(counts, others, strict=True)
     ]  # fmt: skip
@@ -74,8 +75,9 @@ def _mean(counts: Sequence[Int64], score: Score) -> float:
     return float(np.mean([score(one.sum(axis=0)) for one in counts]))
 
 
+@one_thread()
 def _means(counts: Sequence[Int64], score: Score, samples: int, seed: int) -> Float64:
-    """float64[samples]: the mean score over seeds in each resample."""
+    """Return float64[samples]: the mean score over seeds in each resample."""
     rows = _rows(counts)
     table = np.concatenate(counts, axis=1).astype(np.float64)  # exact: below 2^53
     cuts = np.cumsum([one.shape[1] for one in counts])[:-1]
@@ -88,9 +90,9 @@ def _means(counts: Sequence[Int64], score: Score, samples: int, seed: int) -> Fl
     return np.concatenate(found)
 
 
-@lru_cache(maxsize=16)  # 64 MB: many scores of the same sentences are resampled, and drawing is most of the work
+@lru_cache(maxsize=16)  # 64 MB: many scores share their resamples, and drawing them is most of the work
 def _weights(rows: int, first: int, n: int, seed: int) -> NDArray[np.uint16]:
-    """uint16[n, rows]: how often resamples first … first + n - 1 have each sentence."""
+    """Return uint16[n, rows]: the count of each sentence in the resamples first … first + n - 1."""
     keys = np.repeat(np.arange(first, first + n, dtype=np.uint64), rows)
     draws = Draws(f"bootstrap:seed={seed}").draw(keys, np.tile(np.arange(rows), n))
     chosen = ((draws >> np.uint64(32)) * np.uint64(rows)) >> np.uint64(32)

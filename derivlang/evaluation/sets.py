@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -17,7 +16,7 @@ from derivlang.training.languages import Languages
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sets:
-    """The examples of a task's three splits; key: of all that they are made of."""
+    """The examples of a task's three splits. key: digest of everything that they are made from."""
 
     train: Examples
     dev: Examples
@@ -25,21 +24,22 @@ class Sets:
     key: str
 
     @classmethod
-    def read(cls, languages: Languages, task: Task, opened: Callable[[tuple[str, ...]], Source]) -> Sets:
-        """opened: the task's source, some of its splits. Raises DataError where a split or the labels are missing, and
-        UsageError where more examples are asked for than there are."""
-        source = opened(tuple(SPLITS.values()))
+    def read(cls, languages: Languages, task: Task, source: Source) -> Sets:
+        """Read the three splits of a task's source.
+
+        Raise DataError if a split or the labels are missing, UsageError if the task asks for more examples than exist.
+        """
         missing = [name for name in SPLITS.values() if name not in source.corpus.splits]
         if missing:
             raise DataError(
                 f"{source.corpus.name} lacks {' and '.join(missing)}",
-                fix="evaluation trains on train, chooses by validation, and reports test",
+                fix="provide all of train (for training), validation (to choose the epoch) and test (for scores)",
                 id="missing-split",
             )
         classes = next((f.classes for f in source.corpus.schema.fields if f.column == task.layer), None)
         if classes is None:
             raise DataError(f"{source.corpus.name} has no labels {task.layer}", where="--task", id="no-labels")
-        classes = tuple(name for name in classes if name != "_")  # a word without a tag is not asked for
+        classes = tuple(name for name in classes if name != "_")  # words without a tag are not predicted
         found = {}
         wanted = {"train": task.settings.train_examples, "dev": task.settings.dev_examples, "test": None}
         for name, split in SPLITS.items():
@@ -49,7 +49,7 @@ class Sets:
                 raise DataError(f"{source.corpus.name} has no example in {split}", id="no-examples")
             if n is not None and n > all_of_it.n_rows:
                 raise UsageError(
-                    f"{n:,} examples are asked for, but {task.name} has {all_of_it.n_rows:,}",
+                    f"{task.name} has only {all_of_it.n_rows:,} examples, got {n:,}",
                     where=f"--{name}-examples",
                     id="bad-value",
                 )
@@ -57,7 +57,7 @@ class Sets:
         key = {
             "files": source.files(list(SPLITS.values())),
             "parsed": source.corpus.options.get("parser"),
-            "pipeline": languages.pipeline.fingerprint(None),
+            "pipeline": languages.pipeline.fingerprint(format=1),  # as in earlier versions, whose cells stay valid
             "tokenizer": languages.tokenizer.fingerprint(),
             "twin": dict(languages.twin.tokenizer.recipe),
             "task": task.kind,
@@ -66,5 +66,5 @@ class Sets:
 
 
 def digest(value: Any) -> str:
-    """16 hex digits of what json can write."""
+    """Return 16 hex digits that identify a value by its JSON."""
     return sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]

@@ -1,20 +1,21 @@
-"""The tasks: which source, what is labelled, and how they are fine-tuned where nothing else is asked.
+"""The tasks, with their sources, labels and default fine-tuning settings.
 
     pos     Universal Dependencies (English-EWT), a tag a word          10 epochs
     ner     WikiAnn (en), an IOB2 tag a word                            10 epochs
     xnli    XNLI (en), a label a pair; trained on MultiNLI               5 epochs
 
-`pos:French-GSD` is another set of the same kind. Published settings (ALIGN-MLM, appendix H): lr 2e-5, batch 32, length
-128; AdamW without weight decay, linear decay without warm-up, gradients clipped at 1. Models of some hundred thousand
-parameters take others.
+`pos:French-GSD` is another set of the same kind. The defaults are the published settings (ALIGN-MLM, appendix H): lr
+2e-5, batch 32, length 128; AdamW without weight decay, linear decay without warm-up, gradients clipped at 1. Models of
+some hundred thousand parameters need others.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from derivlang.core.errors import UsageError, unknown
+from derivlang.core.settings import check_settings, setting
 
 MAX_LENGTH = 128
 Regime = Literal["sup", "zs"]
@@ -23,37 +24,30 @@ SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """epochs: passes over the examples. lr: of the first step. batch_size: sentences or pairs. max_length: sub-words of
-    a row, marks included. train_examples, dev_examples: so many of them, by a keyed ranking; None: all.
-    """
+class FinetuneSettings:
+    """How a task is fine-tuned; the defaults are the published settings. Raises UsageError, by the option's name."""
 
-    epochs: int
-    lr: float = 2e-5
-    batch_size: int = 32
-    max_length: int = MAX_LENGTH
-    train_examples: int | None = None
-    dev_examples: int | None = None
+    epochs: int = setting(10, "Number of passes over the examples.", minimum=1, unset="10; xnli: 5")
+    lr: float = setting(2e-5, "Learning rate of the first step.", above=0, below=10)
+    batch_size: int = setting(32, "Number of sentences or pairs in a batch.", minimum=1)
+    max_length: int = setting(MAX_LENGTH, "Number of sub-words in a row; longer ones are cut at words.", minimum=8)
+    train_examples: int | None = setting(
+        None, "Number of examples to train on, by a keyed ranking.", minimum=1, unset="all"
+    )
+    dev_examples: int | None = setting(
+        None, "Number of examples of dev, which chooses the epoch.", minimum=1, unset="all"
+    )
 
     def __post_init__(self) -> None:
-        least = {"epochs": 1, "batch_size": 1, "max_length": 8, "train_examples": 1, "dev_examples": 1}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            bad = value is not None and (value < least[field.name] if field.name in least else not 0 < value < 10)
-            if bad:
-                option = f"--{field.name.replace('_', '-')}"
-                span = f"at least {least[field.name]}" if field.name in least else "above 0 and below 10"
-                raise UsageError(f"{value} is out of range: {span}", where=option, id="bad-value")
-
-    def batches(self, n: int) -> int:
-        """Of a fine-tuning on n examples."""
-        return self.epochs * -(-n // self.batch_size)
+        check_settings(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """name: as asked, `pos` or `pos:French-GSD`; kind: `pos`, which metrics and settings it has; default: the set that
-    is meant without a colon. layer: what is labelled. pairs: a label a pair, else one a word.
+    """A task.
+
+    name: as given, `pos` or `pos:French-GSD`. kind: `pos`, which determines metrics and settings. default: the set of a
+    name without a colon. layer: name of the labels. pairs: one label a pair, else one a word.
     """
 
     name: str
@@ -61,45 +55,45 @@ class Task:
     default: str
     layer: str
     pairs: bool
-    settings: Settings
+    settings: FinetuneSettings
 
     @property
     def source(self) -> str:
-        """The name of its source in full."""
+        """The full name of its source."""
         return self.name if ":" in self.name else f"{self.name}:{self.default}"
 
     @property
     def file_name(self) -> str:
-        """The name where a colon or a slash may not stand."""
+        """The name without colons and slashes, for file names."""
         return "".join(c if c.isalnum() or c in "-_." else "-" for c in self.name)
 
     def with_settings(self, **changes: Any) -> Task:
-        """With other settings; None leaves one as it is."""
+        """Return the task with other settings. None leaves a setting unchanged."""
         changed = {name: value for name, value in changes.items() if value is not None}
         return replace(self, settings=replace(self.settings, **changed))
 
 
 TASKS = {
-    "pos": Task("pos", "pos", "English-EWT", "upos", False, Settings(epochs=10)),
-    "ner": Task("ner", "ner", "en", "ner_tags", False, Settings(epochs=10)),
-    "xnli": Task("xnli", "xnli", "en", "label", True, Settings(epochs=5)),
+    "pos": Task("pos", "pos", "English-EWT", "upos", False, FinetuneSettings(epochs=10)),
+    "ner": Task("ner", "ner", "en", "ner_tags", False, FinetuneSettings(epochs=10)),
+    "xnli": Task("xnli", "xnli", "en", "label", True, FinetuneSettings(epochs=5)),
 }
 
 
 def task_of(name: str) -> Task:
-    """`pos`, or `pos:French-GSD`; UsageError with near names where there is no such task."""
+    """Return the task of a name such as `pos` or `pos:French-GSD`. Raise UsageError with similar names otherwise."""
     kind, colon, argument = name.partition(":")
     if kind not in TASKS:
         raise unknown("task", kind, TASKS)
     if colon and not argument:
         raise UsageError(
-            f"{name!r} names no set after the colon", where="--task", fix="e.g. pos:French-GSD", id="usage"
+            f"{name!r} names no set after the colon", where="--task", fix="write e.g. pos:French-GSD", id="usage"
         )
     return replace(TASKS[kind], name=name)
 
 
 def regime_of(name: str) -> Regime:
-    """sup or zs; UsageError with near names."""
+    """Return sup or zs. Raise UsageError with similar names for anything else."""
     for regime in REGIMES:
         if name == regime:
             return regime

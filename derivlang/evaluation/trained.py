@@ -1,23 +1,24 @@
-"""The folder of a pre-trained run as evaluation takes it: what ran, its languages, and its model.
+"""The folder of a pre-trained run, read for evaluation: its record, its languages and its model.
 
-Any checkpoint that `transformers` loads as a masked language model will do (RoBERTa, ModernBERT, BERT); of one without
-that head the encoder is taken, and there is no perplexity.
+Any checkpoint that `transformers` loads as a masked language model works (RoBERTa, ModernBERT, BERT). Without such a
+head, the encoder is used and there is no perplexity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import derivlang
-from derivlang.core.errors import DerivlangError, StoreError
+from derivlang.core.errors import StoreError
+from derivlang.core.parse_errors import parse_errors
+from derivlang.core.version import __version__
 from derivlang.evaluation.examples import PAD
+from derivlang.lexical.twin_folder import trans_of
+from derivlang.pipeline import Pipeline
 from derivlang.training import folder as runs
-from derivlang.training.checkpoint import MODEL
+from derivlang.training.checkpoint import MODEL, hash_of_weights
 from derivlang.training.devices import has_bf16
 from derivlang.training.folder import RUN
 from derivlang.training.languages import TWIN, Languages
@@ -27,19 +28,17 @@ from derivlang.training.quiet import quiet
 if TYPE_CHECKING:
     import torch
 
-_WEIGHTS = ("*.safetensors", "*.bin", "config.json")
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Encoder:
-    """A model on its device. token_types: whether it takes the languages' numbers as token types."""
+class ModelEncoder:
+    """A model on its device. token_types: whether it gets the language number as token type."""
 
     module: Any
     token_types: bool
     device: torch.device
 
     def __call__(self, ids: torch.Tensor, mask: torch.Tensor, language: int, **options: Any) -> Any:
-        """What the module gives for ids, int64[B, T], and mask, bool[B, T], of one language."""
+        """Return the module's output for ids, int64[B, T], and mask, bool[B, T], of one language."""
         import torch
 
         types = {"token_type_ids": torch.full_like(ids, language)} if self.token_types else {}
@@ -47,7 +46,7 @@ class Encoder:
             return self.module(input_ids=ids, attention_mask=mask.long(), **types, **options)
 
     def logits(self, ids: torch.Tensor, mask: torch.Tensor, language: int, at: torch.Tensor) -> torch.Tensor:
-        """float[n, V]: of a masked language model, at n places, int64[n], counted through all rows of T."""
+        """Return float[n, V]: logits of a masked language model at n positions in the flattened rows, int64[n]."""
         head = head_of(self.module)
         if head is None:
             whole: torch.Tensor = self(ids, mask, language).logits
@@ -63,8 +62,8 @@ class Encoder:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trained:
-    """A run. facts: its `run.json`. config: the model's. weights: 16 hex digits of the model's files."""
+class PretrainedRun:
+    """A finished run. facts: its `run.json`. config: the model's. weights: hash of the model's files, 16 hex digits."""
 
     folder: Path
     facts: dict[str, Any]
@@ -73,10 +72,10 @@ class Trained:
     weights: str
 
     @classmethod
-    def load(cls, folder: Path) -> Trained:
-        """StoreError where the folder is no finished run, or its parts do not fit one another."""
+    def load(cls, folder: Path) -> PretrainedRun:
+        """Read a run. Raise StoreError if the folder is not a finished run, or its parts do not fit each other."""
         facts = _facts(folder)
-        languages = Languages.load(folder, facts["spec"])
+        languages = Languages.load(folder, Pipeline.from_stored(facts["spec"]))
         _check_twin(folder, languages)
         path = folder / MODEL
         if not (path / "config.json").is_file():
@@ -92,13 +91,13 @@ class Trained:
                 f"the model has {getattr(config, 'vocab_size', 0):,} rows of embeddings, but its two languages have "
                 f"{languages.size:,} ids",
                 where=str(path),
-                fix="the folder holds the tokenizer or the twin of another run",
+                fix="restore the run's own tokenizer and twin",
                 id="vocabulary",
             )
-        trained = cls(folder, facts, languages, config, _hash(path))
+        trained = cls(folder, facts, languages, config, hash_of_weights(path))
         if trained.language_ids and (getattr(config, "type_vocab_size", None) or 0) < 2:
             raise StoreError(
-                "run.json says that the model has language ids, but it has no two token types",
+                "run.json says that the model has language ids, but the model lacks two token types",
                 where=str(path),
                 id="language-ids",
             )
@@ -106,12 +105,12 @@ class Trained:
 
     @property
     def language_ids(self) -> bool:
-        """Does the model see the languages' numbers?"""
+        """Whether the model gets the language number of each position."""
         return bool((self.facts.get("model") or {}).get("language_ids"))
 
     @property
     def longest(self) -> int:
-        """Sub-words in a row, at most, marks included."""
+        """The maximum number of sub-words in a row, with special ids."""
         most = getattr(self.config, "max_position_embeddings", None)
         if most is None:
             return 1 << 15
@@ -123,8 +122,8 @@ class Trained:
     def has_lm_head(self) -> bool:
         return any(name.endswith("ForMaskedLM") for name in getattr(self.config, "architectures", None) or ())
 
-    def masked_lm(self, device: torch.device) -> Encoder:
-        """The masked language model, or the encoder where there is no head; StoreError where it is damaged."""
+    def masked_lm(self, device: torch.device) -> ModelEncoder:
+        """Return the masked language model, or the encoder if there is no head. Raise StoreError if it is damaged."""
         from transformers import AutoModel, AutoModelForMaskedLM
 
         kind: Any = AutoModelForMaskedLM if self.has_lm_head else AutoModel
@@ -138,22 +137,22 @@ class Trained:
             raise StoreError(
                 f"lacks {len(missing)} of the model's weights, e.g. {min(map(str, missing))}",
                 where=str(path),
-                fix="train it again, or put the right file back",
+                fix="train it again, or restore the right file",
                 id="model",
             )
-        return Encoder(module.to(device), self.language_ids, device)
+        return ModelEncoder(module.to(device), self.language_ids, device)
 
-    def encoder(self, device: torch.device) -> Encoder:
-        """The model without its head, fresh from the folder."""
+    def encoder(self, device: torch.device) -> ModelEncoder:
+        """Return the model without its head, loaded from the folder."""
         whole = self.masked_lm(device)
-        return Encoder(whole.module.base_model, whole.token_types, device)
+        return ModelEncoder(whole.module.base_model, whole.token_types, device)
 
     @property
     def signature(self) -> dict[str, Any]:
-        """What every number of this run depends on."""
+        """Everything that the results of this run depend on."""
         facts = self.facts
         return {
-            "derivlang": derivlang.__version__,
+            "derivlang": __version__,
             **{name: facts.get(name) for name in ("spec", "source", "objective", "model")},
             "steps": facts.get("step", facts.get("steps")),
             **{name: facts.get(name) for name in ("seed", "data", "fingerprint")},
@@ -170,44 +169,32 @@ def _facts(folder: Path) -> dict[str, Any]:
         raise StoreError(
             f"the run is not finished: its status is {facts['status']!r}",
             where=str(folder),
-            fix="the same `derivlang pretrain` with --resume goes on",
+            fix="finish it with the same `derivlang pretrain` and --resume",
             id="unfinished",
         )
     return facts
 
 
 def _check_twin(folder: Path, languages: Languages) -> None:
-    """Is the twin the source tokenizer's own?"""
+    """Raise StoreError unless the twin belongs to the run's tokenizer and pipeline."""
     twin, tokenizer = languages.twin.tokenizer, languages.tokenizer
     if twin.recipe.get("of") != tokenizer.fingerprint() or twin.size != tokenizer.size:
         raise StoreError(
             f"is the twin of another tokenizer: it has {twin.size:,} entries, the run's tokenizer {tokenizer.size:,}",
             where=str(folder / TWIN),
-            fix="put the run's own folder back",
+            fix="restore the run's own folder",
+            id="twin",
+        )
+    wanted = trans_of(languages.pipeline).stored
+    if twin.recipe["spec"] != wanted:
+        raise StoreError(
+            f"is a twin under {twin.recipe['spec']}, but the run is of {wanted}",
+            where=str(folder / TWIN),
+            fix="restore the run's own folder",
             id="twin",
         )
 
 
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Turn whatever the library raises of a model's files into a StoreError."""
-    try:
-        yield
-    except DerivlangError:
-        raise
-    except Exception as error:  # noqa: BLE001 (safetensors, json, pickle and torch raise errors of their own)
-        what = (str(error).strip() or type(error).__name__).partition("\n")[0]
-        raise StoreError(
-            f"the model cannot be read: {what}", where=str(path), fix="train it again, or put it back", id="model"
-        ) from None
-
-
-def _hash(path: Path) -> str:
-    digest = sha256()
-    for pattern in _WEIGHTS:
-        for file in sorted(path.glob(pattern)):
-            digest.update(file.name.encode())
-            with file.open("rb") as stream:
-                while block := stream.read(1 << 20):
-                    digest.update(block)
-    return digest.hexdigest()[:16]
+def _readable(path: Path) -> AbstractContextManager[None]:
+    """Turn the errors of safetensors, json, pickle and torch for a model's files into StoreError."""
+    return parse_errors(str(path), "model", error=StoreError, id="model", fix="train it again, or restore it")

@@ -1,8 +1,8 @@
 """CoNLL-U: a word a line in ten columns, a tree a sentence (universaldependencies.org/format).
 
-Reading keeps all that a well-formed file holds, writing gives it back byte for byte. Syntactic words
-(ids 1..n) are the `tokens`; the lines of multiword tokens (`3-4`) and empty nodes (`8.1`) are kept beside
-them. Heads are 1-based in their sentence, 0 = root; each sentence is a tree with one root.
+Reading keeps everything in a well-formed file, and writing restores it byte for byte. Syntactic words (ids 1..n) are
+the `tokens`; the lines of multiword tokens (`3-4`) and empty nodes (`8.1`) are kept in columns of their own. Heads are
+1-based in their sentence, 0 = root; each sentence is a tree with one root.
 
     1<TAB>Paris<TAB>Paris<TAB>PROPN … 2<TAB>nsubj …
     2<TAB>dort<TAB>dormir<TAB>VERB … 0<TAB>root …    ->   tokens [Paris, dort], head [2, 0]
@@ -11,28 +11,43 @@ them. Heads are 1-based in their sentence, 0 = root; each sentence is a tree wit
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, cast
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int64, offsets_of, owners, places
+from derivlang.core.arrays import Bool, Int64, offsets_of, owners, positions
 from derivlang.core.arrow import list_array, to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
-from derivlang.formats.conllu_checks import Places, check_ids, checked_heads
-from derivlang.formats.delimited import split_columns
-from derivlang.formats.opening import empty_file, open_lines
-from derivlang.formats.rows import ROWS_PER_TABLE, Rows
+from derivlang.core.schema import UPOS, Field, Schema, Side
+from derivlang.formats.base import Asked, Format, Look
+from derivlang.formats.conllu_checks import WordLines, check_ids, checked_heads
+from derivlang.formats.opening import open_lines
+from derivlang.formats.rows import Rows, in_tables
+from derivlang.formats.sentence_lines import line_blocks, word_values
+from derivlang.formats.tab_separated import split_columns, wrong_columns
 
 WORD_COLUMNS = ("tokens", "lemmas", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 NODE_FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 NODE = pa.struct([(name, pa.string()) for name in NODE_FIELDS])
 Node: TypeAlias = dict[str, str]
+MEANING = Schema(
+    (Side("", words="tokens", text="text"),),
+    (
+        Field("idx", "value"),
+        Field("comments", "value"),
+        Field("lemmas", "tags", lexical=True),
+        Field("upos", "tags", UPOS),
+        Field("xpos", "tags"),
+        Field("feats", "tags"),
+        Field("head", "tree", lexical=True),
+        Field("misc", "misc"),
+    ),
+)
 SENT_ID = re.compile(r"#\s*sent_id\s*=\s*(.*)")
 TEXT = re.compile(r"#\s*text\s*=")
 
@@ -40,110 +55,80 @@ TEXT = re.compile(r"#\s*text\s*=")
 def read(
     path: Path | str, *, encoding: str = "utf-8", limit: int | None = None, entities: bool = False
 ) -> Iterator[Rows]:
-    """One row a sentence, with `word_lines`; a document is a sentence. Comments without words are skipped.
+    """Yield one row a sentence, with `word_lines`; a document is a sentence. Comments without words are skipped.
 
-    Columns: idx string (the sent_id, or ""), comments list<string> (verbatim), tokens, lemmas, upos, xpos,
-    feats, deprel, deps, misc list<string>, head list<int32>, mwt and empty_nodes list<NODE>; with `entities`
-    also ner_tags list<string>, taken out of MISC's `NER=` (`O` where there is none).
-    limit: at most that many sentences.
-    Raises DataError: conllu-columns, conllu-ids, conllu-comment, empty-file, and those of `open_lines`;
-    LayerError: head-range, head-root, head-cycle.
+    Columns: idx string (the sent_id, or ""), comments list<string> (verbatim), tokens, lemmas, upos, xpos, feats,
+    deprel, deps, misc list<string>, head list<int32>, mwt and empty_nodes list<NODE>. With `entities` there is also
+    ner_tags list<string>, moved out of MISC's `NER=` (`O` if there is none).
+    limit: greatest number of sentences.
+    Raises DataError: conllu-columns, conllu-ids, conllu-comment, empty-file, and as `open_lines`; LayerError:
+    head-range, head-root, head-cycle.
     """
     path = Path(path)
-    done = 0
-    for lines in _chunks(path, encoding, limit):
-        yield _rows(path, lines, done, entities)
-        done += len(lines.lengths)
-    if done == 0 and limit != 0:
-        raise empty_file(path, "sentence")
+    for first, sentences in in_tables(_sentences(path, encoding), limit, path, "sentence"):
+        yield _rows(path, sentences, first, entities)
 
 
 def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
-    """The rows as CoNLL-U: what `read` gave comes out byte for byte. Only `tokens` must be there.
+    """Write rows as CoNLL-U. Rows of `read` give the same bytes as were read. Only the column `tokens` is required.
 
-    A list column that is missing is written `_`. A column `text` replaces the comment `# text = …`, or is
-    added to the comments; `ner_tags` other than `O` go into MISC as `NER=`.
+    A missing list column is written `_`. A column `text` replaces the comment `# text = …`, or is added to the
+    comments; `ner_tags` other than `O` go into MISC as `NER=`.
     Raises DataError conllu-value (a tab, a line end, an empty value), LayerError layer-length, conllu-ids.
     """
     for table in tables:
         out.write(_text(table).encode())
 
 
-def count(path: Path | str, encoding: str = "utf-8") -> int:
-    """The number of sentences with words (lines with the id 1)."""
+def count(path: Path | str, encoding: str = "utf-8", *, entities: bool = False) -> int:
+    """Count the sentences with words (lines with the id 1)."""
     return sum(line.startswith("1\t") for _, line in open_lines(path, encoding))
 
 
-@dataclass(slots=True)
-class _Lines:
-    """The lines of some sentences.
+class _Sentence(NamedTuple):
+    """line: number of the first line. nodes, numbers: lines of words, multiword tokens and empty nodes."""
 
-    nodes, numbers: lines of words, multiword tokens and empty nodes with their line numbers. lengths: such
-    lines of each sentence. comments, starts: comments and first line of each sentence.
-    """
-
-    nodes: list[str] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
-    comments: list[list[str]] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
+    line: int
+    comments: list[str]
+    nodes: list[str]
+    numbers: list[int]
 
 
-def _chunks(path: Path, encoding: str, limit: int | None) -> Iterator[_Lines]:
-    if limit == 0:
-        return
-    done = start = first_line = 0
-    comments: list[str] = []
-    chunk = _Lines()
-    nodes, numbers = chunk.nodes, chunk.numbers
-    for number, line in chain(open_lines(path, encoding), [(0, "")]):  # the last empty line may be missing
-        if not line:
-            if len(nodes) > start:
-                chunk.lengths.append(len(nodes) - start)
-                chunk.comments.append(comments)
-                chunk.starts.append(first_line)
-                start = len(nodes)
-                done += 1
-                if len(chunk.lengths) == ROWS_PER_TABLE or done == limit:
-                    yield chunk
-                    if done == limit:
-                        return
-                    chunk = _Lines()
-                    nodes, numbers, start = chunk.nodes, chunk.numbers, 0
-            comments = []
-        elif line[0] == "#":
-            if len(nodes) > start:
-                raise DataError(
-                    "a comment stands between the words of a sentence",
-                    where=f"{path}:{number}",
-                    fix="move it before the first word, or put an empty line before it",
-                    id="conllu-comment",
-                )
-            if not comments:
-                first_line = number
-            comments.append(line)
-        else:
-            if len(nodes) == start and not comments:
-                first_line = number
-            nodes.append(line)
-            numbers.append(number)
-    if chunk.lengths:
-        yield chunk
+def _sentences(path: Path, encoding: str) -> Iterator[_Sentence]:
+    """Yield the sentences with words. Raises DataError conllu-comment."""
+    for block in line_blocks(open_lines(path, encoding)):
+        n_comments = next((i for i, line in enumerate(block.lines) if line[0] != "#"), len(block.lines))
+        comments, nodes, numbers = block.lines[:n_comments], block.lines[n_comments:], block.numbers[n_comments:]
+        late = next((number for number, line in zip(numbers, nodes, strict=True) if line[0] == "#"), None)
+        if late is not None:
+            raise DataError(
+                "a comment stands between the words of a sentence",
+                where=f"{path}:{late}",
+                fix="move it before the first word, or put an empty line before it",
+                id="conllu-comment",
+            )
+        if nodes:
+            yield _Sentence(block.numbers[0], comments, nodes, numbers)
 
 
-def _rows(path: Path, lines: _Lines, done: int, entities: bool) -> Rows:
-    columns = split_columns(lines.nodes, len(NODE_FIELDS))
+def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool) -> Rows:
+    lines = list(chain.from_iterable(sentence.nodes for sentence in sentences))
+    line_numbers = list(chain.from_iterable(sentence.numbers for sentence in sentences))
+    columns = split_columns(lines, len(NODE_FIELDS))
+    fix = "write ten columns with single tabs between them, and _ for an empty value"
     if isinstance(columns, int):
-        n_columns = lines.nodes[columns].count("\t") + 1
-        raise _bad_columns(path, lines.numbers[columns], f"has {n_columns} columns, expected {len(NODE_FIELDS)}")
+        what = wrong_columns(lines[columns], str(len(NODE_FIELDS)))
+        raise DataError(what, where=f"{path}:{line_numbers[columns]}", fix=fix, id="conllu-columns")
     if "" in columns[1]:
-        raise _bad_columns(path, lines.numbers[columns[1].index("")], "has an empty FORM")
-    names = [_sent_id(comments) for comments in lines.comments]
-    node_offsets = offsets_of(np.array(lines.lengths))
-    numbers = np.array(lines.numbers, np.int32)
+        where = f"{path}:{line_numbers[columns[1].index('')]}"
+        raise DataError("the line has an empty FORM", where=where, fix=fix, id="conllu-columns")
+    comments = [sentence.comments for sentence in sentences]
+    names = [_sent_id(found) for found in comments]
+    node_offsets = offsets_of(np.array([len(sentence.nodes) for sentence in sentences]))
+    numbers = np.array(line_numbers, np.int32)
     is_word = np.array([id.isdecimal() for id in columns[0]])
     offsets = offsets_of(np.add.reduceat(is_word, node_offsets[:-1], dtype=np.int64))
-    at = Places(path, names, offsets, numbers[is_word])
+    at = WordLines(path, names, offsets, numbers[is_word])
     check_ids(at, columns[0], is_word, node_offsets, numbers)
 
     nodes = [pa.array(column, pa.string()) for column in columns]
@@ -156,24 +141,14 @@ def _rows(path: Path, lines: _Lines, done: int, entities: bool) -> Rows:
     table = pa.table(
         {
             "idx": pa.array(names, pa.string()),
-            "comments": pa.array(lines.comments, pa.list_(pa.string())),
+            "comments": pa.array(comments, pa.list_(pa.string())),
             **{name: list_array(offsets, array) for name, array in values.items()},
             "mwt": _node_lists(nodes, is_range, node_offsets),
             "empty_nodes": _node_lists(nodes, ~is_word & ~is_range, node_offsets),
         }
     )
-    documents = np.arange(done, done + len(names), dtype=np.int64)
-    word_lines = list_array(offsets, to_arrow(at.lines))
-    return Rows(path, table, np.array(lines.starts, np.int64), documents, word_lines)
-
-
-def _bad_columns(path: Path, number: int, fault: str) -> DataError:
-    return DataError(
-        f"the line {fault}",
-        where=f"{path}:{number}",
-        fix="write ten columns, single tabs between them; an empty one is written _",
-        id="conllu-columns",
-    )
+    starts = np.array([sentence.line for sentence in sentences], np.int64)
+    return Rows.of_documents(path, table, starts, first, list_array(offsets, to_arrow(at.lines)))
 
 
 def _sent_id(comments: list[str]) -> str:
@@ -184,7 +159,7 @@ def _sent_id(comments: list[str]) -> str:
 
 
 def _take_entities(misc: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """MISC without `NER=`, and the tags."""
+    """Return MISC without `NER=`, and the tags."""
     values = misc.to_pylist()
     tags = ["O"] * len(values)
     for i, value in enumerate(values):
@@ -198,7 +173,7 @@ def _take_entities(misc: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _put_entity(misc: str, tag: str) -> str:
-    """MISC with `NER=tag` before the first key that sorts after it (by code point)."""
+    """Return MISC with `NER=tag` before the first key that sorts after it (by code point)."""
     if tag == "O":
         return misc
     parts = [] if misc == "_" else misc.split("|")
@@ -207,7 +182,7 @@ def _put_entity(misc: str, tag: str) -> str:
 
 
 def _node_lists(nodes: list[pa.Array], chosen: Bool, node_offsets: Int64) -> pa.ListArray:
-    """list<NODE> of R rows: the chosen lines of each sentence."""
+    """Return list<NODE> of R rows: the chosen lines of each sentence."""
     fields = [array.filter(to_arrow(chosen)) for array in nodes]
     lengths = np.bincount(owners(node_offsets)[chosen], minlength=len(node_offsets) - 1)
     structs = pa.StructArray.from_arrays(fields, fields=list(NODE))
@@ -215,13 +190,14 @@ def _node_lists(nodes: list[pa.Array], chosen: Bool, node_offsets: Int64) -> pa.
 
 
 def _text(table: pa.Table) -> str:
-    """The sentences of a table as CoNLL-U."""
+    """Return the sentences of a table as CoNLL-U."""
     names = set(table.column_names)
     lengths = pc.list_value_length(table.column("tokens").combine_chunks())
     offsets = offsets_of(to_numpy(lengths))
-    lines = _word_lines(table, names, lengths, offsets)
+    lines = _word_lines(table, names, offsets)
     comments, ranges, empties = (
-        table.column(name).to_pylist() if name in names else repeat([]) for name in ("comments", "mwt", "empty_nodes")
+        _lists(table, name, kind) if name in names else repeat([])
+        for name, kind in (("comments", pa.string()), ("mwt", NODE), ("empty_nodes", NODE))
     )
     texts = table.column("text").to_pylist() if "text" in names else repeat(None)
     pieces: list[str] = []
@@ -229,12 +205,18 @@ def _text(table: pa.Table) -> str:
     rows = zip(bounds, bounds[1:], comments, texts, ranges, empties, strict=False)  # repeat() has no end
     for row, (start, stop, head, text, mwt, empty) in enumerate(rows):
         words = lines[start:stop]
+        if None in head or any(node is None or None in node.values() for node in (*(mwt or ()), *(empty or ()))):
+            raise DataError(
+                f"row {row} has a null in its comments, mwt or empty_nodes",
+                fix="replace it by _, or remove it from its list",
+                id="conllu-value",
+            )
         if mwt or empty:
             words = _with_nodes(words, mwt, empty)
         block = [*(head if text is None else _with_text(head, text)), *words]
         if any("\n" in line or line.endswith("\r") for line in block):
             raise DataError(
-                f"row {row} has a value with a line end",
+                f"a value of row {row} holds a line end",
                 fix="replace it by a space, or write another format",
                 id="conllu-value",
             )
@@ -243,53 +225,58 @@ def _text(table: pa.Table) -> str:
     return "".join(f"{piece}\n" for piece in pieces)
 
 
-def _word_lines(table: pa.Table, names: set[str], lengths: pa.Array, offsets: Int64) -> list[str]:
+def _lists(table: pa.Table, name: str, kind: pa.DataType) -> list[list[Any]]:
+    """Return the lists of a column, empty ones for nulls. Raises DataError conllu-value for another type."""
+    try:
+        column = table.column(name).cast(pa.list_(kind))
+    except pa.ArrowException:
+        raise DataError(
+            f"the column {name} is {table.schema.field(name).type}, not a list of {kind}",
+            fix="remove the column, or make the set again",
+            id="conllu-value",
+        ) from None
+    return [found or [] for found in column.to_pylist()]
+
+
+def _word_lines(table: pa.Table, names: set[str], offsets: Int64) -> list[str]:
     columns: list[Iterable[str]] = []
     for name in WORD_COLUMNS:
-        columns.append(_values(table, name, lengths) if name in names else repeat("_"))
+        columns.append(word_values(table, name) if name in names else repeat("_"))
     if "ner_tags" in names:
-        columns[-1] = map(_put_entity, columns[-1], _values(table, "ner_tags", lengths))
-    ids = map(str, (places(offsets) + 1).tolist())
+        columns[-1] = map(_put_entity, columns[-1], word_values(table, "ner_tags"))
+    ids = map(str, (positions(offsets) + 1).tolist())
     lines = list(map("\t".join, zip(ids, *columns, strict=False)))  # repeat() has no end
     n_tabs = len(WORD_COLUMNS)
     bad = next((line for line in lines if line.count("\t") != n_tabs or "\t\t" in line), None)
     if bad is not None:
         raise DataError(
-            f"a value with a tab, or an empty one, in {bad!r}",
-            fix="write _ for an empty value, a space for a tab",
+            f"a value is empty or holds a tab, in {bad!r}",
+            fix="replace an empty value by _, a tab by a space",
             id="conllu-value",
         )
     return lines
 
 
-def _values(table: pa.Table, name: str, lengths: pa.Array) -> list[str]:
-    """The values of all words, as strings. Raises LayerError layer-length."""
-    lists = table.column(name).combine_chunks()
-    if not pc.list_value_length(lists).equals(lengths):
-        raise LayerError(
-            f"a sentence has more or fewer values in {name} than tokens",
-            fix="give each token one value",
-            id="layer-length",
-        )
-    return cast("list[str]", lists.flatten().cast(pa.string()).to_pylist())
-
-
 def _with_text(comments: list[str], text: str) -> list[str]:
-    """The comments with `# text = …` replaced, or added at the end."""
+    """Return the comments with `# text = …` replaced, or added at the end."""
     place = next((i for i, comment in enumerate(comments) if TEXT.match(comment)), len(comments))
     return [*comments[:place], f"# text = {text}", *comments[place + 1 :]]
 
 
 def _with_nodes(words: list[str], ranges: list[Node], empties: list[Node]) -> list[str]:
-    """A sentence's lines: `8.1` after word 8, `3-4` before word 3."""
-    after: list[list[str]] = [[] for _ in range(len(words) + 1)]  # of each word, from 0 = before the first
+    """Return a sentence's lines with its other nodes.
+
+    Words 1, 2, 3 with the empty node 1.1 and the multiword token 2-3    ->    1, 1.1, 2-3, 2, 3
+    """
+    after: list[list[str]] = [[] for _ in range(len(words) + 1)]  # nodes after word i; 0: before the first word
     for nodes, separator, shift in ((empties, ".", 0), (ranges, "-", 1)):
         for node in nodes:
-            place = int(node["id"].partition(separator)[0]) - shift
+            first = node["id"].partition(separator)[0]
+            place = int(first) - shift if first.isdecimal() and len(first) < 10 else -1
             if not 0 <= place <= len(words):
                 raise LayerError(
                     f"the id {node['id']} lies outside its sentence of {len(words)} words",
-                    fix="take it out of the columns mwt and empty_nodes",
+                    fix="remove it from the columns mwt and empty_nodes",
                     id="conllu-ids",
                 )
             after[place].append("\t".join(node[name] for name in NODE_FIELDS))
@@ -297,3 +284,16 @@ def _with_nodes(words: list[str], ranges: list[Node], empties: list[Node]) -> li
         *after[0],
         *(line for word, nodes in zip(words, after[1:], strict=True) for line in (word, *nodes)),
     ]
+
+
+def _look(paths: Sequence[Path], asked: Asked) -> Look:
+    entities = any("NER=" in line for path in paths for _, line in open_lines(path, asked.encoding))
+    fields = (*MEANING.fields, Field("ner_tags", "entities")) if entities else MEANING.fields
+    return Look(Schema(MEANING.sides, fields), options={"entities": entities})
+
+
+def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
+    write((table.drop_columns(["text"]) for table in tables), out)  # the comments already have the source's `# text`
+
+
+FORMAT = Format(name="conllu", suffixes=(".conllu",), what="CoNLL-U", read=read, write=_write, count=count, look=_look)

@@ -1,13 +1,13 @@
 r"""Bilingual dictionaries as files: MUSE text, TSV and JSON, read and written.
 
-    muse    the le            a pair a line, a space or a tab between (with a tab, sides may hold spaces); any suffix
+    muse    the le            a pair a line, with a space or a tab between (a tab allows spaces in words); any suffix
     tsv     source  derived  count      a header, then a pair a line; `\t`, `\n`, `\r`, `\\` as in lexicon.tsv
     json    {"the": ["le", "la"]}       or a list of pairs
 
-A word may have several translations, on lines of their own; their order stays. What is no pair is skipped and
-reported with its line, or an error (`strict`): `duplicate` (the same pair again), `blank` (a side is missing),
-`columns` (more than two), `encoding` (not UTF-8, U+FFFD, NUL), `special` (a special token). Source of the first
-form: MUSE (Conneau et al. 2018), github.com/facebookresearch/MUSE.
+A word may have several translations, each on a line of its own, and they keep their order. A line that is not a pair is
+skipped and reported, or an error (`strict`): `duplicate` (the same pair again), `blank` (a side is missing), `columns`
+(more than two), `encoding` (not UTF-8, U+FFFD, NUL), `special` (a special token). The first form is that of MUSE
+(Conneau et al. 2018), github.com/facebookresearch/MUSE.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from typing import Any, Literal, get_args
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.lexicon import SPECIALS, escape, unescape
-from derivlang.formats.opening import open_bytes
+from derivlang.core.parse_errors import parse_errors
+from derivlang.formats.whole import read_whole
 
 Format = Literal["muse", "tsv", "json"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -31,11 +32,12 @@ _SUFFIXES: dict[str, Format] = {".txt": "muse", ".tsv": "tsv", ".json": "json"}
 _SOURCE, _TARGET = ("source", "src", "word"), ("derived", "target", "tgt", "translation")
 _OWN_HEADER = "source\tderived\tcount"
 _BREAKS = re.compile("[ \t\r\n]")
+_WRONG = re.compile("[\0\ufffd\ud800-\udfff]")  # JSON can hold halves of surrogate pairs, which are not characters
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A line (JSON: an entry), from 1, that is no pair. kind: duplicate, blank, columns, encoding, special."""
+    """A line (JSON: an entry), from 1, that is not a pair. kind: duplicate, blank, columns, encoding, special."""
 
     line: int
     kind: str
@@ -44,8 +46,11 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Dictionary:
-    """pairs: (word, translation), distinct, in the order of the file. sha256: of the file's (decompressed) bytes.
-    unit: what the numbers of faults count, `line` or (JSON) `entry`."""
+    """The contents of a dictionary file.
+
+    pairs: (word, translation), distinct, in the order of the file. sha256: of the file's decompressed bytes. unit: what
+    the numbers of faults count, `line` or (JSON) `entry`.
+    """
 
     pairs: tuple[tuple[str, str], ...]
     faults: tuple[Fault, ...]
@@ -53,75 +58,81 @@ class Dictionary:
     unit: str = "line"
 
     def entries(self) -> dict[str, tuple[str, ...]]:
-        """The translations of each word."""
+        """Return the translations of each word."""
         found: dict[str, list[str]] = {}
         for word, translation in self.pairs:
             found.setdefault(word, []).append(translation)
         return {word: tuple(translations) for word, translations in found.items()}
 
     def counts(self) -> dict[str, int]:
-        """How many faults of each kind."""
+        """Return the number of faults of each kind."""
         return dict(sorted(Counter(fault.kind for fault in self.faults).items()))
 
 
 def format_of(path: Path, named: str | None = None) -> Format:
-    """The format of a file to be written: as named, else by its suffix; UsageError where that tells none."""
+    """Return the format to write a file in: as named, else by suffix. Raises UsageError unknown-format."""
     for found in FORMATS:
         if named == found:
             return found  # type: ignore[return-value]
     if named is None and path.suffix.lower() in _SUFFIXES:
         return _SUFFIXES[path.suffix.lower()]
-    what = f"there is no dictionary format {named!r}" if named else f"the suffix {path.suffix!r} tells no format"
+    what = (
+        f"there is no dictionary format {named!r}" if named else f"no dictionary format has the suffix {path.suffix!r}"
+    )
     raise UsageError(
-        what, where=str(path), fix=f"{', '.join(_SUFFIXES)}, or --format {', '.join(FORMATS)}", id="unknown-format"
+        what,
+        where=str(path),
+        fix=f"use {', '.join(_SUFFIXES)}, or pass --format {', '.join(FORMATS)}",
+        id="unknown-format",
     )
 
 
 def read_dictionary(
     path: Path | str, named: str | None = None, *, strict: bool = False, allowed: Sequence[str] = ()
 ) -> Dictionary:
-    """A dictionary of any of the formats (plain, .gz, .zst); the format by its suffix unless named.
+    """Read a dictionary in any of the formats (plain, .gz, .zst); named: the format, by default that of the suffix.
 
-    strict: a fault that is not among `allowed` is an error. Raises DataError: missing-file, directory,
-    unreadable-file, truncated, no-pair, dictionary (strict, or broken JSON), each with its line.
+    strict: whether a fault of a kind that is not in `allowed` is an error. Raises DataError: missing-file, directory,
+    unreadable-file, truncated, too-large, no-pair, dictionary (strict, or broken JSON), each with its line.
     """
     path = Path(path)
-    with open_bytes(path) as stream:
-        data = stream.read()
+    data = read_whole(path)
     plain = Path(path.stem) if path.suffix in (".gz", ".zst") else path
     kind = format_of(path, named) if named else _SUFFIXES.get(plain.suffix.lower(), "muse")
     rows = _json(data, path) if kind == "json" else _lines(data, tabs=kind == "tsv")
     pairs: dict[tuple[str, str], None] = {}
     faults: list[Fault] = []
     unit = "entry" if kind == "json" else "line"
-    for line, row in rows:
-        found = row if isinstance(row, Fault) else _fault(line, row, pairs)
-        if found is None:
-            pairs[row] = None  # type: ignore[index]
-            continue
-        if strict and found.kind not in allowed:
-            raise DataError(
-                found.what,
-                where=f"{path}:{line}" if unit == "line" else f"{path}: {unit} {line}",
-                fix="correct the line, or skip such lines: `derivlang dict --read FILE -o CLEAN`",
-                id="dictionary",
-            )
-        faults.append(found)
+    with parse_errors(str(path), "dictionary", id="dictionary"):
+        for line, row in rows:
+            found = row if isinstance(row, Fault) else _fault(line, row, pairs)
+            if found is None:
+                pairs[row] = None  # type: ignore[index]
+                continue
+            if strict and found.kind not in allowed:
+                raise DataError(
+                    found.what,
+                    where=f"{path}:{line}" if unit == "line" else f"{path}: {unit} {line}",
+                    fix="correct the line, or skip such lines with `derivlang dict --read FILE -o CLEAN`",
+                    id="dictionary",
+                )
+            faults.append(found)
     if not pairs:
         what = f"; the first fault, in {unit} {faults[0].line}: {faults[0].what}" if faults else ""
         raise DataError(
             f"the dictionary holds no pair{what}",
             where=str(path),
-            fix="a dictionary is `word translation` a line, a TSV with a header, or JSON",
+            fix="write `word translation` lines, a TSV with a header, or JSON",
             id="no-pair",
         )
     return Dictionary(tuple(pairs), tuple(faults), hashlib.sha256(data).hexdigest(), unit)
 
 
 def written(pairs: Sequence[tuple[str, str]], counts: Sequence[int], kind: Format) -> tuple[str, int]:
-    """(the text of a file, how many words hold a space that it cannot show). counts: of the source words.
+    """Return (text of the file, number of words with white space that the format cannot hold).
 
-    MUSE text has U+00A0 for white space inside a word; TSV and JSON hold every word as it is.
+    counts: of the source words, for TSV. MUSE text has U+00A0 for white space inside a word; TSV and JSON hold every
+    word unchanged.
     """
     if kind == "json":
         found: dict[str, list[str]] = {}
@@ -141,19 +152,19 @@ def _dumped(value: Any) -> str:
 
 
 def _fault(line: int, row: tuple[str, str], known: dict[tuple[str, str], None]) -> Fault | None:
-    """What is wrong with two cells, if anything."""
+    """Return the fault of two cells, or None."""
     for side, word in zip(("word", "translation"), row, strict=True):
         if not word.strip():
             return Fault(line, "blank", f"the {side} is blank")
-        if "\ufffd" in word or "\0" in word:
-            return Fault(line, "encoding", f"the {side} {word!r} holds a character that is left of a wrong encoding")
+        if _WRONG.search(word):
+            return Fault(line, "encoding", f"the {side} {word!r} holds a character that results from a wrong encoding")
         if word in SPECIALS:
             return Fault(line, "special", f"the {side} {word!r} is a special token")
-    return Fault(line, "duplicate", f"the pair {row[0]!r}, {row[1]!r} again") if row in known else None
+    return Fault(line, "duplicate", f"the pair {row[0]!r}, {row[1]!r} is there already") if row in known else None
 
 
 def _lines(data: bytes, *, tabs: bool) -> Iterator[tuple[int, tuple[str, str] | Fault]]:
-    """The pairs of a text file by line. tabs: nothing else divides cells, and the first line may be a header."""
+    """Yield the pairs of a text file by line. tabs: only tabs divide cells, and the first line may be a header."""
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if lines[-1] == b"":
         lines.pop()
@@ -175,7 +186,7 @@ def _lines(data: bytes, *, tabs: bool) -> Iterator[tuple[int, tuple[str, str] | 
             width, own = len(cells), line == _OWN_HEADER
             continue
         if len(cells) > (width or 2):
-            yield number, Fault(number, "columns", f"{len(cells)} columns instead of {width}")
+            yield number, Fault(number, "columns", f"the line has {len(cells)} columns, expected {width}")
             continue
         word, translation = (cells[i] if i < len(cells) else "" for i in columns)
         yield number, (unescape(word), unescape(translation)) if own else (word, translation)
@@ -186,25 +197,29 @@ def _first(header: list[str], names: Sequence[str]) -> int:
 
 
 def _json(data: bytes, path: Path) -> Iterator[tuple[int, tuple[str, str] | Fault]]:
-    """The pairs of `{"word": "translation" or [...]}` or of a list of pairs, by entry."""
+    """Yield the pairs of `{"word": "translation" or [...]}` or of a list of pairs, by entry."""
     try:
         found = json.loads(data.removeprefix(b"\xef\xbb\xbf").decode(), object_pairs_hook=list)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise DataError("the file is not UTF-8", where=f"{path}:{line}", id="dictionary") from None
     except json.JSONDecodeError as error:
-        raise DataError(f"this is no JSON: {error.msg}", where=f"{path}:{error.lineno}", id="dictionary") from None
+        raise DataError(
+            f"this is not valid JSON: {error.msg}", where=f"{path}:{error.lineno}", id="dictionary"
+        ) from None
     if not isinstance(found, list):
-        raise DataError('a JSON dictionary is {"word": ["translation", …]}', where=f"{path}:1", id="dictionary")
+        raise DataError(
+            'the JSON is not {"word": ["translation", …]} or a list of pairs', where=f"{path}:1", id="dictionary"
+        )
     for number, entry in enumerate(found, 1):
         if not isinstance(entry, (list, tuple)) or len(entry) != 2:
-            yield number, Fault(number, "columns", f"{entry!r:.40} is no word with its translations")
+            yield number, Fault(number, "columns", f"{entry!r:.40} is not a word with its translations")
             continue
         word, translations = entry
         for translation in translations if isinstance(translations, list) else [translations]:
             if isinstance(word, str) and isinstance(translation, str):
                 yield number, (word, translation)
             else:
-                yield number, Fault(number, "columns", f"{entry!r:.40} is no word with its translations")
+                yield number, Fault(number, "columns", f"{entry!r:.40} is not a word with its translations")
         if translations == []:
             yield number, Fault(number, "blank", f"{word!r} has no translation")

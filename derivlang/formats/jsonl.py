@@ -1,6 +1,6 @@
-"""JSON Lines: an object a line, all of the same keys.
+"""JSON Lines: an object a line, all with the same keys.
 
-The types of the columns are those of the first `ROWS_PER_TABLE` rows; every later row must fit them.
+The first `ROWS_PER_TABLE` rows fix the types of the columns; every later row must fit them.
 
     {"tokens":["le","chat"],"label":1}    ->   columns tokens list<string>, label int64
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -17,38 +17,37 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.errors import DataError
-from derivlang.formats.opening import empty_file, open_lines
-from derivlang.formats.rows import ROWS_PER_TABLE, Rows
+from derivlang.core.schema import Schema
+from derivlang.formats.base import Format
+from derivlang.formats.json_text import load_json
+from derivlang.formats.opening import open_lines
+from derivlang.formats.rows import Rows, in_tables
 
 Row: TypeAlias = dict[str, Any]
 
 
 def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
-    """One row a line, blank lines skipped; the columns are the keys of the first. A document is a row.
+    """Yield one row a line, without blank lines; the columns are the keys of the first row. A document is a row.
 
-    limit: at most that many rows.
-    Raises DataError: json, json-object (a line is no object), jsonl-keys (a key is missing or new),
-    jsonl-type, json-surrogate, empty-file, and those of `open_lines`.
+    limit: greatest number of rows.
+    Raises DataError: json, json-object (a line is not an object), jsonl-keys (a key is missing or new), jsonl-type,
+    json-surrogate, empty-file, and as `open_lines`.
     """
     path = Path(path)
     schema: pa.Schema | None = None
-    done = 0
-    for numbers, rows in _chunks(path, encoding, limit):
+    for first, chunk in in_tables(_objects(path, encoding), limit, path, "row"):
+        numbers, rows = [number for number, _ in chunk], [row for _, row in chunk]
         table = _table(rows, schema)
         if table is None:
             raise _misfit(path, numbers, rows, schema)
         schema = table.schema
-        documents = np.arange(done, done + len(rows), dtype=np.int64)
-        yield Rows(path, table, np.array(numbers, np.int64), documents)
-        done += len(rows)
-    if done == 0 and limit != 0:
-        raise empty_file(path, "row")
+        yield Rows.of_documents(path, table, np.array(numbers, np.int64), first)
 
 
 def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
-    """An object a line, not escaped to ASCII; a uint64 column `key` is written as 16 hex digits.
+    """Write an object a line, in UTF-8; a uint64 column `key` is written as 16 hex digits.
 
-    Raises DataError json-value: a column has no form in JSON (bytes, dates …).
+    Raises DataError json-value for a column that JSON cannot hold (bytes, dates …).
     """
     for table in tables:
         rows = table.to_pylist()
@@ -60,25 +59,20 @@ def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
         except TypeError as error:
             raise DataError(
                 f"a value cannot be written as JSON: {error}",
-                fix="write Parquet, or leave the column out",
+                fix="write Parquet, or leave out the column",
                 id="json-value",
             ) from None
         out.write("".join(f"{line}\n" for line in lines).encode())
 
 
 def count(path: Path | str, encoding: str = "utf-8") -> int:
-    """The number of lines that are not blank."""
+    """Count the lines that are not blank."""
     return sum(not line.isspace() and line != "" for _, line in open_lines(path, encoding))
 
 
-def _chunks(path: Path, encoding: str, limit: int | None) -> Iterator[tuple[list[int], list[Row]]]:
-    """Line numbers and objects of some lines, their keys checked."""
-    numbers: list[int] = []
-    rows: list[Row] = []
+def _objects(path: Path, encoding: str) -> Iterator[tuple[int, Row]]:
+    """Yield (line number, object) for each line that is not blank. Raises DataError jsonl-keys."""
     keys: set[str] | None = None
-    done = 0
-    if limit == 0:
-        return
     for number, line in open_lines(path, encoding):
         if not line or line.isspace():
             continue
@@ -86,34 +80,14 @@ def _chunks(path: Path, encoding: str, limit: int | None) -> Iterator[tuple[list
         keys = set(row) if keys is None else keys
         if row.keys() != keys:
             raise _wrong_keys(f"{path}:{number}", keys, set(row))
-        numbers.append(number)
-        rows.append(row)
-        done += 1
-        if len(rows) == ROWS_PER_TABLE or done == limit:
-            yield numbers, rows
-            if done == limit:
-                return
-            numbers, rows = [], []
-    if rows:
-        yield numbers, rows
+        yield number, row
 
 
 def _object(where: str, line: str) -> Row:
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"column {error.colno}: this is no JSON: {error.msg}",
-            where=where,
-            fix="write one whole JSON object a line",
-            id="json",
-        ) from None
-    except RecursionError:
-        fix = "write one flat object a line"
-        raise DataError("the JSON is nested too deeply", where=where, fix=fix, id="json") from None
+    row = load_json(line, lambda _: where, fix="write one whole, flat JSON object a line")
     if not isinstance(row, dict) or not row:
         raise DataError(
-            f"the line holds {line[:40]}, which is no object with keys",
+            f"the line holds {line[:40]}, which is not an object with keys",
             where=where,
             fix='write one object {"key": value, …} a line',
             id="json-object",
@@ -134,12 +108,12 @@ def _wrong_keys(where: str, expected: set[str], found: set[str]) -> DataError:
 
 
 def _table(rows: list[Row], schema: pa.Schema | None) -> pa.Table | None:
-    """The rows, or None if they do not fit the schema or each other."""
+    """Return the rows as a table, or None if they do not fit the schema or each other."""
     try:
         table = pa.Table.from_pylist(rows)
         if schema is None or table.schema.equals(schema):
             return table
-        # Given the schema, Arrow would make 1.5 a 1 and "le" ["l", "e"], and drop unknown keys of objects.
+        # Given the schema at once, Arrow would turn 1.5 into 1 and "le" into ["l", "e"], and drop unknown keys.
         if all(_fits(table.field(name).type, schema.field(name).type) for name in schema.names):
             return pa.Table.from_pylist(rows, schema)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
@@ -148,7 +122,7 @@ def _table(rows: list[Row], schema: pa.Schema | None) -> pa.Table | None:
 
 
 def _fits(found: pa.DataType, expected: pa.DataType) -> bool:
-    """Can every value of one type be held by the other as it is."""
+    """Return whether the expected type holds every value of the found type unchanged."""
     if found.equals(expected) or pa.types.is_null(found):
         return True
     if pa.types.is_list(found) and pa.types.is_list(expected):
@@ -160,14 +134,14 @@ def _fits(found: pa.DataType, expected: pa.DataType) -> bool:
 
 
 def _misfit(path: Path, numbers: list[int], rows: list[Row], schema: pa.Schema | None) -> DataError:
-    """The error for the first row that does not fit (the schema, or the rows before it)."""
+    """Return the error for the first row that does not fit the schema or the rows before it."""
     n_rows = 1 + bisect_left(range(1, len(rows)), True, key=lambda n: _table(rows[:n], schema) is None)
     row, where = rows[n_rows - 1], f"{path}:{numbers[n_rows - 1]}"
     for name, value in row.items():
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            fix = "replace it in the file, e.g. by \\ufffd"
+            fix = "replace it in the file, for instance by \\ufffd"
             what = f"the value of {name!r} holds half of a surrogate pair"
             return DataError(what, where=where, fix=fix, id="json-surrogate")
     misfits = (
@@ -175,10 +149,17 @@ def _misfit(path: Path, numbers: list[int], rows: list[Row], schema: pa.Schema |
         for name, value in row.items()
         if _table([{name: r[name]} for r in rows[:n_rows]], schema and pa.schema([schema.field(name)])) is None
     )
-    name, value = next(misfits)  # columns are independent, so one of them alone does not fit either
+    name, value = next(misfits)  # there is one, because columns are independent
     return DataError(
         f"the value {json.dumps(value, ensure_ascii=False)[:80]} does not fit the type of column {name!r}",
         where=where,
         fix="give each key values of one type in all rows",
         id="jsonl-type",
     )
+
+
+def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
+    write(tables, out)
+
+
+FORMAT = Format(name="jsonl", suffixes=(".jsonl",), what="JSON Lines file", read=read, write=_write, count=count)

@@ -1,7 +1,7 @@
 r"""Opening a text file: its lines with their numbers, from plain, `.gz` and `.zst` files.
 
-A line ends at `\n` or `\r\n` and nowhere else (not at U+2028, U+0085, `\x0b` …); a byte-order mark at the
-very start is no text.
+A line ends at `\n` or `\r\n` only (not at U+2028, U+0085, `\x0b` …). A byte-order mark at the start is not part of the
+text.
 
     list(open_lines("fr.txt.gz"))  ->  [(1, "le chat dort"), (2, ""), (3, "il dort")]
 """
@@ -20,61 +20,79 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from derivlang.core.errors import DataError, UsageError
+from derivlang.formats.progress import counted
 
-BLOCK = 1 << 20  # bytes decoded and split at a time: the cost of a block is small against that of its lines
+PACKED = (".gz", ".zst")
+_NO_TEXT = ("idna", "punycode", "undefined")  # two codecs for domain names, and one that always fails
+BLOCK = 1 << 20  # bytes decoded and split at a time, so that the cost of a block is small beside that of its lines
 
 
-def open_lines(path: Path | str, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """(1-based line number, line without its end), one by one; an empty file gives nothing.
+def suffix_of(path: Path) -> str:
+    """Return the suffix of the format, in lower case, without that of compression."""
+    name = path.name
+    for packed in PACKED:
+        name = name.removesuffix(packed)
+    return Path(name).suffix.lower()
+
+
+def open_lines(path: Path | str, encoding: str = "utf-8", *, ends: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield (1-based line number, line). The line has its end only with `ends`.
 
     Raises DataError: missing-file, directory, unreadable-file, truncated, encoding, nul-byte; UsageError:
     unknown-encoding.
     """
     number = 1
-    for lines in _blocks(Path(path), encoding):
+    for lines in _blocks(Path(path), encoding, ends):
         yield from enumerate(lines, number)
         number += len(lines)
 
 
 def check_encoding(name: str) -> None:
-    """UsageError if Python knows no such encoding."""
+    """Raise UsageError unknown-encoding if Python has no such text encoding."""
     try:
-        io.TextIOWrapper(io.BytesIO(), name)  # refuses byte-to-byte codecs such as "hex" as well
-    except LookupError:
+        io.TextIOWrapper(io.BytesIO(), name)  # also rejects byte-to-byte codecs such as "hex"
+        known = codecs.lookup(name).name not in _NO_TEXT
+    except (LookupError, ValueError):  # ValueError: a NUL in the name
+        known = False
+    if not known:
         raise UsageError(
-            f"there is no encoding {name!r}",
+            f"unknown encoding {name!r}",
             where="--encoding",
-            fix="for instance utf-8, utf-16, latin-1, cp1252",
+            fix="pass a Python codec name such as utf-8, utf-16, latin-1 or cp1252",
             id="unknown-encoding",
-        ) from None
+        )
 
 
 def open_bytes(path: Path | str) -> BinaryIO:
-    """The bytes of a file, decompressed; faults of the file are DataErrors when opening and when reading.
+    """Open a file as a stream of decompressed bytes.
 
-    Raises DataError: missing-file, directory, unreadable-file, truncated.
+    Raises DataError, also while reading: missing-file, directory, unreadable-file, truncated.
     """
     path = Path(path)
-    raw = open_file(path)
-    if path.suffix == ".gz":
+    return unpacked(open_file(path), path, path.suffix)
+
+
+def unpacked(raw: BinaryIO, path: Path, packing: str) -> BinaryIO:
+    """The decompressed bytes of an open file. packing: `.gz`, `.zst`; anything else is not compressed."""
+    if packing == ".gz":
         return io.BufferedReader(_Decompressed(path, gzip.GzipFile(fileobj=raw), raw), BLOCK)
-    if path.suffix == ".zst":
+    if packing == ".zst":
         return io.BufferedReader(_Decompressed(path, pa.CompressedInputStream(raw, "zstd"), raw), BLOCK)
     return raw
 
 
-def open_file(path: Path) -> BinaryIO:
-    """The bytes of a file as they lie on disk. Raises DataError: missing-file, directory, unreadable-file."""
+def open_file(path: Path) -> io.BufferedReader:
+    """Open a file as a stream of its bytes on disk. Raises DataError: missing-file, directory, unreadable-file."""
     try:
-        return path.open("rb")
+        return counted(path.open("rb", buffering=0))
     except FileNotFoundError:
         raise DataError("there is no such file", where=str(path), fix=_near(path), id="missing-file") from None
     except IsADirectoryError:
-        fix = "name a file in it"
+        fix = "name a file in the folder"
         raise DataError("this is a folder, not a file", where=str(path), fix=fix, id="directory") from None
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise DataError(
-            f"the file cannot be opened: {error.strerror}",
+            f"the file cannot be opened: {getattr(error, 'strerror', None) or error}",
             where=str(path),
             fix="check its permissions",
             id="unreadable-file",
@@ -82,18 +100,18 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def read_text(path: Path | str, encoding: str = "utf-8") -> str:
-    """The whole text of a file, its line ends made `\\n`. Raises as `open_lines`."""
+    """Return the whole text of a file, with `\\n` as line ends. Raises as `open_lines`."""
     return "\n".join(line for _, line in open_lines(path, encoding))
 
 
 def empty_file(path: Path | str, kind: str) -> DataError:
-    """The error of a reader that found no `kind` ("sentence", "row", …) in a file."""
-    fix = "check that the file was copied or downloaded whole"
+    """Return the error for a file that holds no `kind` ("sentence", "row", …)."""
+    fix = "check that the file was copied or downloaded completely"
     return DataError(f"the file holds no {kind}", where=str(path), fix=fix, id="empty-file")
 
 
 class _Decompressed(io.RawIOBase):
-    """A decompressing stream whose faults are DataErrors that name the file."""
+    """A decompressing stream that raises DataError truncated with the name of the file."""
 
     def __init__(self, path: Path, inner: Any, raw: BinaryIO):
         self._path, self._inner, self._raw = path, inner, raw
@@ -106,7 +124,7 @@ class _Decompressed(io.RawIOBase):
             data = self._inner.read(len(buffer))
         except (EOFError, OSError, zlib.error) as error:
             raise DataError(
-                f"the compressed data is cut short or damaged: {str(error).rstrip('.')}",
+                f"the compressed data is truncated or damaged: {str(error).rstrip('.')}",
                 where=str(self._path),
                 fix="copy or download the file again",
                 id="truncated",
@@ -121,33 +139,31 @@ class _Decompressed(io.RawIOBase):
         super().close()
 
 
-def _blocks(path: Path, encoding: str) -> Iterator[list[str]]:
-    """The lines of a file, those of some `BLOCK` bytes at a time."""
-    pending: list[str] = []  # pieces of a line that has not ended yet; joined once, however long it grows
+def _blocks(path: Path, encoding: str, ends: bool) -> Iterator[list[str]]:
+    """Yield the lines of a file, those of about `BLOCK` bytes at a time."""
+    pending: list[str] = []  # parts of a line that has not ended yet, joined once (a line may span many blocks)
     number = 1
     for text in _decoded(path, encoding):
+        if "\0" in text:  # said at once: a device may give nothing else, without a line end
+            raise _nul(path, number, text)
         cut = text.rfind("\n")
         if cut < 0:
             pending.append(text)
             continue
         whole = "".join([*pending, text[:cut]])
         pending = [text[cut + 1 :]]
-        if "\0" in whole:
-            raise _nul(path, number, whole)
-        if "\r" in whole:
+        if "\r" in whole and not ends:
             whole = whole.replace("\r\n", "\n").removesuffix("\r")
         lines = whole.split("\n")
-        yield lines
+        yield [f"{line}\n" for line in lines] if ends else lines
         number += len(lines)
     last = "".join(pending)
-    if "\0" in last:
-        raise _nul(path, number, last)
     if last:
         yield [last]
 
 
 def _decoded(path: Path, encoding: str) -> Iterator[str]:
-    """The text of a file, some `BLOCK` bytes at a time, without a byte-order mark."""
+    """Yield the text of a file, about `BLOCK` bytes at a time, without a byte-order mark."""
     check_encoding(encoding)
     decoder = codecs.getincrementaldecoder(encoding)()
     n_bytes, line, at_start = 0, 1, True
@@ -160,7 +176,7 @@ def _decoded(path: Path, encoding: str) -> Iterator[str]:
             except UnicodeDecodeError as error:
                 raise _undecodable(path, encoding, error, n_bytes, line) from None
             except UnicodeError as error:  # UTF-16 without a byte-order mark
-                fix = "pass --encoding with the byte order, e.g. utf-16-le"
+                fix = "pass --encoding with the byte order, such as utf-16-le"
                 raise DataError(str(error), where=f"{path}:{line}", fix=fix, id="encoding") from None
             if at_start and text:
                 text = text.removeprefix("\ufeff")
@@ -173,12 +189,12 @@ def _decoded(path: Path, encoding: str) -> Iterator[str]:
 
 
 def _undecodable(path: Path, encoding: str, error: UnicodeDecodeError, n_bytes: int, line: int) -> DataError:
-    """error.object is the last block and what the decoder had kept of the one before it."""
+    """Return the error; error.object is the last block and the bytes that the decoder kept of the block before."""
     offset = n_bytes - len(error.object) + error.start
     line += error.object[: error.start].decode(encoding, "ignore").count("\n")
-    fix = "pass --encoding with the file's own encoding, e.g. latin-1, or convert the file"
+    fix = "pass the file's own --encoding, such as latin-1, or convert the file"
     if offset == 0 and error.object[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        fix = "the file begins as UTF-16 does: pass --encoding utf-16"
+        fix = "pass --encoding utf-16, because the file starts with a UTF-16 byte-order mark"
     return DataError(
         f"byte 0x{error.object[error.start]:02x} at offset {offset} is not {encoding}",
         where=f"{path}:{line}",
@@ -192,15 +208,15 @@ def _nul(path: Path, number: int, text: str) -> DataError:
     return DataError(
         "the line holds a NUL character",
         where=f"{path}:{line}",
-        fix="this is no text file, or one in another encoding: pass --encoding, e.g. utf-16",
+        fix="check that it is a text file, or pass its --encoding, such as utf-16",
         id="nul-byte",
     )
 
 
 def _near(path: Path) -> str:
-    """What to try in place of a path that is not there."""
+    """Return advice for a path that does not exist."""
     folder = path.parent
     if not folder.is_dir():
-        return f"there is no folder {folder} either"
+        return f"check the path: the folder {folder} does not exist either"
     near = difflib.get_close_matches(path.name, [entry.name for entry in folder.iterdir()], n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(near)}?" if near else f"look at what is in {folder}"
+    return f"did you mean {' or '.join(near)}?" if near else f"list the files in {folder}"

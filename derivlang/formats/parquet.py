@@ -5,7 +5,7 @@ for rows in read("train.parquet"): rows.table.column("text")
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,15 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from derivlang.core.errors import DataError
+from derivlang.core.parse_errors import parse_errors
+from derivlang.formats.base import Asked, Format, Look
 from derivlang.formats.opening import empty_file, open_file
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 
 
 def read(path: Path | str, *, limit: int | None = None) -> Iterator[Rows]:
-    """The rows with all columns; lines are 0. A document is a row. limit: at most that many rows.
+    """Yield the rows with all columns; lines are 0. A document is a row. limit: greatest number of rows.
 
-    Raises DataError: parquet (cut short, damaged, or another format), empty-file, missing-file, directory,
+    Raises DataError: parquet (truncated, damaged, or another format), empty-file, missing-file, directory,
     unreadable-file.
     """
     path = Path(path)
@@ -34,21 +35,20 @@ def read(path: Path | str, *, limit: int | None = None) -> Iterator[Rows]:
             n_rows = table.num_rows
             if n_rows == 0:
                 break
-            lines = np.zeros(n_rows, np.int64)
-            yield Rows(path, table, lines, np.arange(done, done + n_rows, dtype=np.int64))
+            yield Rows.of_documents(path, table, np.zeros(n_rows, np.int64), done)
             done += n_rows
     if done == 0 and limit != 0:
         raise empty_file(path, "row")
 
 
 def count(path: Path | str) -> int:
-    """The number of rows, from the file's metadata."""
+    """Return the number of rows, from the file's metadata."""
     with _file(Path(path)) as file:
         return int(file.metadata.num_rows)
 
 
 def schema(path: Path | str) -> pa.Schema:
-    """The names and types of the columns."""
+    """Return the names and types of the columns."""
     with _file(Path(path)) as file:
         return file.schema_arrow
 
@@ -58,13 +58,15 @@ def _file(path: Path) -> Iterator[pq.ParquetFile]:
     with open_file(path) as stream:
         if not stream.read(1):
             raise empty_file(path, "byte")
-        try:
+        with parse_errors(str(path), "Parquet file", id="parquet", fix="write or download the file again"):
             yield pq.ParquetFile(stream)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-            reason = str(error).partition("\n")[0].rstrip(".")
-            raise DataError(
-                f"this is no whole Parquet file: {reason}",
-                where=str(path),
-                fix="write or download it again",
-                id="parquet",
-            ) from None
+
+
+def _look(paths: Sequence[Path], asked: Asked) -> Look:
+    sample = next((rows.table for rows in FORMAT.rows(paths[0], limit=100)), None)
+    return Look(columns=schema(paths[0]), sample=sample)
+
+
+FORMAT = Format(
+    name="parquet", suffixes=(".parquet",), what="Parquet file", read=read, count=count, look=_look, binary=True
+)

@@ -1,7 +1,10 @@
-"""Pieces: the white-space-free stretches of a byte buffer, and the gaps between them, by whole buffers.
+"""Pieces: the stretches of a byte buffer without white space, and the gaps between them.
 
-`find` marks word edges; `Splitting` turns them into word codes (each distinct piece is split into words once)
-and into the few gaps that are not one space. Nothing here works a word at a time.
+`find` marks the edges of pieces; `Splitting` turns them into word codes, and lists the gaps that are not one space. All
+arrays are of a whole buffer; only a piece that was never seen before is split into words by itself.
+
+    "Yes,  it's"  ->  pieces Yes, | it's      gap of two spaces before piece 1
+                  ->  words Yes | , | it | 's      gaps: nothing before words 1 and 3, two spaces before word 2
 """
 
 from __future__ import annotations
@@ -10,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, offsets_of, spread
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, expand_ranges, offsets_of
 from derivlang.core.errors import DataError
-from derivlang.core.layers.gaps import NOTHING, SPACE, USUAL
+from derivlang.core.gaps import NOTHING, SPACE, USUAL
 from derivlang.core.vocabulary import Vocabulary
 from derivlang.formats.words import Splitter
 
@@ -20,12 +23,11 @@ _SPACE, _NEWLINE = 32, 10
 # ASCII white space as `str.isspace` sees it; other control characters are parts of words.
 _ASCII_SPACES = np.zeros(256, bool)
 _ASCII_SPACES[[*range(9, 14), *range(28, 33)]] = True
-_SPARE = np.zeros(8, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """starts, ends: int64[W], byte range of each piece. plain: every gap of one byte is a space or newline."""
+    """Byte ranges of P pieces: starts, ends: int64[P]. plain: every gap of one byte is a space or a newline."""
 
     starts: Int64
     ends: Int64
@@ -33,17 +35,23 @@ class Edges:
 
 
 def find(buffer: UInt8, size: int, *, unicode_spaces: bool, skip: int = 0) -> Edges:
-    """The pieces of `buffer[:size]`, which must end in white space; the first `skip` bytes count as such.
+    """Find the pieces of `buffer[:size]`, which must end in white space; the first `skip` bytes count as white space.
 
-    unicode_spaces: U+00A0, U+3000 and their like divide too (raw text); in tokenised text they are in words.
+    unicode_spaces: whether U+00A0, U+3000 and their like divide pieces, as in raw text. In tokenised text they do not.
+
+        buffer          H i _ a _        (_ a space)
+        space           0 0 1 0 1
+        flips           2, 3, 4          the bytes that differ from the byte before
+        with a start    0, 2, 3, 4       where the buffer begins with a piece
+        starts, ends    [0, 3], [2, 4]   every second one
     """
     bytes_ = buffer[:size]
     space = bytes_ <= _SPACE
-    # Are there control characters besides newlines? Hardly ever; then all of this is skipped.
+    # Control characters other than newlines are rare: without them, a byte is white space up to 32.
     odd = int(np.count_nonzero(bytes_ < _SPACE)) != int(np.count_nonzero(bytes_ == _NEWLINE))
     if odd:
         space = _ASCII_SPACES[bytes_]
-        space |= bytes_ == 0  # the unit mark of `Splitting.texts`; text files are checked for NUL on reading
+        space |= bytes_ == 0  # NUL ends a unit in `Splitting.texts`; the readers of files reject it
     if unicode_spaces:
         odd |= _mark_unicode_spaces(bytes_, space)
     if skip:
@@ -57,7 +65,7 @@ def find(buffer: UInt8, size: int, *, unicode_spaces: bool, skip: int = 0) -> Ed
 
 
 def _mark_unicode_spaces(bytes_: UInt8, space: Bool) -> bool:
-    """Set `space` at every multi-byte white-space character; was there one?"""
+    """Set `space` at every white-space character of several bytes; return whether there was one."""
     found = False
     for first, rest in UNICODE_SPACES.items():
         at = np.flatnonzero(bytes_ == first)
@@ -72,6 +80,7 @@ def _mark_unicode_spaces(bytes_: UInt8, space: Bool) -> bool:
 
 
 def _by_first_byte(characters: str) -> dict[int, list[bytes]]:
+    """Return the other bytes of the characters' UTF-8, by the first byte."""
     table: dict[int, list[bytes]] = {}
     for character in characters:
         encoded = character.encode()
@@ -79,7 +88,7 @@ def _by_first_byte(characters: str) -> dict[int, list[bytes]]:
     return table
 
 
-# The characters beyond ASCII for which str.isspace() holds; frozen here, as Unicode's categories may change.
+# The characters beyond ASCII that str.isspace() accepts, listed because Unicode's categories may change.
 UNICODE_SPACES = _by_first_byte(
     "\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 )
@@ -87,10 +96,11 @@ UNICODE_SPACES = _by_first_byte(
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The words of some units. words: int32[N] codes; units: int64[U + 1] word offsets.
+    """The words and gaps of U units, such as lines.
 
-    lead, trail: int32[U] gap codes; at: int64[G] words with another gap than one space before them, inner:
-    int32[G] that gap (never a unit's first word).
+    words: int32[N], codes. units: int64[U + 1], word offsets. lead, trail: int32[U], codes of the gaps before and after
+    each unit's words. at: int64[G], the words that have another gap than one space before them (never a unit's first
+    word), inner: int32[G], the codes of these gaps.
     """
 
     words: Int32
@@ -100,9 +110,24 @@ class Split:
     at: Int64
     inner: Int32
 
+    def first(self, count: int) -> Split:
+        """Return the first `count` units, or all if there are fewer."""
+        if len(self.lead) <= count:
+            return self
+        n_words = int(self.units[count])
+        inner = self.at < n_words
+        return Split(
+            self.words[:n_words],
+            self.units[: count + 1],
+            self.lead[:count],
+            self.trail[:count],
+            self.at[inner],
+            self.inner[inner],
+        )
+
 
 class Splitting:
-    """Word and gap vocabularies of one task, and the splitter that both grow by."""
+    """The splitter of a task, and the vocabularies of words and gaps that grow as it splits."""
 
     def __init__(self, splitter: Splitter):
         self.splitter = splitter
@@ -116,10 +141,16 @@ class Splitting:
         self._flat = np.zeros(0, np.int32)  # words of all pieces, one after the other
 
     def units(self, buffer: UInt8, edges: Edges, cuts: Int64, begins: Int64, ends: Int64) -> Split:
-        """Words and gaps of units. cuts: int64[U + 1], offsets of each unit's pieces; begins, ends: int64[U],
-        the bytes that belong to a unit, gaps around it included. `buffer` has eight spare bytes."""
+        """Split units into words and gaps. Raises UnicodeDecodeError for a piece that is not UTF-8.
+
+        cuts: int64[U + 1], piece offsets of the units. begins, ends: int64[U], the bytes of each unit with the white
+        space around it. After the last piece, `buffer` has eight spare bytes.
+        """
         starts, stops = edges.starts, edges.ends
+        known = len(self._pieces)
         codes = self._pieces.encode(buffer, starts, stops - starts)
+        if (bad := self._pieces.first_invalid(known)) is not None:
+            raise UnicodeDecodeError("utf-8", bad, 0, 1, "invalid")
         unusual = self._unusual(buffer, edges, cuts)
         inner = self._gap_codes(buffer, stops[unusual - 1], starts[unusual])
         full = cuts[:-1] < cuts[1:]
@@ -133,7 +164,7 @@ class Splitting:
         return self._expand(codes, Split(codes, cuts, lead, trail, unusual, inner))
 
     def _unusual(self, buffer: UInt8, edges: Edges, cuts: Int64) -> Int64:
-        """int64[G]: pieces, not the first of a unit, with another gap than one space before them."""
+        """Return int64[G]: the pieces with another gap than one space before them, the first of each unit left out."""
         starts, stops = edges.starts, edges.ends
         other = np.zeros(len(starts) + 1, bool)
         other[1:-1] = (starts[1:] - stops[:-1]) != 1
@@ -146,28 +177,34 @@ class Splitting:
         return self.gaps.encode(buffer, np.asarray(starts, np.int64), np.asarray(stops - starts, np.int64))
 
     def _expand(self, codes: Int32, split: Split) -> Split:
-        """Pieces to the words that the splitter finds in them; each new piece is split once."""
-        known = len(self._counts)
-        if known < len(self._pieces):
-            self._split_new(known)
+        """Return the split of words from `split`, which is of pieces, whose codes are `codes`.
+
+        For `Yes,  it's` with the piece codes [4, 5] (`Yes,` of 2 words, `it's` of 2 words):
+
+            counts     [2, 2]           offsets [0, 2, 4]: the first word of each piece, and the end
+            words      Yes , it 's      looked up in `_flat`, where all words of piece 4 follow each other
+            gap        SPACE at 0 and 2, NOTHING at 1 and 3; then two spaces at 2, from `split.inner`
+            at         [1, 2, 3]        all words but 0, whose gap is its unit's lead
+        """
+        if len(self._counts) < len(self._pieces):
+            self._split_new()
         counts = self._counts[codes]
         offsets = offsets_of(counts)
         piece_starts = offsets_of(self._counts)[:-1]
-        words = self._flat[spread(piece_starts[codes], counts)]
+        words = self._flat[expand_ranges(piece_starts[codes], counts)]
         first = np.zeros(len(words), bool)
         first[offsets[:-1]] = True
         gap = np.full(len(words), NOTHING, np.int32)
         gap[offsets[:-1]] = SPACE
         gap[offsets[split.at]] = split.inner
         units = offsets[split.units]
-        gap[units[:-1][units[:-1] < units[1:]]] = SPACE  # a unit's first word: its gap is the lead
+        gap[units[:-1][units[:-1] < units[1:]]] = SPACE  # of a unit's first word, because `lead` has its gap
         at = np.flatnonzero(gap != SPACE)
         return Split(words, units, split.lead, split.trail, at, gap[at])
 
-    def _split_new(self, known: int) -> None:
-        new = np.arange(known, len(self._pieces))
-        if (bad := self._pieces.first_invalid(known)) is not None:
-            raise UnicodeDecodeError("utf-8", bad, 0, 1, "invalid")
+    def _split_new(self) -> None:
+        """Split the pieces that the splitter has not seen before."""
+        new = np.arange(len(self._counts), len(self._pieces))
         words = [self.splitter.words(piece) for piece in self._pieces.subset(new).to_pylist()]
         encoded = [word.encode() for piece in words for word in piece]
         lengths = np.array([len(word) for word in encoded], np.int64)
@@ -177,12 +214,15 @@ class Splitting:
         self._counts = np.concatenate([self._counts, [len(piece) for piece in words]])
 
     def texts(self, texts: list[str]) -> Split:
-        """Words and gaps of U separate texts (a unit each); DataError at a NUL character."""
+        """Split U texts, a unit each. Raises DataError nul-byte.
+
+        The texts are joined with a NUL after each, which `find` takes for white space.
+        """
         encoded = [text.encode() for text in texts]
         lengths = np.array([len(text) for text in encoded], np.int64)
         if any(b"\0" in text for text in encoded):
             at = next(i for i, text in enumerate(encoded) if b"\0" in text)
-            raise DataError(f"a NUL character in the text {texts[at][:40]!r}", id="nul-byte")
+            raise DataError(f"the text {texts[at][:40]!r} holds a NUL character", id="nul-byte")
         begins = offsets_of(lengths + 1)[:-1]
         size = int(lengths.sum()) + len(texts)
         buffer = np.frombuffer(b"\0".join(encoded) + b"\0" + bytes(8), np.uint8)

@@ -1,7 +1,7 @@
 """Questions with answers in a paragraph, in the JSON form of SQuAD 1.1 and 2.0 (XQuAD, MLQA, FQuAD …).
 
-One row a question; `answer_start` counts Unicode code points from 0 in the context, and the text must
-stand there. A question without an answer (SQuAD 2.0) has empty lists.
+One row a question. `answer_start` counts Unicode code points of the context from 0, and the answer must be the text at
+that offset. A question without an answer (SQuAD 2.0) has empty lists.
 
     context "Il dort à Paris.", answers {text: ["Paris"], answer_start: [10]}
 """
@@ -9,7 +9,7 @@ stand there. A question without an answer (SQuAD 2.0) has empty lists.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -18,6 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.errors import DataError, LayerError
+from derivlang.core.schema import Field, Schema, Side
+from derivlang.formats.base import Asked, Format, Look
+from derivlang.formats.json_text import load_json
 from derivlang.formats.opening import empty_file, read_text
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 
@@ -31,15 +34,19 @@ SCHEMA = pa.schema(
         ("answers", ANSWERS),
     ]
 )
+MEANING = Schema(
+    (Side("context", text="context"), Side("question", text="question")),
+    (Field("id", "value"), Field("title", "value"), Field("answers", "answers")),
+)
 Row: TypeAlias = dict[str, Any]
 
 
 def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
-    """One row a question: id, title, context, question, answers; lines are 0. A document is a paragraph.
+    """Yield one row a question: id, title, context, question, answers; lines are 0. A document is a paragraph.
 
-    limit: at most that many paragraphs.
-    Raises DataError: json, json-surrogate, squad-form (a key or a value is not there), empty-file, and those
-    of `open_lines`; LayerError answer-offset.
+    limit: greatest number of paragraphs.
+    Raises DataError: json, json-surrogate, squad-form (a key or a value is missing), empty-file, and as `open_lines`;
+    LayerError answer-offset.
     """
     path = Path(path)
     rows: list[Row] = []
@@ -61,10 +68,10 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
 
 
 def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
-    """SQuAD JSON, an article at a time: rows of the same title that follow each other are an article, those
-    of the same context (and of the same `documents`, where there is such a column) a paragraph.
+    """Write SQuAD JSON, an article at a time.
 
-    The version is v2.0 if a question has no answer; such questions are `is_impossible`.
+    Consecutive rows of the same title are an article, those of the same context (and of the same `documents`, if there
+    is such a column) a paragraph. A question without an answer is `is_impossible`, and makes the version v2.0.
     """
     rows = (row for table in tables for row in table.to_pylist())
     separator, version = "", "1.1"
@@ -83,27 +90,16 @@ def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
 
 
 def count(path: Path | str, encoding: str = "utf-8") -> int:
-    """The number of questions."""
-    return sum(len(rows) for rows in _paragraphs(Path(path), encoding))
+    """Count the paragraphs."""
+    return sum(1 for _ in _paragraphs(Path(path), encoding))
 
 
 def _paragraphs(path: Path, encoding: str) -> Iterator[list[Row]]:
-    """The rows of each paragraph."""
+    """Yield the rows of each paragraph."""
     text = read_text(path, encoding)
     if not text.strip():
         raise empty_file(path, "question")
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"column {error.colno}: this is no JSON: {error.msg}",
-            where=f"{path}:{error.lineno}",
-            fix="correct the file, or download it again",
-            id="json",
-        ) from None
-    except RecursionError:
-        fix = "give the file the form of SQuAD"
-        raise DataError("the JSON is nested too deeply", where=str(path), fix=fix, id="json") from None
+    data = load_json(text, lambda line: f"{path}:{line}", fix="correct the file, or download it again")
     for a, article in enumerate(_get(path, "the file", data, "data", list)):
         at = f"data[{a}]"
         paragraphs = _get(path, at, article, "paragraphs", list)
@@ -124,9 +120,9 @@ def _row(path: Path, at: str, title: str, context: str, qa: Any) -> Row:
         found = context[start : start + len(text)] if start >= 0 else ""
         if found != text:
             raise LayerError(
-                f"the answer {text[:50]!r} is not at offset {start} of its context, {found[:50]!r} is",
+                f"the answer {text[:50]!r} is not at offset {start} of its context, which has {found[:50]!r} there",
                 where=f"{path} (question {id})",
-                fix="give answer_start in code points from 0, or leave the question out",
+                fix="count answer_start in code points from 0, or leave out the question",
                 id="answer-offset",
             )
         texts.append(text)
@@ -137,7 +133,7 @@ def _row(path: Path, at: str, title: str, context: str, qa: Any) -> Row:
 
 
 def _get(path: Path, at: str, record: Any, key: str, kind: type) -> Any:
-    """record[key], which must be of a kind; strings without half of a surrogate pair."""
+    """Return record[key]. Raises DataError squad-form if it is of another kind, json-surrogate for half of a pair."""
     value = record.get(key) if isinstance(record, dict) else None
     if not isinstance(value, kind) or isinstance(value, bool):
         kinds = {list: "list", str: "string", int: "whole number"}
@@ -154,7 +150,7 @@ def _get(path: Path, at: str, record: Any, key: str, kind: type) -> Any:
             raise DataError(
                 f"{at}.{key} holds half of a surrogate pair, \\u{ord(value[error.start]):04x}",
                 where=str(path),
-                fix="replace it in the file, e.g. by \\ufffd",
+                fix="replace it in the file, for instance by \\ufffd",
                 id="json-surrogate",
             ) from None
     return value
@@ -171,3 +167,16 @@ def _question(row: Row) -> Row:
     listed = [{"text": text, "answer_start": start} for text, start in pairs]
     question = {"id": row["id"], "question": row["question"], "answers": listed}
     return question if listed else {**question, "is_impossible": True}
+
+
+def _look(paths: Sequence[Path], asked: Asked) -> Look:
+    return Look(MEANING)
+
+
+def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
+    write(tables, out)
+
+
+FORMAT = Format(
+    name="squad", suffixes=(".json",), what="JSON of SQuAD's form", read=read, write=_write, count=count, look=_look
+)

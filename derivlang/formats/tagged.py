@@ -1,7 +1,7 @@
 """Tagged sentences, a word a line: `token<TAB>tag`, an empty line between sentences.
 
-The form of WikiAnn (PAN-X) and of CoNLL 2003. More than two columns are read too: the first is the token,
-the last its tag; tabs or single spaces part them.
+WikiAnn (PAN-X) and CoNLL 2003 have this form. Of more than two columns, the first is the token and the last its tag.
+Tabs or single spaces separate them.
 
     Paris<TAB>B-LOC
     dort<TAB>O          ->   tokens [Paris, dort], ner_tags [B-LOC, O]
@@ -10,10 +10,10 @@ the last its tag; tabs or single spaces part them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -21,22 +21,26 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrays import offsets_of
 from derivlang.core.arrow import list_array, to_arrow, to_numpy
-from derivlang.core.errors import DataError, LayerError
-from derivlang.formats.delimited import join_columns, split_columns
-from derivlang.formats.opening import empty_file, open_lines
-from derivlang.formats.rows import ROWS_PER_TABLE, Rows
+from derivlang.core.errors import DataError
+from derivlang.core.schema import Field, Schema, Side
+from derivlang.formats.base import Asked, Format, Look
+from derivlang.formats.header import looks_like_header
+from derivlang.formats.opening import open_lines
+from derivlang.formats.rows import Rows, in_tables
+from derivlang.formats.sentence_lines import line_blocks, word_values
+from derivlang.formats.tab_separated import join_columns, split_columns, wrong_columns
 
-DOCUMENT_MARK = "-DOCSTART-"  # CoNLL 2003: such a line and the empty one after it are no sentence
+DOCUMENT_MARK = "-DOCSTART-"  # CoNLL 2003: a line that begins so is read as an empty one
 LINES_LOOKED_AT = 100
 LANGUAGE_PREFIX = re.compile(r"[a-z]{2,3}:")
 
 
 def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
-    """One row a sentence: `tokens` and `ner_tags` list<string>, with `word_lines`; a document is a sentence.
+    """Yield one row a sentence: `tokens` and `ner_tags` list<string>, with `word_lines`; a document is a sentence.
 
-    All lines must have as many columns as the first. The prefix of PAN-X's `en:token` is taken off if all
-    tokens of the first 100 lines have the same. limit: at most that many sentences.
-    Raises DataError: tsv-columns, empty-token, empty-tag, empty-file, and those of `open_lines`.
+    All lines must have as many columns as the first. The prefix of PAN-X's `en:token` is removed if all tokens of the
+    first 100 lines have the same one. limit: greatest number of sentences.
+    Raises DataError: tsv-columns, empty-token, empty-tag, empty-file, and as `open_lines`.
     """
     path = Path(path)
     lines = _lines(path, encoding)
@@ -45,11 +49,15 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
     separator = "\t" if "\t" in first else " "
     n_columns = first.count(separator) + 1
     prefix = _language_prefix([line for _, line in head if line])
-    done = 0
-    for numbers, words, lengths in _chunks(chain(head, lines), limit):
-        columns = split_columns(words, n_columns, separator)
-        if n_columns < 2 or isinstance(columns, int):
-            raise _wrong_columns(path, numbers, words, separator, n_columns)
+    for done, sentences in in_tables(line_blocks(chain(head, lines)), limit, path, "sentence"):
+        numbers = list(chain.from_iterable(sentence.numbers for sentence in sentences))
+        words = list(chain.from_iterable(sentence.lines for sentence in sentences))
+        columns = split_columns(words, max(n_columns, 2), separator)
+        if isinstance(columns, int):
+            expected = str(n_columns) if n_columns > 1 else "2 or more"
+            fix = "write token<TAB>tag, as in the first line, and an empty line after each sentence"
+            what = wrong_columns(words[columns], expected, separator)
+            raise DataError(what, where=f"{path}:{numbers[columns]}", fix=fix, id="tsv-columns")
         tokens, tags = columns[0], columns[-1]
         if prefix:
             tokens = [token.removeprefix(prefix) for token in tokens]
@@ -58,13 +66,19 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
                 raise DataError(
                     f"the {name} is empty",
                     where=f"{path}:{numbers[values.index('')]}",
-                    fix=f"write {'token' if name == 'tag' else 'a token'}<TAB>tag, or take the line out",
+                    fix="write token<TAB>tag, or remove the line",
                     id=f"empty-{name}",
                 )
-        yield _rows(path, numbers, tokens, tags, lengths, done)
-        done += len(lengths)
-    if done == 0 and limit != 0:
-        raise empty_file(path, "sentence")
+        offsets = offsets_of(np.array([len(sentence.lines) for sentence in sentences]))
+        table = pa.table(
+            {
+                "tokens": list_array(offsets, pa.array(tokens, pa.string())),
+                "ner_tags": list_array(offsets, pa.array(tags, pa.string())),
+            }
+        )
+        lines_of = np.array(numbers, np.int32)
+        starts = lines_of[offsets[:-1]].astype(np.int64)
+        yield Rows.of_documents(path, table, starts, done, list_array(offsets, to_arrow(lines_of)))
 
 
 def write(
@@ -74,27 +88,20 @@ def write(
     tag_column: str = "ner_tags",
     final_empty_line: bool = False,
 ) -> None:
-    """`token<TAB>tag` lines, an empty line between sentences; sentences without words are left out.
+    """Write `token<TAB>tag` lines with an empty line between sentences; sentences without words are left out.
 
-    final_empty_line: one after the last sentence too, as in CoNLL 2003; the files of PAN-X have none.
-    Raises DataError tsv-value: a token or a tag with a tab or a line end; empty-token; LayerError
-    layer-length: a sentence with more or fewer tags than tokens.
+    final_empty_line: whether an empty line follows the last sentence, as in CoNLL 2003 (not in PAN-X).
+    Raises DataError tsv-value (a token or tag with a tab or a line end), empty-token; LayerError layer-length (a
+    sentence with more or fewer tags than tokens).
     """
     separator = ""
     for table in tables:
-        tokens, tags = (table.column(name).combine_chunks() for name in ("tokens", tag_column))
-        lengths = pc.list_value_length(tokens)
-        if lengths != pc.list_value_length(tags):
-            raise LayerError(
-                f"a sentence has more or fewer tags in {tag_column} than tokens",
-                fix="give each token one tag",
-                id="layer-length",
-            )
-        columns = [column.flatten().to_pylist() for column in (tokens, tags)]
+        columns = [word_values(table, name) for name in ("tokens", tag_column)]
         for name, values in zip(("token", tag_column), columns, strict=True):
             if "" in values:
-                raise DataError(f"a {name} is empty", fix="leave such words out", id="empty-token")
+                raise DataError(f"a {name} is empty", fix="leave out such words", id="empty-token")
         lines = join_columns(("tokens", tag_column), columns)
+        lengths = pc.list_value_length(table.column("tokens").combine_chunks())
         offsets = offsets_of(to_numpy(lengths)).tolist()
         for start, stop in pairwise(offsets):
             if start < stop:
@@ -105,13 +112,8 @@ def write(
 
 
 def count(path: Path | str, encoding: str = "utf-8") -> int:
-    """The number of sentences."""
-    before, total = "", 0
-    for _, line in _lines(Path(path), encoding):
-        if line and not before:
-            total += 1
-        before = line
-    return total
+    """Count the sentences."""
+    return sum(1 for _ in line_blocks(_lines(Path(path), encoding)))
 
 
 def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
@@ -120,62 +122,44 @@ def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
 
 
 def _language_prefix(lines: list[str]) -> str:
-    """`en:` if all lines begin so, else nothing."""
+    """Return `en:` if all lines begin with it, else ""."""
     found = LANGUAGE_PREFIX.match(lines[0]) if lines else None
     return found[0] if found and all(line.startswith(found[0]) for line in lines) else ""
 
 
-def _chunks(lines: Iterable[tuple[int, str]], limit: int | None) -> Iterator[tuple[list[int], list[str], list[int]]]:
-    """Line numbers and lines of the words of some sentences, and the sentences' lengths."""
-    if limit == 0:
-        return
-    numbers: list[int] = []
-    words: list[str] = []
-    lengths: list[int] = []
-    start = done = 0
-    for number, line in chain(lines, [(0, "")]):  # the last sentence may lack its empty line
-        if line:
-            numbers.append(number)
-            words.append(line)
-        elif len(words) > start:
-            lengths.append(len(words) - start)
-            start = len(words)
-            done += 1
-            if len(lengths) == ROWS_PER_TABLE or done == limit:
-                yield numbers, words, lengths
-                numbers, words, lengths, start = [], [], [], 0
-                if done == limit:
-                    return
-    if words:
-        yield numbers, words, lengths
+def _recognises(path: Path, asked: Asked) -> bool:
+    """Return whether there is an empty line between rows, no header, and no option about columns.
+
+    Files of sentence pairs have the same suffix, but no empty lines between rows.
+    """
+    if asked.columns or asked.names or asked.quoting or asked.header is not None:
+        return False
+    for number, line in open_lines(path, asked.encoding):
+        if number == 1 and looks_like_header(line.split("\t")):
+            return False
+        if not line.strip():
+            return number > 1
+        if number > 2000:
+            break
+    return False
 
 
-def _rows(path: Path, numbers: list[int], tokens: list[str], tags: list[str], lengths: list[int], first: int) -> Rows:
-    offsets = offsets_of(np.array(lengths))
-    table = pa.table(
-        {
-            "tokens": list_array(offsets, pa.array(tokens, pa.string())),
-            "ner_tags": list_array(offsets, pa.array(tags, pa.string())),
-        }
-    )
-    word_lines = np.array(numbers, np.int32)
-    return Rows(
-        path,
-        table,
-        word_lines[offsets[:-1]].astype(np.int64),
-        np.arange(first, first + len(lengths), dtype=np.int64),
-        list_array(offsets, to_arrow(word_lines)),
-    )
+def _look(paths: Sequence[Path], asked: Asked) -> Look:
+    return Look(MEANING)
 
 
-def _wrong_columns(path: Path, numbers: list[int], lines: list[str], separator: str, n_columns: int) -> DataError:
-    expected = max(n_columns, 2)
-    bad = next(i for i, line in enumerate(lines) if line.count(separator) != expected - 1)
-    found = lines[bad].count(separator) + 1
-    more = "" if n_columns > 1 else " or more"
-    return DataError(
-        f"the line has {found} column{'s' * (found > 1)}, expected {expected}{more}",
-        where=f"{path}:{numbers[bad]}",
-        fix="write token<TAB>tag, as in the first line, and an empty line after each sentence",
-        id="tsv-columns",
-    )
+def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
+    write(tables, out)
+
+
+MEANING = Schema((Side("", words="tokens"),), (Field("ner_tags", "entities"),))
+FORMAT = Format(
+    name="tagged",
+    suffixes=(".tsv",),
+    what="file of words and tags",
+    read=read,
+    write=_write,
+    count=count,
+    look=_look,
+    recognises=_recognises,
+)

@@ -1,7 +1,9 @@
 """Word splitters for raw text: spaCy's rule tokenizer (default), Unicode words, or white space.
 
-A splitter sees one space-free piece at a time, each distinct piece once (`pieces.py`), and returns its words,
-which spell the piece. Declared special tokens (`<unk>`, `[MASK]`) are cut out first.
+A splitter gets one piece without white space at a time, each distinct piece once (`pieces.py`), and returns words that
+spell the piece. Declared special tokens (`<unk>`, `[MASK]`) are separated first. The time for a piece is bounded:
+spaCy's tokenizer strips punctuation marks one by one and searches the whole rest each time, so `_at_end` limits the
+search, and pieces longer than any word are cut beforehand.
 
     Splitter("spacy", "en").words("(don't)")  ->  ["(", "do", "n't", ")"]
 """
@@ -15,45 +17,57 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, Literal, get_args
 
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import DataError, UsageError, unknown
 from derivlang.core.lexicon import SPECIALS
 
 Mode = Literal["spacy", "unicode", "space"]
 MODES: tuple[str, ...] = get_args(Mode)
 
 _SPECIAL = re.compile("(" + "|".join(re.escape(token) for token in SPECIALS) + ")")
-# A run of letters, digits and marks, or one other character. `\w` knows no combining marks, hence the class.
+# A run of letters, digits and marks, or one other character. `\w` has no combining marks, hence the class.
 _UNICODE_WORD = re.compile(
     "(?:\\w|[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0903\u093a-\u094f])+|.", re.DOTALL
 )
 
 
+_LONGEST = 4096  # characters of a piece that spaCy's tokenizer sees at once
+_SUFFIX = 64  # characters: longer than any of spaCy's suffixes except runs of dots
+
+
 class Splitter:
-    """Splits space-free pieces into words. UsageError names a language or package that is missing."""
+    """Splits pieces without white space into words. Raises UsageError for a missing mode, language or package."""
 
     def __init__(self, mode: Mode = "spacy", language: str = "en"):
+        if mode not in MODES:
+            raise unknown("word splitter", mode, MODES, where="--words")
         self.mode, self.language = mode, language
         self.version = ""
         self._split: Callable[[str], list[str]] = self._spacy() if mode == "spacy" else _UNICODE_WORD.findall
 
     def words(self, piece: str) -> list[str]:
-        """The words of a piece, in order; joined they are the piece."""
+        """Return the words of a piece, in order; joined, they are the piece."""
         if self.mode == "space":
             return [piece]
         words: list[str] = []
         for i, part in enumerate(_SPECIAL.split(piece)):
-            if part:
-                words += [part] if i % 2 else self._split(part)
+            if part and i % 2:
+                words.append(part)
+            elif part:
+                for stretch in _stretches(part):
+                    words += self._split(stretch)
         if "".join(words) != piece:
-            raise DataError(f"the {self.language} tokenizer does not spell {piece!r}: {words}", id="tokenizer")
+            raise DataError(
+                f"the {self.language} tokenizer splits {piece!r} into words that do not spell it: {words}",
+                id="tokenizer",
+            )
         return words
 
     def __str__(self) -> str:
-        """What the manifest says: `spacy 3.8.7 en`, `space` …"""
+        """Return the text for the manifest: `spacy 3.8.7 en`, `space` …"""
         return f"spacy {self.version} {self.language}" if self.mode == "spacy" else self.mode
 
     def _spacy(self) -> Callable[[str], list[str]]:
-        from importlib.metadata import version  # a third of the package's own start-up time
+        from importlib.metadata import version  # imported here: a third of the package's own start-up time
 
         try:
             self.version = version("spacy")
@@ -62,9 +76,9 @@ class Splitter:
             named = f": {error.name}" if error.name and error.name != "spacy" else f": {error}"
             first = str(named).splitlines()[0]
             raise UsageError(
-                f"spaCy's tokenizer for --lang {self.language} needs something that is missing{first}",
+                f"spaCy's tokenizer for --lang {self.language} needs a missing package{first}",
                 where="--lang",
-                fix="install what it names, or pass --words unicode or --words space",
+                fix="install the package, or pass --words unicode or --words space",
                 id="language",
             ) from None
         return lambda text: [token.text for token in tokenizer(text)]
@@ -72,21 +86,48 @@ class Splitter:
 
 @cache
 def _tokenizer(language: str) -> Callable[[str], Any]:
-    """spaCy's rule tokenizer of a language; some tenths of a second, so it is built once a process."""
+    """Return spaCy's rule tokenizer of a language, built once a process (some tenths of a second)."""
     with _without("torch"):
         import spacy
 
-    tokenizer: Callable[[str], Any] = spacy.blank(language).tokenizer
-    return tokenizer
+    tokenizer: Any = spacy.blank(language).tokenizer
+    suffixes = getattr(getattr(tokenizer, "suffix_search", None), "__self__", None)
+    if isinstance(suffixes, re.Pattern):  # a rule tokenizer; some languages have tokenizers of other kinds
+        tokenizer.suffix_search = _at_end(suffixes)
+    return tokenizer  # type: ignore[no-any-return]
+
+
+def _at_end(suffixes: re.Pattern[str]) -> Callable[[str], re.Match[str] | None]:
+    """Return `suffixes.search` for a pattern that matches only at the end of a text.
+
+    It searches the last characters, and the whole text only if the match may begin before them.
+    """
+
+    def search(text: str) -> re.Match[str] | None:
+        begin = max(0, len(text) - _SUFFIX)
+        found = suffixes.search(text, begin)
+        return suffixes.search(text) if found is not None and 0 < begin == found.start() else found
+
+    return search
+
+
+def _stretches(piece: str) -> Iterator[str]:
+    """Yield a piece in stretches of at most _LONGEST characters, cut after a mark if the second half has one."""
+    while len(piece) > _LONGEST:
+        marks = (at for at in range(_LONGEST, _LONGEST // 2, -1) if not piece[at - 1].isalnum())
+        cut = next(marks, _LONGEST)
+        yield piece[:cut]
+        piece = piece[cut:]
+    yield piece
 
 
 @contextmanager
 def _without(package: str) -> Iterator[None]:
-    """Keep a package from being loaded: spaCy looks for torch (seconds), which its rule tokenizers never use."""
+    """Prevent a package from being imported: spaCy imports torch (seconds), which its rule tokenizers never use."""
     if package in sys.modules:
         yield
         return
-    sys.modules[package] = None  # type: ignore[assignment]  # Python's way to say: not to be found
+    sys.modules[package] = None  # type: ignore[assignment]  # makes `import` raise ImportError
     try:
         yield
     finally:

@@ -1,8 +1,7 @@
-"""Build: a grammar from families, with the strength of the penalty and the thinning chosen on held-out families.
+"""Build: a grammar from families; the strength of the penalty and the thinning are chosen on held-out families.
 
-Defaults are those of the shipped grammars: no punctuation, all subtypes kept, weights of single labels held tighter
-than those of tags and of relations, so that a rare label does as its tag and relation do. These were chosen on
-French-Sequoia dev.
+The defaults are those of the shipped grammars, chosen on French-Sequoia dev: no punctuation, all subtypes kept, and a
+stronger penalty on joint labels than on tags and relations, so that a rare label behaves as its tag and relation.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from derivlang.core.arrays import lengths_of
 from derivlang.core.errors import DataError
 from derivlang.grammar.evaluate import held_out_bits
 from derivlang.grammar.families import Families, head_class
-from derivlang.grammar.fit import Settings, fit
+from derivlang.grammar.fit import FitSettings, fit
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.treebank import with_subtypes
@@ -25,26 +24,29 @@ from derivlang.grammar.weights import Float
 
 STRENGTHS = (1.0, 1.5, 2.0, 3.0)
 USUAL = 2.0
-# Held-out bits differ little between strengths; the least penalty within this share of the best is taken, since a
-# stronger one flattens what is certain (who is subject, who is object) for the sake of what is not.
+# Held-out bits differ little between strengths. The smallest penalty within this factor of the best is used, because a
+# stronger one flattens what is certain (subject or object) for the sake of what is not.
 NEAR = 1.005
-# Noun heads only: a verb that comes second, as in German, stands elsewhere once what leads its clause is left out.
+# Noun heads only: a verb in second position, as in German, moves when the dependent before it is left out.
 THINNED = ("N",)
-# Of these, the largest share whose bits are NEAR the best: the model leans least on which other dependents are there,
-# which differs between the treebank's language and that of the trees to be ordered.
+# The largest share whose bits are NEAR the best is used: the model then depends least on which other dependents there
+# are, which differs between the treebank's language and the language of the trees.
 SHARES = (0.0, 0.25, 0.5)
 FACTORS = {"joint": 2.0, "fine joint": 4.0, "fine relation": 2.0}
 MOST = 7
 MOST_WHILE_CHOOSING = 6
-FEWEST_HEADS = 20  # of a class, to learn from
+FEWEST_HEADS = 20  # of a class, for a model
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """name, language: of the grammar. classes: head classes to fit. subtypes: relations that keep theirs (None: all).
-    labels: the treebanks' version of UD. punct: are there punctuation marks among the families? strengths: of the
-    penalty, to choose from; None: `STRENGTHS` where there are held-out families, else the third of them. thin: share of
-    dependents of noun heads left out; None: of `SHARES` where there are held-out families, else 0."""
+class GrammarRecipe:
+    """How a grammar is built.
+
+    name, language: of the grammar. classes: head classes to fit. subtypes: relations that keep theirs (None: all).
+    labels: UD version of the treebanks. punct: the families have punctuation. strengths: penalties to choose from;
+    None: `STRENGTHS` with held-out families, else `USUAL`. thin: share of the dependents of noun heads left out; None:
+    one of `SHARES` with held-out families, else 0.
+    """
 
     name: str
     language: str
@@ -57,17 +59,17 @@ class Recipe:
 
 
 def build(
-    recipe: Recipe,
+    recipe: GrammarRecipe,
     families: Families,
     held: Families | None,
     about: Mapping[str, str],
     counts: Mapping[str, Float] | None = None,
-    taken: Mapping[str, Settings] | None = None,
-) -> tuple[Grammar, dict[str, Settings]]:
-    """(the grammar, the settings of each class). held: families to choose by, none that were learnt from.
+    taken: Mapping[str, FitSettings] | None = None,
+) -> tuple[Grammar, dict[str, FitSettings]]:
+    """Return (the grammar, the settings of each class).
 
-    counts: for each class float64[F], what each family counts. taken: settings chosen before.
-    Raises DataError few-heads where no class has enough heads.
+    held: families to choose settings by, none of the training families. counts: for each class float64[F], the count of
+    each family. taken: settings chosen before. Raises DataError few-heads if no class has enough heads.
     """
     families = with_subtypes(families, recipe.subtypes)
     heads = classes_of(families)
@@ -76,7 +78,7 @@ def build(
     if not classes:
         raise DataError(
             f"no head class of {', '.join(recipe.classes)} has {FEWEST_HEADS} heads with dependents",
-            fix="give more sentences",
+            fix="use more sentences",
             id="few-heads",
         )
     weights, used = {}, {}
@@ -90,17 +92,19 @@ def build(
 
 
 def choose(
-    recipe: Recipe, name: str, families: Families, held: Families | None, counts: Float | None = None
-) -> Settings:
-    """The settings of one head class, by bits a head on held-out families: first the strength of the penalty, then, for
-    noun heads, the thinning."""
+    recipe: GrammarRecipe, name: str, families: Families, held: Families | None, counts: Float | None = None
+) -> FitSettings:
+    """Return the settings of one head class with the fewest bits a head on held-out families.
+
+    First the strength of the penalty is chosen, then, for noun heads, the thinning.
+    """
     strengths = recipe.strengths or STRENGTHS
     shares = (0.0,) if name not in THINNED else SHARES if recipe.thin is None else (recipe.thin,)
-    settings = Settings(l2=USUAL, factors=FACTORS, most=MOST)
+    settings = FitSettings(l2=USUAL, factors=FACTORS, most=MOST)
     if held is None or not (classes_of(held) == name).sum() >= FEWEST_HEADS:
         return replace(settings, l2=strengths[0] if len(strengths) == 1 else USUAL, thin=shares[0])
 
-    def near(tried: list[Settings]) -> list[Settings]:
+    def near(tried: list[FitSettings]) -> list[FitSettings]:
         if len(tried) == 1:
             return tried
         bits = []
@@ -113,8 +117,8 @@ def choose(
     return max(near([replace(settings, thin=thin) for thin in shares]), key=lambda s: s.thin)
 
 
-def _said(recipe: Recipe, used: Mapping[str, Settings]) -> str:
-    """The settings, for the file's header."""
+def _said(recipe: GrammarRecipe, used: Mapping[str, FitSettings]) -> str:
+    """Return the settings as text for the file's header."""
     factors = ", ".join(f"{name} x {factor:g}" for name, factor in FACTORS.items())
     thinned = ", ".join(f"{name} {settings.thin:g}" for name, settings in used.items() if settings.thin)
     return (
@@ -126,5 +130,5 @@ def _said(recipe: Recipe, used: Mapping[str, Settings]) -> str:
 
 
 def classes_of(families: Families) -> NDArray[np.str_]:
-    """The head class of each family."""
+    """Return the head class of each family."""
     return np.array([head_class(token) for token in families.tokens])[families.members[families.head_places]]

@@ -12,36 +12,39 @@ from derivlang.core.arrays import Int64
 from derivlang.grammar.local import Local
 from derivlang.grammar.weights import Float
 
-MOST_MEMBERS = 9  # 362,880 orders; ten would be a table of 36 MB and minutes for a file of heads
+MOST_MEMBERS = 9  # 362,880 orders; ten would need a table of 36 MB, and minutes for a file of heads
 
 
 @cache
 def all_orders(n: int) -> NDArray[np.int8]:
-    """int8[n!, n]: all orders of n members, in lexicographic order. Read-only."""
+    """Return int8[n!, n]: all orders of n members, in lexicographic order. Read-only."""
     out = np.array(list(permutations(range(n))), np.int8).reshape(-1, n)
     out.flags.writeable = False
     return out
 
 
 def to_dependents(orders: NDArray[np.int8], head_places: Int64) -> NDArray[np.int8]:
-    """Orders of members int8[q, n] -> of dependents 0 … n - 2 and n - 1 for the head; head_places: int64[q] or [1]."""
+    """Return orders of dependents 0 … n - 2, with n - 1 for the head, from orders of members int8[q, n].
+
+    head_places: int64[q] or [1]. Head at 1: members [1, 2, 0] -> [2, 1, 0] (the head, dependent 1, dependent 0).
+    """
     n = orders.shape[1]
     place = head_places[:, None]
     return np.where(orders == place, n - 1, orders - (orders > place)).astype(np.int8)
 
 
 def to_members(orders: NDArray[np.int8], head_places: Int64) -> NDArray[np.int8]:
-    """The way back from `to_dependents`."""
+    """Return orders of members from orders of dependents and head: the inverse of `to_dependents`."""
     n = orders.shape[1]
     place = head_places[:, None]
     return np.where(orders == n - 1, place, orders + (orders >= place)).astype(np.int8)
 
 
 def score(local: Local, rows: Int64, orders: NDArray[np.int8]) -> Float:
-    """float64[q]: the score of orders int8[q, n] (as `to_dependents` gives them) of families `rows` int64[q]."""
+    """Return float64[q]: the scores of orders int8[q, n] (see `to_dependents`) of families `rows` int64[q]."""
     n, d = orders.shape[1], local.n_dependents
     b = local.before.shape[-1]
-    tables = np.zeros((3, n, n, b))  # both left, both right, across; pairs with the head are alike in each
+    tables = np.zeros((3, n, n, b))  # both left, both right, across; pairs with the head are the same in each
     tables[:, :d, :d] = local.left, local.right, local.across
     tables[:, :d, d], tables[:, d, :d] = local.before, local.after
     following = np.zeros((n, n, b))
@@ -59,10 +62,30 @@ def score(local: Local, rows: Int64, orders: NDArray[np.int8]) -> Float:
     return np.asarray(out)
 
 
+def draw(scores: Float, families: Int64, u: Float) -> tuple[Int64, Float, Float]:
+    """Draw orders by the inverse distribution: (number among all orders int64[q], low float64[q], width float64[q]).
+
+    scores: float64[b, n!], in the order of `all_orders`. families: int64[q], the row of each draw. Every u in
+    [low, low + width) gives the same order.
+    """
+    n_orders = scores.shape[1]
+    ends = np.exp(scores - scores.max(axis=1, keepdims=True)).cumsum(axis=1)
+    ends /= ends[:, -1:]
+    found = np.array([np.searchsorted(ends[f], x, "right") for f, x in zip(families, u, strict=True)], np.int64)
+    found = np.minimum(found, n_orders - 1)
+    low = np.where(found > 0, ends[families, found - 1], 0.0)
+    return found, low, ends[families, found] - low
+
+
 @cache
 def indicators(n: int) -> Float:
-    """float64[P, n!]: which of the P numbers that `flat` lists each order (as `to_dependents` has them, but in the
-    order of `all_orders` with the head as the last member) adds up. Read-only."""
+    """Return float64[P, n!]: 1 where an order adds a number of `flat` to its score. Read-only.
+
+    The orders are those of `all_orders`; the last member is the head. For n = 2, one dependent and the head, there are
+    no pairs of dependents, and the columns are [dependent, head] and [head, dependent]:
+
+        before [1, 0]  after [0, 1]  first [1, 0]  last [0, 1]  to_head [1, 0]  from_head [0, 1]  bare [0, 1], [1, 0]
+    """
     d = n - 1
     orders = all_orders(n)
     place = orders.argsort(axis=1)
@@ -81,7 +104,7 @@ def indicators(n: int) -> Float:
 
 
 def flat(local: Local) -> Float:
-    """float64[P, b]: all numbers of some families that an order may add up, in the rows of `indicators`."""
+    """Return float64[P, b]: all numbers that an order of these families may add up, as the rows of `indicators`."""
     first, second = _pairs(local.n_dependents)
     pairs = [table[first, second] for table in (local.left, local.right, local.across, local.next)]
     return np.concatenate(
@@ -90,6 +113,6 @@ def flat(local: Local) -> Float:
 
 
 def _pairs(d: int) -> tuple[Int64, Int64]:
-    """All ordered pairs of different dependents."""
+    """Return all ordered pairs of different dependents."""
     first, second = np.divmod(np.arange(d * d), d) if d else (np.zeros(0, np.int64),) * 2
     return first[first != second], second[first != second]

@@ -1,16 +1,22 @@
 """Exact distributions over all orders of a family, by dynamic programming over the set left of the head.
 
-Once the set S left of the head is chosen, pairs across it are settled, and each side is a chain, whose states are
+The set S left of the head determines all pairs across the head. Each side is then a chain, whose states are
 (members placed so far, next member):
 
     chain[0, j] = start[j]
     chain[S, j] = sum over i in S of chain[S - i, i] · next[i, j]  ·  product over a in S of pair[a, j]
     Z = sum over S of  leftchain(S) · rightchain(rest) · across(S)
 
-d · 2^d states with d steps each, instead of (d + 1)! orders. Going back through the chain draws an order; with
-maxima for sums it finds the best one. Factors are scaled to at most 1 for each pair and each neighbour, so nothing
-overflows, and what underflows is below 1e-300 of the bound; where the whole sum comes near that, the family is
-done again in extended precision.
+This takes d · 2^d states with d steps each, instead of (d + 1)! orders. Going back through the chain draws an order;
+with maxima in place of sums it finds the best one. Factors are scaled to at most 1 for each pair and each neighbour,
+so nothing overflows, and what underflows is below 1e-300 of the bound. If the whole sum comes near that, the family is
+computed again in extended precision.
+
+Sets are numbers whose bit i stands for dependent i. For d = 2:
+
+    set              0 {}      1 {0}     2 {1}     3 {0, 1}
+    states[S, j]     start[j]  0 then j  1 then j  0 and 1 in either order, then j      j = 2: the side ends
+    splits[S]        states[0, 2] left · states[3, 2] right · across({})  for S = 0, and so on
 """
 
 from __future__ import annotations
@@ -23,21 +29,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from derivlang.core.arrays import Int64
+from derivlang.core.threads import one_thread
 from derivlang.grammar.local import Local
 from derivlang.grammar.weights import Float
 
-# 7 ms and 12 MB a family; from here on Gibbs sampling takes no longer. An order of 16 members fits a memo's entry.
+# 7 ms and 12 MB a family; above this Gibbs sampling takes no longer. An order of 15 members can be packed.
 MOST_DEPENDENTS = 14
-_TINY = 1e-150
-_BY_LAYER = 8  # from so many dependents on, products of matrices are quicker
+_TINY = 1e-150  # sums below this are computed again
+_BY_LAYER = 8  # fewest dependents for which matrix products are faster
+_CHUNK = 1 << 18  # numbers in the largest table of a chunk: 2 MB, about the second-level cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chains:
-    """The filled tables of b families; d dependents, sides 0 left and 1 right.
+    """The filled tables of b families with d dependents; side 0 is left of the head, side 1 right.
 
-    states: [2^d, d + 1, 2, b]; the last column is the value of a finished side. steps: [d, d + 1, 2, b], next and
-    end factors. splits: [2^d, b], the value of each left set. total: [b]; log_scale: [b], what was taken out.
+    states: [2^d, d + 1, 2, b]; the last column is the value of a finished side. steps: [d, d + 1, 2, b], factors of
+    neighbours and of the end. splits: [2^d, b], the value of each left set. total: [b], their sum. log_scale: [b], log
+    of the factor that scaling removed. best: maxima of log scores in place of sums of products.
     """
 
     states: NDArray[Any]
@@ -49,18 +58,46 @@ class Chains:
 
     @property
     def log_z(self) -> Float:
-        """log Z of each family (of the best order, for maxima)."""
-        with np.errstate(divide="ignore"):  # no order at all: minus infinity
+        """Log Z of each family (under `best`, the score of the best order)."""
+        with np.errstate(divide="ignore"):  # no possible order: minus infinity
             total = self.total if self.best else np.log(self.total)
         return np.asarray(total + self.log_scale, np.float64)
 
     def narrow(self) -> NDArray[np.intp]:
-        """The families whose sum is too near to underflow to be trusted."""
+        """Return the families whose sum is so near to underflow that it needs extended precision."""
         return np.flatnonzero(~(self.total > _TINY)) if not self.best else np.zeros(0, np.intp)
 
 
+def chunk_size(d: int) -> int:
+    """Return how many families to compute at once: the largest table has 2^d · (d + 1) · 2 numbers a family."""
+    return max(1, _CHUNK // ((1 << d) * (d + 1) * 2))
+
+
+def log_z(local: Local) -> Float:
+    """Return float64[b]: log Z of each family."""
+    tables = chains(local)
+    out = tables.log_z
+    narrow = tables.narrow()
+    if narrow.size:
+        out[narrow] = chains(local.take(narrow), dtype=np.longdouble).log_z
+    return out
+
+
+def draw_orders(local: Local, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float, Float]:
+    """Draw orders as `draw` does, in extended precision where that is needed."""
+    tables = chains(local)
+    orders, low, width = draw(tables, rows, u)
+    narrow = tables.narrow()
+    if narrow.size:
+        again = np.flatnonzero(np.isin(rows, narrow))
+        more = chains(local.take(narrow), dtype=np.longdouble)
+        orders[again], low[again], width[again] = draw(more, np.searchsorted(narrow, rows[again]), u[again])
+    return orders, low, width
+
+
+@one_thread()
 def chains(local: Local, *, best: bool = False, dtype: Any = np.float64) -> Chains:
-    """Fill the tables. best: maxima of log scores in place of sums of products. dtype: np.longdouble for more range."""
+    """Return the filled tables. dtype: np.longdouble for more range."""
     d = local.n_dependents
     b = local.before.shape[-1]
     diagonal = np.arange(d)
@@ -105,10 +142,10 @@ def chains(local: Local, *, best: bool = False, dtype: Any = np.float64) -> Chai
 
 
 def _by_set(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], best: bool) -> NDArray[Any]:
-    """The states, set after set, elementwise over families: quick for few dependents and many families."""
+    """Return the states, computed set by set, elementwise over families: fast for few dependents and many families."""
     d, b = len(pair), pair.shape[-1]
     times, plus, one = (np.add, np.maximum, 0.0) if best else (np.multiply, np.add, 1.0)
-    # pairs of the members of S with each j, for all S: those of 0 … a - 1 doubled by a
+    # inside[S, j]: product of pair[i, j] for i in S. Member a doubles what is known: sets 4 … 7 are sets 0 … 3 with 2.
     inside = np.empty((1 << d, d, 2, b), pair.dtype)
     inside[0] = one
     for a in range(d):
@@ -128,7 +165,7 @@ def _by_set(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], best: 
 
 
 def _by_layer(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], best: bool) -> NDArray[Any]:
-    """The same states, all sets of one size at once, as a product of matrices: quick for many dependents."""
+    """Return the same states, all sets of one size at once, by matrix products: fast for many dependents."""
     d, b = len(pair), pair.shape[-1]
     times, one, zero = (np.add, 0.0, -np.inf) if best else (np.multiply, 1.0, 0.0)
     pair, steps, start = (np.ascontiguousarray(a.T.swapaxes(-1, -2)) for a in (pair, steps, start[..., None, :, :]))
@@ -150,7 +187,11 @@ def _by_layer(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], best
 
 @cache
 def _layers(d: int) -> list[tuple[Int64, Int64]]:
-    """For each size from 1: the sets int64[C], and int64[C, d] where the state before member i came last is found."""
+    """Return for each size from 1 the sets int64[C], and int64[C, d]: the flat index of the state before i came last.
+
+    d = 2, size 2: set 3; before 0 came last the state was (set 2, next 0), before 1 (set 1, next 1): [[6, 4]].
+    A member that is not in the set points at the row of zeros behind all sets.
+    """
     everything = np.arange(1 << d)
     bits = 1 << np.arange(d)
     sizes = (everything[:, None] & bits > 0).sum(axis=1)
@@ -164,7 +205,7 @@ def _layers(d: int) -> list[tuple[Int64, Int64]]:
 
 @cache
 def _set_sizes(d: int) -> Int64:
-    """int64[2^d]: how many members each set has."""
+    """Return int64[2^d]: the number of members of each set."""
     out = np.zeros(1, np.int64)
     for _ in range(d):
         out = np.concatenate([out, out + 1])
@@ -172,9 +213,9 @@ def _set_sizes(d: int) -> Int64:
 
 
 def _across(across: NDArray[Any], head: NDArray[Any], d: int, b: int) -> NDArray[Any]:
-    """[2^d, b]: the log score of all pairs across the head, and of those with the head, for each left set.
+    """Return [2^d, b]: for each left set, the log score of all pairs across the head and of all pairs with the head.
 
-    Moving m to the left adds across[m, all right of it] and takes across[all left of it, m] away.
+    Moving m to the left adds across[m, j] for all j that stay right and removes across[i, m] for all i already left.
     """
     out = np.empty((1 << d, b), across.dtype)
     out[0] = head[1].sum(axis=0)
@@ -190,10 +231,11 @@ def _across(across: NDArray[Any], head: NDArray[Any], d: int, b: int) -> NDArray
 
 
 def draw(tables: Chains, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float, Float]:
-    """Orders by inverse distribution: (order int8[q, d + 1], low float64[q], width float64[q]).
+    """Draw orders by the inverse distribution: (order int8[q, d + 1], low float64[q], width float64[q]).
 
-    rows: int64[q], the family of each draw; u: float64[q] in [0, 1). Orders hold dependents 0 … d - 1 and d for the
-    head. Every u in [low, low + width) gives the same order; for best orders that is [0, 1).
+    rows: int64[q], the family of each draw. u: float64[q] in [0, 1). Orders have dependents 0 … d - 1 and d for the
+    head. Every u in [low, low + width) gives the same order; under `best` that is [0, 1). Each choice narrows the
+    interval: left sets with shares [.3, .7] and u = .65 choose the second, [.3, 1), and leave v = .35 / .7 = .5.
     """
     d = tables.states.shape[1] - 1
     q = len(rows)
@@ -203,7 +245,7 @@ def draw(tables: Chains, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float
     bits = 1 << np.arange(d)
 
     def choose(values: NDArray[Any]) -> NDArray[np.intp]:
-        """values [options, rows of the batch that are `at`] -> option of each; narrows low, width, v."""
+        """Return the chosen option of each draw in `at`; values: [options, len(at)]. Narrows low, width and v."""
         nonlocal low, width, v
         if tables.best:
             return np.asarray(values.argmax(axis=0))

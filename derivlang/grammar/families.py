@@ -1,6 +1,6 @@
-"""Families: heads with the dependents that are to be ordered, in present surface order.
+"""Families: heads with the dependents to be ordered, in surface order.
 
-A member is seen through its label alone: `UPOS&deprel` a dependent, `@UPOS&@` the head (Wang and Eisner 2016, §4).
+A model sees only the label of a member: `UPOS&deprel` of a dependent, `@UPOS&@` of the head (Wang and Eisner 2016, §4).
 
     the old cat of Ann's    ->    DET&det ADJ&amod @NOUN&@ PROPN&nmod
 """
@@ -14,19 +14,19 @@ import numpy as np
 from derivlang.core.arrays import Bool, Int32, Int64, UInt64, lengths_of, offsets_of
 from derivlang.core.errors import LayerError
 
-# Heads that share one model, as published: nouns, proper nouns and pronouns; verbs. Others are their own class.
+# Nouns, proper nouns and pronouns share one model, as published. Verbs, and each other UPOS, are a class of their own.
 NOMINAL = ("NOUN", "PROPN", "PRON")
 UPOS = tuple("ADJ ADP ADV AUX CCONJ CONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
 
 
 def head_class(token: str) -> str:
-    """`@NOUN&@` -> N, `@VERB&@` -> V, `@ADJ&@` -> ADJ. Accepts a bare UPOS as well."""
+    """Return the head class of a label or UPOS: `@NOUN&@` -> N, `@VERB&@` -> V, `@ADJ&@` -> ADJ, NOUN -> N."""
     upos = token.removeprefix("@").removesuffix("&@")
     return "N" if upos in NOMINAL else "V" if upos == "VERB" else upos
 
 
 def is_head(token: str) -> bool:
-    """Is this the label of a head?"""
+    """Return whether this is the label of a head."""
     return token.startswith("@")
 
 
@@ -34,16 +34,16 @@ def is_head(token: str) -> bool:
 class Families:
     """F families, struct of arrays.
 
-    offsets: int64[F + 1], into members. members: int32[M], codes into tokens, each family in surface order and
-    with exactly one head. tokens: the distinct labels. keys: uint64[F], what a family's draws depend on.
-    Raises LayerError family-head where a family has no head, or two.
+    offsets: int64[F + 1], into members. members: int32[M], codes into tokens; each family is in surface order and has
+    exactly one head. tokens: the distinct labels. keys: uint64[F], of the families' draws.
+    Raises LayerError family-head if a family has no head, or several.
     """
 
     offsets: Int64
     members: Int32
     tokens: tuple[str, ...]
     keys: UInt64
-    head_places: Int64 = field(init=False, repr=False)  # int64[F]: of each family's head, into members
+    head_places: Int64 = field(init=False, repr=False)  # int64[F]: index of each head in members
 
     def __post_init__(self) -> None:
         heads = np.array([is_head(token) for token in self.tokens], bool)
@@ -63,11 +63,11 @@ class Families:
         return len(self.offsets) - 1
 
     def labels(self, at: int) -> list[str]:
-        """The labels of one family."""
+        """Return the labels of one family."""
         return [self.tokens[code] for code in self.members[self.offsets[at] : self.offsets[at + 1]]]
 
     def take(self, chosen: Bool | Int64) -> Families:
-        """Some of the families: bool[F] or int64[K]."""
+        """Return some of the families. chosen: bool[F] or int64[K]."""
         which = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
         lengths = lengths_of(self.offsets)[which]
         offsets = offsets_of(lengths)
@@ -76,7 +76,7 @@ class Families:
 
     @classmethod
     def of(cls, families: list[list[str]], keys: UInt64 | None = None) -> Families:
-        """From lists of labels; keys default to 0, 1, 2 …"""
+        """Return the families of lists of labels. keys: default 0, 1, 2 …"""
         codes: dict[str, int] = {}
         members = [codes.setdefault(token, len(codes)) for family in families for token in family]
         offsets = offsets_of(np.array([len(family) for family in families], np.int64))
@@ -88,7 +88,7 @@ class Families:
 def families_of_trees(
     heads: Int32, offsets: Int64, upos: list[str], deprel: list[str], *, punct: bool = False
 ) -> tuple[Families, Int64]:
-    """All heads with at least one dependent, in the order of the words; and the word of each member, int64[M].
+    """Return (the families of all heads with a dependent, in the order of the words; the word of each member int64[M]).
 
     heads: int32[N], 1-based in the sentence, 0 = root. offsets: int64[S + 1]. upos, deprel: N each. punct: keep
     dependents that are punctuation (by relation). A family's key is its number.

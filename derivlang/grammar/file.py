@@ -1,4 +1,4 @@
-"""derivlang's own grammar file: UTF-8 text, a header and one section for each head class (docs/formats.md).
+"""derivlang's grammar file: UTF-8 text, a header and one section for each head class (docs/formats.md).
 
     # derivlang grammar 1
     # language: French
@@ -8,20 +8,19 @@
     class	V
     BTW	NOUN&nsubj	NOUN&obj=1.204	VERB&advcl=0.31
 
-A line of weights: kind, first label, then `second=weight` for each second label; labels of HI are joined by a
-space. Lines are sorted, weights have two decimals, so that the same grammar gives the same bytes.
+A line of weights has a kind, the first label, then `second=weight` for each second label; HI separates its first labels
+by spaces. Lines are sorted and weights have two decimals, so the same grammar gives the same bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
 from derivlang.core.errors import DataError
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.orm import broken, lines
-from derivlang.grammar.weights import KINDS, LONGEST_SEQUENCE, VIEWS, Feature, Weights
+from derivlang.grammar.weights import KINDS, LARGEST, LONGEST_SEQUENCE, VIEWS, Features, Weights
 
 FIRST_LINE = "# derivlang grammar 1"
 DECIMALS = 2
@@ -29,12 +28,12 @@ _WEIGHTS = "weights"
 
 
 def write(grammar: Grammar, path: Path) -> None:
-    """The file of a grammar; weights are rounded, those that round to 0 left out."""
+    """Write the file of a grammar; weights are rounded, and left out if they round to 0."""
     path.write_bytes(text_of(grammar).encode())
 
 
 def text_of(grammar: Grammar) -> str:
-    """What `write` writes."""
+    """Return the text that `write` writes."""
     out = [FIRST_LINE, f"# language: {grammar.language}", f"# labels: {grammar.labels}"]
     out += [f"# {key}: {value}" for key, value in grammar.about.items()]
     n_header, n_weights = len(out), 0
@@ -48,12 +47,12 @@ def text_of(grammar: Grammar) -> str:
             cells = [f"{last}={value}" for _, _, last, value in group]
             n_weights += len(cells)
             out.append("\t".join([kind, " ".join(first), *cells]))
-    out.insert(n_header, f"# {_WEIGHTS}: {n_weights}")  # a file that was cut is found by it
+    out.insert(n_header, f"# {_WEIGHTS}: {n_weights}")  # so that a truncated file is noticed
     return "\n".join(out) + "\n"
 
 
 def read(path: Path) -> Grammar:
-    """The grammar of a file.
+    """Return the grammar of a file.
 
     Raises DataError missing-file, encoding, grammar-header (not this format, no labels), grammar-line, grammar-cut.
     """
@@ -66,23 +65,23 @@ def read(path: Path) -> Grammar:
             id="grammar-header",
         )
     about: dict[str, str] = {}
-    sections: dict[str, list[Feature]] = {}
-    current: list[Feature] | None = None
+    sections: dict[str, Features] = {}
+    current: Features | None = None
     for number, line in rows:
         if line.startswith("#"):
             key, colon, value = line.removeprefix("#").partition(":")
             if not colon:
-                raise broken(path, number, "a line of the header has no colon")
+                raise broken(path, number, "a header line has no colon")
             about[key.strip()] = value.strip()
         elif line.startswith("class\t"):
             name = line.removeprefix("class\t")
             if name in sections or not name.isupper():
-                raise broken(path, number, f"the head class {name!r} comes twice, or is no class")
-            current = sections[name] = []
+                raise broken(path, number, f"{name!r} is not a head class, or comes twice")
+            current = sections[name] = {}
         elif current is None:
             raise broken(path, number, "weights come before the first class")
         else:
-            current.extend(_features(path, number, line))
+            _add_line(current, path, number, line)
     labels = about.pop("labels", "")
     if labels not in ("v1", "v2"):
         raise DataError(
@@ -93,35 +92,38 @@ def read(path: Path) -> Grammar:
     if not sections:
         raise DataError("the file has no section `class`", where=str(path), id="grammar-header")
     language = about.pop("language", "")
-    told, there = about.pop(_WEIGHTS, ""), sum(map(len, sections.values()))
+    told, there = about.pop(_WEIGHTS, ""), sum(len(row) for section in sections.values() for row in section.values())
     if told and told != str(there):
         raise DataError(
             f"the header says {told} weights, the file has {there}",
             where=str(path),
-            fix="the file was cut or changed: copy it again, or take the line `# weights` away if you changed it",
+            fix="the file is truncated or edited: copy it again, or delete the line `# weights` if you edited it",
             id="grammar-cut",
         )
-    weights = {}
-    for name, features in sections.items():
-        if len({feature[:2] for feature in features}) < len(features):
-            raise DataError(f"a weight of class {name} is given twice", where=str(path), id="grammar-line")
-        weights[name] = Weights.of(features, len(VIEWS))
+    weights = {name: Weights.of(features, len(VIEWS)) for name, features in sections.items()}
     return Grammar(path.name.partition(".")[0], language, labels, weights, about)
 
 
-def _features(path: Path, number: int, line: str) -> Iterator[Feature]:
+def _add_line(features: Features, path: Path, number: int, line: str) -> None:
+    """Add the weights of a line. Raises DataError grammar-line."""
     kind, *cells = line.split("\t")
     if kind not in KINDS or len(cells) < 2:
-        raise broken(path, number, f"{line[:40]!r} is no line of weights: KIND, first label, second=weight …")
+        raise broken(path, number, f"{line[:40]!r} is not a line of weights: KIND, first label, second=weight …")
     first = tuple(cells[0].split(" "))
     if (len(first) != 1 and kind != "HI") or len(first) >= LONGEST_SEQUENCE or "" in first:
         raise broken(path, number, f"{cells[0]!r} is not one label")
+    row = features.setdefault((kind, first), {})
+    n_weights = len(row) + len(cells) - 1
     for cell in cells[1:]:
         last, equals, value = cell.rpartition("=")
         try:
             weight = float(value)
         except ValueError:
             raise broken(path, number, f"{cell!r}: {value!r} is not a number") from None
-        if not equals or not last or weight - weight != 0:
+        if not equals or not last:
             raise broken(path, number, f"{cell!r} is not label=weight")
-        yield kind, (*first, last), weight
+        if not abs(weight) <= LARGEST:
+            raise broken(path, number, f"{cell!r}: a weight must be from -{LARGEST:,} to {LARGEST:,}")
+        row[last] = weight
+    if len(row) < n_weights:
+        raise broken(path, number, "a weight is given twice")

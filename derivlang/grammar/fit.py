@@ -2,10 +2,10 @@
 
     minimise  - sum over families of log p(observed order | members)  +  sum over weights of strength · w² / 2
 
-The gradient is exact: for each number that an order may add up (`enumerate_orders.flat`), how often it was observed
-less how often it is expected. Each such number is a sum of weights over kinds and views; a sparse matrix holds which,
-so that a step is a product of matrices for each family size. L-BFGS (scipy). Wang and Eisner 2016, §5, trained by
-stochastic gradients without a penalty.
+The gradient is exact: for each number that an order may add up (`enumerate_orders.flat`), its expected count minus its
+observed count. Each such number is a sum of weights over kinds and views, given by a sparse matrix, so a step is one
+matrix product for each family size. The optimiser is scipy's L-BFGS; Wang and Eisner 2016, §5, used stochastic
+gradients without a penalty.
 """
 
 from __future__ import annotations
@@ -18,19 +18,24 @@ import numpy as np
 
 from derivlang.core.arrays import Int64, lengths_of
 from derivlang.core.errors import UsageError
+from derivlang.core.threads import one_thread
+from derivlang.formats.progress import stage, steps_done
 from derivlang.grammar.enumerate_orders import MOST_MEMBERS, all_orders, indicators
 from derivlang.grammar.families import Families, head_class
 from derivlang.grammar.thinning import thinned
 from derivlang.grammar.weights import BOS, EOS, PAIRS, PUBLISHED, VIEWS, Float, Weights, views
 
-MOST = 6  # members of a family that is learnt from
+MOST = 6  # members of the largest training families
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """l2: strength of the penalty; factors: times this for each kind (PRE …) and view (joint …), 1 where not named.
-    most: members of the largest families learnt from, once thinned. thin: share of dependents left out (`thinning`).
-    most_steps: of L-BFGS."""
+class FitSettings:
+    """How weights are fitted.
+
+    l2: strength of the penalty. factors: multiples of it for a kind (PRE …), a view (joint …) or both (PRE-joint …);
+    default 1. most: members of the largest training families, after thinning. thin: share of dependents left out
+    (`thinning`). most_steps: of L-BFGS.
+    """
 
     l2: float = 1.0
     factors: Mapping[str, float] | None = None
@@ -41,7 +46,10 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """Distinct families of one size. counts: [b]. slots: sparse [P · b, weights]. observed: int64[b], their orders."""
+    """Distinct families of n members.
+
+    counts: [b]. slots: sparse [P · b, weights]. observed: int64[b], index of the order of each in `all_orders`.
+    """
 
     n: int
     counts: Float
@@ -50,9 +58,9 @@ class _Size:
 
 
 class Problem:
-    """The likelihood of one head class's families, as a function of the weights that occur in them."""
+    """The likelihood of the families of one head class, as a function of the weights that occur in them."""
 
-    def __init__(self, families: Families, counts: Float, settings: Settings) -> None:
+    def __init__(self, families: Families, counts: Float, settings: FitSettings) -> None:
         self.families, self.settings = families, settings
         seen = [views(token, len(VIEWS)) for token in (*families.tokens, BOS, EOS)]
         self._codes: tuple[dict[str, int], ...] = tuple({} for _ in VIEWS)
@@ -67,13 +75,14 @@ class Problem:
         found = [self._size(n, rows, counts) for n in range(2, settings.most + 1)]
         used = np.unique(np.concatenate([np.zeros(0, np.int64), *(np.unique(cells) for _, _, _, cells in found)]))
         used = used[used >= 0]
-        self.cells = used  # which cell of the tables each weight is
+        self.cells = used  # cell of each weight in the tables of all views, flattened one after the other
         self._parts = [_Size(n, c, _matrix(cells, used), observed) for n, c, observed, cells in found if len(c)]
         self.strengths = self._strengths()
         self.n_families = float(sum(part.counts.sum() for part in self._parts))
 
+    @one_thread()
     def value(self, weights: Float) -> tuple[float, Float]:
-        """(penalised negative log likelihood in nats, its gradient)."""
+        """Return (penalised negative log likelihood in nats, its gradient)."""
         loss = float((self.strengths * weights**2).sum() / 2)
         gradient = self.strengths * weights
         for part in self._parts:
@@ -90,10 +99,11 @@ class Problem:
             expected = table @ scores.T
             expected -= table[:, part.observed] * part.counts
             gradient = gradient + part.slots.T @ expected.reshape(-1)
+        steps_done(1)
         return loss, gradient
 
     def weights(self, values: Float) -> Weights:
-        """The tables of a weight vector."""
+        """Return the tables of a weight vector."""
         pairs, begin = [], 0
         flat = np.zeros(sum(len(PAIRS) * v * v for v in self._sizes_of_views))
         flat[self.cells] = values
@@ -105,7 +115,7 @@ class Problem:
         return Weights(self._codes, tuple(pairs), {})
 
     def _size(self, n: int, rows: Int64, counts: Float) -> tuple[int, Float, Int64, Int64]:
-        """(n, counts [b], observed int64[b], cells int64[P, b, 10]; -1 where a number has fewer weights)."""
+        """Return (n, counts [b], observed int64[b], cells int64[P, b, 10]); -1 where a number has fewer weights."""
         families, d = self.families, n - 1
         at = np.flatnonzero(lengths_of(families.offsets) == n)
         members = families.members[families.offsets[at][:, None] + np.arange(n)].reshape(-1, n)
@@ -154,8 +164,8 @@ class Problem:
         return out
 
 
-def fit(families: Families, name: str, settings: Settings, counts: Float | None = None) -> Weights:
-    """The weights of head class `name` ("N", "V", …). counts: float64[F], how much each family counts; 1 by default."""
+def fit(families: Families, name: str, settings: FitSettings, counts: Float | None = None) -> Weights:
+    """Return the weights of head class `name` ("N", "V", …). counts: float64[F], count of each family; None: 1 each."""
     try:
         from scipy.optimize import minimize
     except ImportError:
@@ -163,21 +173,27 @@ def fit(families: Families, name: str, settings: Settings, counts: Float | None 
             "fitting a grammar needs scipy", fix="pip install 'derivlang[fit]'", id="missing-package"
         ) from None
 
-    problem = Problem(*thinned(*distinct(families, name, counts), settings.thin), settings)
+    own, own_counts = distinct(families, name, counts)
+    with stage(f"thinning {name} heads", "rows", len(own)):
+        own, own_counts = thinned(own, own_counts, settings.thin)
+    with stage(f"indexing the weights of {name} heads", None):  # a few large array operations
+        problem = Problem(own, own_counts, settings)
     if not problem.n_families:
-        return Weights.of([], len(VIEWS))
-    found = minimize(
-        problem.value,
-        np.zeros(len(problem.cells)),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": settings.most_steps, "maxcor": 20, "ftol": 1e-7, "gtol": 1e-3},
-    )
+        return Weights.of({}, len(VIEWS))
+    thin = f", thinned {settings.thin:g}" if settings.thin else ""
+    with stage(f"fitting {name} heads, L2 {settings.l2:g}{thin}", "steps"):  # their number is not known before
+        found = minimize(
+            problem.value,
+            np.zeros(len(problem.cells)),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": settings.most_steps, "maxcor": 20, "ftol": 1e-7, "gtol": 1e-3},
+        )
     return problem.weights(found.x)
 
 
 def distinct(families: Families, name: str, counts: Float | None = None) -> tuple[Families, Float]:
-    """The families of a class, each label sequence once, in the order of the labels; and how often each counts."""
+    """Return (the families of a class, each label sequence once, sorted by its labels; the count of each)."""
     of_class = np.array([head_class(token) == name for token in families.tokens])
     chosen = np.flatnonzero(of_class[families.members[families.head_places]])
     totals: dict[tuple[str, ...], float] = {}
@@ -190,7 +206,7 @@ def distinct(families: Families, name: str, counts: Float | None = None) -> tupl
 
 
 def _matrix(cells: Int64, used: Int64) -> Any:
-    """Sparse [slots, weights] of ones."""
+    """Return a sparse matrix [slots, weights] of ones."""
     from scipy.sparse import csr_matrix
 
     flat = cells.reshape(-1, cells.shape[-1])

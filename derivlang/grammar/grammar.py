@@ -1,4 +1,4 @@
-"""Grammar: the order models of one language, by head class, with where they come from."""
+"""Grammar: the order models of one language, by head class, and their origin."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from derivlang.grammar.weights import Weights
 
 
 @dataclass(frozen=True, eq=False)
 class Grammar:
-    """weights: head class ("N", "V", or a UPOS) -> Weights. labels: "v1" or "v2", the UD version of its labels.
+    """The order models of one language.
 
-    name: as a user names it. language: its English name, or "". about: settings and origin, in order (treebanks,
-    licence, attribution …), as the header of the file has them.
+    name: as users write it. language: its English name, or "". labels: "v1" or "v2", the UD version of the labels.
+    weights: head class ("N", "V", or a UPOS) -> Weights. about: the header of the file: treebanks, licence, settings …
     """
 
     name: str
@@ -29,15 +30,21 @@ class Grammar:
         """The head classes with a model."""
         return tuple(self.weights)
 
-    @property
-    def has_sequences(self) -> bool:
-        """Does a model have HI features?"""
-        return any(weights.sequences for weights in self.weights.values())
-
     @cached_property
     def fingerprint(self) -> str:
-        """16 hex digits: a hash of label version, classes and weights; not of the name, nor of `about`."""
+        """16 hex digits: a hash of label version, classes and weights, but not of the name or `about`."""
         digest = hashlib.blake2b(self.labels.encode(), digest_size=8)
         for name in sorted(self.weights):
             digest.update(f"\n{name}\n".encode() + self.weights[name].digest())
         return digest.hexdigest()
+
+    def summary(self) -> dict[str, Any]:
+        """Return name, language, labels, fingerprint, classes with their number of weights, and about."""
+        return {
+            "name": self.name,
+            "language": self.language,
+            "labels": self.labels,
+            "fingerprint": self.fingerprint,
+            "classes": {name: len(weights) for name, weights in self.weights.items()},
+            "about": dict(self.about),
+        }

@@ -1,9 +1,9 @@
 """Labels of Universal Dependencies version 1 and version 2, and the maps between them.
 
-A grammar sees labels of its own version: `candidates` gives, best first, what a label may be called there; the
-grammar takes the first whose relation it knows, else the first without its subtype. The maps are by label
-alone, so two things stay as they are: v1's `neg` cannot be told from `advmod` on `ADV` in v2 trees (on `PART` it
-is), and v1 attached `cc` and commas to the first conjunct, not to the following.
+A grammar has labels of one version. `candidates` gives the names that a label may have there, best first; the grammar
+uses the first whose relation it has weights for, else the first without its subtype. The maps see only the label, so
+two differences remain: v1's `neg` cannot be told from `advmod` on `ADV` in v2 trees (on `PART` it can), and v1
+attached `cc` and commas to the first conjunct, v2 to the following one.
 
     v2 NOUN&obl:tmod under a verb   ->  v1 NOUN&nmod:tmod, then NOUN&nmod
     v1 NOUN&nmod under a verb       ->  v2 NOUN&obl
@@ -25,7 +25,7 @@ V2_RELATIONS = frozenset(
     " fixed flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative"
     " xcomp".split()
 )
-# What only one of the two versions has.
+# Relations of only one version.
 ONLY_V1 = V1_RELATIONS - V2_RELATIONS
 ONLY_V2 = V2_RELATIONS - V1_RELATIONS
 
@@ -58,7 +58,7 @@ _TO_V2 = {
 
 
 def candidates(token: str, head_class: str, version: str) -> list[str]:
-    """What a label may be called in UD `version` ("v1", "v2"), best first; a label of that version stays first.
+    """Return the names of a label in UD `version` ("v1", "v2"), best first; a label of that version is the first.
 
     token: `UPOS&deprel`, or `@UPOS&@` of a head. head_class: of its head, "N", "V" or a UPOS.
     """
@@ -104,7 +104,7 @@ def _v2(upos: str, relation: str, head_class: str) -> tuple[list[str], list[str]
 
 
 def old_labels(tokens: Iterable[str]) -> list[str]:
-    """The relations and tags among these labels that only UD version 1 has, sorted."""
+    """Return the relations and tags among these labels that only UD version 1 has, sorted."""
     found = set()
     for token in tokens:
         upos, _, relation = token.partition("&")

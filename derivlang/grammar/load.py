@@ -2,8 +2,8 @@
 
 fr                       shipped with derivlang
 my.grammar.tsv           derivlang's own format
-DIR/fr                   DIR/fr@N.orm.gz and DIR/fr@V.orm.gz, those that are there
-DIR/fr@V.orm.gz          one head class alone
+DIR/fr                   DIR/fr@N.orm.gz and DIR/fr@V.orm.gz, whichever exist
+DIR/fr@V.orm.gz          one head class
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import os
 from pathlib import Path
 
 from derivlang.core.errors import UsageError, unknown
+from derivlang.formats.paths import is_path
 from derivlang.grammar import orm
+from derivlang.grammar.file import read
 from derivlang.grammar.grammar import Grammar
 
 SUFFIX = ".grammar.tsv"
 
 
 def shipped() -> dict[str, Path]:
-    """The files of shipped grammars by their names (`fr`)."""
+    """Return the files of the shipped grammars by name (`fr`)."""
     package = Path(__file__).resolve().parents[1]
     for folder in (package / "grammars", package.parent / "grammars"):  # installed; a checkout
         found = {path.name.removesuffix(SUFFIX): path for path in sorted(folder.glob(f"*{SUFFIX}"))}
@@ -29,21 +31,19 @@ def shipped() -> dict[str, Path]:
 
 
 def load_grammar(name_or_path: str | os.PathLike[str], *, where: str | None = None) -> Grammar:
-    """A grammar by name or path. where: the option, for messages.
+    """Return a grammar by name or path. where: the option that names it, for messages.
 
     Raises UsageError unknown-grammar, grammar-name; DataError missing-file, grammar-line, grammar-header.
     """
-    from derivlang.grammar.file import read
-
     text = os.fspath(name_or_path)
     path = Path(text)
-    if path.is_file():
+    if is_path(text, "file"):
         return _orm({orm.head_class_of(path): path}) if path.name.endswith(orm.SUFFIXES) else read(path)
     pair = {
         name: file
         for name in ("N", "V")
         for suffix in orm.SUFFIXES
-        if (file := path.with_name(f"{path.name}@{name}{suffix}")).is_file()
+        if is_path(file := Path(f"{path}@{name}{suffix}"), "file")
     }
     if pair:
         return _orm(pair)

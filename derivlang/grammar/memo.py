@@ -1,9 +1,15 @@
-"""Memo: families met before, and the stretches of [0, 1) whose order is known.
+"""Memo: families seen before, and the intervals of [0, 1) whose order is known.
 
-Inverse sampling gives one order for every u in an interval. The memo keeps, for each label sequence, the intervals
-drawn so far; a draw that falls into one needs no distribution. It changes no result: it holds what the
-computation gave. Labels are compared, not only their hash. When it is full it starts anew, so that memory is
-bounded whatever the corpus.
+Inverse sampling gives one order for every u in an interval. The memo keeps the intervals drawn so far of each label
+sequence as a chain; a draw that falls into one needs no distribution. The memo holds only what a computation gave, so
+it changes no result. Labels are compared, not only their hash. When it is full it starts again, so memory is bounded.
+
+    first of the family  ->  interval 0  [.10, .55)  order A        u = .60 is not in interval 0, but in interval 2:
+    next of interval 0   ->  interval 2  [.55, .80)  order B        order B
+
+`make --t syn:fr` takes 6.0 CPU seconds on 2 M
+parsed words of WikiText-2, 6.9 with one interval a family, 7.4 without any; on the 0.2 M words of English-EWT the
+differences are within the noise of 3 seconds.
 """
 
 from __future__ import annotations
@@ -13,32 +19,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from derivlang.core.arrays import Bool, Int32, Int64, UInt64
+from derivlang.core.arrays import Bool, Int32, Int64, UInt64, ranks_in_runs
 from derivlang.grammar.weights import Float
 
-# An order of at most 16 members in four bits a place, the first lowest.
-IDENTITY = np.uint64(0xFEDCBA9876543210)
-LONGEST_CHAIN = 32  # intervals kept for a family; most draws fall into the first two
+LONGEST_CHAIN = 32  # intervals kept of a family; most draws fall into the first two
 
 
 class Memo:
-    """limit: intervals and families kept; some 60 bytes each."""
+    """Families and their intervals. limit: most of each that are kept; some 60 bytes each."""
 
     def __init__(self, limit: int = 1 << 20) -> None:
         self._limit = limit
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop everything."""
         self._slots = np.full(1 << 12, -1, np.int32)
         self._n_families = self._n_intervals = self._n_labels = 0
         self._hash = np.zeros(0, np.uint64)
-        self._start = np.zeros(0, np.int64)  # of a family's labels
+        self._start = np.zeros(0, np.int64)  # of a family's labels, in _labels
         self._labels = np.zeros(0, np.int32)
-        self._first = np.zeros(0, np.int32)  # of a family's chain
+        self._first = np.zeros(0, np.int32)  # interval of a family's chain, -1 without one
         self._last = np.zeros(0, np.int32)
         self._length = np.zeros(0, np.int32)
-        self._row = np.zeros(0, np.int32)  # in the tables of its size
+        self._row = np.zeros(0, np.int32)  # of a family, in the tables of its size
         self._low = np.zeros(0)
         self._high = np.zeros(0)
         self._order = np.zeros(0, np.uint64)
@@ -50,7 +54,10 @@ class Memo:
         return sum(array.nbytes for array in vars(self).values() if isinstance(array, np.ndarray))
 
     def find(self, hashes: UInt64) -> Int32:
-        """int32[F]: the number of the family with each hash, -1 where there is none."""
+        """Return int32[F]: the number of the family with each hash, -1 where there is none.
+
+        Open addressing: a hash is looked for at its last bits, then at the slots that follow, up to a free one.
+        """
         mask = np.uint64(len(self._slots) - 1)
         at = (hashes & mask).astype(np.int64)
         found = self._slots.take(at)
@@ -67,12 +74,18 @@ class Memo:
             todo = todo[bad]
         return found
 
-    def same(self, found: Int32, numbers: Int32, offsets: Int64, lengths: Int64, spot: Int32) -> Bool:
-        """bool[F]: are the labels those of the family found? numbers: int32[M]; spot: int32[M], arange."""
+    def same(self, found: Int32, numbers: Int32, offsets: Int64, lengths: Int64) -> Bool:
+        """Return bool[F]: whether the labels are those of the family found. numbers: int32[M].
+
+        Two families [7 8] [5 6 9] at offsets [0, 2, 5], found with labels from start 10 and 4: shift [10, 2], so the
+        kept labels are gathered at [10 11] [4 5 6].
+        """
         if self._n_families == 0:
             return np.zeros(len(found), bool)
         shift = self._start.take(found, mode="clip") - offsets[:-1]
-        kept = self._labels.take(np.repeat(shift.astype(np.int32), lengths) + spot, mode="clip")
+        index = np.repeat(shift.astype(np.int32), lengths)
+        index += np.arange(len(numbers), dtype=np.int32)
+        kept = self._labels.take(index, mode="clip")
         out = found >= 0
         unequal = np.flatnonzero(kept != numbers)
         if unequal.size:
@@ -80,7 +93,7 @@ class Memo:
         return out
 
     def orders(self, found: Int32, u: Float) -> tuple[UInt64, Bool]:
-        """The packed order of each draw in a family found, and whether it was known; found int32[K] >= 0, u [K]."""
+        """Return (packed orders uint64[K], bool[K] whether each is known). found: int32[K]; u: float64[K]."""
         entry = self._first.take(found)
         hit = (u >= self._low.take(entry)) & (u < self._high.take(entry))
         todo = np.flatnonzero(~hit)
@@ -96,19 +109,20 @@ class Memo:
 
     @property
     def is_full(self) -> bool:
+        """The limit of families is reached."""
         return self._n_families >= self._limit
 
     def rows(self, found: Int32) -> Int32:
-        """int32[K]: the row of each family found in the tables of its size."""
+        """Return int32[K]: the row of each family found in the tables of its size."""
         return self._row.take(found)
 
     def add_families(self, hashes: UInt64, labels: NDArray[np.int32], rows: Int32) -> None:
-        """New families with rows in tables: hashes uint64[K], all different; labels int32[K, n]."""
+        """Add new families with rows in tables. hashes: uint64[K], all different. labels: int32[K, n]."""
         families = self._new_families(hashes, labels)
         self._row[families] = rows
 
     def add(self, hashes: UInt64, labels: NDArray[np.int32], orders: UInt64, low: Float, high: Float) -> None:
-        """Intervals: hashes uint64[K], labels int32[K, n], packed orders, [low, high). A family may come repeatedly."""
+        """Add intervals [low, high) with packed orders. hashes: uint64[K], may repeat. labels: int32[K, n]."""
         if self._n_intervals + len(hashes) > self._limit:
             self.clear()
             hashes, labels = hashes[: self._limit], labels[: self._limit]
@@ -117,7 +131,7 @@ class Memo:
         new = np.flatnonzero(known < 0)
         known[new] = self._new_families(unique[new], labels[first[new]])
         family = known[inverse]
-        # one interval a family in each round, so that chains grow by one link at a time
+        # one interval a family in each round, so that chains grow by one link: families [4, 4, 6] -> [4, 6], then [4]
         rank = _rank(family)
         for turn in range(int(rank.max(initial=-1)) + 1):
             at = np.flatnonzero((rank == turn) & (self._length[family] < LONGEST_CHAIN))
@@ -153,7 +167,7 @@ class Memo:
         at = (self._hash[families] & np.uint64(mask)).astype(np.int64)
         while families.size:
             free = np.flatnonzero(self._slots[at] < 0)
-            self._slots[at[free]] = families[free]  # of several, one stays
+            self._slots[at[free]] = families[free]  # several may want one slot: the last one gets it
             lost = self._slots[at] != families
             families, at = families[lost], (at[lost] + 1) & mask
 
@@ -174,7 +188,7 @@ class Memo:
 
 
 def _room(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """The array with room for `size`, grown by half so that growing costs little in all."""
+    """Return the array with room for `size`, grown by half, so that growing costs little in total."""
     if size <= len(array):
         return array
     out = np.zeros(max(size, len(array) * 3 // 2, 1024), array.dtype)
@@ -183,11 +197,8 @@ def _room(array: NDArray[Any], size: int) -> NDArray[Any]:
 
 
 def _rank(values: Int32) -> Int64:
-    """int64[n]: how many equal values stand before each."""
+    """Return int64[n]: how many equal values come before each, [4, 4, 6, 4] -> [0, 1, 0, 2]."""
     order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1) != 0)
     out = np.empty(len(values), np.int64)
-    lengths = np.diff(np.append(starts, len(values)))
-    out[order] = np.arange(len(values)) - np.repeat(starts, lengths)
+    out[order] = ranks_in_runs(values[order])
     return out

@@ -5,9 +5,9 @@
     across[a, b] = PRE + BTW     the head between them
     next[a, b]   = BI            b follows a; BOS before the first, EOS after the last
 
-each summed over the views and over the models, times weight / temperature. `Scores` keeps these tables
-for the labels met so far; `Local` holds those of some families of one size, families last, so that all that
-follows is elementwise over families: nothing depends on which families are together.
+each summed over the views and over the models, times weight / temperature. `Scores` keeps these tables for the labels
+seen so far. `Local` holds those of some families of one size, families last: what follows is elementwise over
+families, so no result depends on which families are computed together.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from derivlang.core.arrays import Int32, Int64
+from derivlang.grammar.enumerate_orders import flat, indicators, to_members
 from derivlang.grammar.families import head_class, is_head
 from derivlang.grammar.labels import candidates
 from derivlang.grammar.local import Local
-from derivlang.grammar.sequences import Sequences
+from derivlang.grammar.sequences import MOST_MEMBERS, Sequences
 from derivlang.grammar.weights import BOS, EOS, PAIRS, Float, Weights, views
 
 _PRE, _BFR, _AFT, _BTW, _BI = range(len(PAIRS))
@@ -36,13 +37,18 @@ class Component:
 
 
 class Scores:
-    """The tables of one mixture. Label numbers are its own, in the order of meeting; 0 is BOS, 1 EOS."""
+    """The tables of one mixture. It numbers labels in the order in which they come; 0 is BOS, 1 EOS.
+
+    Labels that the models cannot tell apart (relations that none of them knows) share a number, so the models bound
+    the size of the tables, not the labels of a corpus.
+    """
 
     def __init__(self, classes: dict[str, tuple[Component, ...]], temperature: float) -> None:
         self.classes = classes
         self.class_names = tuple(classes)
         self._scale = 1.0 / temperature
         self._numbers: dict[str, int] = {}
+        self._of_codes: dict[tuple[str | int, ...], int] = {}  # number by `_codes`
         self._rows = [
             [[np.zeros(0, np.int64) for _ in component.weights.codes] for component in classes[name]]
             for name in self.class_names
@@ -57,10 +63,10 @@ class Scores:
         self.numbers((BOS, EOS))
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._of_codes)
 
     def numbers(self, tokens: tuple[str, ...]) -> tuple[Int32, Int32]:
-        """(label number, class number of a head; -1: no model) of each token, int32[T]. New labels get tables."""
+        """Return (label number, class number of a head; -1: no model) of each token, int32[T]; new labels are added."""
         if tokens is self._known[0] or tokens == self._known[0]:
             return self._known[1:]
         new = [token for token in tokens if token not in self._numbers]
@@ -73,10 +79,13 @@ class Scores:
         return numbers, classes
 
     def local(self, numbers: Int32, head_places: Int64, classes: Int32) -> Local:
-        """Of b families of n members: label numbers int32[n, b], place of the head int64[b], class number int32[b]."""
+        """Return the scores of b families of n members.
+
+        numbers: label numbers int32[n, b]. head_places: int64[b], position of the head. classes: int32[b].
+        """
         n, b = numbers.shape
         head = numbers[head_places, np.arange(b)].astype(np.int64)
-        # dependent i stands at place i before the head, at i + 1 after it
+        # dependent i is member i before the head, member i + 1 after it: head at 1 of 3 -> dependents 0, 2
         index = np.arange(n - 1)[:, None]
         rows = numbers[index + (index >= head_places), np.arange(b)].astype(np.int64)
         c = self._capacity
@@ -98,39 +107,71 @@ class Scores:
             np.stack([following.take(base + head), following.take(base + head * c + 1)]),
         )
 
-    def has_sequences(self, classes: Int32) -> bool:
-        """Does a model of these classes (int32[b]) have HI features?"""
-        return any(
+    def needs_all_orders(self, n: int, classes: Int32) -> bool:
+        """Return whether a model of these classes (int32[b]) has HI features that families of n members can have."""
+        return n <= MOST_MEMBERS and any(
             component.weights.sequences
             for c in np.unique(classes).tolist()
             for component in self.classes[self.class_names[c]]
         )
 
-    def sequences(self, class_number: int, rows: Int32) -> Float:
-        """float64[b, n!]: what HI adds to all orders of b families of one class; rows: label numbers int32[n, b]."""
+    def of_all_orders(self, local: Local, rows: Int32, heads: Int64, classes: Int32) -> Float:
+        """Return float64[b, n!]: the scores of all orders of b families, HI included.
+
+        local: their scores. rows: label numbers int32[n, b]. heads: int64[b], position of each head. The orders are
+        those of `all_orders`; their members are the dependents, and the head as the last member.
+        """
+        n = len(rows)
+        out = flat(local).T @ indicators(n)
+        for c in np.unique(classes).tolist():
+            at = np.flatnonzero(classes == c)
+            heads_last = to_members(np.arange(n, dtype=np.int8)[None], heads[at]).T.astype(np.int64)
+            out[at] += self._sequence_scores(c, rows[heads_last, at])
+        return np.asarray(out)
+
+    def _sequence_scores(self, class_number: int, rows: Int32) -> Float:
+        """Return float64[b, n!]: what HI adds to all orders of b families of one class; rows: int32[n, b]."""
         out: Float | float = 0.0
         for at, component in enumerate(self.classes[self.class_names[class_number]]):
             table, codes = self._sequences[class_number][at]
             out = out + component.share * self._scale * table.score(codes[rows].T)
         return np.asarray(out)
 
+    def _codes(self, token: str) -> tuple[str | int, ...]:
+        """Return all that the models see of a label: its row in each view of each component, and its HI code.
+
+        BOS, EOS and heads of different classes always differ.
+        """
+        out: list[str | int] = [token if token in (BOS, EOS) else head_class(token) if is_head(token) else ""]
+        for at, name in enumerate(self.class_names):
+            for i, component in enumerate(self.classes[name]):
+                mapped = _mapped(token, name, component)
+                tables = component.weights.codes
+                seen = views(mapped, len(tables))
+                out += [codes.get(seen[view], len(codes)) for view, codes in enumerate(tables)]
+                out.append(self._sequences[at][i][0].codes.get(mapped, -1))
+        return tuple(out)
+
     def _extend(self, tokens: list[str]) -> None:
-        begin, end = len(self._numbers), len(self._numbers) + len(tokens)
-        self._numbers.update((token, begin + i) for i, token in enumerate(tokens))
+        found = [self._codes(token) for token in tokens]
+        begin, new_codes = len(self), [codes for codes in dict.fromkeys(found) if codes not in self._of_codes]
+        self._of_codes.update((codes, begin + i) for i, codes in enumerate(new_codes))
+        self._numbers.update((token, self._of_codes[codes]) for token, codes in zip(tokens, found, strict=True))
+        if not new_codes:
+            return
+        end = len(self)
         if end > self._capacity:
             self._capacity = max(end + 32, self._capacity * 3 // 2)
             tables = np.zeros((4, len(self.class_names), self._capacity, self._capacity))
             tables[:, :, :begin, :begin] = self._tables[:, :, :begin, :begin]
             self._tables = tables
+        columns = iter(np.array([codes[1:] for codes in new_codes], np.int64).T)
         for at, name in enumerate(self.class_names):
-            for i, (component, rows) in enumerate(zip(self.classes[name], self._rows[at], strict=True)):
-                mapped = [_mapped(token, name, component) for token in tokens]
-                for view, codes in enumerate(component.weights.codes):
-                    added = [codes.get(views(token, len(rows))[view], len(codes)) for token in mapped]
-                    rows[view] = np.append(rows[view], added).astype(np.int64)
+            for i, rows in enumerate(self._rows[at]):
+                for view in range(len(rows)):
+                    rows[view] = np.append(rows[view], next(columns))
                 table, known = self._sequences[at][i]
-                added = [table.codes.get(token, -1) for token in mapped]
-                self._sequences[at][i] = (table, np.append(known, added).astype(np.int32))
+                self._sequences[at][i] = (table, np.append(known, next(columns)).astype(np.int32))
             new, all_ = slice(begin, end), slice(0, end)
             self._fill(at, name, new, all_)
             self._fill(at, name, slice(0, begin), new)
@@ -148,7 +189,7 @@ class Scores:
 
 
 def _mapped(token: str, name: str, component: Component) -> str:
-    """What a label is called in a component."""
+    """Return the name of a label in a component."""
     if component.labels is None or token in (BOS, EOS):
         return token
     return component.weights.choose(candidates(token, name, component.labels))

@@ -1,8 +1,11 @@
 """HI features: weights of sequences of three to five labels, for families of up to seven members.
 
-With m = min(5, n), m - 1 BOS before and m - 1 EOS after the members, every sequence of 3 … m labels counts that ends
-at a member or at an EOS (data listing of the published models). There is no exact programme for them: all orders
-are enumerated, and larger families do without HI.
+The members stand between m - 1 BOS and m - 1 EOS, m = min(5, n). Every sequence of 3 … m labels counts that ends at a
+member or at an EOS (data listing of the published models):
+
+    n = 3, members a b c:  BOS BOS a b c EOS EOS    counts  BOS BOS a, BOS a b, a b c, b c EOS, c EOS EOS
+
+No dynamic programme covers them, so all orders are enumerated, and larger families ignore HI.
 """
 
 from __future__ import annotations
@@ -21,12 +24,12 @@ SHORTEST = 3
 
 
 class Sequences:
-    """The HI weights of one model, found by prefix. Its codes: 0 BOS, 1 EOS, then the labels that occur."""
+    """The HI weights of one model, looked up by prefix. Codes: 0 BOS, 1 EOS, then the labels that occur."""
 
     def __init__(self, weights: dict[tuple[str, ...], float]) -> None:
         names = sorted({token for tokens in weights for token in tokens} - {BOS, EOS})
         self.codes = {token: code for code, token in enumerate((BOS, EOS, *names))}
-        self._base = len(self.codes) + 1  # the last code is that of a label in no sequence
+        self._base = len(self.codes) + 1  # the last code is that of all other labels
         self._features: dict[int, tuple[Int64, Float]] = {}
         self._prefixes: dict[int, Int64] = {}
         keys = {tokens: [self.codes[token] for token in tokens] for tokens in weights}
@@ -46,7 +49,10 @@ class Sequences:
         return key
 
     def score(self, labels: Int32) -> Float:
-        """float64[b, n!]: of all orders of b families; labels: codes int32[b, n], of a token in no sequence -1."""
+        """Return float64[b, n!]: the HI scores of all orders of b families.
+
+        labels: codes int32[b, n], -1 for labels in no sequence.
+        """
         b, n = labels.shape
         out = np.zeros((b, len(all_orders(n))))
         if n < SHORTEST or not len(self._features[SHORTEST][0]):
@@ -61,7 +67,7 @@ class Sequences:
         key = codes.reshape(-1).astype(np.int64)
         spot = np.arange(size)
         for length in range(2, min(LONGEST_SEQUENCE, n) + 1):
-            # each sequence so far, followed by each label
+            # each known prefix followed by each label; key: codes in base `_base`, place: members in base n + 2
             key = (key[:, None] * self._base + codes[family]).reshape(-1)
             place = (place[:, None] * size + spot).reshape(-1)
             family = np.repeat(family, size)
@@ -79,7 +85,7 @@ class Sequences:
 
 
 def _lookup(known: Int64, keys: Int64) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """(place in `known`, place in `keys`) of the keys that are known; known is sorted."""
+    """Return (index in `known`, index in `keys`) of the keys that are known; `known` is sorted."""
     if not len(known):
         return np.zeros(0, np.intp), np.zeros(0, np.intp)
     at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
@@ -89,7 +95,10 @@ def _lookup(known: Int64, keys: Int64) -> tuple[NDArray[np.intp], NDArray[np.int
 
 @cache
 def _endings(n: int, length: int) -> list[Int32]:
-    """For each place where a sequence of `length` may end: int32[n!], its number in base n + 2 in each order."""
+    """Return for each position where a sequence of `length` may end int32[n!]: its number in base n + 2 in each order.
+
+    n = 3 (BOS 3, EOS 4), order a b c, length 3: BOS BOS a is 3 · 25 + 3 · 5 + 0 = 90.
+    """
     pad = min(LONGEST_SEQUENCE, n) - 1
     orders = all_orders(n).astype(np.int32)
     ends = np.ones((len(orders), pad), np.int32)

@@ -1,8 +1,8 @@
-"""Statistics: how a treebank orders subject, verb and object, and other pairs, and what a model expects there.
+"""Statistics: how a treebank orders subject, verb and object, and other pairs, and what a model expects.
 
-For each family that has them: nominal subject and nominal object of a verb (six orders); and of a nominal head its
-adjective, adposition, genitive and relative clause, and of a verb its oblique (before or after the head). What a model
-expects is exact: the share of an event is Z with every other order ruled out, over Z.
+Counted are the six orders of a verb with a nominal subject and a nominal object, and the position before or after the
+head of the adjective, adposition, genitive and relative clause of a nominal head, and of the oblique of a verb. What a
+model expects is exact: the probability of an event is Z with all other orders ruled out, over Z.
 
     S-V-O: s left of the head, o right of it;      S-O-V: both left, and o not before s
 """
@@ -28,7 +28,7 @@ _NOMINAL = ("NOUN", "PROPN")
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Where dependents of one kind stand to their head. tests: of UPOS and relation without subtype."""
+    """Dependents of one kind. head: head class. is_one: test of UPOS and relation without subtype."""
 
     name: str
     head: str
@@ -46,8 +46,10 @@ PAIRS_OF_INTEREST = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clauses:
-    """Verbs with a nominal subject and a nominal object. families: [C]; subject, object: int64[C], the places of the
-    first of each among the dependents (the head not counted)."""
+    """C verbs with a nominal subject and a nominal object.
+
+    subject, object: int64[C], position of the first of each among the dependents (the head is not counted).
+    """
 
     families: Families
     subject: Int64
@@ -55,7 +57,7 @@ class Clauses:
 
 
 def clauses(families: Families) -> Clauses:
-    """Those of some families, labels being UD v2 or v1; subtypes do not matter."""
+    """Return the clauses among some families; labels are UD v2 or v1, with or without subtypes."""
     is_subject = _flags(families, lambda upos, relation: upos in _NOMINAL and relation == "nsubj")
     is_object = _flags(families, lambda upos, relation: upos in _NOMINAL and relation in ("obj", "dobj"))
     n = len(families)
@@ -69,7 +71,7 @@ def clauses(families: Families) -> Clauses:
 
 
 def observed_shares(found: Clauses, orders: Int32 | None = None) -> Float:
-    """float64[6]: the share of each order of SVO, as the families stand or as `orders` (int32[M]) puts them."""
+    """Return float64[6]: the share of each order of SVO, at present or under `orders` (int32[M])."""
     families = found.families
     if orders is None:
         orders = as_they_stand(families)
@@ -85,7 +87,7 @@ def observed_shares(found: Clauses, orders: Int32 | None = None) -> Float:
 
 
 def expected_shares(model: OrderModel, found: Clauses) -> tuple[Float, int]:
-    """(float64[6]: the mean probability of each order of SVO, the number of clauses small enough to be exact)."""
+    """Return (float64[6]: mean probability of each order of SVO, the number of clauses small enough to be exact)."""
     total, number = np.zeros(len(SVO)), 0
     for at, local, log_z in model.exact_parts(found.families):
         s, o = found.subject[at], found.object[at]
@@ -96,7 +98,7 @@ def expected_shares(model: OrderModel, found: Clauses) -> tuple[Float, int]:
 
 
 def before_head(families: Families, pair: Pair) -> tuple[int, float]:
-    """(how many dependents of this kind, the share that stands before the head)."""
+    """Return (the number of dependents of this kind, the share of them before the head)."""
     flags = _of_pair(families, pair)
     owner = np.repeat(np.arange(len(families)), lengths_of(families.offsets))
     before = np.arange(len(families.members)) < families.head_places[owner]
@@ -104,7 +106,7 @@ def before_head(families: Families, pair: Pair) -> tuple[int, float]:
 
 
 def expected_before_head(model: OrderModel, families: Families, pair: Pair) -> float:
-    """The mean probability that such a dependent stands before its head, over families small enough to be exact."""
+    """Return the mean probability that such a dependent is before its head, over families small enough to be exact."""
     flags = _of_pair(families, pair)
     families, flags = _with_any(families, flags)
     total, number = 0.0, 0
@@ -124,7 +126,7 @@ def expected_before_head(model: OrderModel, families: Families, pair: Pair) -> f
 
 
 def _ordered(local: Local, s: Int64, o: Int64, name: str) -> Local:
-    """Scores with all but one order of subject, object and head ruled out."""
+    """Return the scores with all orders of subject, object and head but one ruled out."""
     left, right = local.left.copy(), local.right.copy()
     before, after = local.before.copy(), local.after.copy()
     b = np.arange(len(s))
@@ -139,7 +141,7 @@ def _ordered(local: Local, s: Int64, o: Int64, name: str) -> Local:
 
 
 def _flags(families: Families, is_one: Callable[[str, str], bool]) -> Bool:
-    """bool[M]: the members that are so, by UPOS and relation without subtype."""
+    """Return bool[M]: the members that pass a test of UPOS and relation without subtype."""
     labels = [token.partition("&") for token in families.tokens]
     tests = [not upos.startswith("@") and is_one(upos, relation.partition(":")[0]) for upos, _, relation in labels]
     return np.asarray(np.array(tests, bool)[families.members])
@@ -159,7 +161,7 @@ def _with_any(families: Families, flags: Bool) -> tuple[Families, Bool]:
 
 
 def _places(families: Families, flags: Bool, which: Int64) -> Int64:
-    """int64[C]: the place, head not counted, of the first flagged member of each family in `which`."""
+    """Return int64[C]: the position, head not counted, of the first flagged member of each family in `which`."""
     flagged = np.flatnonzero(flags)
     begin = families.offsets[which]
     at = flagged[np.searchsorted(flagged, begin)]

@@ -1,8 +1,11 @@
 """Tables: the whole distribution of small families, so that a draw is a search among their orders.
 
-Up to `MOST_MEMBERS` members (120 orders) a family's cumulative probabilities are kept as whole numbers of 2^-32; the
-order drawn with u is the number of those that are at most u. A probability is thus right to 2.4e-10. Nine of ten heads
-are that small, and most families come again; see `memo` for the larger ones.
+Up to `MOST_MEMBERS` members (120 orders) the cumulative probabilities of a family are kept as whole numbers of 2^-32,
+so a probability is right to 2.4e-10. The order drawn with u is the number of those that are at most u:
+
+    three orders with probabilities .5, .25, .25:  thresholds .5 .75 1 (padded with 1);  u = .6 -> order 1
+
+Nine of ten heads are that small, and most families come again; `memo` keeps the larger ones.
 """
 
 from __future__ import annotations
@@ -16,33 +19,36 @@ from numpy.typing import NDArray
 
 from derivlang.core.arrays import Int32, Int64, UInt32, UInt64
 from derivlang.grammar.enumerate_orders import all_orders, to_members
+from derivlang.grammar.packed import pack
 from derivlang.grammar.weights import Float
 
 MOST_MEMBERS = 5
-LIMIT = 128 << 20  # bytes in use: a quarter of a million families of five; then all is forgotten
+LIMIT = 128 << 20  # bytes in use, a quarter of a million families of five; then everything is dropped
 
 
 class Tables:
-    """Rows of thresholds, by size; a row's width is a power of two, so that the search needs no bounds."""
+    """Rows of thresholds by family size. A row's width is a power of two, so the search needs no bounds."""
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop everything."""
         self._rows = {n: np.zeros((0, _width(n)), np.uint32) for n in range(2, MOST_MEMBERS + 1)}
         self._used = dict.fromkeys(self._rows, 0)
 
     @property
     def n_bytes(self) -> int:
+        """Bytes held."""
         return sum(rows.nbytes for rows in self._rows.values())
 
     @property
     def is_full(self) -> bool:
+        """More bytes are in use than `LIMIT`."""
         return sum(4 * _width(n) * used for n, used in self._used.items()) > LIMIT
 
     def add(self, n: int, scores: Float) -> Int32:
-        """The rows of new families. scores: float64[b, n!], in the order of `all_orders`."""
+        """Add families and return their rows int32[b]. scores: float64[b, n!], in the order of `all_orders`."""
         begin, end = self._used[n], self._used[n] + len(scores)
         if end > len(self._rows[n]):
             grown = np.empty((max(end, len(self._rows[n]) * 5 // 4, 64), _width(n)), np.uint32)
@@ -57,7 +63,10 @@ class Tables:
         return np.arange(begin, end, dtype=np.int32)
 
     def draw(self, n: int, rows: Int32, heads: Int64, u: UInt32) -> UInt64:
-        """uint64[K]: packed orders of families of n members. heads: int64[K], local places; u: uint32[K], the draws."""
+        """Return uint64[K]: packed orders of families of n members.
+
+        rows: int32[K], from `add`. heads: int64[K], position of the head. u: uint32[K], the draws.
+        """
         width, thresholds = _width(n), self._rows[n].reshape(-1)
         base = rows.astype(np.int64) * width - 1
         found = base + 1
@@ -76,7 +85,5 @@ def _width(n: int) -> int:
 
 @cache
 def _packed_orders(n: int) -> NDArray[Any]:
-    """uint64[n, n!]: for each place of the head, the packed orders of members, in the order of `all_orders`."""
-    from derivlang.grammar.order_model import pack
-
+    """Return uint64[n, n!]: packed orders of members by position of the head, in the order of `all_orders`."""
     return np.stack([pack(to_members(all_orders(n), np.array([head]))) for head in range(n)])

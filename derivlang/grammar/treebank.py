@@ -1,23 +1,25 @@
-"""Treebanks as families: what fitting and scoring read.
+"""Treebanks as families: the data of fitting and scoring.
 
-families_of_tables(conllu tables, subtypes=("acl:relcl",))     "obl:arg" is read as "obl", "acl:relcl" stays
+with_subtypes(families, ("acl:relcl",))     obl:arg becomes obl, acl:relcl stays
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int32
 from derivlang.core.errors import DataError
+from derivlang.formats import conllu
 from derivlang.grammar.families import Families, families_of_trees
 from derivlang.grammar.labels import old_labels
 
 
 def families_of_tables(tables: Iterable[pa.Table], *, punct: bool = False) -> tuple[Families, int]:
-    """(all families, the number of sentences) of tables with list columns head, upos and deprel, as `conllu` reads."""
+    """Return (all families, the number of sentences) of tables with list columns head, upos and deprel."""
     heads, lengths, upos, deprel = [], [], [], []
     for table in tables:
         head = table["head"].combine_chunks()
@@ -30,19 +32,24 @@ def families_of_tables(tables: Iterable[pa.Table], *, punct: bool = False) -> tu
     return families, len(offsets) - 1
 
 
+def read_families(paths: Iterable[Path], *, punct: bool = False) -> tuple[Families, int]:
+    """Return (all families, the number of sentences) of CoNLL-U files."""
+    return families_of_tables((rows.table for path in paths for rows in conllu.read(path)), punct=punct)
+
+
 def check_version(families: Families, labels: str, where: str) -> None:
-    """Raises DataError labels-version where v2 is expected and v1 relations or tags occur."""
+    """Raise DataError labels-version if labels are to be v2 and v1 relations or tags occur."""
     if labels == "v2" and (found := old_labels(families.tokens)):
         raise DataError(
             f"the labels are those of Universal Dependencies version 1: {', '.join(found)}",
             where=where,
-            fix="pass --labels v1 to make a grammar of v1 labels, or take a v2 release of the treebank",
+            fix="pass --labels v1 to make a grammar of v1 labels, or use a v2 release of the treebank",
             id="labels-version",
         )
 
 
 def with_subtypes(families: Families, kept: Collection[str] | None) -> Families:
-    """The same families with subtypes of relations left out, but for those kept (`acl:relcl`); None keeps all."""
+    """Return the families without the subtypes of relations, except those kept (`acl:relcl`); None keeps all."""
     if kept is None:
         return families
     codes: dict[str, int] = {}
@@ -55,7 +62,7 @@ def with_subtypes(families: Families, kept: Collection[str] | None) -> Families:
 
 
 def joined(*parts: Families) -> Families:
-    """Some sets of families as one."""
+    """Return several sets of families as one."""
     codes: dict[str, int] = {}
     members, lengths = [], []
     for part in parts:
@@ -68,12 +75,12 @@ def joined(*parts: Families) -> Families:
 
 
 def folds(families: Families, n_folds: int, fold: int) -> tuple[Families, Families]:
-    """(the families that are not in a fold, those in it): every n-th, from `fold` on."""
+    """Return (the families outside a fold, those in it): every n-th family from `fold` on."""
     inside = np.arange(len(families)) % n_folds == fold
     return families.take(~inside), families.take(inside)
 
 
 def as_they_stand(families: Families) -> Int32:
-    """int32[M]: the order of each family as it is."""
+    """Return int32[M]: the present order of each family, sizes [2, 3] -> [0, 1, 0, 1, 2]."""
     starts = np.repeat(families.offsets[:-1], np.diff(families.offsets))
     return (np.arange(len(families.members)) - starts).astype(np.int32)

@@ -2,18 +2,19 @@
 
     score(order) = sum over features of weight · value;    p(order) = exp(score) / sum over all orders
 
-Kinds (Wang and Eisner 2016, §5): PRE a before b; BFR, AFT both before, after the head; BTW the head between; BI
-neighbours, with BOS and EOS; HI sequences of three to five. Views of a label: `UPOS&deprel`, `UPOS`, `deprel`.
+Kinds (Wang and Eisner 2016, §5): PRE, a before b; BFR and AFT, both before or after the head; BTW, the head between
+them; BI, neighbours, with BOS and EOS; HI, sequences of three to five. Views of a label: `UPOS&deprel`, `UPOS`,
+`deprel`.
 
-Published models have these three views, subtypes being part of the relation. Grammars fitted here have five: the three
-without subtypes, and two *fine* ones with them, for pairs of which at least one has a subtype. So `obl:arg` shares
-what is known of `obl`, and an unknown subtype is looked up without it.
+Published models have these three views; subtypes are part of the relation. Grammars fitted here have five: the three
+without subtypes, and two *fine* ones with them, for pairs in which at least one label has a subtype. So `obl:arg`
+shares what is known about `obl`, and an unknown subtype is looked up without it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
@@ -22,19 +23,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 Float: TypeAlias = NDArray[np.float64]
-Feature: TypeAlias = tuple[str, tuple[str, ...], float]  # kind, tokens, weight
+Feature: TypeAlias = tuple[str, tuple[str, ...], float]  # kind, labels, weight
+Features: TypeAlias = dict[
+    tuple[str, tuple[str, ...]], dict[str, float]
+]  # (kind, first labels) -> last label -> weight
 
 PAIRS = ("PRE", "BFR", "AFT", "BTW", "BI")
 KINDS = (*PAIRS, "HI")
+_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 VIEWS = ("joint", "tag", "relation", "fine joint", "fine relation")
 PUBLISHED = 3  # views of a published model
 BOS, EOS = "BOS", "EOS"
+LARGEST = 1_000_000  # a weight is a logarithm: published ones stay below 20
 LONGEST_SEQUENCE = 5
 
 
 def views(token: str, n_views: int) -> tuple[str, ...]:
-    """The views of a label: `NOUN&obl:arg` -> (NOUN&obl, NOUN, obl, NOUN&obl:arg, obl:arg), or as published
-    (NOUN&obl:arg, NOUN, obl:arg); `@NOUN&@` -> (@NOUN&@, @NOUN, @ …); BOS and EOS stay."""
+    """Return the views of a label.
+
+    NOUN&obl:arg -> NOUN&obl, NOUN, obl, NOUN&obl:arg, obl:arg; of a published model NOUN&obl:arg, NOUN, obl:arg
+    @NOUN&@      -> @NOUN&@, @NOUN, @ …; BOS and EOS stay as they are
+    """
     if token in (BOS, EOS):
         return (token,) * n_views
     upos, _, relation = token.partition("&")
@@ -44,25 +53,27 @@ def views(token: str, n_views: int) -> tuple[str, ...]:
     return f"{upos}&{plain}", upos, plain, token, relation
 
 
-def view_of(tokens: Iterable[str], n_views: int) -> int:
-    """Which view the tokens of a feature are of."""
-    return _view_of_shapes(tuple([_shape(token) for token in tokens]), n_views)
+_FINE = 4  # a bit of a shape
+_SHAPES = 8
 
 
-@cache
-def _view_of_shapes(shapes: tuple[int, ...], n_views: int) -> int:
+def _view_of(shapes: Collection[int], n_views: int) -> int:
+    """Return the view of a feature from the shapes of its labels."""
     kind = max(shape & 3 for shape in shapes)
     if n_views > PUBLISHED and kind != 2 and any(shape & _FINE for shape in shapes):
         return PUBLISHED if kind == 1 else PUBLISHED + 1
     return max(kind - 1, 0)
 
 
-_FINE = 4
+@cache
+def _views_of_shapes(n_views: int) -> NDArray[np.int64]:
+    """Return int64[8, 8]: the view of a feature of two labels, by their shapes."""
+    return np.array([[_view_of((a, b), n_views) for b in range(_SHAPES)] for a in range(_SHAPES)])
 
 
 @cache
 def _shape(token: str) -> int:
-    """0 BOS and EOS, 1 joint, 2 tag, 3 relation; and _FINE with a subtype."""
+    """Return 0 for BOS and EOS, 1 for a joint label, 2 for a tag, 3 for a relation; plus _FINE with a subtype."""
     if token in (BOS, EOS):
         return 0
     kind = 1 if "&" in token else 2 if token.lstrip("@")[:1].isupper() else 3
@@ -71,50 +82,68 @@ def _shape(token: str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """codes: for each view, token -> row of its tables. pairs: for each view float64[5, V + 1, V + 1] by PAIRS; the
-    last row and column are zero: a token without weights. sequences: HI weights by their tokens."""
+    """Weights of one head class.
+
+    codes: for each view, label -> row of its tables. pairs: for each view float64[5, V + 1, V + 1], by PAIRS; the last
+    row and column are 0, for labels without weights. sequences: HI weights by their labels.
+    """
 
     codes: tuple[dict[str, int], ...]
     pairs: tuple[Float, ...]
     sequences: dict[tuple[str, ...], float]
 
     @classmethod
-    def of(cls, features: Iterable[Feature], n_views: int) -> Weights:
-        """From features in any order."""
-        codes: tuple[dict[str, int], ...] = tuple({} for _ in range(n_views))
-        cells: tuple[list[tuple[int, int, int, float]], ...] = tuple([] for _ in range(n_views))
+    def of(cls, features: Features, n_views: int) -> Weights:
+        """Return the tables of some features.
+
+        Each label is numbered once, by all features together; the rest is array arithmetic:
+
+            BTW NOUN -> {VERB: 1.2, ADJ: .3}, BTW ADJ -> {NOUN: .1}
+            labels NOUN 0, VERB 1, ADJ 2;  first [0, 0, 2];  second [1, 2, 0];  value [1.2, .3, .1]
+        """
         sequences: dict[tuple[str, ...], float] = {}
-        numbers = {kind: i for i, kind in enumerate(PAIRS)}
-        for kind, tokens, weight in features:
+        numbers: dict[str, int] = {}
+        rows: list[tuple[int, int, int]] = []  # kind, number of the first label, how many second labels
+        seconds: list[int] = []
+        values: list[float] = []
+        for (kind, first_labels), weights in features.items():
             if kind == "HI":
-                sequences[tokens] = weight
+                sequences.update({(*first_labels, last): weight for last, weight in weights.items()})
                 continue
-            view = view_of(tokens, n_views)
-            known = codes[view]
-            first = known.setdefault(tokens[0], len(known))
-            second = known.setdefault(tokens[1], len(known))
-            cells[view].append((numbers[kind], first, second, weight))
-        pairs = []
-        for view in range(n_views):
-            table = np.zeros((len(PAIRS), len(codes[view]) + 1, len(codes[view]) + 1))
-            if cells[view]:
-                kinds, firsts, seconds, weights = zip(*cells[view], strict=True)
-                table[list(kinds), list(firsts), list(seconds)] = weights
+            rows.append((_NUMBERS[kind], numbers.setdefault(first_labels[0], len(numbers)), len(weights)))
+            seconds += [numbers.setdefault(label, len(numbers)) for label in weights]
+            values += weights.values()
+        kind_of_row, first_of_row, size = np.array(rows, np.int64).reshape(-1, 3).T
+        kinds, value = np.repeat(kind_of_row, size), np.array(values)
+        labels = np.stack([np.repeat(first_of_row, size), np.array(seconds, np.int64)], axis=1)
+        names = list(numbers)
+        shapes = np.array([_shape(name) for name in names], np.int64)[labels]
+        view = _views_of_shapes(n_views)[shapes[:, 0], shapes[:, 1]]
+        codes, pairs = [], []
+        for v in range(n_views):
+            mine = view == v
+            used, row = np.unique(labels[mine], return_inverse=True)
+            first, second = row.reshape(-1, 2).T
+            codes.append({names[number]: code for code, number in enumerate(used.tolist())})
+            table = np.zeros((len(PAIRS), len(used) + 1, len(used) + 1))
+            table[kinds[mine], first, second] = value[mine]
             pairs.append(table)
-        return cls(codes, tuple(pairs), sequences)
+        return cls(tuple(codes), tuple(pairs), sequences)
 
     def features(self) -> list[Feature]:
-        """All non-zero weights, sorted by kind, view and tokens."""
+        """Return all non-zero weights, sorted by kind, view and labels."""
         out: list[Feature] = []
         for view in range(len(self.codes)):
             names = [*self.codes[view], ""]
             for kind, first, second in np.argwhere(self.pairs[view]).tolist():
                 out.append((PAIRS[kind], (names[first], names[second]), float(self.pairs[view][kind, first, second])))
         out += [("HI", tokens, weight) for tokens, weight in self.sequences.items()]
-        return sorted(out, key=lambda f: (KINDS.index(f[0]), view_of(f[1], len(self.codes)), f[1]))
+        return sorted(
+            out, key=lambda f: (_NUMBERS[f[0]], _view_of([_shape(token) for token in f[1]], len(self.codes)), f[1])
+        )
 
     def digest(self) -> bytes:
-        """A hash of all weights, whatever order they were read in."""
+        """Return a hash of all weights, independent of the order in which they were read."""
         out = hashlib.blake2b(digest_size=16)
         for codes, table in zip(self.codes, self.pairs, strict=True):
             names = sorted(codes)
@@ -129,7 +158,7 @@ class Weights:
         return sum(int(np.count_nonzero(table)) for table in self.pairs) + len(self.sequences)
 
     def choose(self, candidates: list[str]) -> str:
-        """The first candidate with a label this model has weights for; else with a relation it has; else the first."""
+        """Return the first candidate that has weights, else the first whose relation has weights, else the first."""
         for view in (0, 2):
             for token in candidates:
                 fine = len(self.codes) > PUBLISHED and ":" in token

@@ -1,11 +1,12 @@
 """The lexicon side: tokenizers and their twins, bilingual dictionaries, parallel data.
 
-    bpe         a character BPE from type counts          tokenizer   its file, its folder
-    twin        the derived language's copy, joint ids    overlap     which sub-words both languages share
+    bpe         a character BPE from type counts          tokenizer   a tokenizer's file and folder
+    twin        the derived language's copy, joint ids    overlap     the sub-words that both languages share
     encoding    every word type encoded once              subwords    orders, labels and links of sub-words
 
     the lexicon's pairs, ranked by key, cut at the coverage        dictionary.py   (ranking.py, vocabulary.py)
     source and derived sentences, ranked by key, cut at the rate   pairs.py        (segments.py, bitext.py, tmx.py)
 
-Dictionaries and pairs take a stated share of noise (noise.py), and lie beside a recipe that makes them again.
+Dictionaries and pairs can contain a given share of noise (noise.py). A recipe beside the file tells how to make it
+again.
 """

@@ -1,9 +1,9 @@
-"""Files of sentence pairs: two texts with their links, Pharaoh links alone, Parquet, TMX.
+"""Files of sentence pairs: two texts with their links, Pharaoh links only, Parquet, TMX.
 
     text      OUT.source, OUT.derived, OUT.pharaoh: a pair a line       pharaoh   OUT: the links of the same lines
     parquet   OUT: pair, key, source, tokens, links (with tokenizers source_ids, ids, subword_links)        tmx   OUT
 
-Each writer takes the pairs of a row group at a time, and its files are there only when all of them are whole.
+Each writer takes the pairs of one row group at a time. Its files appear only when all of them are complete.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import derivlang
 from derivlang.core.arrays import Bool, Int64, UInt64
 from derivlang.core.arrow import list_array, to_arrow, to_numpy
+from derivlang.core.version import __version__
 from derivlang.lexical import tmx
-from derivlang.lexical.segments import Links
+from derivlang.lexical.segments import GoldLinks
 from derivlang.store.export import writing
 
 Format = Literal["pharaoh", "parquet", "text", "tmx"]
@@ -35,23 +35,26 @@ IDS = pa.list_(pa.field("element", pa.int32(), nullable=False))
 
 @dataclass(frozen=True, slots=True)
 class Subwords:
-    """Of P pairs: source, derived list<int32>[P], the ids of their sub-words; links, by pair and source place."""
+    """Sub-words of P pairs: ids of both sides, list<int32>[P]; links, sorted by pair and source position."""
 
     source: pa.Array
     derived: pa.Array
-    links: Links
+    links: GoldLinks
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """P pairs: number int64[P], their place in the split; key uint64[P]; source, derived list<string>[P]; links, by
-    pair and source place. subwords: where tokenizers were given."""
+    """P sentence pairs.
+
+    number: int64[P], position in the split. key: uint64[P]. source, derived: list<string>[P]. links: sorted by pair and
+    source position. subwords: None without tokenizers.
+    """
 
     number: Int64
     key: UInt64
     source: pa.Array
     derived: pa.Array
-    links: Links
+    links: GoldLinks
     subwords: Subwords | None = None
 
     def link_offsets(self) -> Int64:
@@ -65,7 +68,7 @@ class Writer(Protocol):
 
 
 def files_of(out: Path, kind: Format) -> list[Path]:
-    """The files that a format writes."""
+    """Return the files that a format writes."""
     if kind == "text":
         return [out.with_name(f"{out.name}.{part}") for part in ("source", "derived", "pharaoh")]
     return [out]
@@ -74,7 +77,7 @@ def files_of(out: Path, kind: Format) -> list[Path]:
 def open_writer(
     out: Path, kind: Format, language: str, files: ExitStack, *, subwords: bool = False
 ) -> tuple[Writer, list[Path]]:
-    """The writer of a format, and the files that it will have written once the stack is closed without an error."""
+    """Return (writer, files). The files appear when the stack is closed without an error."""
     paths = files_of(out, kind)
     streams = [files.enter_context(writing(path)) for path in paths]
     if kind == "text":
@@ -85,12 +88,12 @@ def open_writer(
 
 
 def holding_space(words: pa.Array) -> Bool:
-    """bool[N]: which words of list<string>[P] hold white space, so that a line of text cannot show them."""
+    """Return bool[N]: the words of list<string>[P] with white space, which a line of text cannot show."""
     return to_numpy(pc.match_substring_regex(words.flatten(), _SPACE))
 
 
 def lines(words: pa.Array) -> list[str]:
-    """list<string>[P] as lines: words joined by a space, white space inside a word as U+00A0."""
+    """Return list<string>[P] as lines: words joined by a space, white space inside a word as U+00A0."""
     if holding_space(words).any():
         flat = pc.replace_substring_regex(words.flatten(), _SPACE, "\u00a0")
         words = pa.ListArray.from_arrays(words.offsets, flat)
@@ -99,7 +102,7 @@ def lines(words: pa.Array) -> list[str]:
 
 
 def link_lines(pairs: Pairs) -> list[str]:
-    """`0-0 1-2` for each pair: source place, derived place, from 0."""
+    """Return the links of each pair as `0-0 1-2`: source position, derived position, from 0."""
     ends = [to_arrow(side).cast(pa.string()) for side in (pairs.links.source, pairs.links.derived)]
     joined = list_array(pairs.link_offsets(), pc.binary_join_element_wise(*ends, "-"))
     found: list[str] = pc.binary_join(joined, " ").to_pylist()
@@ -156,8 +159,8 @@ class _Parquet:
         self._writer.close()
 
 
-def _column(links: Links, n: int) -> pa.Array:
-    """LINKS[n] of some pairs."""
+def _column(links: GoldLinks, n: int) -> pa.Array:
+    """Return the links of n pairs as an array of type LINKS."""
     ends = np.stack([links.source, links.derived], axis=1).astype(np.int32).ravel()
     two: Any = pa.FixedSizeListArray.from_arrays(to_arrow(ends), type=LINKS.value_type)
     offsets = np.searchsorted(links.pair, np.arange(n + 1)).astype(np.int32)
@@ -168,7 +171,7 @@ class _Tmx:
     def __init__(self, stream: BinaryIO, language: str):
         self._stream, self._language = stream, language
         self.unfit = 0
-        stream.write(tmx.head(language, derivlang.__version__).encode())
+        stream.write(tmx.head(language, __version__).encode())
 
     def write(self, pairs: Pairs) -> None:
         sides = [lines(words) for words in (pairs.source, pairs.derived)]

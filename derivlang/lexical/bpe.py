@@ -2,11 +2,12 @@
 
     low 5, lower 2, newest 6, widest 3   ->   merges  e s | es t</w> | l o | ...
 
-Words are what white space divides (`WhitespaceSplit`); the last character of a word carries the suffix `</w>`.
-`tokenizers` does the training, on *symbols*: each character, and each character at a word's end, is one code point
-there. That keeps ties, hence the result, independent of hash order, and tells the suffix from its letters in a text.
-An entry that could be read in two ways, here or in a twin, is not learnt: one inside a word that spells the suffix
-at its end, or a special token (in any script: the twin of `f(</w>)` would be `</w>`).
+Words are split at white space (`WhitespaceSplit`). The last character of a word carries the suffix `</w>`.
+`tokenizers` does the training, on *symbols*: each character, and each character at the end of a word, is one code
+point there. So ties do not depend on hash order, and a suffix differs from the same letters in a text.
+
+An entry that could be read in two ways, here or in a twin, is not learnt. These are entries inside words that end in
+the letters of the suffix or spell a special token, in any script (the twin of `f(</w>)` would be `</w>`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,25 +26,29 @@ import pyarrow as pa
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.lexicon import SPECIALS
+from derivlang.formats.progress import Unit, stage, words_done
 from derivlang.transforms.scripts import load_script, script_names
 
 SUFFIX = "</w>"
-# RoBERTa's five first, then the other words that no lexicon changes.
+# The five special tokens of RoBERTa first, then the other words that no lexicon changes.
 _FIRST = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 SPECIAL_TOKENS = (*_FIRST, *(token for token in SPECIALS if token not in _FIRST))
-# Unicode's White_Space, at which `tokenizers` divides a text. Scripts leave all of it where it is.
+# Unicode's White_Space, at which `tokenizers` splits a text. Scripts leave all of it unchanged.
 WHITE_SPACE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
 _WHITE = re.compile(f"[{WHITE_SPACE}]+")
-_FIRST_SYMBOL = 0x10000  # 2^20 code points from here on, none of them white space
-_AT_ONCE = 1 << 16  # symbols in a text that the trainer gets: it keeps 16 bytes of notes a byte
+_FIRST_SYMBOL = 0x10000  # the first of 2^20 code points without white space
+_AT_ONCE = 1 << 11  # symbols in one text for the trainer, which needs 16 bytes of memory for each byte of a text
 
 Merge = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bpe:
-    """entries: the strings by id, `n_special` special tokens first. merges: pairs of entries, the first counts most."""
+    """A character BPE.
+
+    entries: strings by id, `n_special` special tokens first. merges: pairs of entries, in order of priority.
+    """
 
     entries: tuple[str, ...]
     merges: tuple[Merge, ...]
@@ -53,11 +60,11 @@ class Bpe:
 
 
 def train_bpe(types: pa.Array, counts: Int64, vocab_size: int, min_frequency: int = 2) -> Bpe:
-    """A BPE of exactly `vocab_size` entries, special tokens included.
+    """Train a BPE of exactly `vocab_size` entries, special tokens included.
 
-    types: Arrow strings [T], words; counts: int64[T]. Special tokens among them are left out. min_frequency: a pair
-    that is seen less often is not merged (2 as in MultilingualAnalysis). UsageError, with the figure that is possible,
-    for a size that these words do not allow; DataError where there are none.
+    types: Arrow strings [T], words; counts: int64[T]. Special tokens among them are ignored. min_frequency: minimum
+    frequency of a merged pair (2 as in MultilingualAnalysis). Raise UsageError, with a possible size, if these words do
+    not allow this size; DataError if there are no words.
     """
     pieces = _pieces(types, counts)
     if not pieces:
@@ -69,7 +76,7 @@ def train_bpe(types: pa.Array, counts: Int64, vocab_size: int, min_frequency: in
             f"a vocabulary of {vocab_size:,} is too small: {len(SPECIAL_TOKENS)} special tokens and {len(pairs):,} "
             "characters, inside and at the end of words, need an entry each",
             where="--vocab-size",
-            fix=f"--vocab-size {least} or more",
+            fix=f"give --vocab-size {least} or more",
             id="vocab-size",
         )
     symbols = {pair: chr(_FIRST_SYMBOL + i) for i, pair in enumerate(pairs)}
@@ -86,14 +93,14 @@ def train_bpe(types: pa.Array, counts: Int64, vocab_size: int, min_frequency: in
             raise UsageError(
                 f"a vocabulary of {vocab_size:,} is more than these words allow: they give {most:,} entries",
                 where="--vocab-size",
-                fix=f"--vocab-size {most} or less, a larger source, or --min-frequency 1",
+                fix=f"give --vocab-size {most} or less, a larger source, or --min-frequency 1",
                 id="vocab-size",
             )
         ask += wanted - len(entries)
 
 
 def _pieces(types: pa.Array, counts: Int64) -> Counter[str]:
-    """What white space leaves of the words, counted."""
+    """Return the pieces of the words between white space, with their counts."""
     pieces: Counter[str] = Counter()
     specials = set(SPECIAL_TOKENS)
     for word, count in zip(types.to_pylist(), counts.tolist(), strict=True):
@@ -106,31 +113,46 @@ def _pieces(types: pa.Array, counts: Int64) -> Counter[str]:
 
 
 def _ends(piece: str) -> Iterator[tuple[str, bool]]:
-    """(character, is it the last) of a piece."""
+    """Yield (character, whether it is the last) of a piece."""
     last = len(piece) - 1
     return ((c, i == last) for i, c in enumerate(piece))
 
 
 def _merges(spelt: dict[str, int], size: int, min_frequency: int) -> tuple[int, list[Merge]]:
-    """(entries, merges) that `tokenizers` finds for words of symbols, of at most `size` entries."""
+    """Return (number of entries, at most `size`; merges) that `tokenizers` learns from words of symbols."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    # The trainer reads the texts in threads of its own, where this context's receivers of progress are unknown. Once it
+    # has read them it merges, and reports nothing until it is done.
+    context, stages = copy_context(), ExitStack()
+
+    def begin(what: str, unit: Unit | None, total: int | None = None) -> None:
+        stages.close()
+        stages.enter_context(stage(what, unit, total))
 
     def texts() -> Iterator[str]:
         for word, count in spelt.items():
             step = max(1, _AT_ONCE // len(word))
             for done in range(0, count, step):
-                yield f"{word} " * min(step, count - done)
+                n = min(step, count - done)
+                yield f"{word} " * n
+                context.run(words_done, n)
+        context.run(begin, "merging sub-words", None)
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     trainer = trainers.BpeTrainer(vocab_size=size, min_frequency=min_frequency, show_progress=False)
-    tokenizer.train_from_iterator(texts(), trainer)
+    try:
+        context.run(begin, "training the tokenizer", "words", sum(spelt.values()))
+        tokenizer.train_from_iterator(texts(), trainer)
+    finally:
+        context.run(stages.close)
     model: dict[str, Any] = json.loads(tokenizer.to_str())["model"]
     return len(model["vocab"]), [as_merge(merge) for merge in model["merges"]]
 
 
 def as_merge(merge: str | list[str]) -> Merge:
-    """A merge as a pair: older files join it by a space, which no entry holds."""
+    """Return a merge as a pair. Older files join its parts by a space, which no entry contains."""
     left, right = merge.split(" ") if isinstance(merge, str) else merge
     return left, right
 
@@ -138,14 +160,14 @@ def as_merge(merge: str | list[str]) -> Merge:
 def _readable(
     pairs: list[tuple[str, bool]], merges: list[Merge], symbols: dict[str, tuple[str, bool]], wanted: int
 ) -> tuple[list[str], list[Merge]]:
-    """Entries and merges of symbols as strings, at most `wanted` entries; what reads two ways is left out."""
+    """Return (at most `wanted` entries, merges) spelt out, without entries that could be read in two ways."""
     endings, whole = _taken()
     entries = {c + (SUFFIX if last else ""): None for c, last in pairs}
     known = {symbol: _spell(symbol, symbols) for symbol in symbols}
     kept = []
     for left, right in merges:
         if left not in known or right not in known:
-            continue  # a part was left out
+            continue  # one of its parts was excluded
         both = left + right
         text = _spell(both, symbols)
         inside = not symbols[both[-1]][1]
@@ -165,7 +187,7 @@ def _spell(word: str, symbols: dict[str, tuple[str, bool]]) -> str:
 
 
 def _taken() -> tuple[tuple[str, ...], set[str]]:
-    """What an entry inside a word may not end in, and may not be, in the source and in the twins of all scripts."""
+    """Return (forbidden endings, forbidden strings) of entries inside words, for the source and all possible twins."""
     scripts = [load_script(name) for name in script_names()]
     endings = (SUFFIX, *(script.map_text(SUFFIX) for script in scripts))
     whole = {*SPECIAL_TOKENS, *(script.map_text(token) for script in scripts for token in SPECIAL_TOKENS)}

@@ -1,10 +1,10 @@
-"""A bilingual dictionary from a pair's lexicon, at a stated coverage; a file and the recipe that makes it again.
+"""A bilingual dictionary from a language pair's lexicon, at a given coverage, with a recipe to make it again.
 
     vocabulary of the source  ->  its images under the lexicon  ->  ranked, cut (ranking.py)  ->  noise (noise.py)
-    OUT                 the dictionary             OUT.recipe.json     how it was made, and its wrong translations
-    NAME.heldout.tsv    the entries held out, for tests: no word of OUT is among them
+    OUT                 the dictionary             OUT.recipe.json     its recipe and its wrong translations
+    NAME.heldout.tsv    the entries held out for tests; OUT contains none of their words
 
-A file for every objective: what reads a dictionary reads the file.
+All training objectives that need a dictionary read this file.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-import derivlang
-from derivlang.core.arrays import Int64, lengths_of, spread
+from derivlang.core.arrays import Int64, expand_ranges, lengths_of
 from derivlang.core.arrow import to_arrow
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.version import __version__
 from derivlang.engine.job import Job
 from derivlang.engine.plan import make_plan, source_files
 from derivlang.formats.dictionary import Dictionary, format_of, read_dictionary, written
@@ -33,17 +33,21 @@ from derivlang.lexical.noise import wrong_translations
 from derivlang.lexical.percent import Share, number
 from derivlang.lexical.ranking import RULE_VERSION, By, cut
 from derivlang.lexical.vocabulary import Entries, count, token_entries, word_entries
-from derivlang.pipeline import Pipeline, read_lexicon
-from derivlang.sources.find import Request, find
+from derivlang.pipeline import Pipeline
+from derivlang.sources.find import SourceRequest, find
 from derivlang.store.export import writing
+from derivlang.transforms import fingerprint
+from derivlang.transforms.lexicon_file import read_lexicon
 
 FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What a dictionary takes besides the pipeline and the source. Shares in percent; tokenizer: the folder of
-    `tokenizer.json`, for level token."""
+class DictionaryOptions:
+    """Options of a dictionary besides the pipeline and the source.
+
+    coverage, noise, heldout: in percent. tokenizer: the folder of `tokenizer.json`, for level token.
+    """
 
     out: Path
     coverage: Share = Fraction(100)
@@ -59,24 +63,28 @@ class Options:
 
 
 def make_dictionary(
-    spec: str | None, request: Request, options: Options, warn: Callable[[str], None] = lambda message: None
+    spec: str | None,
+    request: SourceRequest,
+    options: DictionaryOptions,
+    warn: Callable[[str], None] = lambda message: None,
 ) -> dict[str, Any]:
-    """Write the dictionary of a pair. spec: as of `make`; None for the pipeline of a derived set.
+    """Write the dictionary of a language pair. spec: as for `make`; None for the pipeline of a derived set.
 
-    Returns {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise", "spaces"}:
-    lines, entries of the vocabulary, entries of the dictionary, its shares of types and of running words in percent,
-    entries held out, wrong pairs, words that hold a space. Raises DerivlangError; nothing is half-written.
+    Return {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise", "spaces"}:
+    numbers of lines, of vocabulary entries and of dictionary entries; percentages of types and of running words;
+    numbers of held-out entries, of wrong pairs and of words with a space. Raise DerivlangError without leaving partial
+    files.
     """
     _check(options)
     kind = format_of(options.out, options.format)
     check_encoding(request.encoding)
     corpus = find(request)
     pipeline = _pipeline(spec, corpus.spec)
-    saved = read_lexicon(options.lexicon) if options.lexicon else corpus.lexicon
-    job = Job(str(pipeline), saved, corpus, encoding=request.encoding, repair_tags=options.repair_tags)
+    saved = read_lexicon(options.lexicon) if options.lexicon else corpus.lexicon_text
+    job = Job(corpus, pipeline, lexicon_text=saved, encoding=request.encoding, repair_tags=options.repair_tags)
     split = corpus.splits[0]
     if split != "train" and "train" in corpus.expected:
-        warn(f"no train split here: the dictionary is made of {split}")
+        warn(f"there is no train split: the dictionary is made from {split}")
     tasks = make_plan(job, options.out, splits=[split], shard_tokens=1 << 40, limit=None)[split]
     types, counts, tags = count(job, tasks, tags=options.by == "pos")
     lexicon = pipeline.fit(types, counts, saved=saved, where=str(options.lexicon or "--lexicon"))
@@ -98,7 +106,7 @@ def make_dictionary(
     )
     if not len(parts.chosen):
         raise UsageError(
-            f"a coverage of {float(options.coverage):g} % of {len(entries):,} entries is none",
+            f"{float(options.coverage):g} % of {len(entries):,} entries is less than one entry",
             where="--coverage",
             id="coverage",
         )
@@ -121,9 +129,10 @@ def make_dictionary(
     }
     recipe = {
         "format": FORMAT,
-        "derivlang": derivlang.__version__,
-        "spec": str(pipeline),
+        "derivlang": __version__,
+        "spec": pipeline.stored,
         "fingerprint": pipeline.fingerprint(pipeline.save(lexicon)),
+        "fingerprint_format": fingerprint.FORMAT,
         "source": {
             "name": corpus.name,
             "language": corpus.language,
@@ -143,7 +152,8 @@ def make_dictionary(
         "wrong": [[pairs[i][0], found, pairs[i][1]] for i, found in sorted(wrong.items())],
     }
     texts = {name: text for name, (text, _) in files.items()}
-    texts[f"{options.out.name}.recipe.json"] = json.dumps(recipe, ensure_ascii=False, indent=1) + "\n"
+    if str(options.out) != "-":  # standard output has no room for a second file
+        texts[f"{options.out.name}.recipe.json"] = json.dumps(recipe, ensure_ascii=False, indent=1) + "\n"
     write_texts(options.out.parent, texts)
     return {"out": str(options.out), **result}
 
@@ -156,11 +166,11 @@ def check_dictionary(
     out: Path | None = None,
     out_format: str | None = None,
 ) -> tuple[Dictionary, dict[str, Any]]:
-    """A dictionary file read, and written again where `out` is given: without what is no pair.
+    """Read a dictionary file and, if `out` is given, write its valid pairs there.
 
-    Returns it with {"pairs", "types", "skipped", "faults": {kind: n}, "unit", "lines": [{"line", "kind", "what"}]}:
-    the first hundred faults; under JSON "unit" is "entry", and "line" the entry's number. Raises DataError, with
-    strict at the first fault.
+    Return it with {"pairs", "types", "skipped", "faults": {kind: n}, "unit", "lines": [{"line", "kind", "what"}]}.
+    "lines" has the first hundred faults. For JSON files "unit" is "entry" and "line" the entry's number. Raise
+    DataError, if strict at the first fault.
     """
     kind = format_of(out, out_format) if out is not None else None
     found = read_dictionary(path, named, strict=strict)
@@ -178,55 +188,60 @@ def check_dictionary(
 
 
 def heldout_name(out: Path) -> str:
-    """`en.tsv` -> `en.heldout.tsv`."""
+    """Return the file of held-out entries: `en.tsv` -> `en.heldout.tsv`."""
     return f"{out.stem}.heldout{out.suffix}"
 
 
 def write_texts(folder: Path, texts: dict[str, str]) -> None:
-    """Several files of which none is there before all are written whole."""
+    """Write several files. None of them appears before all are complete."""
     with ExitStack() as files:
-        streams = {name: files.enter_context(writing(folder / name)) for name in texts}
+        streams = {name: files.enter_context(writing(Path("-") if name == "-" else folder / name)) for name in texts}
         for name, text in texts.items():
             streams[name].write(text.encode())
 
 
 def _pairs(entries: Entries, chosen: Int64) -> tuple[list[tuple[str, str]], list[int]]:
-    """The pairs of some entries in their order, and the count of each pair's word."""
+    """Return the pairs of some entries in their order, and the count of each pair's word."""
     sizes = lengths_of(entries.offsets)[chosen]
-    images: pa.Array = entries.images.take(to_arrow(spread(entries.offsets[chosen], sizes)))
+    images: pa.Array = entries.images.take(to_arrow(expand_ranges(entries.offsets[chosen], sizes)))
     words = entries.words.take(to_arrow(np.repeat(chosen, sizes)))
     counts = np.repeat(entries.counts[chosen], sizes)
     return list(zip(words.to_pylist(), images.to_pylist(), strict=True)), counts.tolist()
 
 
 def _pipeline(spec: str | None, before: str | None) -> Pipeline:
-    """The source's own pipeline, then the one that was asked for; UsageError where no word has another form."""
+    """Return the source's own pipeline followed by `spec`. Raise UsageError if no transform changes words."""
     parsed = [Pipeline.parse(part) for part in (before, spec) if part is not None]
     if not parsed:
         raise UsageError(
-            "a dictionary needs a pair of languages", where="--t", fix="e.g. --t trans, or a derived set", id="no-pair"
+            "a dictionary needs a pair of languages", where="--t", fix="give --t trans, or a derived set", id="no-pair"
         )
     pipeline = parsed[0] if len(parsed) == 1 else parsed[0].then(parsed[1])
     if not any(t.has_lexicon for t in pipeline.transforms):
         raise UsageError(
-            f"{pipeline} leaves every word as it is: there is nothing to translate",
+            f"{pipeline} changes no word: there is nothing to translate",
             where="--t",
-            fix="take a transform with a lexicon, e.g. trans or lex:FILE",
+            fix="use a transform with a lexicon, e.g. trans or lex:FILE",
             id="no-lexicon",
         )
     return pipeline
 
 
-def _check(options: Options) -> None:
-    """UsageError for options that do not go together."""
-    if str(options.out) == "-":
-        raise UsageError("a dictionary is a file with a recipe beside it", where="-o", fix="name a file", id="output")
+def _check(options: DictionaryOptions) -> None:
+    """Raise UsageError for options that exclude each other."""
+    if str(options.out) == "-" and options.heldout:
+        raise UsageError(
+            "held-out entries need a second file beside the dictionary",
+            where="--heldout",
+            fix="name the dictionary with -o, e.g. -o en-derived.tsv",
+            id="output",
+        )
     if (options.level == "token") != (options.tokenizer is not None):
         raise UsageError(
             "the level token needs a tokenizer, and no other level takes one",
             where="--tokenizer" if options.tokenizer is not None else "--level",
-            fix="--level token --tokenizer DIR",
+            fix="give --level token --tokenizer DIR",
             id="tokenizer",
         )
     if options.level == "token" and options.by == "pos":
-        raise UsageError("sub-words have no tags", where="--by", fix="random, frequency or mass", id="needs-tags")
+        raise UsageError("sub-words have no tags", where="--by", fix="use random, frequency or mass", id="needs-tags")

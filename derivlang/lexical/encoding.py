@@ -1,9 +1,9 @@
-"""Every word type is encoded once; a corpus is then a gather.
+"""Encode every word type once; the ids of a corpus are then gathered from those of its types.
 
     types   lower -> 17 4      Encoder.batch:   lower the lower   ->   ids 17 4 9 17 4, offsets 0 2 3 5
 
-The same ids as `encode_batch` gives for the words joined by one space: a space inside a word is U+00A0 in text, so
-words and text are divided alike. A word may have no sub-word (white space alone).
+The ids equal those of `encode_batch` for the words joined by one space. A space inside a word becomes U+00A0 in text,
+so text is split into the same words. A word of only white space has no sub-words.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int32, Int64, Ints, lengths_of, offsets_of, owners, spread
+from derivlang.core.arrays import Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.keys import string_buffers
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     import tokenizers
 
 _STRETCH = 1 << 16  # words gathered at once: the temporaries stay in the cache
-_TYPES_A_TEXT = 64  # each text costs `tokenizers` as much as four words: by texts, types cost 2 µs, alone 6
-_TEXTS_AT_ONCE = 1 << 10  # it makes an object of each, and one of each sub-word
+_TYPES_A_TEXT = 64  # a text costs `tokenizers` as much as four words: 2 µs a type in texts of 64, 6 µs in single texts
+_TEXTS_AT_ONCE = 1 << 10  # bounds memory: `tokenizers` makes an object of each text and of each sub-word
 _MOST_TYPES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """Sub-words of N words: word i has ids[offsets[i]:offsets[i + 1]]. ids: int32[M]; offsets: int64[N + 1]."""
+    """The sub-words of N words: word i has ids[offsets[i]:offsets[i + 1]]. ids: int32[M]; offsets: int64[N + 1]."""
 
     ids: Int32
     offsets: Int64
@@ -48,29 +48,29 @@ class Encoded:
         return len(self.ids)
 
     def words(self) -> Int32:
-        """int32[M]: the word of each sub-word."""
+        """Return int32[M]: the word of each sub-word."""
         return owners(self.offsets)
 
     def firsts(self) -> Int64:
-        """int64: where the first sub-word stands, of each word that has one."""
+        """Return int64[<= N]: the position of the first sub-word of each word that has any."""
         return self.offsets[:-1][np.diff(self.offsets) > 0]
 
     def take(self, words: Ints) -> Encoded:
-        """The sub-words of these words, in this order, as often as they are named."""
+        """Return the sub-words of these words, in this order. A word may occur several times."""
         lengths = lengths_of(self.offsets)
         offsets = offsets_of(lengths.take(words))
         ids = np.empty(int(offsets[-1]), np.int32)
         for begin in range(0, len(words), _STRETCH):
             some = words[begin : begin + _STRETCH]
-            at = spread(self.offsets.take(some), lengths.take(some))
+            at = expand_ranges(self.offsets.take(some), lengths.take(some))
             self.ids.take(at, out=ids[offsets[begin] : offsets[begin + len(some)]], mode="clip")
         return Encoded(ids, offsets)
 
 
 class Encoder:
-    """Encodes words by type, and remembers the types; a growing vocabulary costs what is new in it.
+    """Encoder of words by type. It remembers types, so a batch costs only its new types.
 
-    most: with more types than these the memory starts anew at the next batch.
+    most: maximum number of types to remember; above it, the encoder forgets all of them at the next batch.
     """
 
     def __init__(self, tokenizer: Tokenizer, most: int = _MOST_TYPES):
@@ -86,15 +86,15 @@ class Encoder:
 
     @property
     def n_types(self) -> int:
-        """Types in memory."""
+        """The number of types in memory."""
         return len(self._types)
 
     def batch(self, batch: Batch) -> Encoded:
-        """The sub-words of a batch's words."""
+        """Return the sub-words of a batch's words."""
         return self.types(batch.types).take(batch.words)
 
     def types(self, types: pa.Array) -> Encoded:
-        """The sub-words of some types, Arrow strings [T]."""
+        """Return the sub-words of types, Arrow strings [T]."""
         if self._last is not None and self._last[0] is types:
             return self._last[1]
         if len(self._types) > self._most:
@@ -110,7 +110,7 @@ class Encoder:
         return encoded
 
     def _fresh(self, types: pa.Array) -> Encoded:
-        """Types that were not met before, by the library."""
+        """Encode new types with the library."""
         odd = to_numpy(pc.match_substring_regex(types, f"^$|[{WHITE_SPACE}]"))
         words, alone = np.flatnonzero(~odd), np.flatnonzero(odd)
         found = _joined(self._texts(types.take(to_arrow(words))), self._alone(types.take(to_arrow(alone))))
@@ -119,7 +119,7 @@ class Encoder:
         return found.take(place)
 
     def _texts(self, types: pa.Array) -> Encoded:
-        """Types without white space, by texts that they make: word k of a text is type k."""
+        """Encode types without white space, joined into texts; word k of a text is its k-th type."""
         words = types.to_pylist()
         ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
         texts = [" ".join(words[k : k + _TYPES_A_TEXT]) for k in range(0, len(words), _TYPES_A_TEXT)]
@@ -134,8 +134,8 @@ class Encoder:
         return Encoded(np.concatenate(ids), offsets_of(found))
 
     def _alone(self, types: pa.Array) -> Encoded:
-        """Types with white space, a text each; none is left of those that hold nothing else."""
-        # White space inside a word is one kind of it: what stands between must not look like a word of the text.
+        """Encode types with white space, each as a text of its own. A type of only white space gives no ids."""
+        # White space inside a word becomes U+00A0: `<unk>` between spaces would be a word of the text, and special.
         spaced = pc.replace_substring_regex(types, f"[{WHITE_SPACE}]", "\u00a0").to_pylist()
         parts = [encoding.ids for encoding in self._library.encode_batch(spaced, add_special_tokens=False)]
         lengths = np.fromiter(map(len, parts), np.int64, len(parts))

@@ -1,10 +1,10 @@
-"""Noise for studies of robustness: exactly the stated share of things is made wrong, by key, and listed.
+"""Noise for studies of robustness: an exact share of items is made wrong, chosen by key, and listed.
 
     translations   floor(pk/100 + 1/2) pairs of a dictionary get another entry's translation
     pairs          sentence pairs get another pair's derived side
     links          links are moved to a wrong source word
 
-Each function says which things, and what they become; nothing is drawn but by key, so equal inputs give equal noise.
+Each function returns the chosen items and what they become. All draws are keyed, so equal inputs give equal noise.
 """
 
 from __future__ import annotations
@@ -24,21 +24,24 @@ RULE_VERSION = 1
 
 
 def stream(name: str, seed: int) -> np.uint64:
-    """The stream of a kind of noise."""
+    """Return the stream of draws of a kind of noise."""
     return text_key(f"noise-{name}|seed={seed}|rule={RULE_VERSION}")
 
 
 def first_by_key(draws: UInt64, m: int) -> Int64:
-    """int64[m]: the places of the m smallest draws, ties by place; ascending."""
+    """Return int64[m]: the positions of the m smallest draws, ascending; ties: the earliest."""
     return np.sort(np.argsort(draws, kind="stable")[:m])
 
 
 def wrong_translations(words: Sequence[str], translations: Sequence[str], share: Share, seed: int) -> dict[int, str]:
-    """{pair: its wrong translation} for floor(pk/100 + 1/2) of k pairs: a translation of another entry, none of
-    its own word. UsageError where there is no such translation."""
+    """Return {pair: wrong translation} for floor(pk/100 + 1/2) of k pairs.
+
+    A wrong translation belongs to another entry and is not a translation of the pair's word. Raise UsageError if there
+    is none.
+    """
     m = portion(share, len(words))
     own: dict[str, set[str]] = {}
-    rank = []  # the number of a pair among those of its word
+    rank = []  # the number of each pair among those of its word
     for word, translation in zip(words, translations, strict=True):
         rank.append(len(own.setdefault(word, set())))
         own[word].add(translation)
@@ -53,16 +56,17 @@ def wrong_translations(words: Sequence[str], translations: Sequence[str], share:
             if found not in own[words[pair]]:
                 break
         else:
-            raise _impossible("no entry has another translation than this one's")
+            raise _impossible("no other entry has a different translation")
         own[words[pair]].add(found)
         out[pair] = found
     return out
 
 
 def wrong_partners(keys: UInt64, share: Share, seed: int) -> tuple[Int64, Int64]:
-    """(pairs int64[m], donors int64[m]): which of n sentence pairs get the derived side of which others.
+    """Return (pairs int64[m], donors int64[m]): the sentence pairs that get a wrong derived side, and its origin.
 
-    keys: uint64[n], the sentences' content keys. A donor has another key. UsageError where there is none.
+    keys: uint64[n], the sentences' content keys. A donor has another key than its pair. Raise UsageError if there is
+    none.
     """
     m = portion(share, len(keys))
     zeros = np.zeros(len(keys), np.int64)
@@ -73,20 +77,23 @@ def wrong_partners(keys: UInt64, share: Share, seed: int) -> tuple[Int64, Int64]
     same = ordered[at] == keys[wrong]
     at[same] = np.searchsorted(ordered, keys[wrong[same]], "right") % max(len(keys), 1)
     if (ordered[at] == keys[wrong]).any():
-        raise _impossible("all pairs are of one sentence")
+        raise _impossible("all pairs have the same sentence")
     return wrong, by_key[at]
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The m smallest of some draws, without holding them: those below `least`, and the first `ties` equal to it."""
+    """The m smallest of a stream of draws: those below `least`, and the first `ties` equal to it."""
 
     least: np.uint64
     ties: int
 
 
 def threshold(draws: Callable[[], Iterable[UInt64]], m: int) -> Threshold:
-    """The m smallest draws of a stream that can be gone through twice: by their upper 16 bits, then inside one bin."""
+    """Return the threshold of the m smallest draws without keeping all draws in memory.
+
+    The stream is read twice: once to count draws by their upper 16 bits, once to sort the bin of the m-th.
+    """
     bins = np.zeros(1 << 16, np.int64)
     for some in draws():
         bins += np.bincount((some >> np.uint64(48)).astype(np.int64), minlength=1 << 16)
@@ -103,14 +110,17 @@ def threshold(draws: Callable[[], Iterable[UInt64]], m: int) -> Threshold:
 
 
 def below(draws: UInt64, cut: Threshold, seen: int) -> tuple[Bool, int]:
-    """(bool[n]: which draws are among the smallest; how many ties have been met, `seen` before these)."""
+    """Return (bool[n]: draws below the threshold; number of ties so far). seen: number of ties before these draws."""
     tied = draws == cut.least
     number = seen + np.cumsum(tied)
     return (draws < cut.least) | (tied & (number <= cut.ties)), seen + int(tied.sum())
 
 
 def other_word(draws: UInt64, right: Ints, sizes: Ints) -> Int64:
-    """int64[n]: a word of 0 … size - 1 that is not the right one; sizes are 2 or more."""
+    """Return int64[n]: a word of 0 … size - 1 other than the right one. Sizes are at least 2.
+
+    Drawn from size - 1 values and moved past the right one: with size 4 and right 1, draws 0 1 2 become 0 2 3.
+    """
     found = (draws % (sizes.astype(np.uint64) - np.uint64(1))).astype(np.int64)
     return found + (found >= right)
 

@@ -1,10 +1,10 @@
-"""Sentence pairs of a derived set at a stated rate, with gold word links, in source order; with noise on request.
+"""A share of the sentence pairs of a derived set, with gold word links and optional noise, in source order.
 
-    S pairs of a split  ->  the first floor(pS/100 + 1/2) by one keyed ranking, ties by place  ->  in source order
+    S pairs of a split  ->  the first floor(pS/100 + 1/2) by one keyed ranking, ties by position  ->  in source order
 
-Rates are nested for one seed, and a pair is drawn by its source words, not by where it stands. The set is gone through
-by row groups, once for the keys and once for writing (with noise three times more); what stays in memory are some bytes
-a pair, and the derived sides that pair noise exchanges. Methods, section 3.
+Rates are nested for one seed. A pair is drawn by its source words, not by its position. The set is read by row groups,
+once for the keys and once for writing (with noise three more times). Memory holds some bytes a pair, and the derived
+sides that pair noise exchanges. Methods, section 3.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-import derivlang
-from derivlang.core.arrays import Bool, Int64, UInt64, offsets_of, spread
+from derivlang.core.arrays import Bool, Int64, UInt64, expand_ranges, offsets_of
 from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.keys import draw, text_key
+from derivlang.core.version import __version__
 from derivlang.lexical import noise
 from derivlang.lexical.bitext import FORMATS, Format, Pairs, Subwords, files_of, holding_space, open_writer
 from derivlang.lexical.encoding import Encoded, Encoder
 from derivlang.lexical.percent import Share, number, portion
-from derivlang.lexical.segments import Links, Segments, links_of, segment_keys, segments
+from derivlang.lexical.segments import GoldLinks, Segments, links_of, segment_keys, segments
 from derivlang.lexical.subwords import lift_links, lift_offsets
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.store.export import writing
@@ -42,9 +42,12 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """rate, noise: percent. split: None for the only one. noise_kind: what the noise makes wrong. tokenizers:
-    folders, the source's and the derived language's, for sub-words and their links."""
+class PairOptions:
+    """Options of sentence pairs.
+
+    rate, noise: in percent. split: None for the only one. noise_kind: what noise makes wrong. tokenizers: folders of
+    the source's and of the derived language's tokenizer, to add sub-words and their links.
+    """
 
     out: Path
     format: Format = "parquet"
@@ -56,13 +59,13 @@ class Options:
     tokenizers: tuple[Path, Path] | None = None
 
 
-def write_pairs(folder: Path, options: Options) -> dict[str, Any]:
-    """Write sentence pairs of a derived set, and how in OUT.recipe.json; with noise, what is wrong in OUT.noise.tsv.
+def write_pairs(folder: Path, options: PairOptions) -> dict[str, Any]:
+    """Write sentence pairs of a derived set, with a recipe in OUT.recipe.json and wrong items in OUT.noise.tsv.
 
-    Returns {"out", "files", "pairs", "sentences", "links", "words": {"source", "derived"}, "noise", "spaces"}:
-    sentences = pairs of the split; noise = wrong links or pairs; spaces = words that hold one. Raises StoreError
-    where `folder` is no derived set; DataError: no pair; UsageError: no pair at this rate, too much noise. Nothing is
-    half-written.
+    Return {"out", "files", "pairs", "sentences", "links", "words": {"source", "derived"}, "noise", "spaces"}:
+    sentences = pairs of the split; noise = wrong links or pairs; spaces = words with a space. Raise StoreError if
+    `folder` is not a derived set, DataError if it has no pair, UsageError for no pair at this rate or too much noise.
+    No partial files remain.
     """
     _check(options)
     derived = Derived(folder)
@@ -73,7 +76,9 @@ def write_pairs(folder: Path, options: Options) -> dict[str, Any]:
     n = portion(options.rate, len(keys))
     if not n:
         raise UsageError(
-            f"a rate of {float(options.rate):g} % of {len(keys):,} sentence pairs is none", where="--rate", id="rate"
+            f"{float(options.rate):g} % of {len(keys):,} sentence pairs is less than one pair",
+            where="--rate",
+            id="rate",
         )
     chosen = noise.first_by_key(draw(pair_stream(options.seed), keys, np.zeros(len(keys), np.int64)), n)
     plan = _Plan(derived, split, chosen, options)
@@ -87,13 +92,13 @@ def write_pairs(folder: Path, options: Options) -> dict[str, Any]:
 
 
 def pair_stream(seed: int) -> np.uint64:
-    """The draws by which pairs are ranked; the first by them are chosen."""
+    """Return the stream of draws that rank the pairs."""
     return text_key(f"pair|seed={seed}|rule={RULE_VERSION}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A row group's pairs, in the order of rows, sides, sentences: ranges of words, and content keys."""
+    """The pairs of a row group, by row, side and sentence: word ranges and content keys."""
 
     loaded: Loaded
     found: Segments
@@ -105,19 +110,22 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """chosen: int64[n], places of pairs in the split, ascending; a pair's line is its rank there. donors: line of a
-    wrong pair -> line of the pair whose derived side it gets; exchanged: those sides. cut: which links are wrong."""
+    """The pairs to write.
+
+    chosen: int64[n], ascending positions of pairs in the split; a pair's line is its index in `chosen`. donors: line of
+    a wrong pair -> line of the pair whose derived side it gets. exchanged: those sides. cut: threshold of wrong links.
+    """
 
     derived: Derived
     split: str
     chosen: Int64
-    options: Options
+    options: PairOptions
     donors: dict[int, int] = field(default_factory=dict)
     exchanged: dict[int, list[str]] = field(default_factory=dict)
     cut: noise.Threshold | None = None
 
     def groups(self) -> Iterator[tuple[Int64, _Group]]:
-        """The chosen pairs of each row group, with their lines."""
+        """Yield (lines, chosen pairs) of each row group."""
         first = 0
         for group in _groups(self.derived, self.split):
             last = first + len(group.found)
@@ -125,20 +133,20 @@ class _Plan:
             yield np.arange(begin, end), group.take(self.chosen[begin:end] - first)
             first = last
 
-    def link_draws(self, links: Links, group: _Group) -> tuple[Bool, UInt64]:
-        """(bool[L]: has the pair another source word; the draws of those links)."""
+    def link_draws(self, links: GoldLinks, group: _Group) -> tuple[Bool, UInt64]:
+        """Return (bool[L]: whether the pair has a second source word; draws of these links)."""
         able = (group.found.source_end - group.found.source_begin)[links.pair] > 1
         stream = noise.stream("links", self.options.seed)
         return able, draw(stream, group.keys[links.pair[able]], links.derived[able])
 
 
 def _groups(derived: Derived, split: str) -> Iterator[_Group]:
-    """All sentence pairs of a split. A unit that rows in turn share (the context of questions) counts once."""
+    """Yield all sentence pairs of a split. A unit that successive rows share (the context of questions) counts once."""
     last: tuple[int, list[int]] | None = None
     for loaded in load(derived, split):
         source = loaded.source
         found = segments(source, loaded.derived, loaded.order)
-        # Units lie side by side: those of one side of all rows, then of the next.
+        # Units are stored by side: the first side of all rows, then the second.
         rank = np.empty(len(source.units) - 1, np.int64)
         rank[source.records.ravel()] = np.arange(source.records.size)
         if not derived.schema.running and source.n_records:
@@ -149,7 +157,7 @@ def _groups(derived: Derived, split: str) -> Iterator[_Group]:
 
 
 def _shared(source: Batch, last: tuple[int, list[int]] | None) -> tuple[Bool, tuple[int, list[int]]]:
-    """(bool[U]: units that the row before has, too, of the same document; that of the last row, for the next group)."""
+    """Return (bool[U]: units that repeat those of the previous row and document; last row, for the next group)."""
     keys = source.unit_keys[source.records]
     same = np.zeros(keys.shape, bool)
     same[1:] = (keys[1:] == keys[:-1]) & (source.documents[1:] == source.documents[:-1])[:, None]
@@ -161,7 +169,7 @@ def _shared(source: Batch, last: tuple[int, list[int]] | None) -> tuple[Bool, tu
 
 
 def _derived_sides(plan: _Plan) -> dict[int, list[str]]:
-    """The derived words of the pairs that lend them, by line."""
+    """Return the derived words of the donor pairs, by line."""
     wanted = np.unique(np.array(list(plan.donors.values()), np.int64))
     out: dict[int, list[str]] = {}
     for numbers, group in plan.groups():
@@ -176,7 +184,7 @@ def _derived_sides(plan: _Plan) -> dict[int, list[str]]:
 
 
 def _wrong_links(plan: _Plan) -> noise.Threshold:
-    """Which links are to be wrong: the first floor(pL/100 + 1/2) of L by one keyed ranking."""
+    """Return the threshold of wrong links: the first floor(pL/100 + 1/2) of L by one keyed ranking."""
     total = sum(len(links_of(g.loaded.order, g.found).pair) for _, g in plan.groups())
 
     def draws() -> Iterator[UInt64]:
@@ -202,7 +210,8 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
         language = plan.derived.manifest["source"]["language"]
         writer, _ = open_writer(out, options.format, language, files, subwords=options.tokenizers is not None)
         encoders = None if options.tokenizers is None else [Encoder(Tokenizer.load(f)) for f in options.tokenizers]
-        recipe = files.enter_context(writing(out.with_name(f"{out.name}.recipe.json")))
+        aside = str(out) != "-"  # standard output has no room for a second file
+        recipe = files.enter_context(writing(out.with_name(f"{out.name}.recipe.json"))) if aside else None
         listed = files.enter_context(writing(out.with_name(f"{out.name}.noise.tsv"))) if options.noise else None
         if listed is not None:
             columns = "line\tsource\tderived\twrong" if plan.cut else "line\tderived_of"
@@ -225,12 +234,13 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
         writer.close()
         if unfit := getattr(writer, "unfit", 0):
             result["unfit"] = unfit
-        recipe.write((json.dumps(_recipe(plan, result), ensure_ascii=False, indent=1) + "\n").encode())
+        if recipe is not None:
+            recipe.write((json.dumps(_recipe(plan, result), ensure_ascii=False, indent=1) + "\n").encode())
     return result
 
 
 def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs, list[tuple[int, ...]], int]:
-    """Some pairs as they are written, what is wrong in them, and the ties that the noise's cut has met so far."""
+    """Return (pairs to write, rows of OUT.noise.tsv, number of ties at the noise threshold so far)."""
     found, loaded = group.found, group.loaded
     links = links_of(loaded.order, found)
     target = _words(loaded.derived, found.begin, found.end)
@@ -244,7 +254,7 @@ def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs
         to = draw(noise.stream("words", plan.options.seed), group.keys[pair], place)
         moved[which] = noise.other_word(to, links.source[which], (found.source_end - found.source_begin)[pair])
         rows = list(zip(*(a.tolist() for a in (numbers[pair], links.source[which], place, moved[which])), strict=True))
-        links = Links(links.pair, moved, links.derived)
+        links = GoldLinks(links.pair, moved, links.derived)
     wrong = np.array([line in plan.donors for line in numbers.tolist()], bool)
     if wrong.any():
         sides = target.to_pylist()
@@ -254,17 +264,17 @@ def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs
             rows.append((int(numbers[at]), donor))
         sizes = np.fromiter(map(len, sides), np.int64, len(sides))
         target = list_array(offsets_of(sizes), string_array([word for side in sides for word in side]))
-        still = ~wrong[links.pair]  # nothing links a pair that is none
-        links = Links(links.pair[still], links.source[still], links.derived[still])
+        still = ~wrong[links.pair]  # wrong pairs have no links
+        links = GoldLinks(links.pair[still], links.source[still], links.derived[still])
     source = _words(loaded.source, found.source_begin, found.source_end)
     return Pairs(plan.chosen[numbers], group.keys, source, target, links.sorted()), rows, ties
 
 
 def _subwords(plan: _Plan, pairs: Pairs, ours: Encoder, theirs: Encoder) -> Subwords:
-    """The ids of both sides, and the gold links of their sub-words.
+    """Return the ids of both sides, and the gold links of their sub-words.
 
-    A word and its transliteration have equally many, and the k-th is linked to the k-th; where words were exchanged (by
-    a dictionary, or by noise) every sub-word of one is linked to every one of the other.
+    A word and its transliteration have equally many sub-words, and the k-th is linked to the k-th. If words were
+    exchanged (by a dictionary or by noise), every sub-word of one is linked to every sub-word of the other.
     """
     source, derived = _encoded(ours, pairs.source), _encoded(theirs, pairs.derived)
     sides = [to_numpy(side.offsets).astype(np.int64) for side in (pairs.source, pairs.derived)]
@@ -275,30 +285,31 @@ def _subwords(plan: _Plan, pairs: Pairs, ours: Encoder, theirs: Encoder) -> Subw
     lifted = lift_links(links, source, derived, "each" if alike else "all")
     starts = [lift_offsets(words, encoded) for words, encoded in zip(sides, (source, derived), strict=True)]
     pair = np.searchsorted(starts[0], lifted[:, 0], "right") - 1
-    found = Links(pair, lifted[:, 0] - starts[0][pair], lifted[:, 1] - starts[1][pair])
+    found = GoldLinks(pair, lifted[:, 0] - starts[0][pair], lifted[:, 1] - starts[1][pair])
     ids = [list_array(start, to_arrow(side.ids)) for start, side in zip(starts, (source, derived), strict=True)]
     return Subwords(ids[0], ids[1], found.sorted())
 
 
 def _encoded(encoder: Encoder, words: pa.Array) -> Encoded:
-    """The sub-words of the words of list<string>[P]."""
+    """Return the sub-words of the words of list<string>[P]."""
     coded = words.flatten().dictionary_encode()
     return encoder.types(coded.dictionary).take(to_numpy(coded.indices))
 
 
 def _words(batch: Batch, begin: Int64, end: Int64) -> pa.Array:
-    """list<string>[P]: the words of some ranges."""
+    """Return list<string>[P]: the words of some ranges."""
     sizes = end - begin
-    return list_array(offsets_of(sizes), batch.types.take(to_arrow(batch.words[spread(begin, sizes)])))
+    return list_array(offsets_of(sizes), batch.types.take(to_arrow(batch.words[expand_ranges(begin, sizes)])))
 
 
 def _recipe(plan: _Plan, result: dict[str, Any]) -> dict[str, Any]:
     manifest, options = plan.derived.manifest, plan.options
     return {
         "format": FORMAT,
-        "derivlang": derivlang.__version__,
+        "derivlang": __version__,
         "spec": manifest["spec"],
         "fingerprint": manifest["fingerprint"],
+        "fingerprint_format": manifest.get("fingerprint_format", 1),
         "plan": manifest["plan"],
         "source": {name: manifest["source"][name] for name in ("name", "language", "licence", "citation")},
         "split": plan.split,
@@ -313,19 +324,21 @@ def _recipe(plan: _Plan, result: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check(options: Options) -> None:
+def _check(options: PairOptions) -> None:
     if options.format not in FORMATS:
         raise UsageError(
             f"there is no format {options.format!r} of sentence pairs",
             where="--format",
-            fix=f"there are: {', '.join(FORMATS)}",
+            fix=f"use one of: {', '.join(FORMATS)}",
             id="unknown-format",
         )
     if options.tokenizers is not None and options.format != "parquet":
         raise UsageError(
-            "sub-words are columns of Parquet alone", where="--tokenizer", fix="--format parquet", id="usage"
+            "only Parquet has columns for sub-words", where="--tokenizer", fix="give --format parquet", id="usage"
         )
-    if str(options.out) == "-":
-        raise UsageError("pairs are files with a recipe beside them", where="-o", fix="name a file", id="output")
+    if str(options.out) == "-" and (options.format == "text" or options.noise):
+        what = "noise needs a second file for its list" if options.noise else "the format text needs three files"
+        where = "--noise" if options.noise else "--format"
+        raise UsageError(what, where=where, fix="name the output with -o, e.g. -o train25", id="output")
     if options.out.is_dir():
-        raise StoreError("this is a folder", where=str(options.out), fix="name a file", id="cannot-write")
+        raise StoreError("is a folder", where=str(options.out), fix="give a file name", id="cannot-write")

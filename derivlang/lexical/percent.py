@@ -1,4 +1,4 @@
-"""Shares in percent, exact: 25, 12.5 and 1/3 are fractions, and a part of n things is floor(pn/100 + 1/2) of them."""
+"""Exact percentages: 25, 12.5 and 1/3 are fractions, and p percent of n items are floor(pn/100 + 1/2) of them."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ Share = Fraction | int
 
 
 def percent(text: str, where: str, *, zero: bool = False, hundred: bool = True) -> Fraction:
-    """What a user wrote as a share; UsageError unless it lies above 0 (zero: from 0) and up to 100 (else below it)."""
+    """Return the percentage that a user wrote.
+
+    Raise UsageError unless it is above 0 (zero: at least 0) and at most 100 (not hundred: below 100).
+    """
     try:
         share = Fraction(text.strip().removesuffix("%"))
     except (ValueError, ZeroDivisionError):
         raise UsageError(
-            f"{text!r} is no number of percent", where=where, fix="e.g. 25 or 12.5", id="bad-value"
+            f"{text!r} is not a percentage", where=where, fix="give a number such as 25 or 12.5", id="bad-value"
         ) from None
     if not (0 <= share <= 100) or (share == 0 and not zero) or (share == 100 and not hundred):
-        span = f"{'from' if zero else 'above'} 0 {'to' if hundred else 'and below'} 100"
-        raise UsageError(f"{text} is no share: percent must be {span}", where=where, id="bad-value")
+        span = f"{'at least' if zero else 'above'} 0 and {'at most' if hundred else 'below'} 100"
+        raise UsageError(f"a percentage must be {span}, got {text}", where=where, id="bad-value")
     return share
 
 
 def portion(share: Share, n: int) -> int:
-    """floor(share * n / 100 + 1/2)."""
+    """Return floor(share * n / 100 + 1/2)."""
     return int((share * n * 2 + 100) // 200)
 
 
 def number(share: Share) -> int | float:
-    """A share as a number of JSON."""
+    """Return a percentage as a JSON number."""
     return int(share) if int(share) == share else float(share)

@@ -1,10 +1,10 @@
-"""Sentence pairs of a batch: which source words and which derived words are one pair, and their gold links.
+"""Sentence pairs of a batch as ranges of source and derived words, and their gold links.
 
-    source   s0 | s1 | s2       An order keeps each word in its sentence, so a sentence and its derived form are a pair.
-    derived  s0 | s2 s1         What an order does mix (a tree over two sentences) is one pair of all its sentences.
+    source   s0 | s1 | s2       Usually words stay in their sentence: a sentence and its derived form are a pair.
+    derived  s0 | s2 s1         Sentences that an order mixes (one tree over both) form one pair together.
 
-A cut stands where no source sentence has derived words on both sides. A sentence with a side that is empty (all its
-words deleted, or nothing but inserted ones) is no pair.
+The derived text is cut where no source sentence has words on both sides. A pair with an empty side is dropped (all
+words deleted, or only inserted words).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, UInt64, owners, spread
+from derivlang.core.arrays import Bool, Int32, Int64, UInt64, expand_ranges, owners
 from derivlang.core.batch import Batch
 from derivlang.core.keys import sequence_keys
 from derivlang.core.order import Order
@@ -21,7 +21,10 @@ from derivlang.core.order import Order
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """P pairs by ranges of words: source begin, end; derived begin, end; unit: each int64[P]. By unit, then place."""
+    """P pairs as word ranges, each array int64[P]: source begin and end, derived begin and end, unit.
+
+    Sorted by unit, then position.
+    """
 
     source_begin: Int64
     source_end: Int64
@@ -39,7 +42,14 @@ class Segments:
 
 
 def segments(source: Batch, derived: Batch, order: Order) -> Segments:
-    """The sentence pairs of a batch's units; the units of both sides have the same numbers."""
+    """Return the sentence pairs of a batch's units. The units of both sides have the same numbers.
+
+    An example, with a cut where highest before < lowest, 0 0 | 2 1 2 | 3:
+
+        source sentence of each derived word   0 0 2 1 2 3
+        highest so far                         0 0 2 2 2 3
+        lowest from here on                    0 0 1 1 2 3
+    """
     units = derived.unit_words
     n = len(order.index)
     if n == 0 or source.n_words == 0:
@@ -63,39 +73,44 @@ def segments(source: Batch, derived: Batch, order: Order) -> Segments:
 
 
 def segment_keys(source: Batch, found: Segments) -> UInt64:
-    """uint64[P]: the content keys of the pairs' source words."""
+    """Return uint64[P]: the content keys of the pairs' source words."""
     sizes = found.source_end - found.source_begin
-    words = source.words[spread(found.source_begin, sizes)]
+    words = source.words[expand_ranges(found.source_begin, sizes)]
     return sequence_keys(source.type_hashes[words], np.concatenate([[0], np.cumsum(sizes)]))
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
-    """Gold word links of P pairs: pair, source and derived place (from 0 in the pair), int64[L] each, by pair and
-    derived place."""
+class GoldLinks:
+    """Gold word links of P pairs, int64[L] each: pair, source and derived position (from 0 in the pair).
+
+    Sorted by pair and derived position.
+    """
 
     pair: Int64
     source: Int64
     derived: Int64
 
-    def sorted(self) -> Links:
-        """By pair, then source place, then derived place."""
+    def sorted(self) -> GoldLinks:
+        """Return the links by pair, then source position, then derived position."""
         by = np.lexsort((self.derived, self.source, self.pair))
-        return Links(self.pair[by], self.source[by], self.derived[by])
+        return GoldLinks(self.pair[by], self.source[by], self.derived[by])
 
 
-def links_of(order: Order, found: Segments) -> Links:
-    """The links (index[j], j) inside the pairs; inserted and deleted words have none."""
+def links_of(order: Order, found: Segments) -> GoldLinks:
+    """Return the links (index[j], j) inside the pairs. Inserted and deleted words have none."""
     sizes = found.end - found.begin
-    place = spread(found.begin, sizes)
+    place = expand_ranges(found.begin, sizes)
     pair = np.repeat(np.arange(len(found)), sizes)
     kept = order.index[place] >= 0
     place, pair = place[kept], pair[kept]
-    return Links(pair, order.index[place] - found.source_begin[pair], place - found.begin[pair])
+    return GoldLinks(pair, order.index[place] - found.source_begin[pair], place - found.begin[pair])
 
 
 def _with_inserted(sentence: Int64, kept: Bool, unit: Int32) -> Int64:
-    """An inserted word stands in the sentence of the word before it in its unit, else of the word after it."""
+    """Return the sentences with those of inserted words filled in.
+
+    An inserted word belongs to the sentence of the word before it in its unit, else of the word after it.
+    """
     at = np.arange(len(sentence))
     before = np.maximum.accumulate(np.where(kept, at, -1))
     after = np.minimum.accumulate(np.where(kept, at, len(at))[::-1])[::-1]

@@ -1,20 +1,21 @@
-"""Special tokens as whole words: the one rule that a tokenizer's file needs beside its vocabulary.
+"""Special tokens as whole words: a normalisation rule in a tokenizer's file.
 
     the <unk> x<unk>   ->   the <unk> x<·unk>        (· is U+FDD0, which no text holds)
 
-A word that equals a special token is that token; a word that only holds one is a word, and a lexicon changes it.
-But `tokenizers` finds special tokens anywhere in a text. So its file parts, before that, what looks like one and is
-none: the mark comes out as one `<unk>` more in such a word, in the source as in every twin. Nothing else is changed.
+A word that equals a special token is that token. A word that only contains one is an ordinary word, and a lexicon
+changes it. But `tokenizers` finds special tokens anywhere in a text. So the rule first inserts a mark into every
+string that looks like a special token inside a word. The mark becomes one extra `<unk>` in such a word, in the source
+and in every twin. The rule changes nothing else.
 
-A twin must part in the same places. Under the script f it reads f(w) for every word w, but w itself where w is a
-special token or would become one: with s a special token, g any other script,
+A twin must insert the mark in the same places. Under the script f it reads f(w) for a word w, or w itself if w is a
+special token or would become one. With a special token s and any other script g:
 
     the source's text    the twin's text     both
     s, whole             s                   the token
-    x s y                f(x) f(s) f(y)      parted
-    f(s), whole          f(s)                parted; the twin reads it as s, parted: its entry for f(<) is <
-    x f(s) y             f(x) s f(y)         parted
-    g(s), x g(s) y       f(g(s)), …          parted
+    x s y                f(x) f(s) f(y)      marked
+    f(s), whole          f(s)                marked; the twin reads it as a marked s, as its entry for f(<) is <
+    x f(s) y             f(x) s f(y)         marked
+    g(s), x g(s) y       f(g(s)), …          marked
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from typing import Any
 from derivlang.lexical.bpe import SPECIAL_TOKENS
 from derivlang.transforms.scripts import Script, load_script, script_names
 
-PART = "\ufdd0"  # a noncharacter, which every script leaves as it is
-# What surrounds a word in a text and cannot be inside one. Other white space can.
+PART = "\ufdd0"  # the mark: a noncharacter, which every script leaves unchanged
+# The characters that separate words in a text. Other white space can occur inside a word.
 _AROUND = "\\t\\n\\r "
 
 
 def normalizer(scripts: Iterable[Script | None]) -> Any:
-    """The rule as a normalizer of `tokenizers`, for text in these scripts; None: as it is, the source."""
+    """Return the rule as a normalizer of `tokenizers`, for text in these scripts. None: the source's own script."""
     from tokenizers import Regex, normalizers
 
     inside: dict[str, None] = dict.fromkeys(SPECIAL_TOKENS)
@@ -58,7 +59,10 @@ def normalizer(scripts: Iterable[Script | None]) -> Any:
 
 
 def _parting(inside: Iterable[str], anywhere: Iterable[str]) -> str:
-    """Matches nothing, after the first character of these: of `inside` only where they are no whole word."""
+    """Return a pattern of the empty string after the first character of each word.
+
+    Words of `inside` match only as parts of longer words, words of `anywhere` also as whole words.
+    """
     ways = []
     for first, rest in _by_first(inside):
         ways += [f"(?<=[^{_AROUND}]{first})(?={rest})", f"(?<={first})(?=(?:{rest})[^{_AROUND}])"]
@@ -67,7 +71,7 @@ def _parting(inside: Iterable[str], anywhere: Iterable[str]) -> str:
 
 
 def _by_first(words: Iterable[str]) -> Iterable[tuple[str, str]]:
-    """Patterns of the first character, and of what may follow it."""
+    """Return (pattern of a first character, pattern of what may follow it) for each first character."""
     found: dict[str, list[str]] = {}
     for word in words:
         found.setdefault(re.escape(word[0]), []).append(re.escape(word[1:]))

@@ -1,10 +1,10 @@
-"""Orders, labels and links of words, lifted to their sub-words; and orders whose unit is the sub-word.
+"""Lift orders, labels and links of words to their sub-words; and order sub-words themselves.
 
     words  we lower it      sub-words  we low er it      order [2, 1, 0]  ->  [3, 1, 2, 0]
 
 A word's sub-words stay together and keep their order. `inv:unit=token` and `perm:unit=token` order the sub-words
-themselves (the unit of MultilingualAnalysis, Deshpande et al. 2022): the same transforms, of a batch whose words are
-the sub-words. A derived *text* cannot hold such an order, so it is there for encoded batches alone.
+themselves (the unit of MultilingualAnalysis, Deshpande et al. 2022): they are the same transforms, applied to a batch
+whose words are the sub-words. A derived text cannot hold such an order, so it exists only for encoded batches.
 """
 
 from __future__ import annotations
@@ -16,26 +16,30 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int64, Ints, lengths_of, offsets_of, spread
+from derivlang.core.arrays import Int64, Ints, expand_ranges, lengths_of, offsets_of
 from derivlang.core.arrow import to_arrow
-from derivlang.core.batch import Batch, Policies, realign
+from derivlang.core.batch import Batch, realign
 from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.layers.words import Words
 from derivlang.core.order import Order
+from derivlang.core.policies import Policies
 from derivlang.lexical.encoding import Encoded
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.base import SUBWORDS, Transform
 
-IGNORED = -100  # the label that `torch`'s cross-entropy leaves out
+IGNORED = -100  # the label that the cross-entropy of `torch` ignores
 
 
 def lift_order(
     order: Order, source: Encoded, inserted: Encoded | None = None, entries: pa.Array | None = None
 ) -> Order:
-    """An order of words as an order of their sub-words.
+    """Return an order of words as an order of their sub-words.
 
-    source: of the source's words. inserted: of the words that the order inserts, in turn, and entries: Arrow strings
-    [V], the vocabulary; both needed where there are any (LayerError), and each of their sub-words is inserted.
+    source: sub-words of the source's words. inserted: sub-words of the words that the order inserts, in derived order.
+    entries: Arrow strings [V], the vocabulary. Raise LayerError if the order inserts words and these are missing.
+
+        sub-word offsets [0, 1, 3, 4], order [2, -1, 1], inserted word of 2 sub-words
+        counts [1, 2, 2], starts [3, _, 1]  ->  index [3, -1, -1, 1, 2]
     """
     if source.n_words != order.n_source:
         raise LayerError(f"sub-words of {source.n_words} words, but an order of {order.n_source}", id="order")
@@ -54,7 +58,7 @@ def lift_order(
             first = np.minimum(source.offsets[order.marks], max(source.n_subwords - 1, 0))
             marks = np.repeat(first, lengths_of(inserted.offsets)).astype(np.int32)
     offsets = offsets_of(counts)
-    index = spread(starts, counts).astype(np.int32)
+    index = expand_ranges(starts, counts).astype(np.int32)
     index[np.repeat(~kept, counts)] = -1
     tails = offsets[order.sentences[1:]] - offsets[order.sentences[1:] - order.tails]
     return Order(
@@ -63,7 +67,7 @@ def lift_order(
 
 
 def lift_labels(labels: Ints, encoded: Encoded, ignored: int = IGNORED) -> Int64:
-    """int64[M]: the label of each word on its first sub-word, `ignored` on the others. labels: [N]."""
+    """Return int64[M]: the label of each word on its first sub-word, `ignored` on the others. labels: [N]."""
     out = np.full(encoded.n_subwords, ignored, np.int64)
     some = np.diff(encoded.offsets) > 0
     out[encoded.offsets[:-1][some]] = labels[some]
@@ -71,10 +75,12 @@ def lift_labels(labels: Ints, encoded: Encoded, ignored: int = IGNORED) -> Int64
 
 
 def lift_links(links: Ints, source: Encoded, derived: Encoded, how: Literal["each", "all"] = "all") -> Int64:
-    """int64[L', 2]: links (i, j) of words as links of their sub-words, in the order of `links`.
+    """Return int64[L', 2]: links (i, j) of words as links of their sub-words, in the order of `links`.
 
-    how: `all` links every sub-word of a word to every one of the other's. `each` links the k-th to the k-th: the gold
-    of a derived language, where a word and its image have equally many; LayerError where they have not.
+    how: `all` links every sub-word of a word to every sub-word of the other. `each` links the k-th to the k-th, for
+    derived languages, where a word and its image have equally many sub-words; raise LayerError if they have not.
+
+        one link between words of sub-words 4 5 and 7 8:  all -> 4-7 4-8 5-7 5-8     each -> 4-7 5-8
     """
     i, j = np.asarray(links, np.int64).reshape(-1, 2).T
     ours, theirs = lengths_of(source.offsets)[i], lengths_of(derived.offsets)[j]
@@ -83,24 +89,24 @@ def lift_links(links: Ints, source: Encoded, derived: Encoded, how: Literal["eac
             raise LayerError(
                 f"{int((ours != theirs).sum())} links of words with unequal numbers of sub-words", id="links"
             )
-        left, right = spread(source.offsets[:-1][i], ours), spread(derived.offsets[:-1][j], theirs)
+        left, right = expand_ranges(source.offsets[:-1][i], ours), expand_ranges(derived.offsets[:-1][j], theirs)
         return np.stack([left, right], axis=1)
-    left = spread(source.offsets[:-1][i], ours)
+    left = expand_ranges(source.offsets[:-1][i], ours)
     per_left = np.repeat(theirs, ours)
-    right = spread(np.repeat(derived.offsets[:-1][j], ours), per_left)
+    right = expand_ranges(np.repeat(derived.offsets[:-1][j], ours), per_left)
     return np.stack([np.repeat(left, per_left), right], axis=1)
 
 
 def lift_offsets(offsets: Ints, encoded: Encoded) -> Int64:
-    """Word offsets (of sentences, units, groups) as sub-word offsets."""
+    """Return word offsets (of sentences, units, groups) as sub-word offsets."""
     return encoded.offsets[offsets]
 
 
 def subword_batch(batch: Batch, encoded: Encoded, entries: pa.Array) -> Batch:
-    """The batch with each sub-word as a word: sentences, tails, units, records and keys as they are.
+    """Return the batch with sub-words as its words, and the same sentences, tails, units, records and keys.
 
-    encoded: of the batch's words; entries: Arrow strings [V], the vocabulary. The layer `subwords` holds the number of
-    the word that each sub-word is of, and follows orders; other layers are left behind.
+    encoded: sub-words of the batch's words. entries: Arrow strings [V], the vocabulary. The layer `subwords` holds the
+    word number of each sub-word and follows orders. Other layers are dropped.
     """
     numbers = to_arrow(np.arange(batch.n_words, dtype=np.int32))
     ends = batch.sentences[1:]
@@ -125,10 +131,10 @@ def subword_order(
     policies: Policies | None = None,
     inserted: Encoded | None = None,
 ) -> Order:
-    """The order of a batch's sub-words under a pipeline: its orders of words, lifted, then those with unit=token.
+    """Return the order of a batch's sub-words under a pipeline: first its lifted word orders, then those of unit=token.
 
-    batch: its sentences are split. UsageError where an order of words comes after one of sub-words: it would have no
-    words to order. Keys are those of the sentences' words, so equal sentences are permuted alike.
+    batch: split into sentences. Keys are those of the sentences' words, so equal sentences are permuted alike. Raise
+    UsageError if a word order follows a sub-word order, as it would have no words to order.
     """
     units = [is_token(t) for t in pipeline.transforms if t.has_order]
     if units != sorted(units):
@@ -152,5 +158,5 @@ def subword_order(
 
 
 def is_token(transform: Transform) -> bool:
-    """Does a transform order sub-words (`unit=token`)?"""
+    """Return whether a transform orders sub-words (`unit=token`)."""
     return getattr(transform, "unit", "word") == "token"

@@ -3,7 +3,7 @@
     <tu tuid="0"><prop type="x-links">0-1 1-0</prop>
       <tuv xml:lang="en"><seg>hello world</seg></tuv><tuv xml:lang="en-x-derived"><seg>…</seg></tuv></tu>
 
-Characters that XML 1.0 cannot hold (most controls, U+FFFE, U+FFFF) become U+FFFD, and are counted.
+Characters that XML 1.0 does not allow (most controls, U+FFFE, U+FFFF) become U+FFFD and are counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def head(language: str, version: str) -> str:
-    """What stands before the first pair."""
+    """Return the text before the first pair."""
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">\n'
         f'<header creationtool="derivlang" creationtoolversion={quoteattr(version)} segtype="sentence" '
@@ -28,7 +28,7 @@ TAIL = "</body>\n</tmx>\n"
 
 
 def units(rows: Iterable[tuple[int, str, str, str]], language: str) -> tuple[str, int]:
-    """(the text of some pairs: id, source, derived, links; how many characters became U+FFFD)."""
+    """Return (text of some pairs: id, source, derived, links; number of characters that became U+FFFD)."""
     out = []
     unfit = 0
     source, derived = quoteattr(language), quoteattr(f"{language}-x-derived")

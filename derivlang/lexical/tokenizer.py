@@ -1,13 +1,13 @@
 """A tokenizer's folder: `tokenizer.json` for `tokenizers` and `transformers`, and derivlang's recipe beside it.
 
-    DIR/tokenizer.json             vocabulary and merges; what reads a text
+    DIR/tokenizer.json             vocabulary and merges
     DIR/tokenizer_config.json      the names of the special tokens, for `transformers.AutoTokenizer`
     DIR/derivlang-tokenizer.json   the recipe: source, hashes, settings, figures
-    DIR/words.parquet              the word types that it was trained on, and their counts (a source's tokenizer)
-    DIR/lexicon.tsv, subwords.tsv  what an overlap keeps (a twin, where something was fitted)
+    DIR/words.parquet              the word types of the training text and their counts (a source's tokenizer)
+    DIR/lexicon.tsv, subwords.tsv  the types and sub-words that a fitted overlap keeps (a twin)
 
-A tokenizer sees derivlang's words joined by one space; white space divides, an end-of-word suffix marks the ends, and
-no character is normalised. Special tokens are whole words (`specials.py`).
+A tokenizer reads words joined by one space. It splits at white space and marks the end of a word by a suffix. It
+normalises no character. Special tokens are whole words (`specials.py`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ import pyarrow as pa
 
 from derivlang.core.arrow import string_array
 from derivlang.core.errors import DataError, StoreError
+from derivlang.core.parse_errors import parse_errors
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe, as_merge
 from derivlang.lexical.specials import normalizer
 from derivlang.store.disk import disk, whole_folder
-from derivlang.transforms.scripts import load_script
+from derivlang.transforms.scripts import load_script, script_names
 
 if TYPE_CHECKING:
     import tokenizers
@@ -38,7 +39,7 @@ RECIPE = "derivlang-tokenizer.json"
 WORDS = "words.parquet"
 FORMAT = 1
 
-# The roles that `transformers` gives to special tokens, as RoBERTa's.
+# The roles of the special tokens in `transformers`, as in RoBERTa.
 _ROLES = {
     "bos_token": "<s>",
     "eos_token": "</s>",
@@ -52,8 +53,11 @@ _ROLES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tokenizer:
-    """bpe: entries and merges. scripts: what its text is in: (None,), a source's, or (script,), a twin's; both for a
-    joint file. recipe: the folder's."""
+    """A tokenizer as data.
+
+    bpe: entries and merges. scripts: the scripts of its text: (None,) for a source's tokenizer, (script,) for a twin,
+    both for a joint file. recipe: the recipe of its folder.
+    """
 
     bpe: Bpe
     scripts: tuple[str | None, ...] = (None,)
@@ -61,7 +65,7 @@ class Tokenizer:
 
     @property
     def size(self) -> int:
-        """V, special tokens included."""
+        """The vocabulary size V, special tokens included."""
         return self.bpe.size
 
     @property
@@ -69,16 +73,16 @@ class Tokenizer:
         return self.bpe.n_special
 
     def entries(self) -> pa.Array:
-        """Arrow strings [V]: the vocabulary by id."""
+        """Return the vocabulary by id, Arrow strings [V]."""
         return string_array(self.bpe.entries)
 
     def fingerprint(self) -> str:
-        """16 hex digits: of everything that the ids of a text depend on."""
+        """Return 16 hex digits that identify everything the ids of a text depend on."""
         parts = (self.bpe.entries, self.bpe.merges, self.bpe.n_special, self.scripts)
         return sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def build(self) -> tokenizers.Tokenizer:
-        """The tokenizer of the library `tokenizers`; encode with add_special_tokens as you like: none are added."""
+        """Return the tokenizer of the library `tokenizers`. It adds no special tokens, even with add_special_tokens."""
         from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers
         from tokenizers import Tokenizer as Library
 
@@ -87,15 +91,15 @@ class Tokenizer:
         built.normalizer = normalizer(None if name is None else load_script(name) for name in self.scripts)
         built.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
         specials = self.bpe.entries[: self.n_special]
-        # A special token ends a word, but has no suffix: it gets one, so that a space follows it in decoded text.
+        # Special tokens have no suffix, so the decoder would put no space after them. It adds the suffix first.
         ends = decoders.Replace(Regex(f"^(?:{'|'.join(map(re.escape, specials))})\\K$"), SUFFIX)
         built.decoder = decoders.Sequence([ends, decoders.BPEDecoder(suffix=SUFFIX)])
-        # normalized: looked for after that rule.
+        # normalized=True: special tokens are searched after the normalizer has parted false ones (`specials.py`).
         built.add_special_tokens([AddedToken(token, special=True, normalized=True) for token in specials])
         return built  # type: ignore[no-any-return]
 
     def save(self, folder: Path) -> None:
-        """Write `tokenizer.json` and its configuration into a folder that is there."""
+        """Write `tokenizer.json` and its configuration into an existing folder."""
         config = {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "clean_up_tokenization_spaces": False,
@@ -107,82 +111,93 @@ class Tokenizer:
 
     @classmethod
     def load(cls, folder: Path) -> Tokenizer:
-        """A folder that derivlang wrote. StoreError if it is none, or was changed since."""
+        """Read a folder that derivlang wrote. Raise StoreError if it is not one, or was changed since."""
         recipe = read_recipe(folder)
         path = folder / TOKENIZER
-        try:
+        with parse_errors(str(path), "tokenizer", error=StoreError, id="tokenizer"):
             found = json.loads(path.read_text("utf-8"))
             model = found["model"]
-            if list(model["vocab"].values()) != list(range(len(model["vocab"]))):  # `tokenizers` writes them in turn
+            if list(model["vocab"].values()) != list(range(len(model["vocab"]))):  # `tokenizers` writes them in order
                 raise ValueError("its ids are not 0, 1, 2 …")
             merges = tuple(as_merge(merge) for merge in model["merges"])
             bpe = Bpe(tuple(model["vocab"]), merges, len(recipe["specials"]))
             tokenizer = cls(bpe, tuple(recipe["scripts"]), recipe)
-        except OSError as error:
-            raise StoreError(f"cannot be read: {error.strerror}", where=str(path), id="tokenizer") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StoreError(
-                f"not a tokenizer that derivlang can read: {error}", where=str(path), id="tokenizer"
-            ) from None
-        if tokenizer.fingerprint() != recipe["fingerprint"]:
+            fingerprint = tokenizer.fingerprint()
+        if fingerprint != recipe["fingerprint"]:
             raise StoreError(
                 "is not the tokenizer of its recipe: it was changed, or belongs to another folder",
                 where=str(path),
-                fix="train it again, or put the right file back",
+                fix="train it again, or restore the right file",
                 id="tokenizer",
             )
         return tokenizer
 
 
 def read_recipe(folder: Path) -> dict[str, Any]:
-    """The recipe of a tokenizer's folder; StoreError where there is none, or none that this version can read."""
+    """Return the recipe of a tokenizer's folder. Raise StoreError if it is missing or this version cannot read it."""
     path = folder / RECIPE
     if not folder.is_dir():
         raise StoreError("there is no such folder", where=str(folder), id="missing-folder")
-    try:
-        recipe: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        if recipe["format"] != FORMAT or tuple(recipe["specials"]) != SPECIAL_TOKENS:
-            raise ValueError(f"format {recipe['format']}, but this version reads {FORMAT}")
-        _ = recipe["kind"], recipe["fingerprint"], recipe["scripts"]
-    except FileNotFoundError:
+    if not path.exists():
         raise StoreError(
             f"not a tokenizer of derivlang: there is no {RECIPE}",
             where=str(folder),
             fix="make one: derivlang tokenizer train SOURCE -o DIR",
             id="not-a-tokenizer",
-        ) from None
-    except OSError as error:
-        raise StoreError(f"cannot be read: {error.strerror}", where=str(path), id="tokenizer") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"not a recipe that derivlang can read: {error}", where=str(path), id="tokenizer") from None
+        )
+    with parse_errors(str(path), "recipe of a tokenizer", error=StoreError, id="tokenizer"):
+        recipe: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        if recipe["format"] != FORMAT or tuple(recipe["specials"]) != SPECIAL_TOKENS:
+            raise ValueError(f"its format is {recipe['format']}, but this version reads {FORMAT}")
+        if recipe["kind"] not in ("source", "twin") or not isinstance(recipe["fingerprint"], str):
+            raise ValueError("its kind must be source or twin, its fingerprint a string")
+        if not set(recipe["scripts"]) <= {None, *script_names()}:
+            raise ValueError(f"its scripts are {recipe['scripts']}; there are: {', '.join(script_names())}")
     return recipe
 
 
 def write_folder(out: Path, write: Callable[[Path], None], *, force: bool = False) -> None:
-    """Fill a folder, whole or not at all. StoreError where it holds something else, or (without force) a tokenizer."""
+    """Write a folder completely or not at all.
+
+    Raise StoreError if it holds something else than a tokenizer or, without force, if it holds a tokenizer.
+    """
     check_free(out, force=force)
     whole_folder(out, write)
 
 
 def check_free(out: Path, *, force: bool = False) -> None:
-    """StoreError where `write_folder` would not write."""
+    """Raise StoreError if `write_folder` would."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     if not (out / RECIPE).exists():
-        raise StoreError("holds something else than a tokenizer", where=str(out), fix="another folder", id="output")
+        raise StoreError(
+            "holds something else than a tokenizer", where=str(out), fix="give another folder", id="output"
+        )
     if not force:
-        raise StoreError("holds a tokenizer already", where=str(out), fix="another folder, or --force", id="output")
+        raise StoreError(
+            "holds a tokenizer already", where=str(out), fix="give another folder, or --force", id="output"
+        )
+
+
+def same_recipe(out: Path, wanted: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the recipe in a folder if it has all these entries and its tokenizer is valid, else None."""
+    try:
+        recipe = Tokenizer.load(out).recipe
+    except StoreError:
+        return None
+    known = json.loads(json.dumps(wanted))  # turns tuples into lists, as in the file
+    return dict(recipe) if all(recipe.get(name) == value for name, value in known.items()) else None
 
 
 def dump(value: Any) -> str:
-    """JSON as derivlang writes it."""
+    """Return JSON in the form that derivlang writes."""
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
 
 
 def require_source(tokenizer: Tokenizer, where: str) -> Tokenizer:
-    """The tokenizer, if it is a source's; DataError for a twin."""
+    """Return the tokenizer if it is a source's. Raise DataError for a twin."""
     if tokenizer.recipe["kind"] != "source":
         raise DataError(
-            "is a twin itself", where=where, fix="make twins of the tokenizer that it is a twin of", id="twin-of-twin"
+            "is a twin itself", where=where, fix="use the source's tokenizer of this twin", id="twin-of-twin"
         )
     return tokenizer

@@ -1,56 +1,60 @@
-"""From a source to a tokenizer's folder: the words of its train split, counted once.
+"""Train a tokenizer on the words of a source's train split, counted once, and write its folder.
 
-The words are those that a lexicon with an overlap is fitted on, so that a twin can be fitted without the source.
+The folder keeps these words. A lexicon with an overlap is fitted on the same words, so a twin needs no source.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-import derivlang
 from derivlang.core.arrays import Int64
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.errors import StoreError
+from derivlang.core.parse_errors import parse_errors
+from derivlang.core.version import __version__
 from derivlang.engine.job import Job, count_vocabulary
-from derivlang.engine.plan import make_plan, source_files
+from derivlang.engine.plan import make_plan, source_files, source_size, total_size
 from derivlang.formats.opening import check_encoding
+from derivlang.formats.progress import stage
 from derivlang.lexical.bpe import SUFFIX, train_bpe
 from derivlang.lexical.encoding import Encoder
-from derivlang.lexical.tokenizer import FORMAT, RECIPE, WORDS, Tokenizer, check_free, dump, write_folder
-from derivlang.sources.find import Request, find
+from derivlang.lexical.tokenizer import FORMAT, RECIPE, WORDS, Tokenizer, check_free, dump, same_recipe, write_folder
+from derivlang.sources.find import SourceRequest, find
 from derivlang.store.disk import disk
 
 
 def train(
-    request: Request, out: Path, *, vocab_size: int = 40_000, min_frequency: int = 2, force: bool = False
+    request: SourceRequest,
+    out: Path,
+    *,
+    vocab_size: int = 40_000,
+    min_frequency: int = 2,
+    force: bool = False,
+    found: Callable[[Path], None] = lambda out: None,
 ) -> dict[str, Any]:
-    """Train a tokenizer on the train split of a source (else its first) and write its folder; gives the recipe.
+    """Train a tokenizer on the train split of a source (else its first), write its folder and return the recipe.
 
-    DerivlangError where the source cannot be read, the size does not fit it, or the folder is taken; then nothing is
-    written.
+    found: called if the folder already holds the same tokenizer, which is kept. Raise DerivlangError if the source
+    cannot be read, the size does not fit it, or the folder holds something else; nothing is written then.
     """
-    check_free(out, force=force)
+    if not (out / RECIPE).exists():
+        check_free(out, force=force)
     check_encoding(request.encoding)
     corpus = find(request)
-    job = Job("identity", None, corpus, encoding=request.encoding)
+    job = Job(corpus, encoding=request.encoding)
     split = corpus.splits[0]
-    types, counts = count_vocabulary(job, make_plan(job, out, splits=[split], shard_tokens=1 << 40, limit=None)[split])
-    bpe = train_bpe(types, counts, vocab_size, min_frequency)
-    tokenizer = Tokenizer(bpe)
-    recipe = {
+    with stage("hashing", total=source_size(job, [split])):
+        files = corpus.options.get("files") or source_files(job, [split])
+    inputs = {
         "format": FORMAT,
-        "derivlang": derivlang.__version__,
+        "derivlang": __version__,
         "kind": "source",
-        "fingerprint": tokenizer.fingerprint(),
-        "vocab_size": bpe.size,
-        "specials": list(bpe.entries[: bpe.n_special]),
-        "suffix": SUFFIX,
-        "scripts": [None],
-        "merges": len(bpe.merges),
+        "vocab_size": vocab_size,
         "min_frequency": min_frequency,
         "source": {
             "name": corpus.name,
@@ -58,8 +62,27 @@ def train(
             "licence": corpus.licence,
             "split": split,
             "words": str(corpus.splitter()) if corpus.is_raw else corpus.options.get("words", "as given"),
-            "files": corpus.options.get("files") or source_files(job, [split]),
+            "files": files,
         },
+    }
+    if not force and (before := same_recipe(out, inputs)) is not None:
+        found(out)
+        return before
+    check_free(out, force=force)
+    with stage("planning"):
+        tasks = make_plan(job, out, splits=[split], shard_tokens=1 << 40, limit=None)[split]
+    with stage("counting words", total=total_size(tasks)):
+        types, counts = count_vocabulary(job, tasks)
+    bpe = train_bpe(types, counts, vocab_size, min_frequency)
+    tokenizer = Tokenizer(bpe)
+    recipe = {
+        **inputs,
+        "fingerprint": tokenizer.fingerprint(),
+        "vocab_size": bpe.size,
+        "specials": list(bpe.entries[: bpe.n_special]),
+        "suffix": SUFFIX,
+        "scripts": [None],
+        "merges": len(bpe.merges),
         "words": {
             "types": len(types),
             "tokens": int(counts.sum()),
@@ -77,7 +100,7 @@ def train(
 
 
 def save_words(path: Path, types: pa.Array, counts: Int64) -> None:
-    """The word types that a tokenizer was trained on, in the order of first occurrence."""
+    """Write the word types that a tokenizer was trained on, in the order of first occurrence."""
     import pyarrow.parquet as pq
 
     with disk(path):
@@ -85,13 +108,17 @@ def save_words(path: Path, types: pa.Array, counts: Int64) -> None:
 
 
 def read_words(folder: Path) -> tuple[pa.Array, Int64]:
-    """(Arrow strings [T], int64[T]) of a tokenizer's folder; StoreError where they are damaged."""
+    """Return (types: Arrow strings [T], counts: int64[T]) of a tokenizer's folder. Raise StoreError if damaged."""
     import pyarrow.parquet as pq
 
     path = folder / WORDS
-    try:
+    with parse_errors(str(path), "table of words", error=StoreError, id="tokenizer"):
         table = pq.read_table(path, schema=pa.schema({"type": pa.string(), "count": pa.int64()})).combine_chunks()
-    except (OSError, pa.ArrowException) as error:
-        raise StoreError(f"cannot be read: {error}", where=str(path), id="tokenizer") from None
-    types = table["type"].chunk(0) if table.num_rows else string_array([])
-    return types, to_numpy(table["count"])
+        table.validate(full=True)
+        types = table["type"].chunk(0) if table.num_rows else string_array([])
+        if types.null_count or table["count"].null_count:
+            raise ValueError("it holds nulls")
+        counts = to_numpy(table["count"])
+        if len(counts) and counts.min() < 0:
+            raise ValueError(f"it holds the count {counts.min()}")
+    return types, counts

@@ -1,14 +1,14 @@
-"""The twin of a tokenizer: every entry and merge through a script, so that it reads the derived text as the source's.
+"""The twin of a tokenizer: every entry and merge mapped through a script. It gives derived text the source's ids.
 
     twin.encode(f(text)) = source.encode(text), id by id
 
-The suffix and special tokens are not mapped. In *joint* ids, where both languages have a vocabulary together, the
-source keeps its ids, and a twin's id i that is no special token is i + (V - n_special):
+The suffix and special tokens are not mapped. *Joint* ids number a common vocabulary of both languages. The source
+keeps its ids, and a twin's id i becomes i + (V - n_special) unless it is a special token:
 
     0 … n_special - 1 | source's n_special … V - 1 | twin's V … 2V - n_special - 1
 
-With an overlap, words (or sub-words) that are kept have the source's ids. `compat=paper` shifts by V, as the released
-ALIGN-MLM does (size 2V, n_special rows unused). One *file* for both is exact only where no entry is the image of one.
+With an overlap, kept words (or sub-words) have the source's ids. `compat=paper` shifts by V, as the released ALIGN-MLM
+does (size 2V, n_special rows unused). One *file* for both languages is exact only if no entry is the image of an entry.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _LISTED = 20
 
 
 def twin_of(source: Tokenizer, script: Script) -> Tokenizer:
-    """The twin in a script; DataError where two entries would have one image (no tokenizer of derivlang has such)."""
+    """Return the twin in a script.
+
+    Raise DataError if two entries have the same image, which does not occur in derivlang's own tokenizers.
+    """
     image = images(source.bpe, script)
     entries = tuple(image[entry] for entry in source.bpe.entries)
     if len(set(entries)) < len(entries):
@@ -42,7 +45,7 @@ def twin_of(source: Tokenizer, script: Script) -> Tokenizer:
 
 
 def images(bpe: Bpe, script: Script) -> dict[str, str]:
-    """Each entry's image."""
+    """Return the image of each entry."""
     out = {entry: entry for entry in bpe.entries[: bpe.n_special]}
     for entry in bpe.entries[bpe.n_special :]:
         stem = entry.removesuffix(SUFFIX)
@@ -51,17 +54,17 @@ def images(bpe: Bpe, script: Script) -> dict[str, str]:
 
 
 def clashes(source: Tokenizer, script: Script) -> list[str]:
-    """The entries, special tokens aside, that are their own image or another's."""
+    """Return the entries, without special tokens, that are the image of an entry."""
     plain = source.bpe.entries[source.n_special :]
     known, image = set(plain), images(source.bpe, script)
     return [image[entry] for entry in plain if image[entry] in known]
 
 
 def joint_file(source: Tokenizer, twin: Tokenizer, script: Script) -> Tokenizer:
-    """One tokenizer for both languages, whose ids are the joint ones; DataError with the clashes where there are any.
+    """Return one tokenizer for both languages with joint ids. Raise DataError if an entry is the image of another.
 
-    Exact for text whose characters the source's vocabulary holds: others are `<unk>` to the source, but may be a
-    letter of the twin here.
+    It is exact for text whose characters are in the source's vocabulary. Others are `<unk>` for the source's tokenizer,
+    but may be letters of the twin here.
     """
     found = clashes(source, script)
     if found:
@@ -69,7 +72,7 @@ def joint_file(source: Tokenizer, twin: Tokenizer, script: Script) -> Tokenizer:
             f"one file for both languages cannot be exact: {len(found):,} entries are also the image of one in "
             f"{script.name}: {_some(found)}",
             where="--joint",
-            fix="leave --joint out: two files and the joint ids are exact; or take another script (private)",
+            fix="leave --joint out (two files and the joint ids are exact), or use another script (private)",
             id="joint-clash",
         )
     entries = source.bpe.entries + twin.bpe.entries[twin.n_special :]
@@ -79,7 +82,10 @@ def joint_file(source: Tokenizer, twin: Tokenizer, script: Script) -> Tokenizer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointIds:
-    """vocab_size: V of either tokenizer. kept: bool[V], sub-words that both languages share, or None."""
+    """The joint ids of a source and its twin.
+
+    vocab_size: V of either tokenizer. kept: bool[V], sub-words that both languages share, or None.
+    """
 
     vocab_size: int
     n_special: int
@@ -88,16 +94,16 @@ class JointIds:
 
     @property
     def shift(self) -> int:
-        """What is added to a twin's id."""
+        """The number that is added to a twin's id."""
         return self.vocab_size - (0 if self.compat == "paper" else self.n_special)
 
     @property
     def size(self) -> int:
-        """Rows of a joint embedding."""
+        """The number of rows of a joint embedding."""
         return self.vocab_size + self.shift
 
     def table(self) -> Int32:
-        """int32[V]: the joint id of each id of the twin."""
+        """Return int32[V]: the joint id of each id of the twin."""
         ids = np.arange(self.vocab_size, dtype=np.int32)
         moved = ids >= self.n_special
         if self.kept is not None:
@@ -105,9 +111,9 @@ class JointIds:
         return np.where(moved, ids + np.int32(self.shift), ids)
 
     def of(self, encoded: Encoded, kept_words: Bool | None = None) -> Int32:
-        """int32[M]: the derived language's joint ids of the sub-words of N source words, in their order.
+        """Return int32[M]: the derived language's joint ids of the sub-words of N source words, in their order.
 
-        kept_words: bool[N], words that the lexicon keeps, which have the source's ids.
+        kept_words: bool[N], words that the lexicon keeps. Their sub-words have the source's ids.
         """
         ids = self.table().take(encoded.ids)
         if kept_words is None or not kept_words.any():

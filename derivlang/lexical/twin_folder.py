@@ -1,21 +1,23 @@
-"""From a tokenizer's folder to its twin's, and a twin read back: which words keep their ids, and the joint ids."""
+"""Write a twin's folder from a tokenizer's folder, and read it back with its kept words and joint ids."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
 
-import derivlang
 from derivlang.core.arrays import Bool, Int32, Int64
 from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.lexicon import Lexicon, special_types
+from derivlang.core.parse_errors import parse_errors
+from derivlang.core.version import __version__
 from derivlang.lexical.bpe import SUFFIX
 from derivlang.lexical.encoding import Encoded, Encoder
 from derivlang.lexical.overlap import (
@@ -34,12 +36,14 @@ from derivlang.lexical.tokenizer import (
     check_free,
     dump,
     require_source,
+    same_recipe,
     write_folder,
 )
 from derivlang.lexical.train import read_words
 from derivlang.lexical.twin import Compat, JointIds, clashes, joint_file, twin_of
-from derivlang.pipeline import Pipeline, read_lexicon
+from derivlang.pipeline import Pipeline
 from derivlang.store.manifest import LEXICON
+from derivlang.transforms.lexicon_file import read_lexicon
 from derivlang.transforms.scripts import load_script
 from derivlang.transforms.trans import By, Trans, Transliteration, map_script
 
@@ -48,7 +52,7 @@ JOINT = "joint"
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Sub-words that both languages share: percent, by and seed of a choice, or the file of an earlier one."""
+    """The sub-words that both languages share: percent, by and seed of a choice, or the file of an earlier choice."""
 
     percent: int = 0
     by: By = "type"
@@ -58,7 +62,7 @@ class Shared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Twin:
-    """A twin: its tokenizer, the ids of both languages together, and the lexicon that says which words are kept."""
+    """A twin: its tokenizer, the joint ids of both languages, and the map that keeps or changes words."""
 
     tokenizer: Tokenizer
     joint: JointIds
@@ -66,31 +70,43 @@ class Twin:
 
     @classmethod
     def load(cls, folder: Path) -> Twin:
-        """A folder that `make_twin` wrote; StoreError if it is none."""
+        """Read a folder that `make_twin` wrote. Raise StoreError if it is not one."""
         tokenizer = Tokenizer.load(folder)
         recipe = tokenizer.recipe
         if recipe["kind"] != "twin":
             raise StoreError("is a source's tokenizer, not a twin", where=str(folder), id="no-twin")
-        trans = trans_of(recipe["spec"])
-        fitted = _fit(trans, folder / LEXICON if trans.needs_reference else None)
+        with parse_errors(str(folder / RECIPE), "recipe of a twin", error=StoreError, id="tokenizer"):
+            try:
+                trans = trans_of(Pipeline.from_stored(recipe["spec"]))
+            except UsageError as error:
+                raise ValueError(error.what) from error
+            compat, has_subwords, digest = recipe["joint"]["compat"], recipe["subwords"], recipe["lexicon"]
+            if compat not in get_args(Compat):
+                raise ValueError(f"joint.compat is {compat!r}; it must be {' or '.join(get_args(Compat))}")
+        lexicon = folder / LEXICON
+        saved = read_lexicon(lexicon) if trans.needs_reference else None
+        if digest != _digest(saved):
+            raise StoreError("is not the lexicon of the twin's recipe", where=str(lexicon), id="tokenizer")
+        fitted = _only(Pipeline((trans,)).fit(saved=saved, where=str(lexicon)))
         kept = None
-        if recipe["subwords"]:
-            source = Tokenizer(twin_of(tokenizer, load_script(trans.script)).bpe)  # scripts are involutions
+        if has_subwords:
+            script = load_script(trans.script, trans.table)  # an involution, so the twin of the twin is the source
+            source = Tokenizer(twin_of(tokenizer, script).bpe)
             kept = read_subwords(folder / SUBWORDS, source)
-        return cls(tokenizer, JointIds(tokenizer.size, tokenizer.n_special, recipe["joint"]["compat"], kept), fitted)
+        return cls(tokenizer, JointIds(tokenizer.size, tokenizer.n_special, compat, kept), fitted)
 
     def kept(self, types: pa.Array) -> Bool:
-        """bool[T]: which word types (Arrow strings, source or derived) the overlap keeps the same in both languages."""
+        """Return bool[T]: the word types (Arrow strings, source or derived) that the overlap keeps unchanged."""
         if not self.map.overlap:
             return np.zeros(len(types), bool)
         return self.map.kept(types, map_script(types, self.map.script))
 
     def ids(self, encoded: Encoded, batch: Batch) -> Int32:
-        """int32[M]: the derived language's joint ids of a *source* batch's sub-words, in the source's order."""
+        """Return int32[M]: the derived language's joint ids of a *source* batch's sub-words, in source order."""
         return self.joint.of(encoded, self.kept(batch.types)[batch.words])
 
     def encode(self, encoder: Encoder, batch: Batch) -> Encoded:
-        """Joint ids of a *derived* batch that holds no inserted words. encoder: the source's."""
+        """Return the joint ids of a *derived* batch without inserted words. encoder: the source's."""
         kept = self.kept(batch.types)
         encoded = encoder.types(self.map.apply(batch.types)).take(batch.words)
         return Encoded(self.joint.of(encoded, kept[batch.words]), encoded.offsets)
@@ -106,32 +122,39 @@ def make_twin(
     joint: bool = False,
     compat: Compat = "exact",
     force: bool = False,
+    found: Callable[[Path], None] = lambda out: None,
 ) -> dict[str, Any]:
-    """Write the twin of a tokenizer's folder under the lexicon of a pipeline; gives its recipe.
+    """Write the twin of a tokenizer's folder under the lexicon of a pipeline, and return its recipe.
 
-    lexicon: a saved lexicon.tsv; without one an overlap is fitted on the words that the tokenizer was trained on.
-    shared: sub-words that keep the source's ids. joint: one file for both, too, in `out/joint`. DerivlangError where
-    something does not fit; then nothing is written.
+    lexicon: a saved lexicon.tsv; without one, an overlap is fitted on the training words of the tokenizer. shared:
+    sub-words that keep the source's ids. joint: also write one file for both languages, in `out/joint`. found: called
+    if the folder already holds the same twin, which is kept. Raise DerivlangError if something does not fit; nothing is
+    written then.
     """
     if folder.resolve() == out.resolve():
-        raise UsageError("a twin cannot be written over its source", where="-o", fix="another folder", id="output")
-    check_free(out, force=force)
-    trans = trans_of(spec)
+        raise UsageError("a twin cannot be written over its source", where="-o", fix="give another folder", id="output")
+    if not (out / RECIPE).exists():
+        check_free(out, force=force)
+    trans = trans_of(Pipeline.parse(spec))
     if shared is not None and trans.overlap:
         raise UsageError(
-            f"{trans} keeps words, and sub-words are to be kept too", where="--t", fix="choose one", id="two-overlaps"
+            f"{trans} keeps words, so sub-words cannot be kept, too",
+            where="--t",
+            fix="leave out overlap, or the kept sub-words",
+            id="two-overlaps",
         )
     if joint and (shared is not None or compat == "paper"):
         what = "kept sub-words" if shared is not None else "compat=paper"
-        raise UsageError(f"a joint file cannot have {what}: they are ids alone", where="--joint", id="joint")
+        raise UsageError(f"a joint file cannot have {what}, which exist only as ids", where="--joint", id="joint")
     source = require_source(Tokenizer.load(folder), str(folder))
     types, counts = _plain_words(folder)
     pipeline = Pipeline((trans,))
     if lexicon is not None or not trans.needs_reference:
-        fitted = _fit(trans, lexicon)
+        given = None if lexicon is None else read_lexicon(lexicon)
+        fitted = _only(pipeline.fit(saved=given, where=str(lexicon)))
     else:
         fitted = _only(pipeline.fit(types, counts))
-    script = load_script(trans.script)
+    script = load_script(trans.script, trans.table)
     twin = twin_of(source, script)
     encoded = Encoder(source).types(types)
     entry_counts = subword_counts(encoded, counts, source.size)
@@ -146,10 +169,10 @@ def make_twin(
     reader = Twin(twin, ids, fitted)
     overlap = under_lexicon(encoded, counts, reader.kept(types), source)
     saved = pipeline.save(Lexicon((fitted,)))
-    found = clashes(source, script)
+    clashing = clashes(source, script)
     recipe = {
         "format": FORMAT,
-        "derivlang": derivlang.__version__,
+        "derivlang": __version__,
         "kind": "twin",
         "fingerprint": twin.fingerprint(),
         "of": source.fingerprint(),
@@ -157,13 +180,16 @@ def make_twin(
         "specials": list(twin.bpe.entries[: twin.n_special]),
         "suffix": SUFFIX,
         "scripts": list(twin.scripts),
-        "spec": str(trans),
-        "lexicon": sha256(saved.encode()).hexdigest() if saved else None,
+        "spec": trans.stored,
+        "lexicon": _digest(saved),
         "joint": {"compat": compat, "shift": ids.shift, "size": ids.size, "file": joint},
-        "clashing_entries": len(found),
+        "clashing_entries": len(clashing),
         "overlap": overlap if kept is None else of_entries(entry_counts, kept, source),
         "subwords": None if shared is None or kept is None else _said(shared),
     }
+    if not force and (before := same_recipe(out, recipe)) is not None:
+        found(out)
+        return before
     both = joint_file(source, twin, script) if joint else None
 
     def write(fresh: Path) -> None:
@@ -181,30 +207,29 @@ def make_twin(
     return recipe
 
 
-def trans_of(spec: str) -> Trans:
-    """The one `trans` of a pipeline; its orders are no matter of types. UsageError where there is none, or another."""
-    lexical = [t for t in Pipeline.parse(spec).transforms if t.has_lexicon]
+def trans_of(pipeline: Pipeline) -> Trans:
+    """Return the only `trans` of a pipeline, ignoring orders. Raise UsageError if it has no or another lexicon."""
+    lexical = [t for t in pipeline.transforms if t.has_lexicon]
     if len(lexical) == 1 and isinstance(lexical[0], Trans):
         return lexical[0]
-    what = f"{spec} has {len(lexical)} of them" if lexical else f"{spec} has none"
+    what = f"{pipeline} has {len(lexical)} of them" if lexical else f"{pipeline} has none"
     raise UsageError(
-        f"a twin needs one transform that maps words through a script, and {what}",
+        f"a twin needs exactly one transform that maps words through a script, but {what}",
         where="--t",
-        fix="--t trans, or trans:script=NAME; `derivlang ls` lists the scripts",
+        fix="give --t trans, or trans:script=NAME; `derivlang ls` lists the scripts",
         id="no-script",
     )
 
 
 def _plain_words(folder: Path) -> tuple[pa.Array, Int64]:
-    """The words that a tokenizer was trained on, without special tokens."""
+    """Return the training words of a tokenizer and their counts, without special tokens."""
     types, counts = read_words(folder)
     plain = ~special_types(types)
     return types.filter(to_arrow(plain)), counts[plain]
 
 
-def _fit(trans: Trans, lexicon: Path | None) -> Transliteration:
-    saved = None if lexicon is None else read_lexicon(lexicon)
-    return _only(Pipeline((trans,)).fit(saved=saved, where=str(lexicon)))
+def _digest(lexicon: str | None) -> str | None:
+    return sha256(lexicon.encode()).hexdigest() if lexicon else None
 
 
 def _only(lexicon: Lexicon) -> Transliteration:

@@ -1,8 +1,8 @@
-"""What a dictionary is made of: the entries of a source's vocabulary, with their images under a lexicon.
+"""The entries of a dictionary: a source's vocabulary, with its images under a lexicon.
 
 word    the types of the split that lexicons are fitted on (train, else the first)
-token   the sub-word types of a tokenizer (`tokenizer.json`), each with its twin: the string through the script; the
-        mark of a word's end or continuation is not mapped. Counts: every word type encoded once
+token   the sub-word types of a tokenizer (`tokenizer.json`), each with its twin. A twin is the string mapped through
+        the script, without the mark of a word's end or continuation. Counts come from encoding every word type once
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import SPECIALS, Lexicon
-from derivlang.engine.job import Job, Task, Vocabulary, count_types, read_part
+from derivlang.core.parse_errors import parse_errors
+from derivlang.engine.job import Job, ShardTask, read_part
+from derivlang.engine.vocabulary import TypeCounts, count_types
+from derivlang.lexical.bpe import as_merge
 from derivlang.pipeline import Pipeline
 from derivlang.sources.read import Reading
 
@@ -31,9 +34,9 @@ _AT_ONCE = 1 << 14  # words encoded at a time
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """T entries: words Arrow strings [T], counts int64[T], their images `images[offsets[t]:offsets[t + 1]]`.
+    """T entries: words Arrow strings [T], counts int64[T], images `images[offsets[t]:offsets[t + 1]]`.
 
-    tags: Arrow strings [T], the most frequent tag of each, where tags are known.
+    tags: Arrow strings [T], the most frequent tag of each, or None if tags are unknown.
     """
 
     words: pa.Array
@@ -46,9 +49,9 @@ class Entries:
         return len(self.words)
 
 
-def count(job: Job, tasks: list[Task], *, tags: bool) -> tuple[pa.Array, Int64, pa.Array | None]:
-    """(types [T], int64[T] counts, and with `tags` each type's most frequent UPOS, where the source has any)."""
-    vocabulary = Vocabulary()
+def count(job: Job, tasks: list[ShardTask], *, tags: bool) -> tuple[pa.Array, Int64, pa.Array | None]:
+    """Return (types [T], counts int64[T], most frequent UPOS of each type with `tags` if the source has any)."""
+    vocabulary = TypeCounts()
     tagged: Counter[tuple[str, str]] = Counter()
     for task in tasks:
         for batch in read_part(job, task, Reading(job.corpus.splitter(), job.encoding, job.repair_tags)):
@@ -59,7 +62,7 @@ def count(job: Job, tasks: list[Task], *, tags: bool) -> tuple[pa.Array, Int64, 
     if not tagged:
         return types, counts, None
     best: dict[str, tuple[int, str]] = {}
-    for (word, tag), n in tagged.items():  # the most frequent; of equals the first by name
+    for (word, tag), n in tagged.items():  # ties: the first tag by name
         if word not in best or (-n, tag) < best[word]:
             best[word] = (-n, tag)
     return types, counts, string_array([best[word][1] if word in best else "_" for word in types.to_pylist()])
@@ -78,7 +81,7 @@ def _count_tags(batch: Batch, found: Counter[tuple[str, str]]) -> None:
 
 
 def word_entries(types: pa.Array, counts: Int64, lexicon: Lexicon, tags: pa.Array | None = None) -> Entries:
-    """The types that are no special tokens and have an image."""
+    """Return the entries of types that have an image. Special tokens have none."""
     pairs = lexicon.pairs(types)
     place = to_numpy(pa.compute.index_in(pairs["source"].combine_chunks(), value_set=types))
     sizes = np.bincount(place, minlength=len(types))
@@ -93,16 +96,17 @@ def word_entries(types: pa.Array, counts: Int64, lexicon: Lexicon, tags: pa.Arra
 
 
 def token_entries(folder: Path, types: pa.Array, counts: Int64, pipeline: Pipeline) -> Entries:
-    """The sub-word types of the tokenizer in a folder that are no special tokens, and their twins.
+    """Return the sub-word types of the tokenizer in a folder, without special tokens, and their twins.
 
-    Raises UsageError where the pipeline's lexicon is no whole script; DataError where the tokenizer cannot be used.
+    Raise UsageError unless the pipeline's lexicon maps all words through a script; DataError if the tokenizer cannot be
+    used.
     """
     lexical = [t for t in pipeline.transforms if t.has_lexicon]
     if not lexical or any(t.name != "trans" or getattr(t, "overlap", 0) for t in lexical):
         raise UsageError(
-            f"sub-words have twins under whole scripts only, not under {pipeline}",
+            f"sub-words have twins only if all words change script, not under {pipeline}",
             where="--level",
-            fix="--t trans (with overlap, a sub-word's twin is the same), or --level word",
+            fix="give --t trans without overlap (a sub-word's twin is the same), or --level word",
             id="token-level",
         )
     vocabulary, model = _read_tokenizer(folder)
@@ -114,14 +118,18 @@ def token_entries(folder: Path, types: pa.Array, counts: Int64, pipeline: Pipeli
     stems = [t[len(b) : len(t) - len(e)] for t, b, e in zip(tokens, begins, ends, strict=True)]
     images = pipeline.fit().apply(string_array(stems)).to_pylist()
     twins = [b + image + e for b, image, e in zip(begins, images, ends, strict=True)]
-    seen = _encoded(folder, types, counts, int(numbers.max(initial=-1)) + 1)
-    return Entries(string_array(tokens), seen[numbers], offsets_of(np.ones(len(tokens), int)), string_array(twins))
+    seen = _encoded(folder, types, counts, numbers)
+    return Entries(string_array(tokens), seen, offsets_of(np.ones(len(tokens), int)), string_array(twins))
 
 
 def _read_tokenizer(folder: Path) -> tuple[list[tuple[str, int]], dict[str, Any]]:
-    """(the non-special sub-words with their ids, by id; the model of `tokenizer.json`)."""
+    """Return (non-special sub-words with their ids, by id; the model of `tokenizer.json`)."""
     path = folder / "tokenizer.json" if folder.is_dir() else folder
-    try:
+    if not path.exists():
+        raise DataError(
+            "there is no tokenizer.json", where=str(folder), fix="give a tokenizer's folder", id="missing-file"
+        )
+    with parse_errors(str(path), "tokenizer", id="tokenizer"):
         data = json.loads(path.read_text("utf-8"))
         model = data["model"]
         vocabulary = model["vocab"]
@@ -130,32 +138,31 @@ def _read_tokenizer(folder: Path) -> tuple[list[tuple[str, int]], dict[str, Any]
         specials = {*SPECIALS, *(entry["content"] for entry in data.get("added_tokens") or [] if entry.get("special"))}
         found = sorted(((t, int(n)) for t, n in vocabulary.items() if t not in specials), key=lambda pair: pair[1])
         if any("ByteLevel" in json.dumps(data.get(part)) for part in ("pre_tokenizer", "decoder")):
-            raise ValueError("it works on bytes, which have no twins under a script; take one on characters")
-    except FileNotFoundError:
-        raise DataError(
-            "there is no tokenizer.json", where=str(folder), fix="name a tokenizer's folder", id="missing-file"
-        ) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise DataError(f"the tokenizer cannot be used: {what}", where=str(path), id="tokenizer") from None
+            raise ValueError("it works on bytes, which have no twins in another script; use a character tokenizer")
+        if found and (found[0][1] < 0 or found[-1][1] >= 1 << 32):
+            raise ValueError("an id is negative, or above 2^32")
+        marks = [model.get(name) or "" for name in ("end_of_word_suffix", "continuing_subword_prefix")]
+        if not all(isinstance(mark, str) for mark in marks):
+            raise ValueError("the suffix of last sub-words and the prefix of others must be strings")
+        if any(not right.startswith(marks[1]) for _, right in map(as_merge, model.get("merges") or [])):
+            raise ValueError(f"the right part of a merge does not begin with {marks[1]!r}")  # `tokenizers` would panic
+        "".join(token for token, _ in found).encode()  # raises for lone surrogates, which are not text
     return found, model
 
 
-def _encoded(folder: Path, types: pa.Array, counts: Int64, size: int) -> Int64:
-    """int64[V]: how often each sub-word stands in the text, by id."""
+def _encoded(folder: Path, types: pa.Array, counts: Int64, numbers: Int64) -> Int64:
+    """Return int64[V]: the frequency of each sub-word in the text. numbers: int64[V], their ids, ascending."""
     from tokenizers import Tokenizer
 
     path = folder / "tokenizer.json" if folder.is_dir() else folder
-    try:
+    with parse_errors(str(path), "tokenizer", id="tokenizer"):
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # noqa: BLE001 (the library raises Exception itself)
-        raise DataError(f"the tokenizer cannot be used: {error}", where=str(path), id="tokenizer") from None
-    seen = np.zeros(size, np.int64)
+    seen = np.zeros(len(numbers), np.int64)
     for start in range(0, len(types), _AT_ONCE):
         words = types.slice(start, _AT_ONCE).to_pylist()
         for encoding, n in zip(
             tokenizer.encode_batch(words, add_special_tokens=False), counts[start : start + _AT_ONCE], strict=True
         ):
-            ids = np.array([number for number in encoding.ids if number < size], np.int64)
-            np.add.at(seen, ids, n)
+            ids = np.array(encoding.ids, np.int64)
+            np.add.at(seen, np.searchsorted(numbers, ids[np.isin(ids, numbers)]), n)
     return seen

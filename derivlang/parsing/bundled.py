@@ -1,9 +1,9 @@
-"""The parser of a stored model: the one in this package, and those that `derivlang parser train` makes.
+"""The parser of a stored model: the one in this package, or one that `derivlang parser train` makes.
 
-words -> normalise -> cut very long sentences -> network, sentences of like length together -> trees -> the way back.
+    words -> normalise -> cut very long sentences -> network, on sentences of like length -> trees -> restore the words
 
-A sentence's parse depends on its words alone, exactly: on no other sentence of the call, on no number of threads, and
-on no machine (`quantised.py`).
+The parse of a sentence depends on its words only: not on other sentences, the number of threads or the machine
+(`quantised.py`).
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64, lengths_of
+from derivlang.core.threads import one_thread
+from derivlang.formats.progress import words_done
 from derivlang.parsing.base import Parses
 from derivlang.parsing.cuts import cut_long, hang_together
 from derivlang.parsing.decode import best_heads
 from derivlang.parsing.inference import Network, Packed
-from derivlang.parsing.model import Model, damaged, load_model
-from derivlang.parsing.normalise import Normal, normalise, restore
+from derivlang.parsing.model import StoredModel, load_model, readable
+from derivlang.parsing.normalise import NormalisedWords, normalise, restore
 
-WORDS_PER_STRETCH = 1 << 18  # whose types and codes are there together; the vectors of a stretch's types are made once
-WORDS_AT_ONCE = 3072  # of sentences that go through the network together: with more, memory grows and speed does not
-FEWEST = 24  # sentences together, all the same: with fewer a product waits for the weights to come from memory
-MOST = 512  # of them: with more, the gates of one step of short ones take more room than all the rest
+WORDS_PER_STRETCH = 1 << 18  # words that share one computation of the vectors of their types
+WORDS_AT_ONCE = 3072  # words that go through the network together: more take memory without a gain in speed
+FEWEST = 24  # sentences together, even if they have more words: with fewer, products wait for the weights from memory
+MOST = 512  # sentences together: with more short ones, the gates of one step take most of the memory
 
 
 @dataclass(frozen=True, eq=False)
 class ModelParser:
-    """A `Parser` (see base.py). Raises DataError parser-damaged if the model's weights do not fit together."""
+    """A `Parser` (`base.py`) that runs a stored model."""
 
     name: str
-    model: Model
+    model: StoredModel
     network: Network
 
     @classmethod
     def load(cls, folder: Path, name: str | None = None) -> ModelParser:
-        """Raises DataError parser-missing, parser-damaged."""
+        """Load the model of a folder. Raises DataError parser-missing, parser-damaged."""
         model = load_model(folder)
-        try:
+        with readable(folder):
             return cls(name or str(folder), model, Network(model))
-        except (ValueError, KeyError, IndexError) as error:
-            raise damaged(folder, error) from error
 
     @property
     def language(self) -> str:
@@ -58,10 +58,11 @@ class ModelParser:
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
-        """The model's relations, and those that pieces of words and parts of sentences hang by."""
+        """The model's relations, and those that attach pieces of words and parts of sentences."""
         known = self.model.relations
         return known + tuple(name for name in ("goeswith", "parataxis", "punct") if name not in known)
 
+    @one_thread()
     def parse(self, words: Int32, types: pa.Array, sentences: Int64) -> Parses:
         first = np.searchsorted(sentences, np.arange(0, int(sentences[-1]) + 1, WORDS_PER_STRETCH))
         bounds = np.unique(np.concatenate([first, [len(sentences) - 1]])).tolist()
@@ -79,12 +80,12 @@ class ModelParser:
         )
 
     def _parse(self, words: Int32, types: pa.Array, sentences: Int64) -> Parses:
-        """Of a stretch of sentences."""
+        """Parse a stretch of sentences."""
         normal = normalise(words, types, sentences, self.language)
         return restore(normal, self._trees(normal), sentences)
 
-    def _trees(self, normal: Normal) -> Parses:
-        """Trees of the parser's words."""
+    def _trees(self, normal: NormalisedWords) -> Parses:
+        """Return the trees of normalised words."""
         words, types, sentences = normal.words, normal.types, normal.sentences
         used, codes = np.unique(words, return_inverse=True)
         vectors = self.network.vectors([types[code] for code in used]).astype(np.int16)
@@ -110,6 +111,7 @@ class ModelParser:
             upos[place] = scores.tags.argmax(1)[row]
             head[place] = heads[packed.inside]
             deprel[place] = labels.argmax(1)[row]
+            words_done(len(place))
         if len(parts) != len(sentences):
             hang_together(upos, head, deprel, parts, sentences, self.relations)
         return Parses(upos, head, deprel, self.relations)
@@ -120,7 +122,7 @@ class ModelParser:
 
 
 def _batches(lengths: Int64) -> Iterator[Int64]:
-    """Sentences by falling length, in stretches of a bounded size; empty ones are left out."""
+    """Yield the numbers of sentences by falling length, in batches of bounded size, without empty sentences."""
     order = np.argsort(-lengths, kind="stable")
     order = order[: int((lengths > 0).sum())]
     start = 0
@@ -131,11 +133,11 @@ def _batches(lengths: Int64) -> Iterator[Int64]:
         start += most
 
 
-def bundled_model(name: str) -> Model:
-    """The model of this name in the package."""
+def bundled_model(name: str) -> StoredModel:
+    """Return the model of this name in the package."""
     return load_model(Path(__file__).parent / name)
 
 
 def bundled_parser(name: str) -> ModelParser:
-    """The parser of this name in the package."""
+    """Return the parser of this name in the package."""
     return ModelParser.load(Path(__file__).parent / name, name)

@@ -1,9 +1,10 @@
-"""Very long sentences: cut into parts that are parsed apart, then hung together.
+"""Very long sentences: cut into parts that are parsed separately, then joined into one tree.
 
-A table of arcs grows with the square of a sentence, and no treebank has trees of 2,000 words to learn from. A sentence
-of more than LONGEST words is cut after a mark, the last `;`, `:`, `.`, `!` or `?` in the second half of what may be
-one part, else the last comma, dash or bracket there, else where it is full. The first part's root is the sentence's;
-the other parts' roots hang from it as `parataxis` (a part that is only a mark: as `punct`).
+The table of arcs grows with the square of the length, and no treebank has trees of 2,000 words to learn from. So a
+sentence of more than LONGEST words is cut. Of the next LONGEST words, a part ends after the last `;`, `:`, `.`, `!` or
+`?` in the second half, else after the last comma, dash or bracket there, else after all of them. The root of the first
+part is the root of the sentence; the roots of the other parts depend on it as `parataxis` (a punctuation mark as
+`punct`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _STRONG, _WEAK = set(";:.!?") | {"..."}, set(",-)]}")
 
 
 def cut_long(words: Int32, types: Sequence[str], sentences: Int64) -> Int64:
-    """int64[P + 1]: word offsets of the parts; `sentences` itself where none is too long."""
+    """Return int64[P + 1], the word offsets of the parts; `sentences` itself if none is too long."""
     long = np.flatnonzero(lengths_of(sentences) > LONGEST)
     if not len(long):
         return sentences
@@ -35,7 +36,7 @@ def cut_long(words: Int32, types: Sequence[str], sentences: Int64) -> Int64:
 
 
 def _first_part(words: Sequence[str]) -> int:
-    """How many of LONGEST words are a part."""
+    """Return how many of LONGEST words are a part."""
     for marks in (_STRONG, _WEAK):
         for n in range(len(words), len(words) // 2, -1):
             if words[n - 1] in marks:
@@ -46,7 +47,11 @@ def _first_part(words: Sequence[str]) -> int:
 def hang_together(
     upos: UInt8, head: Int32, deprel: Int32, parts: Int64, sentences: Int64, relations: Sequence[str]
 ) -> None:
-    """Changes heads of parts int64[P + 1] into heads of sentences int64[S + 1], in place."""
+    """Turn heads of parts (parts: int64[P + 1]) into heads of sentences (sentences: int64[S + 1]), in place.
+
+    A sentence of 5 words in parts of 2 and 3 words, with heads 2 0 | 2 0 2: its root is word 2 (`top`). The second part
+    begins at word 2 (from 0), so its heads 2 and 2 become 4 and 4, and its root depends on word 2: 2 0 4 2 4.
+    """
     punct, parataxis = relations.index("punct"), relations.index("parataxis")
     for row in np.flatnonzero(lengths_of(sentences) > LONGEST).tolist():
         start, end = int(sentences[row]), int(sentences[row + 1])

@@ -1,9 +1,10 @@
-"""The best tree of arc scores: greedy where that is a tree, else a maximum spanning tree with one root.
+"""The best tree for given arc scores: the best head of each word if that is a tree, else a maximum spanning tree.
 
-Chu and Liu (1965), Edmonds (1967): each word's best head is taken; where that leaves a cycle, the cycle is made one
-node, whose arcs cost what it costs to break the cycle there. Where the best tree has several roots, the best with one
-root keeps one of them (Gabow and Tarjan 1984; Zmigrod, Vieira and Cotterell 2020, "Please Mind the Root"): each is
-tried. Scores are whole numbers, so that sums are exact; of equal scores the first head is taken.
+Chu and Liu (1965), Edmonds (1967): each word takes its best head. If that leaves a cycle, the cycle becomes one node,
+and the score of an arc into it is reduced by that of the arc of the cycle that it replaces. If the best
+tree has several roots, the best tree with one root has one of them as its root (Gabow and Tarjan 1984; Zmigrod, Vieira
+and Cotterell 2020, "Please Mind the Root"), so each is tried. Scores are whole numbers, so that sums are exact; ties go
+to the first head.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from numpy.typing import NDArray
 from derivlang.core.arrays import Bool, Int64
 
 Float: TypeAlias = NDArray[np.floating]
-ROOTS = 8  # that are tried, the most promising first: a sentence of 100 full stops may have 50, and takes its time
+ROOTS = 8  # roots to try, the most promising first: a sentence of 100 full stops may have 50, which takes too long
 
 
 def best_heads(arcs: Float, lengths: Int64) -> Int64:
-    """int64[B, L]: the heads of each sentence's best tree, 1-based, 0 = root and past the end.
+    """Return int64[B, L], the heads of each sentence's best tree: 1-based, 0 for the root and past the end.
 
-    arcs: [B, L, 1 + L], of word, head; -inf where there is none. lengths: int64[B].
+    arcs: float[B, L, 1 + L], [sentence, word, head]; -inf if there is no arc. lengths: int64[B].
     """
     inside = np.arange(arcs.shape[1])[None, :] < lengths[:, None]
     head: Int64 = np.where(inside, arcs.argmax(2), 0)
@@ -33,7 +34,7 @@ def best_heads(arcs: Float, lengths: Int64) -> Int64:
 
 
 def best_tree(arcs: Float) -> Int64:
-    """int64[n]: the heads of the best tree with one root; arcs: [n, 1 + n], column 0 the root."""
+    """Return int64[n], the heads of the best tree with one root; arcs: float[n, 1 + n], column 0 the root."""
     n = len(arcs)
     scores = np.full((n + 1, n + 1), -np.inf)
     scores[1:] = arcs
@@ -43,7 +44,7 @@ def best_tree(arcs: Float) -> Int64:
     if len(roots) > 1:
         most = -np.inf
         from_root = scores[1:, 0].copy()
-        # No tree with this root is worth more: all other words with their best head but the root.
+        # An upper bound for each root: all other words with their best head among the words.
         others = scores[1:, 1:].max(1)
         bound = others.sum() - others[roots] + from_root[roots]
         for i in np.argsort(-bound, kind="stable")[:ROOTS]:
@@ -60,7 +61,14 @@ def best_tree(arcs: Float) -> Int64:
 
 
 def _are_trees(head: Int64, inside: Bool) -> Bool:
-    """bool[B]: one root and no cycle. Each round every word looks twice as far up."""
+    """Return bool[B]: whether the heads have one root and no cycle.
+
+    Each round doubles the steps that a word has gone up. A chain 0 <- 1 <- 2 <- 3 <- 4 (node 0 the root):
+
+        above      0 0 1 2 3      one step up
+                   0 0 0 1 2      two
+                   0 0 0 0 0      four: all have reached the root; words on a cycle never do
+    """
     one_root = ((head == 0) & inside).sum(1) == 1
     above = np.concatenate([np.zeros((len(head), 1), head.dtype), head], axis=1)
     for _ in range(head.shape[1].bit_length()):
@@ -69,7 +77,10 @@ def _are_trees(head: Int64, inside: Bool) -> Bool:
 
 
 def _spanning(scores: NDArray[np.float64]) -> Int64:
-    """int64[n]: the heads of the best tree over nodes 0 (the root, whose head is 0) … n - 1. scores: [n, n]."""
+    """Return int64[n], the heads of the best tree over nodes 0 … n - 1; node 0 is the root, and its head is 0.
+
+    scores: float[n, n], [node, head].
+    """
     n = len(scores)
     head: Int64 = scores.argmax(1)
     head[0] = 0
@@ -81,7 +92,7 @@ def _spanning(scores: NDArray[np.float64]) -> Int64:
     rest = np.flatnonzero(outside)
     m = len(rest)
     cost = scores[cycle, head[cycle]]
-    into = scores[cycle[:, None], rest] - cost[:, None]  # entering at a word frees it from its head in the cycle
+    into = scores[cycle[:, None], rest] - cost[:, None]  # an arc into a word replaces its arc within the cycle
     out = scores[rest[:, None], cycle]
     smaller = np.full((m + 1, m + 1), -np.inf)
     smaller[:m, :m] = scores[rest[:, None], rest]
@@ -96,7 +107,7 @@ def _spanning(scores: NDArray[np.float64]) -> Int64:
 
 
 def _find_cycle(head: Int64) -> Int64:
-    """The nodes of one cycle, ascending; none if every node reaches 0."""
+    """Return the nodes of one cycle, ascending; none if every node reaches 0."""
     n = len(head)
     above = head
     for _ in range(n.bit_length()):
@@ -104,7 +115,7 @@ def _find_cycle(head: Int64) -> Int64:
     stuck = np.flatnonzero(above != 0)
     if not len(stuck):
         return stuck
-    node = int(above[stuck[0]])  # far enough up to be on its cycle
+    node = int(above[stuck[0]])  # n steps up from a node without a way to 0 is a node on a cycle
     nodes = [node]
     while (node := int(head[node])) != nodes[0]:
         nodes.append(node)

@@ -1,10 +1,10 @@
-"""What a parser sees of a word: its place in a vocabulary, and hashed pieces of its form.
+"""The features of a word: its code in a vocabulary, and hashed pieces of its form.
 
     "Walking"  ->  the word `walking`, and the buckets of w-, wa-, wal-, walk-, -g, -ng, -ing, -king, -lking, Xx, …
 
-A word's vector is its own (words seen twice or more in training) plus the mean of its pieces' vectors, so that a word
-never seen before still has one, and is computed once a word *type*. `<unk>` has one vector of its own. Training and
-inference share this file: a change here is a change of every model (`RULE_VERSION`).
+The vector of a word is its own vector (for words seen twice or more in training) plus the mean of its pieces' vectors,
+so that an unseen word has a vector too. It is computed once per word *type*. `<unk>` has a vector of its own. Training
+and inference share this file: a change here changes every model (`RULE_VERSION`).
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import numpy as np
 from derivlang.core.arrays import Int32
 
 RULE_VERSION = 1
-UNSEEN, MASKED = 0, 1  # codes in the vocabulary: a word that is not in it; `<unk>`
+UNSEEN, MASKED = 0, 1  # codes of words that are not in the vocabulary, and of `<unk>`
 N_PIECES = 12
 MASK = "<unk>"
 
 
 def word_codes(words: Sequence[str], vocabulary: Mapping[str, int]) -> Int32:
-    """int32[T]: each word's code, lower-cased, UNSEEN where it has none."""
+    """Return int32[T], the code of each lower-cased word, or UNSEEN."""
     codes = (MASKED if word == MASK else vocabulary.get(word.lower(), UNSEEN) for word in words)
     return np.fromiter(codes, np.int32, len(words))
 
 
 def piece_buckets(words: Sequence[str], n_buckets: int) -> Int32:
-    """int32[T, N_PIECES]: the bucket of each piece, 1 … n_buckets - 1; bucket 0 is `<unk>`'s."""
+    """Return int32[T, N_PIECES], the buckets of the pieces, 1 … n_buckets - 1; bucket 0 is that of `<unk>`."""
     out = np.zeros((len(words), N_PIECES), np.int32)
     for row, word in enumerate(words):
         if word != MASK:
@@ -38,6 +38,7 @@ def piece_buckets(words: Sequence[str], n_buckets: int) -> Int32:
 
 
 def _pieces(word: str) -> tuple[str, ...]:
+    """Return N_PIECES strings; the first letter tells kinds apart, so that the prefix `ing` is not the suffix `ing`."""
     low = word.lower()
     return (
         f"a{low[:1]}",
@@ -56,7 +57,7 @@ def _pieces(word: str) -> tuple[str, ...]:
 
 
 def _shape(word: str) -> str:
-    """`McDonald's-1998` -> `XxXx's-dddd`: runs of one kind of letter once, of digits up to four."""
+    """`McDonald's-1998` -> `XxXx'x-dddd`: runs of one kind of letter once, of digits up to four."""
     out: list[str] = []
     for char in word[:40]:
         kind = "d" if char.isdigit() else "X" if char.isupper() else "x" if char.isalpha() else char
@@ -66,6 +67,7 @@ def _shape(word: str) -> str:
 
 
 def _case(word: str) -> str:
+    """Return the case of a word: lower, Upper, Single capital, Title, Mixed; Digits or Punctuation without letters."""
     if not any(map(str.isalpha, word)):
         return "d" if any(map(str.isdigit, word)) else "p"
     if word.islower():

@@ -1,7 +1,7 @@
-"""What the adapters to other parsers share: sentences as lists of strings in, checked trees as arrays out.
+"""The base of the adapters to other parsers: sentences as lists of strings in, checked trees as arrays out.
 
-Words are normalised as for the bundled parser (`normalise.py`), so that WikiText's `@-@` or `don 't` mean the same to
-all. A foreign parser computes in floating point: whether a sentence's parse is the same in every batch is up to it.
+Words are normalised as for the bundled parser (`normalise.py`), so that WikiText's `@-@` and `don 't` mean the same to
+all parsers. A foreign parser computes in floating point, so its parse of a sentence may depend on the other sentences.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64, lengths_of
 from derivlang.core.errors import DerivlangError
+from derivlang.formats.progress import words_done
 from derivlang.parsing import normalise
 from derivlang.parsing.base import UPOS, Parses, checked
 from derivlang.parsing.normalise import normalise as normalised
 from derivlang.parsing.normalise import restore
 
 Tree: TypeAlias = tuple[Sequence[str], Sequence[int], Sequence[str]]  # tags, heads (1-based, 0 = root), relations
-WORDS_AT_ONCE = 20_000  # of sentences handed over together, so that memory does not grow with the call
+WORDS_AT_ONCE = 20_000  # words given to the parser together, so that memory does not grow with the call
 
 # universaldependencies.org/u/dep, version 2
 RELATIONS = frozenset(
@@ -53,8 +54,8 @@ class ForeignParser:
             for i, words_of, (upos, heads, names) in zip(chosen, given, self.run(given), strict=True):
                 if not len(words_of) == len(upos) == len(heads) == len(names):
                     raise DerivlangError(
-                        f"the parser {self.name!r} gave {len(heads)} heads for a sentence of {len(words_of)} words",
-                        fix="it must take words as they are given; use another parser",
+                        f"the parser {self.name!r} returned {len(heads)} heads for a sentence of {len(words_of)} words",
+                        fix="use a parser that does not change the words",
                         id="parser-tree",
                     )
                 here = slice(int(offsets[i]), int(offsets[i + 1]))
@@ -62,6 +63,7 @@ class ForeignParser:
                 head[here] = heads
                 called = [self._relation(name) if up else "root" for name, up in zip(names, heads, strict=True)]
                 deprel[here] = [relations.setdefault(name, len(relations)) for name in called]
+                words_done(len(heads))
         parses = checked(Parses(tags, head, deprel, tuple(relations)), offsets, self.name)
         return restore(normal, parses, sentences)
 
@@ -69,17 +71,18 @@ class ForeignParser:
         try:
             return UPOS.index(tag)
         except ValueError:
-            raise not_universal(self.name, f"it gives the tag {tag!r}") from None
+            raise not_universal(self.name, f"it has the tag {tag!r}") from None
 
     def _relation(self, name: str) -> str:
         if name.partition(":")[0] not in RELATIONS:
-            raise not_universal(self.name, f"it gives the relation {name!r}")
+            raise not_universal(self.name, f"it has the relation {name!r}")
         return name
 
 
 def not_universal(name: str, reason: str) -> DerivlangError:
+    """Return the error for a parser with other labels than those of Universal Dependencies."""
     return DerivlangError(
-        f"the parser {name!r} does not give Universal Dependencies (version 2): {reason}",
+        f"the labels of the parser {name!r} are not Universal Dependencies (version 2): {reason}",
         where="--parser",
         fix="use a model trained on a UD treebank: Stanza's, or a spaCy pipeline trained on one",
         id="parser-labels",
@@ -87,6 +90,7 @@ def not_universal(name: str, reason: str) -> DerivlangError:
 
 
 def missing_package(name: str, extra: str) -> DerivlangError:
+    """Return the error for a parser whose package is not installed."""
     return DerivlangError(
         f"the parser {name!r} needs the package {extra}, which is not installed",
         where="--parser",
@@ -96,7 +100,7 @@ def missing_package(name: str, extra: str) -> DerivlangError:
 
 
 def fingerprint(parts: Iterable[str], files: Iterable[Path] = ()) -> str:
-    """16 hex digits of some texts, of files' contents, and of the rules of normalisation."""
+    """Return a hash of texts, contents of files and the version of normalisation: 16 hex digits."""
     digest = hashlib.blake2b(digest_size=8)
     for part in (*parts, f"normalise {normalise.RULE_VERSION}"):
         digest.update(part.encode() + b"\0")
@@ -107,7 +111,7 @@ def fingerprint(parts: Iterable[str], files: Iterable[Path] = ()) -> str:
 
 
 def _by_length(lengths: Int64) -> Iterable[list[int]]:
-    """Numbers of the sentences with words, shortest first, in groups of some WORDS_AT_ONCE words."""
+    """Yield the numbers of non-empty sentences by rising length, in groups of about WORDS_AT_ONCE words."""
     order = np.argsort(lengths, kind="stable")
     order = order[lengths[order] > 0]
     if len(order):

@@ -1,12 +1,14 @@
-"""The network of a stored model, in numpy: words of many sentences in, whole-number scores of tags and trees out.
+"""The network of a stored model in numpy: words of many sentences in, whole-number scores of tags and trees out.
 
-The same network as in `training.py`, on whole numbers (`quantised.py` says why and how). Sentences are taken by falling
-length and laid out time first without padding, as in torch's packed sequences: at step t the sentences longer than t
-are the first n_t rows.
+The same network as in `training/network.py`, on whole numbers (`quantised.py` has the reasons). Sentences are sorted by
+falling length and packed as in torch's packed sequences: time first, without padding. The rows of step t are the words
+t of the sentences longer than t. For a, b, c of 3, 2 and 1 words:
 
-    step 0  a0 b0 c0      backward, the same rows are run from the last step to the first;
-    step 1  a1 b1         a sentence joins at its own last word, with a state of zeros
-    step 2  a2
+    step 0  a0 b0 c0      rows 0, 1, 2
+    step 1  a1 b1         rows 3, 4
+    step 2  a2            row 5
+
+The backward LSTM takes the steps from the last to the first; a sentence joins at its last word, with a state of zeros.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import numpy as np
 from derivlang.core.arrays import Bool, Int64, offsets_of
 from derivlang.parsing.base import UPOS
 from derivlang.parsing.features import N_PIECES, piece_buckets, word_codes
-from derivlang.parsing.model import Model
+from derivlang.parsing.model import StoredModel
 from derivlang.parsing.quantised import (
     MIDDLE,
     SCORE_GRID,
@@ -36,10 +38,15 @@ from derivlang.parsing.quantised import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packed:
-    """B sentences of falling length, N words in all, L the longest.
+    """The layout of B sentences of falling length, with N words in all and L in the longest.
 
-    lengths: int64[B]. active: int64[L], sentences longer than each step. starts: int64[L + 1], the rows of each step.
-    row: int64[B, L], the row of each word (that of word 0 for places past the end). inside: bool[B, L].
+    For sentences of 3, 2 and 1 words:
+
+        lengths   int64[B]        [3, 2, 1]
+        active    int64[L]        [3, 2, 1]                             sentences that are longer than each step
+        starts    int64[L + 1]    [0, 3, 5, 6]                          the first row of each step
+        row       int64[B, L]     [[0, 3, 5], [1, 4, 0], [2, 0, 0]]     the row of each word; 0 past the end
+        inside    bool[B, L]      [[1, 1, 1], [1, 1, 0], [1, 0, 0]]
     """
 
     lengths: Int64
@@ -50,7 +57,7 @@ class Packed:
 
     @classmethod
     def of(cls, lengths: Int64) -> Packed:
-        """lengths: falling, none 0."""
+        """Lay out sentences; lengths: int64[B], falling, at least 1."""
         longest = int(lengths[0])
         steps = np.arange(longest)
         active = len(lengths) - np.searchsorted(lengths[::-1], steps, "right")
@@ -61,11 +68,11 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scores:
-    """What the network says of a packed batch. Whole numbers in float32 but for `tags`' and the labels' biases.
+class NetworkScores:
+    """The scores of a packed batch.
 
-    tags: float32[N, 17]. arcs: float32[B, L, 1 + L], of word, head; column 0 the root; -inf where no word is, and on
-    the diagonal. dep, head: float32[N, K], for `labels`.
+    tags: float32[N, 17]. arcs: float32[B, L, 1 + L], [sentence, word, head], whole numbers; head 0 is the root; -inf
+    past the end of a sentence and from a word to itself. dep, head: float32[N, K], whole numbers, for `labels`.
     """
 
     tags: Float32
@@ -75,9 +82,9 @@ class Scores:
 
 
 class Network:
-    """A model ready to run. Raises ValueError or KeyError if the weights do not fit together."""
+    """A model that is ready to run. Raises ValueError or KeyError if the weights do not fit together."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: StoredModel) -> None:
         _check_shapes(model)
         self.vocabulary = {word: i + 2 for i, word in enumerate(model.vocabulary)}
         m, f = model.matrices, model.floats
@@ -94,7 +101,8 @@ class Network:
             sides = []
             for side in ("forward", "backward"):
                 name = f"{side}{layer}"
-                # Gates i, f and o are logistic: (1 + tanh(z / 2)) / 2. The table's steps and middle come in here, too.
+                # The gates i, f and o are logistic, which is (1 + tanh(z / 2)) / 2. So their scale is half of that of
+                # the new cell values; the steps and the middle of the tanh table are part of scale and bias.
                 unit = np.full(len(f[f"{name}.bias"]), STEPS / 2, np.float32)
                 hidden = len(unit) // 4
                 unit[2 * hidden : 3 * hidden] = STEPS
@@ -116,11 +124,13 @@ class Network:
         self._label = Matrix.of(m["label"], f["label.scale"] / np.float32(SCORE_GRID), f["label.bias"], SCORE_GRID)
 
     def vectors(self, words: Sequence[str]) -> Float32:
-        """float32[T, K] of word types, whole numbers on the word grid."""
+        """Return the vectors of word types, float32[T, K], whole numbers on the word grid."""
         codes = word_codes(words, self.vocabulary)
         x = self._words[codes] * self._word_scale[codes, None]
         buckets = piece_buckets(words, len(self._pieces))
-        for column in buckets.T:  # one after the other: a sum whose order numpy may choose is not exact
+        for (
+            column
+        ) in buckets.T:  # in a fixed order: numpy chooses the order of a sum over an axis, and float sums depend on it
             x += self._pieces[column] * self._piece_scale[column, None]
         np.clip(x, -WORD_LIMIT, WORD_LIMIT, out=x)
         x *= np.float32(WORD_GRID)
@@ -128,7 +138,7 @@ class Network:
         return x
 
     def states(self, vectors: Float32, code: Int64, packed: Packed) -> Float32:
-        """float32[N, 2 * hidden] of the last layer, whole numbers on the state grid.
+        """Return the states of the last layer, float32[N, 2 * hidden], whole numbers on the state grid.
 
         vectors: float32[T, K] of word types; code: int64[N], the type of each row in packed order.
         """
@@ -137,9 +147,10 @@ class Network:
             hidden = len(sides[0][1].weights)
             out = np.empty((len(code), 2 * hidden), np.float32)
             for side, (given, state) in enumerate(sides):
-                # Handed over at once: two of these, the largest arrays, are never there together.
+                # Products are the largest arrays, so they get no name: one is freed before the next is computed. In
+                # the first layer they are of types, and then gathered for the words.
                 self._run(
-                    given.times(x)[code] if layer == 0 else given.times(x),  # a type's product is the same anywhere
+                    given.times(x)[code] if layer == 0 else given.times(x),
                     state,
                     packed,
                     out[:, side * hidden : (side + 1) * hidden],
@@ -149,7 +160,10 @@ class Network:
         return x
 
     def _run(self, z: Float32, state: Matrix, packed: Packed, out: Float32, *, back: bool) -> None:
-        """One LSTM over the steps. z: float32[N, 4 * hidden], in table steps; out: whole numbers on the state grid."""
+        """Run one LSTM over the steps and fill `out` with whole numbers on the state grid.
+
+        z: float32[N, 4 * hidden], products of the inputs in table steps, for the gates i, f, g, o.
+        """
         n, hidden = len(packed.lengths), len(state.weights)
         half = np.float32(0.5)
         up = np.float32(self.grid / 2)
@@ -186,8 +200,8 @@ class Network:
             np.rint(u, out=last[:a])
             out[rows] = last[:a]
 
-    def scores(self, vectors: Float32, code: Int64, packed: Packed) -> Scores:
-        """Of words as `states` takes them."""
+    def scores(self, vectors: Float32, code: Int64, packed: Packed) -> NetworkScores:
+        """Return the scores of words; arguments as for `states`."""
         z = self._outputs.times(self.states(vectors, code, packed))
         tags, arc_dep, arc_head, label_dep, label_head = np.split(z, self._cuts, axis=1)
         b, n = packed.inside.shape
@@ -198,10 +212,10 @@ class Network:
         arcs = dep[packed.row] @ heads.transpose(0, 2, 1)
         arcs[:, :, 1:][np.broadcast_to(~packed.inside[:, None, :], (b, n, n))] = -np.inf
         arcs[:, np.arange(n), np.arange(n) + 1] = -np.inf
-        return Scores(tags, arcs, _score_grid(label_dep), _score_grid(label_head))
+        return NetworkScores(tags, arcs, _score_grid(label_dep), _score_grid(label_head))
 
-    def labels(self, scores: Scores, head_row: Int64) -> Float32:
-        """float32[N, R]: of each word under the head in row `head_row` int64[N], -1 = root."""
+    def labels(self, scores: NetworkScores, head_row: Int64) -> Float32:
+        """Return float32[N, R], label scores of each word; head_row: int64[N], the row of its head, or -1 (root)."""
         at = scores.head[head_row]
         at[head_row < 0] = self._label_root
         both = scores.dep * at
@@ -210,8 +224,8 @@ class Network:
         return self._label.times(np.concatenate([both, scores.dep, at], axis=1))
 
 
-def _check_shapes(model: Model) -> None:
-    """Raises ValueError if a matrix does not take what the one before it gives."""
+def _check_shapes(model: StoredModel) -> None:
+    """Raise ValueError if the input width of a matrix is not the output width of the matrix before it."""
     m, f = model.matrices, model.floats
     given, layer = m["words"].shape[1], 0
     expected = {"pieces": (len(m["pieces"]), given)}
@@ -241,7 +255,7 @@ def _kinds(name: str) -> tuple[str, ...]:
 
 
 def _score_grid(z: Float32) -> Float32:
-    """tanh on the score grid."""
+    """Return tanh on the score grid."""
     y = table_tanh(z)
     y *= np.float32(SCORE_GRID)
     return np.rint(y, out=y)

@@ -1,9 +1,9 @@
-"""A parser model on disk: a folder with `model.npz` (weights in 8 bits) and `model.json` (what a person wants to know).
+"""A parser model on disk: a folder with `model.npz` (weights in 8 bits) and `model.json` (the model's card).
 
-model.npz holds for every matrix NAME int8[R, K] and `NAME.scale` float32[R], biases and root vectors as float32, and
-the vocabulary as one text. model.json: name, language, tags, relations, and where the model comes from: data, licence,
-settings, scores. What is computed depends on model.npz and on `language`, `tags` and `relations` alone; the fingerprint
-is a hash of these and of the rules that touch the input.
+model.npz has for every matrix NAME int8[R, K] and `NAME.scale` float32[R], biases and root vectors as float32, and the
+vocabulary as one text. model.json has name, language, tags, relations, and the origin: data, licence, settings, scores.
+Parses depend on model.npz and on `language`, `tags` and `relations` only; the fingerprint is a hash of these and of the
+versions of the rules that change the input.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
-from zlib import error as ZlibError
 
 import numpy as np
 from numpy.typing import NDArray
 
 from derivlang.core.arrays import Int8
 from derivlang.core.errors import DataError
+from derivlang.core.parse_errors import parse_errors
 from derivlang.parsing import features, normalise
 from derivlang.parsing.quantised import Float32, stored
 
@@ -30,8 +30,8 @@ WEIGHTS, CARD = "model.npz", "model.json"
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
-    """matrices: int8[R, K] by name; floats: float32 by name (scales, biases, roots). vocabulary: words, code - 2."""
+class StoredModel:
+    """matrices: int8[R, K] by name. floats: float32 by name (scales, biases, roots). vocabulary: words, code - 2."""
 
     card: Mapping[str, Any]
     matrices: Mapping[str, Int8]
@@ -48,7 +48,7 @@ class Model:
 
     @property
     def fingerprint(self) -> str:
-        """16 hex digits."""
+        """Hash of everything that parses depend on: 16 hex digits."""
         digest = hashlib.blake2b(digest_size=8)
         rules = [FORMAT, features.RULE_VERSION, normalise.RULE_VERSION]
         digest.update(json.dumps([rules, self.language, self.card["tags"], self.card["relations"]]).encode())
@@ -60,8 +60,8 @@ class Model:
         return digest.hexdigest()
 
 
-def make_model(weights: Mapping[str, Float32], vocabulary: Mapping[str, int], card: Mapping[str, Any]) -> Model:
-    """A model of trained float weights, by name; matrices go to 8 bits."""
+def make_model(weights: Mapping[str, Float32], vocabulary: Mapping[str, int], card: Mapping[str, Any]) -> StoredModel:
+    """Return the model of trained float weights, with matrices in 8 bits."""
     matrices: dict[str, Int8] = {}
     floats: dict[str, Float32] = {}
     for name, w in weights.items():
@@ -70,16 +70,16 @@ def make_model(weights: Mapping[str, Float32], vocabulary: Mapping[str, int], ca
         else:
             floats[name] = np.asarray(w, np.float32)
     words = tuple(sorted(vocabulary, key=lambda word: vocabulary[word]))
-    return Model({"format": FORMAT, **card}, matrices, floats, words)
+    return StoredModel({"format": FORMAT, **card}, matrices, floats, words)
 
 
 def is_matrix(name: str, w: Any) -> bool:
-    """Whether these weights are stored in 8 bits."""
+    """Return whether these weights are stored in 8 bits."""
     return w.ndim == 2 and not name.endswith("_root")
 
 
-def save_model(model: Model, folder: Path) -> None:
-    """Write the folder's two files; the same model gives the same bytes."""
+def save_model(model: StoredModel, folder: Path) -> None:
+    """Write the two files of a model; the same model gives the same bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     text = np.frombuffer("\n".join(model.vocabulary).encode("utf-8", "surrogatepass"), np.uint8)
     with (folder / WEIGHTS).open("wb") as out:
@@ -87,24 +87,26 @@ def save_model(model: Model, folder: Path) -> None:
     (folder / CARD).write_text(json.dumps(dict(model.card), indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
-def load_model(folder: Path) -> Model:
-    """The model of a folder. Raises DataError parser-missing, parser-damaged."""
+def load_model(folder: Path) -> StoredModel:
+    """Load the model of a folder. Raises DataError parser-missing, parser-damaged."""
     for name in (WEIGHTS, CARD):
-        if not (folder / name).is_file():
+        with parse_errors(str(folder), "folder", id="parser-missing"):
+            found = (folder / name).is_file()
+        if not found:
             raise DataError(
-                f"there is no parser model: {name} is missing",
+                f"the folder has no parser model: {name} is missing",
                 where=str(folder),
                 fix="give a folder made by `derivlang parser train`, or the name of a parser (`derivlang parser ls`)",
                 id="parser-missing",
             )
-    try:
+    with readable(folder):
         card = json.loads((folder / CARD).read_text("utf-8"))
         if card["format"] != FORMAT:
             raise ValueError(f"its format is {card['format']}, this version reads {FORMAT}")
         with (folder / WEIGHTS).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         vocabulary = arrays.pop("vocabulary").tobytes().decode("utf-8", "surrogatepass").split("\n")
-        model = Model(
+        model = StoredModel(
             card,
             {name: array for name, array in arrays.items() if array.dtype == np.int8},
             {name: array for name, array in arrays.items() if array.dtype == np.float32},
@@ -114,16 +116,10 @@ def load_model(folder: Path) -> Model:
             raise ValueError(f"it has {len(vocabulary)} words, but vectors of {len(model.matrices['words']) - 2}")
         if model.matrices["label"].shape[0] != len(model.relations):
             raise ValueError("its relations do not fit its weights")
-    except (ValueError, KeyError, TypeError, OSError, EOFError, BadZipFile, ZlibError) as error:
-        raise damaged(folder, error) from error
     return model
 
 
-def damaged(folder: Path, error: Exception) -> DataError:
-    what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
-    return DataError(
-        f"the parser model cannot be read: {what}",
-        where=str(folder),
-        fix="train it again (`derivlang parser train`), or copy it again from where it came",
-        id="parser-damaged",
-    )
+def readable(folder: Path) -> AbstractContextManager[None]:
+    """Turn any exception within the block into DataError parser-damaged."""
+    fix = "copy the model again, or train it again with `derivlang parser train`"
+    return parse_errors(str(folder), "parser model", id="parser-damaged", fix=fix)

@@ -1,12 +1,12 @@
-"""Words as treebanks write them: what is done to a reader's words before they are parsed, and the way back.
+"""Normalise words to the spelling of treebanks before parsing, and restore the reader's words afterwards.
 
-One word in, one word out: every reader's word gets a tag, a head and a relation.
+Each of the reader's words gets a tag, a head and a relation.
 
     ” ’ -LRB- @-@   form of a word     " ' ( -
-    don 't          English            do n't            (WikiText cuts before the apostrophe, treebanks before the n)
-    cannot, don't   English            can, do           two syntactic words in one: parsed as the first of them
-    4 @,@ 386 @.@ 5 three to one       4,386.5           the first piece is parsed, the others are its `goeswith`
-    = Life cycle =  marks of headings  Life cycle        the marks hang from the root as `punct`
+    don 't          English            do n't            (WikiText splits before the apostrophe, treebanks before the n)
+    cannot, don't   English            can, do           two syntactic words in one are parsed as the first of them
+    4 @,@ 386 @.@ 5 several into one   4,386.5           the first piece is parsed, the others are its `goeswith`
+    = Life cycle =  marks of headings  Life cycle        the marks depend on the root as `punct`
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from derivlang.core.arrays import Bool, Int8, Int32, Int64, owners
 from derivlang.parsing.base import UPOS, Parses
 
 RULE_VERSION = 1
-WORD, PIECE, MARK = 0, 1, 2  # what a reader's word is to the parser
+WORD, PIECE, MARK = 0, 1, 2  # the kinds of the reader's words: parsed, piece of the word before, mark of a heading
 
 _FORMS = {
     "``": '"', "''": '"', "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "’": "'", "‘": "'", "`": "'",
@@ -37,11 +37,15 @@ _BEFORE_NT = set(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Normal:
-    """What the parser reads, and how its words stand for the reader's.
+class NormalisedWords:
+    """The M words that the parser reads, and their relation to the N words of the reader.
 
-    words: int32[M], codes into types (list of strings). sentences: int64[S + 1]. kind: int8[N] of the reader's words:
-    WORD (the parser's words, in order), PIECE of the word before, MARK of a heading.
+    words: int32[M], codes into types (list of strings). sentences: int64[S + 1]. kind: int8[N], WORD, PIECE or MARK for
+    each of the reader's words; the parser reads those of the kind WORD, in order.
+
+        reader    =    4    @,@   386   people   =
+        kind      MARK WORD PIECE PIECE WORD     MARK
+        words          4,386            people
     """
 
     words: Int32
@@ -51,7 +55,7 @@ class Normal:
 
 
 def normal_form(word: str, language: str = "en") -> str:
-    """The word in the spelling that the parser was trained on; a whole word in, a whole word out."""
+    """Return the word in the spelling that the parser was trained on."""
     form = _FORMS.get(word)
     if form is not None:
         return form
@@ -65,10 +69,10 @@ def normal_form(word: str, language: str = "en") -> str:
     return form
 
 
-def normalise(words: Int32, types: pa.Array, sentences: Int64, language: str = "en") -> Normal:
-    """words: int32[N], codes into types (Arrow strings [T]); sentences: int64[S + 1]. See the table above."""
+def normalise(words: Int32, types: pa.Array, sentences: Int64, language: str = "en") -> NormalisedWords:
+    """Normalise sentences; words: int32[N], codes into types (Arrow strings [T]); sentences: int64[S + 1]."""
     used, inverse = np.unique(words.astype(np.int32, copy=False), return_inverse=True)
-    # From the buffer: pa.array would import pandas, a third of a second and 40 MB.
+    # Made from a buffer, because pa.array imports pandas (a third of a second and 40 MB).
     raw: list[str] = types.take(pa.Array.from_buffers(pa.int32(), len(used), [None, pa.py_buffer(used)])).to_pylist()
     codes: Int32 = inverse.reshape(-1).astype(np.int32)
     number = {word: i for i, word in enumerate(raw)}
@@ -85,11 +89,11 @@ def normalise(words: Int32, types: pa.Array, sentences: Int64, language: str = "
     kept = kind == WORD
     count = np.zeros(len(words) + 1, np.int64)
     np.cumsum(kept, out=count[1:])
-    return Normal(out[kept], forms, count[sentences], kind)
+    return NormalisedWords(out[kept], forms, count[sentences], kind)
 
 
 def _headings(codes: Int32, number: dict[str, int], sentences: Int64, kind: Int8) -> None:
-    """Marks the runs of `=` at both ends of a sentence that holds something else."""
+    """Mark the runs of `=` at both ends of a sentence that has other words."""
     mark = number.get("=")
     if mark is None:
         return
@@ -107,7 +111,7 @@ def _headings(codes: Int32, number: dict[str, int], sentences: Int64, kind: Int8
 def _contractions(
     codes: Int32, raw: list[str], number: dict[str, int], first: Bool, forms: list[str], out: Int32
 ) -> None:
-    """`don 't` -> `do n't`, by place: `'t` after a verb that ends in n."""
+    """Change `don 't` to `do n't`, where `'t` follows an auxiliary with an n at its end."""
     stem = np.full(len(raw), -1, np.int32)
     for i, word in enumerate(raw):
         if word[-1:] in ("n", "N") and word[:-1].lower() in _BEFORE_NT:
@@ -125,7 +129,11 @@ def _contractions(
 def _numbers(
     codes: Int32, raw: list[str], number: dict[str, int], first: Bool, forms: list[str], kind: Int8, out: Int32
 ) -> None:
-    """`4 @,@ 386` -> `4,386` and two pieces, where digits stand on both sides."""
+    """Change `4 @,@ 386` to `4,386` and two pieces, if there are digits on both sides.
+
+    For `a 4 @,@ 386 @.@ 5`: the marks are at 2 and 4, so the pieces are 2, 3, 4, 5. `start` has for each word the last
+    word that is no piece, 0 1 1 1 1 1; so word 1 becomes the joined form `4,386.5`.
+    """
     points = [number[mark] for mark in ("@,@", "@.@") if mark in number]
     if not points:
         return
@@ -151,10 +159,10 @@ def _numbers(
         out[a] = known[form]
 
 
-def restore(normal: Normal, parses: Parses, sentences: Int64) -> Parses:
-    """Parses of the reader's words, from those of the parser's words; sentences: int64[S + 1] of the reader's.
+def restore(normal: NormalisedWords, parses: Parses, sentences: Int64) -> Parses:
+    """Return parses of the reader's words from those of the parser's words; sentences: int64[S + 1] of the reader's.
 
-    A piece hangs from the word it continues (`X`, `goeswith`), a mark from the root (`PUNCT`, `punct`).
+    A piece depends on the word that it continues (`X`, `goeswith`), a mark on the root (`PUNCT`, `punct`).
     """
     kind = normal.kind
     is_word = kind == WORD
@@ -167,11 +175,17 @@ def restore(normal: Normal, parses: Parses, sentences: Int64) -> Parses:
     return Parses(upos, _restored_heads(normal, parses.head, sentences), deprel, relations)
 
 
-def _restored_heads(normal: Normal, head: Int32, sentences: Int64) -> Int32:
+def _restored_heads(normal: NormalisedWords, head: Int32, sentences: Int64) -> Int32:
+    """Return int32[N], the heads of the reader's words; head: int32[M], of the parser's words.
+
+    For the sentence in `NormalisedWords`, with `4,386` (head 2) and `people` (head 0): `word` is [1, 4]; `up`, with
+    positions from 0, is 4 for the MARKs (the root), 4 for `4`, 1 for the PIECEs and -1 for `people`. The heads are
+    5 5 2 2 0 5.
+    """
     word = np.flatnonzero(normal.kind == WORD)
     row = owners(sentences)
     start = normal.sentences[:-1][row[word]]
-    up = np.empty(len(normal.kind), np.int64)  # each word's head in the batch, -1 = root
+    up = np.empty(len(normal.kind), np.int64)  # position of each word's head in the batch, -1 = root
     up[word] = np.where(head > 0, word[np.where(head > 0, start + head - 1, 0)], -1)
     before = np.maximum.accumulate(np.where(normal.kind == WORD, np.arange(len(normal.kind)), 0))
     pieces = normal.kind == PIECE

@@ -1,14 +1,14 @@
-"""Weights in 8 bits, and matrix products that are exact: the same bits in any batch, on any number of threads.
+"""Weights in 8 bits, and exact matrix products: the same bits in any batch, on any number of threads.
 
-A product of float matrices depends, in its last bits, on how the library cuts it up: by its shape, and so by the
-sentences that stand together. A parse must depend on its own sentence only. So every product here is of whole
-numbers: a weight is an int8 times its row's scale, an activation a whole number times the grid's step. As long as no
-sum of absolute values reaches 2^24, float32 adds whole numbers without rounding, in any order:
+The last bits of a product of float matrices depend on how the library blocks it, so on its shape, and so on the other
+sentences of the batch. But a parse must depend on its own sentence only. So every product here is of whole numbers: a
+weight is an int8 times the scale of its row, an activation is a whole number times the step of its grid. While no sum
+of absolute values reaches 2^24, float32 adds whole numbers without rounding, in any order:
 
     sum over k of |weight[k]| * |activation[k]|  <  2^24         (checked when a model is loaded, `Matrix.of`)
 
-All else is done element by element, with additions, multiplications and table look-ups alone, which IEEE 754 and the
-table define to the last bit. So machines agree, too.
+Everything else is done element by element with additions, multiplications and table look-ups, which IEEE 754 and the
+table define to the last bit. So results agree between machines, too.
 
     z = (integers @ integers) * scale + bias  ->  table  ->  whole numbers of the next grid
 """
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 Float32: TypeAlias = NDArray[np.float32]
 
 EXACT = 1 << 24  # float32 holds every whole number up to here
-WORD_GRID, WORD_LIMIT = 128, 8.0  # word vectors: steps a unit, largest absolute value
-ROWS_AT_ONCE = 256  # of a product: scale and bias are applied while they are in the cache
-STATE_GRID = 1024  # states of an LSTM, -1 … 1: steps a unit; 512 where a model's weights are too large for that
-SCORE_GRID = 255  # what enters a product of two activations: 192 * 255 * 255 < 2^24
+WORD_GRID, WORD_LIMIT = 128, 8.0  # word vectors: steps per unit, largest absolute value
+ROWS_AT_ONCE = 256  # rows of a product, so that scale and bias are applied while they are in the cache
+STATE_GRID = 1024  # states of an LSTM, -1 … 1: steps per unit; 512 if a model's weights are too large
+SCORE_GRID = 255  # factors of a product of two activations: steps per unit; 192 * 255 * 255 < 2^24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
-    """weights: float32[K, R], whole numbers of -127 … 127, one output a column; scale, bias: float32[R]."""
+    """weights: float32[K, R], whole numbers from -127 to 127, a column per output. scale, bias: float32[R]."""
 
     weights: Float32
     scale: Float32
@@ -45,13 +45,13 @@ class Matrix:
 
     @classmethod
     def of(cls, stored: Int8, scale: Float32, bias: Float32, largest: int) -> Matrix:
-        """From int8[R, K]; activations are whole numbers of at most `largest`. ValueError if a sum could be inexact."""
+        """Make a matrix of int8[R, K] for activations up to `largest`. Raises ValueError if a sum could be inexact."""
         if np.abs(stored.astype(np.int64)).sum(1).max(initial=0) * largest >= EXACT:
             raise ValueError(f"a row of weights is too large for activations of {largest}")
         return cls(np.ascontiguousarray(stored.T, np.float32), scale, bias)
 
     def times(self, x: Float32) -> Float32:
-        """float32[n, R] of whole numbers x float32[n, K]."""
+        """Return x @ weights * scale + bias, float32[n, R]; x: float32[n, K], whole numbers."""
         z = np.empty((len(x), len(self.bias)), np.float32)
         for start in range(0, len(x), ROWS_AT_ONCE):
             part = z[start : start + ROWS_AT_ONCE]
@@ -62,7 +62,7 @@ class Matrix:
 
 
 def largest_grid(rows: list[Int8]) -> int:
-    """The finest grid up to STATE_GRID, a power of two, on which products with these weights [R, K] are exact."""
+    """Return the finest grid, a power of two up to STATE_GRID, with exact products for these weights [R, K]."""
     total = max(int(np.abs(w.astype(np.int64)).sum(1).max()) for w in rows)
     grid = STATE_GRID
     while total * grid >= EXACT:
@@ -71,26 +71,29 @@ def largest_grid(rows: list[Int8]) -> int:
 
 
 def stored(w: Float32) -> tuple[Int8, Float32]:
-    """int8[R, K] and float32[R]: weights with one scale a row, the largest of a row at 127."""
+    """Return (weights int8[R, K], scales float32[R]), with the largest weight of each row at 127."""
     scale = (np.maximum(np.abs(w).max(1), 1e-8) / 127).astype(np.float32)
     return np.rint(w / scale[:, None]).astype(np.int8), scale
 
 
 def rounded(w: torch.Tensor) -> torch.Tensor:
-    """The same in training: a matrix as it will come back from storage."""
+    """Return a matrix with the values that it has after storage, for training."""
     scale = w.abs().amax(1, keepdim=True).clamp_min(1e-8) / 127
     return (w / scale).round() * scale
 
 
-STEPS, SPAN = 512, 5  # of the table of tanh: entries a unit, and how far it reaches; beyond, the ends hold
+STEPS, SPAN = 512, 5  # table of tanh: entries per unit, and its range -5 … 5; its ends hold beyond
 TANH: Float32 = (np.rint(np.tanh(np.arange(-SPAN * STEPS, SPAN * STEPS + 1) / STEPS) * 65536) / 65536).astype(
     np.float32
 )
-MIDDLE = SPAN * STEPS + 0.5  # the half makes cutting off rounding
+MIDDLE = SPAN * STEPS + 0.5  # index of tanh(0); the half turns truncation into rounding
 
 
 def table_tanh(z: Float32) -> Float32:
-    """tanh, z to the nearest entry; the same on every machine: 16 bits, none near the middle of two (tested)."""
+    """Return tanh of z, rounded to the nearest entry.
+
+    Entries have 16 bits, and no exact value is near the middle of two (tested), so that all machines have one table.
+    """
     out = z * np.float32(STEPS)
     out += np.float32(MIDDLE)
     look_up(out, np.empty(z.shape, np.int32), np.empty(z.shape, np.intp), out)
@@ -98,9 +101,10 @@ def table_tanh(z: Float32) -> Float32:
 
 
 def look_up(place: Float32, narrow: Int32, wide: Ints, out: Float32) -> None:
-    """out = TANH[place], places cut off to whole numbers; narrow, wide: room of the same shape.
+    """Set out = TANH[place], with places truncated to whole numbers; narrow, wide: buffers of the same shape.
 
-    By way of int32: numpy turns float32 into that six times as fast as into the int64 that an index has to be.
+    The conversion goes through int32, because numpy converts float32 to int32 six times as fast as to the int64 that an
+    index must be.
     """
     np.copyto(narrow, place, casting="unsafe")
     np.copyto(wide, narrow)

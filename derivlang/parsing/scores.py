@@ -1,8 +1,8 @@
-"""How good a parser is: UPOS, UAS and LAS over all words, punctuation too, on given words.
+"""Scores of a parser on given words: UPOS, UAS and LAS over all words, with punctuation.
 
-UPOS: words with the gold tag. UAS: words with the gold head. LAS: gold head and relation, the relation in full
-(`nsubj:pass`). LAS universal: relations up to the colon (`nsubj`), which is what the CoNLL 2018 shared task's script,
-`conll18_ud_eval.py`, calls LAS.
+All are percentages of words. UPOS: with the gold tag. UAS: with the gold head. LAS: with the gold head and the gold
+relation in full (`nsubj:pass`). LAS universal: the same with relations up to the colon (`nsubj`), which
+`conll18_ud_eval.py`, the script of the CoNLL 2018 shared task, calls LAS.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from derivlang.parsing.treebank import Treebank
 
 
 def score(parser: Parser, bank: Treebank) -> dict[str, float]:
-    """{"words": N, "UPOS": %, "UAS": %, "LAS": %, "LAS universal": %} of a parser on a treebank's words."""
+    """Parse the words of a treebank; return {"words": N, "UPOS": %, "UAS": %, "LAS": %, "LAS universal": %}."""
     return compare(parser.parse(bank.words, bank.types, bank.sentences), bank)
 
 
 def compare(parses: Parses, gold: Treebank) -> dict[str, float]:
-    """The same of parses that are there."""
+    """Return the scores of given parses."""
     head = parses.head == gold.head
     label = _same(parses, gold, full=True)
     universal = _same(parses, gold, full=False)
@@ -36,6 +36,7 @@ def compare(parses: Parses, gold: Treebank) -> dict[str, float]:
 
 
 def _same(parses: Parses, gold: Treebank, *, full: bool) -> Bool:
+    """Return bool[N], whether the relations are the same: in full, or up to the colon."""
     ours, theirs = (
         np.array([name if full else name.partition(":")[0] for name in names], object)
         for names in (parses.relations, gold.relations)
@@ -45,7 +46,7 @@ def _same(parses: Parses, gold: Treebank, *, full: bool) -> Bool:
 
 
 def mask_rare(bank: Treebank, training: Treebank, most: int = 1) -> Treebank:
-    """The treebank with the words seen at most `most` times in training, case apart, as `<unk>`."""
+    """Return the treebank with `<unk>` for words seen at most `most` times in training, regardless of case."""
     counts: dict[str, int] = {}
     for word, n in zip(
         training.types.to_pylist(), np.bincount(training.words, minlength=len(training.types)).tolist(), strict=True

@@ -1,8 +1,8 @@
 """Any spaCy pipeline whose labels are Universal Dependencies: `spacy:NAME`, an installed package or a folder.
 
-Only what tags and parses is run. spaCy's own English models give ClearNLP labels (`dobj`, `pobj`) and are refused; so
-is a pipeline without a parser or without universal tags. Each sentence is one document that may not be split; where
-spaCy does so nonetheless, later roots hang from the first as `parataxis`.
+Only the tagger and the parser run. spaCy's own English models have ClearNLP labels (`dobj`, `pobj`) and are refused; so
+is a pipeline without a parser or universal tags. Each sentence is one document. If spaCy splits it nevertheless, later
+roots depend on the first as `parataxis`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.parsing.foreign import RELATIONS, ForeignParser, Tree, fingerprint, missing_package, not_universal
 
-# What neither tags nor parses, by spaCy's names for the factories.
+# Components that neither tag nor parse, by the names of their factories.
 _UNUSED = {
     "lemmatizer", "trainable_lemmatizer", "ner", "beam_ner", "entity_linker", "entity_ruler", "span_ruler", "spancat",
     "spancat_singlelabel", "span_finder", "textcat", "textcat_multilabel", "senter", "sentencizer",
@@ -23,14 +23,17 @@ _UNUSED = {
 
 
 def load_spacy(name: str) -> ForeignParser:
-    """Raises UsageError parser-name, DataError parser-missing, DerivlangError missing-package, parser-labels,
-    parser-incomplete."""
+    """Load the pipeline of an installed package or a folder.
+
+    Raises UsageError parser-name, DataError parser-missing, DerivlangError missing-package, parser-labels,
+    parser-incomplete.
+    """
     full = f"spacy:{name}"
     if not name:
         raise UsageError(
             "spacy: needs the name of a pipeline",
             where="--parser",
-            fix="as in spacy:NAME or spacy:PATH",
+            fix="write spacy:NAME or spacy:PATH",
             id="parser-name",
         )
     try:
@@ -43,14 +46,14 @@ def load_spacy(name: str) -> ForeignParser:
         raise DataError(
             f"spaCy cannot load the pipeline {name!r}: {str(error).splitlines()[0]}",
             where=f"--parser {full}",
-            fix=f"install it (python -m spacy download {name}), or give the path of its folder",
+            fix=f"install it with `python -m spacy download {name}`, or name its folder",
             id="parser-missing",
         ) from error
     return spacy_parser(pipeline, full)
 
 
 def spacy_parser(pipeline: Any, name: str) -> ForeignParser:
-    """A parser over a loaded pipeline. Raises DerivlangError parser-labels, parser-incomplete."""
+    """Return a parser over a loaded pipeline. Raises DerivlangError parser-labels, parser-incomplete."""
     from spacy.tokens import Doc
 
     for component in list(pipeline.pipe_names):

@@ -1,7 +1,7 @@
 """Stanza (Qi et al. 2020), the parser of the papers on derived languages: `stanza`, or `stanza:DIR` for local models.
 
-Words are taken as given (`tokenize_pretokenized`), sentences of like length go together, and a GPU is used where there
-is one. Nothing is downloaded unless the user does it.
+Words stay as given (`tokenize_pretokenized`), sentences of like length are parsed together, and a GPU is used if there
+is one. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from derivlang.parsing.foreign import ForeignParser, Tree, fingerprint, missing_
 
 
 def load_stanza(folder: str | None, language: str) -> ForeignParser:
-    """Stanza's default models for a language, from its own folder or `folder`.
+    """Load Stanza's default models for a language, from its own folder or `folder`.
 
-    Raises DerivlangError missing-package, DataError parser-missing, which names the command that fetches the models.
+    Raises DerivlangError missing-package, DataError parser-missing with the command that downloads the models.
     """
     name = "stanza" if folder is None else f"stanza:{folder}"
     try:
@@ -38,16 +38,16 @@ def load_stanza(folder: str | None, language: str) -> ForeignParser:
         reason = (str(error) or repr(error)).splitlines()[0]
         place = "" if folder is None else f", model_dir={folder!r}"
         raise DataError(
-            f"Stanza has no models to tag and parse {language!r} here: {reason}",
+            f"Stanza has no models for tagging and parsing {language!r} here: {reason}",
             where=f"--parser {name}",
-            fix=f'python -c "import stanza; stanza.download({language!r}{place})" fetches them (some 500 MB)',
+            fix=f'download them (500 MB): python -c "import stanza; stanza.download({language!r}{place})"',
             id="parser-missing",
         ) from error
     return stanza_parser(pipeline, name, language, stanza.__version__)
 
 
 def stanza_parser(pipeline: Any, name: str, language: str, version: str) -> ForeignParser:
-    """A parser over a Stanza pipeline that takes lists of words."""
+    """Return a parser over a Stanza pipeline that takes lists of words."""
 
     def run(sentences: list[list[str]]) -> Iterator[Tree]:
         for sentence in pipeline(sentences).sentences:

@@ -1,4 +1,4 @@
-"""A treebank as arrays: what a parser is trained on and scored against."""
+"""A treebank as arrays, to train a parser on and to score it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from derivlang.parsing.base import UPOS
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """Words without trees: int32[N], codes into types (Arrow strings [T]); sentences or lines: int64[S + 1]."""
+    """Words without trees: int32[N], codes into types (Arrow strings [T]). sentences: int64[S + 1], or lines."""
 
     words: Int32
     types: pa.Array
@@ -50,7 +50,7 @@ class Treebank:
         head: Sequence[Sequence[int]],
         deprel: Sequence[Sequence[str]],
     ) -> Treebank:
-        """From lists, one a sentence. Raises ValueError for a tag that is none of UD's 17."""
+        """Make a treebank from lists, one a sentence. Raises ValueError for a tag that is not one of UD's 17."""
         flat = pa.array([word for sentence in sentences for word in sentence], pa.string()).dictionary_encode()
         names = sorted({name for row in deprel for name in row})
         code = {name: i for i, name in enumerate(names)}

@@ -1,1 +1,1 @@
-"""A paper's study as one command: data, runs, evaluation, report."""
+"""Reproduce a paper's study with one command: data, runs, evaluation, report."""

@@ -1,11 +1,11 @@
 """Recipes: the cells of a study, at a scale. A cell is a pre-training run and its evaluation.
 
-    tiny    2 cores, half an hour      a stock ModernBERT of 346,000 weights on WikiText-2
+    tiny    2 cores, half an hour      a ModernBERT with 346,000 weights on WikiText-2
     small   one accelerator            the paper's model on WikiText-2 and novels (8.4 M words), some 9 minutes a cell
     paper   one accelerator, days      the paper's settings on WikiText-103
 
 Tang, Deshpande and Narasimhan (2022), "ALIGN-MLM: Word Embedding Alignment is Crucial for Multilingual Pre-training".
-`as_published` adds cells in which one choice of the published programs at a time takes the place of ours.
+`as_published` adds cells, each with one choice of the published code in place of ours.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from derivlang.core.errors import UsageError, unknown
 Scale = Literal["tiny", "small", "paper"]
 OBJECTIVES = ("mlm", "xlm", "dict-mlm", "align-mlm")
 SPECS = ("trans", "trans,inv", "trans,syn:fr")
-# Published choices, and what switches each on: options of pretrain and of evaluate. "scores" ones need no run of their
-# own: the report shows them beside ours.
+# Published choices, each with the objectives to run it for and the changed options of pretrain. dev-scores and span-f1
+# need no runs: the report always shows these scores.
 PUBLISHED: Mapping[str, tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]] = {
     "untied": (("mlm", "align-mlm"), {"pretrain": ("--no-tie",)}),
     "dict-input": (("dict-mlm",), {"objective": ("dict-mlm:variant=input",)}),
@@ -32,9 +32,12 @@ PUBLISHED: Mapping[str, tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]] =
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """A run: name of its folder, its derived language and objective, a seed, further options of `pretrain`, and how
-    many steps, if others than its study's."""
+class PlannedRun:
+    """A run of a study.
+
+    name: of its folder. spec: its derived language. options: further options of `pretrain`. steps: number of steps, or
+    None for the study's.
+    """
 
     name: str
     spec: str
@@ -46,15 +49,18 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A study at a scale. pretrain: options of that command, for every cell; evaluate: likewise. text: sources
-    to join, where the source is not one. workers: cells side by side."""
+    """A study at a scale.
+
+    pretrain, evaluate: options of these commands for every cell. text: sources to join into one text, or (). workers:
+    number of cells to run in parallel.
+    """
 
     name: str
     scale: Scale
     source: str
     model: str
     steps: int
-    cells: tuple[Cell, ...]
+    cells: tuple[PlannedRun, ...]
     pretrain: tuple[str, ...] = ()
     evaluate: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
@@ -62,7 +68,7 @@ class Recipe:
 
 
 def recipe_of(name: str, scale: Scale, *, steps: int | None = None, as_published: tuple[str, ...] = ()) -> Recipe:
-    """A recipe by name; UsageError with what there is. steps: others than the scale's, for trials."""
+    """Return a recipe by name. Raise UsageError with the known names. steps: replaces the scale's, for trials."""
     if name != "align-mlm":
         raise unknown("recipe", name, ("align-mlm",))
     for choice in as_published:
@@ -78,7 +84,10 @@ def recipe_of(name: str, scale: Scale, *, steps: int | None = None, as_published
 
 
 def only(recipe: Recipe, names: tuple[str, ...]) -> Recipe:
-    """With those cells only; `*` in a name stands for any part of one. UsageError with near names."""
+    """Return the recipe with these cells only; `*` matches any part of a name.
+
+    Raise UsageError with similar names if a name matches no cell.
+    """
     known = [cell.name for cell in recipe.cells]
     for name in names:
         if not fnmatch.filter(known, name):
@@ -87,9 +96,11 @@ def only(recipe: Recipe, names: tuple[str, ...]) -> Recipe:
     return replace(recipe, cells=kept)
 
 
-def _cells(specs: tuple[str, ...], objectives: tuple[str, ...], seeds: tuple[int, ...] = (1,)) -> tuple[Cell, ...]:
+def _cells(
+    specs: tuple[str, ...], objectives: tuple[str, ...], seeds: tuple[int, ...] = (1,)
+) -> tuple[PlannedRun, ...]:
     return tuple(
-        Cell(cell_name(spec, objective, seed), spec, objective, seed)
+        PlannedRun(cell_name(spec, objective, seed), spec, objective, seed)
         for seed in seeds
         for spec in specs
         for objective in objectives
@@ -97,24 +108,25 @@ def _cells(specs: tuple[str, ...], objectives: tuple[str, ...], seeds: tuple[int
 
 
 def cell_name(spec: str, objective: str, seed: int, extra: str = "") -> str:
-    """A folder's name: `trans-inv.align-mlm.1`."""
+    """Return the name of a cell's folder: `trans-inv.align-mlm.1`."""
     parts = [spec.replace(",", "-").replace(":", "-"), objective.replace(":", "-").replace("=", "-"), extra, str(seed)]
     return ".".join(part for part in parts if part)
 
 
-def _as_published(choices: tuple[str, ...], spec: str = "trans,inv") -> tuple[Cell, ...]:
+def _as_published(choices: tuple[str, ...], spec: str = "trans,inv") -> tuple[PlannedRun, ...]:
     out = []
     for choice in choices:
         objectives, changes = PUBLISHED[choice]
         for objective in objectives:
             asked = changes.get("objective", (objective,))[0]
-            out.append(Cell(cell_name(spec, objective, 1, choice), spec, asked, 1, changes.get("pretrain", ())))
+            out.append(PlannedRun(cell_name(spec, objective, 1, choice), spec, asked, 1, changes.get("pretrain", ())))
     return tuple(out)
 
 
 def _tiny() -> Recipe:
-    # Two pre-training seeds, three times as long, where a claim is made: that pairs outside the dictionary align begins
-    # late, once the loss has left its plateau. The ablation is on what the claim may hang on: tying, the DICT variant.
+    # The study claims that pairs outside the dictionary align. They do so late, after the loss has left its plateau, so
+    # these cells have two pre-training seeds and three times the steps. The ablations are the choices that the claim
+    # may depend on: tying, and the DICT variant.
     claimed = _cells(("trans,inv",), ("align-mlm", "mlm"), (1, 2))
     cells = (
         *(replace(c, name=cell_name(c.spec, c.objective, c.seed, "long"), steps=10_500) for c in claimed),
@@ -131,12 +143,12 @@ def _tiny() -> Recipe:
 
 
 def _small() -> Recipe:
-    # Some 9 minutes a cell at 1.1 M sub-words a second: 5,000 steps of 65,536 places are 5 minutes (18 passes over both
-    # languages), processes that start, compile and read 1, fine-tuning 2 to 3: 18 times 500 steps, each of which takes
-    # the 10 to 15 ms of starting its kernels rather than the 2 of computing. The published fine-tuning (10 epochs by
-    # 32; XNLI 5, of 392,702 pairs) would be 24,000, 37,500 and 368,000 such steps a cell, an hour and a half. Epochs,
-    # rate and batch are within the grid of Turc et al. (2019) for a model of this shape. XNLI has 9,888 training pairs
-    # in the sample that a data folder may hold. A checkpoint is 800 MB.
+    # A cell takes some 9 minutes at 1.1 M sub-words a second. 5,000 steps of 65,536 positions (18 passes over both
+    # languages) take 5 minutes, starting, compiling and reading take 1, fine-tuning takes 2 to 3: 18 times 500 steps of
+    # 10 to 15 ms each, for kernel launches rather than the 2 ms of computing. The published fine-tuning (10 epochs with
+    # batches of 32; XNLI 5 epochs of 392,702 pairs) would take 24,000, 37,500 and 368,000 such steps a cell, an hour
+    # and a half. Epochs, learning rate and batch size are within the grid of Turc et al. (2019) for a model of this
+    # shape. The XNLI sample that a data folder may hold has 9,888 training pairs. A checkpoint takes 800 MB.
     cells = (
         *_cells(SPECS, OBJECTIVES),
         *_cells(("trans,inv",), ("mlm", "align-mlm"), (2,)),

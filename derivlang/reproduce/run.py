@@ -1,11 +1,12 @@
-"""From a recipe to a report: text, tokenizer, data, cells side by side, the report. The same command goes on.
+"""Run a recipe: text, tokenizer, data, cells in parallel, report. The same command resumes an interrupted study.
 
-    OUT/text  OUT/tokenizer  OUT/data/SPEC          once, by the first cell that needs them
-    OUT/runs/CELL                                   pretrain, then evaluate: processes of their own, with their log
+    OUT/text  OUT/tokenizer  OUT/data/SPEC          made once, by the first cell that needs them
+    OUT/runs/CELL                                   pretrain, then evaluate, as separate processes with a log each
     OUT/report                                      tables, figures, a page
 
-Every step is a command of derivlang that could be typed in OUT; `plan` lists them with sizes and estimated seconds.
-Their paths are relative to OUT, since a run keeps its source's: a study may be moved, or its cells shared out.
+Every step is a command of derivlang that also works when typed in OUT. `plan` lists the steps with sizes and estimated
+seconds. Paths are relative to OUT, because a run records the path of its source. So a study can be moved, or its cells
+distributed over machines.
 """
 
 from __future__ import annotations
@@ -21,26 +22,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import derivlang
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, StoreError
+from derivlang.evaluation.cell import RULES
 from derivlang.evaluation.tasks import SPLITS
+from derivlang.formats.paths import is_path
 from derivlang.reproduce.estimate import SHARED, START, STEP, fine_tuning
-from derivlang.reproduce.recipes import Cell, Recipe
+from derivlang.reproduce.recipes import PlannedRun, Recipe
 from derivlang.reproduce.text import join
-from derivlang.sources.find import Request, find
-from derivlang.store.disk import alone
+from derivlang.sources.find import SourceRequest, find
+from derivlang.store.disk import file_lock
 from derivlang.store.export import writing
-from derivlang.training.model import Design
+from derivlang.store.record import read_record
+from derivlang.training.model import ModelConfig
 from derivlang.training.objectives.registry import read_objective
 
 _TEXT, _TOKENIZER, _RUNS = "text", "tokenizer", "runs"
-_RUNNING: list[subprocess.Popen[bytes]] = []  # commands, which end with this process
-_DONE = "evaluated.json"  # in a run's folder: what its evaluation was of, once it is done
+_RUNNING: list[subprocess.Popen[bytes]] = []  # running commands, terminated together with this process
+_DONE = "evaluated.json"  # in a run's folder: run and options of a finished evaluation
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a study reads and writes, and on how many processes. as_is: its encoded data was made elsewhere."""
+    """The paths and processes of a study. as_is: use encoded data made elsewhere."""
 
     out: Path
     data_dir: Path | None = None
@@ -51,13 +54,16 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A command. cell: whose, or None for what all share. tokens, seconds: expected. options: the recipe's, of an
-    evaluation."""
+class PlannedCommand:
+    """A command of a study.
+
+    cell: its cell, or None for a shared step. tokens, seconds: estimates. options: the recipe's options of an
+    evaluation.
+    """
 
     name: str
     arguments: tuple[str, ...]
-    cell: Cell | None = None
+    cell: PlannedRun | None = None
     tokens: int = 0
     seconds: float = 0.0
     options: tuple[str, ...] = ()
@@ -67,16 +73,16 @@ class Step:
         return "derivlang " + " ".join(self.arguments)
 
 
-def plan(recipe: Recipe, place: Place, rate: float | None = None) -> list[Step]:
-    """The steps of a study. rate: sub-words a second of training, for the estimates."""
-    training = Design.read(recipe.model).training
+def plan(recipe: Recipe, place: Place, rate: float | None = None) -> list[PlannedCommand]:
+    """Return the steps of a study. rate: training speed in sub-words a second, for the estimates."""
+    training = ModelConfig.read(recipe.model).training
     source = _TEXT if recipe.text else recipe.source
-    model = str(Path(recipe.model).resolve()) if Path(recipe.model).is_file() else recipe.model
+    model = str(Path(recipe.model).resolve()) if is_path(recipe.model, "file") else recipe.model
     where = () if place.data_dir is None else ("--data-dir", str(place.data_dir.resolve()))
     parses = ("--parses", "parses" if place.parses is None else str(place.parses.resolve()))
     threads = () if place.threads is None else ("--threads", str(place.threads))
     vocabulary = ("--vocab-size", str(training["vocab_size"]))
-    steps = [Step(_TOKENIZER, ("tokenizer", "train", source, *vocabulary, "-o", _TOKENIZER, *where))]
+    steps = [PlannedCommand(_TOKENIZER, ("tokenizer", "train", source, *vocabulary, "-o", _TOKENIZER, *where))]
     for cell in _spread(recipe):
         run, n_steps = f"{_RUNS}/{cell.name}", cell.steps or recipe.steps
         pretrain = (
@@ -87,29 +93,29 @@ def plan(recipe: Recipe, place: Place, rate: float | None = None) -> list[Step]:
         )  # fmt: skip
         tokens = _places(cell, recipe)
         seconds = tokens / rate + START[recipe.scale] if rate else 0.0
-        steps.append(Step(f"pretrain {cell.name}", pretrain, cell, tokens, seconds))
+        steps.append(PlannedCommand(f"pretrain {cell.name}", pretrain, cell, tokens, seconds))
         if recipe.evaluate:
             evaluate = ("evaluate", run, *recipe.evaluate, *parses, *where, *threads)
             seconds = START[recipe.scale] + fine_tuning(recipe.evaluate, rate, STEP[recipe.scale]) if rate else 0.0
-            steps.append(Step(f"evaluate {cell.name}", evaluate, cell, 0, seconds, recipe.evaluate))
+            steps.append(PlannedCommand(f"evaluate {cell.name}", evaluate, cell, 0, seconds, recipe.evaluate))
     runs = [f"{_RUNS}/{cell.name}" for cell in recipe.cells]
-    steps.append(Step("report", ("report", *runs, "-o", "report")))
+    steps.append(PlannedCommand("report", ("report", *runs, "-o", "report")))
     return steps
 
 
-def estimate(recipe: Recipe, steps: Sequence[Step], workers: int) -> float:
-    """Seconds of a whole study, from those of its steps."""
+def estimate(recipe: Recipe, steps: Sequence[PlannedCommand], workers: int) -> float:
+    """Return the estimated seconds of a whole study."""
     return (sum(step.seconds for step in steps) + SHARED[recipe.scale]) / workers
 
 
 def prepare(recipe: Recipe, place: Place, say: Callable[[str], None] = lambda message: None) -> dict[str, Any]:
-    """Text, tokenizer and encoded data of all the languages, and nothing else; {"out", "data": folders}."""
+    """Make only text, tokenizer and encoded data of all languages. Return {"out", "data": folders}."""
     steps = _begin(recipe, place, say)
     folders = []
     for spec in dict.fromkeys(cell.spec for cell in recipe.cells):
         say(f"data of {spec}")
         step = next(s for s in steps if s.cell is not None and s.cell.spec == spec)
-        _call(Step(f"data {_folder(spec)}", (*step.arguments, "--data-only")), place)
+        _call(PlannedCommand(f"data {_folder(spec)}", (*step.arguments, "--data-only")), place)
         folders.append(str(place.out / "data" / _folder(spec)))
     return {"out": str(place.out), "data": folders}
 
@@ -117,9 +123,9 @@ def prepare(recipe: Recipe, place: Place, say: Callable[[str], None] = lambda me
 def reproduce(
     recipe: Recipe, place: Place, say: Callable[[str], None] = lambda message: None, *, report: bool = True
 ) -> dict[str, Any]:
-    """Run what is not done yet; {"out", "cells", "report"}. DataError names the log of what failed.
+    """Run the steps that are not done yet and return {"out", "cells", "report"}.
 
-    report: False where these are some of a study's cells, whose report is left to a run of all.
+    report: False if these are only some of a study's cells. Raise DataError with the log of a failed step.
     """
     _check_tasks(recipe, place)
     steps = _begin(recipe, place, say)
@@ -127,7 +133,7 @@ def reproduce(
     failed: list[str] = []
     left, lock = [len(chains)], threading.Lock()
 
-    def run(chain: list[Step]) -> None:
+    def run(chain: list[PlannedCommand]) -> None:
         how = "done"
         try:
             for step in chain:
@@ -159,13 +165,13 @@ def reproduce(
     return found
 
 
-def _begin(recipe: Recipe, place: Place, say: Callable[[str], None]) -> list[Step]:
-    """What all cells share but the data; the plan."""
+def _begin(recipe: Recipe, place: Place, say: Callable[[str], None]) -> list[PlannedCommand]:
+    """Make the text and the tokenizer that all cells share, and return the plan."""
     steps = plan(recipe, place)
     place.out.mkdir(parents=True, exist_ok=True)
     if place.as_is:
         return steps
-    with alone(place.out / _TEXT):  # other cells of the study may be started at the same time
+    with file_lock(place.out / _TEXT):  # another process may run other cells of the study at the same time
         if recipe.text:
             _text(recipe, place, say)
         if not (place.out / _TOKENIZER).exists():
@@ -175,31 +181,34 @@ def _begin(recipe: Recipe, place: Place, say: Callable[[str], None]) -> list[Ste
 
 
 def _check_tasks(recipe: Recipe, place: Place) -> None:
-    """DataError for a task whose data is not there: before hours of training, not after."""
+    """Raise DataError for a task without data, before hours of training instead of after them."""
     asked = recipe.evaluate[recipe.evaluate.index("--task") + 1] if recipe.evaluate else "none"
     for name in (name for name in asked.split(",") if name != "none"):
-        corpus = find(Request(name, place.data_dir))
+        corpus = find(SourceRequest(name, place.data_dir))
         missing = [split for split in SPLITS.values() if split not in corpus.splits]
         if missing:
             raise DataError(
-                f"{name} lacks {' and '.join(missing)}, and is to be evaluated",
+                f"{name} lacks {' and '.join(missing)}, needed for the evaluation",
                 where=None if place.data_dir is None else str(place.data_dir),
-                fix="data/README.md says which files go where",
+                fix="put its files there as described in data/README.md",
                 id="missing-split",
             )
 
 
-def _spread(recipe: Recipe) -> list[Cell]:
-    """The first cell of each language first: it encodes the language's data, for which the others would wait. Then the
-    longest, so that workers end at the same time."""
+def _spread(recipe: Recipe) -> list[PlannedRun]:
+    """Return the cells in the order of their start.
+
+    The first cell of each language comes first, as it encodes the data that the others need. Longer cells follow before
+    shorter ones, so that workers finish at about the same time.
+    """
     first = list({cell.spec: cell for cell in reversed(recipe.cells)}.values())[::-1]
     others = [cell for cell in recipe.cells if cell not in first]
     return [*first, *sorted(others, key=lambda cell: -_places(cell, recipe))]
 
 
-def _places(cell: Cell, recipe: Recipe) -> int:
-    """Sub-words, padding among them, that a cell is trained on."""
-    training = Design.read(recipe.model).training
+def _places(cell: PlannedRun, recipe: Recipe) -> int:
+    """Return the number of sub-words, with padding, that a cell is trained on."""
+    training = ModelConfig.read(recipe.model).training
     rows = 1 + read_objective(cell.objective).pair_rows
     places = (cell.steps or recipe.steps) * training["batch_size"] * training["seq_len"]
     return round(float(places * rows))
@@ -212,17 +221,17 @@ def _text(recipe: Recipe, place: Place, say: Callable[[str], None]) -> None:
     requests = []
     for name in recipe.text:
         if "/" not in name:
-            requests.append(Request(name, place.data_dir))
+            requests.append(SourceRequest(name, place.data_dir))
             continue
         path = (place.data_dir or Path()) / name
         if not path.exists():
             raise DataError(
-                f"the study's text {name} is not there",
+                f"the study's text {name} is missing",
                 where="--data-dir" if place.data_dir is None else str(place.data_dir),
-                fix="put novels there, a paragraph a line; with other ones the numbers are of another text",
+                fix="put novels there, one paragraph a line; the results depend on this text",
                 id="missing-text",
             )
-        requests.append(Request(str(path)))
+        requests.append(SourceRequest(str(path)))
     say("text")
     join(requests, folder)
 
@@ -231,8 +240,8 @@ def _folder(spec: str) -> str:
     return spec.replace(",", "-").replace(":", "-")
 
 
-def _is_done(step: Step, place: Place) -> bool:
-    """Known without starting a process, which takes longer than seeing that all is there."""
+def _is_done(step: PlannedCommand, place: Place) -> bool:
+    """Return whether a step is done, by its files; starting its command to find out would take longer."""
     if step.cell is None:
         return False
     folder = place.out / _RUNS / step.cell.name
@@ -242,34 +251,34 @@ def _is_done(step: Step, place: Place) -> bool:
     return record.get("status") == "done" and str(record.get("steps")) == _value(step, "--steps")
 
 
-def _mark(step: Step, place: Place) -> None:
-    """Keep that an evaluation is done, with what it was of; `pretrain --force` takes that away with the run."""
+def _mark(step: PlannedCommand, place: Place) -> None:
+    """Record that an evaluation is done, with its run and options. `pretrain --force` removes the record."""
     if step.cell is not None and step.arguments[0] == "evaluate":
         folder = place.out / _RUNS / step.cell.name
         with writing(folder / _DONE) as file:
             file.write((json.dumps(_evaluated(step, folder), indent=1) + "\n").encode())
 
 
-def _evaluated(step: Step, folder: Path) -> dict[str, Any]:
-    """All that an evaluation is of but its data: version, the run, the options."""
-    run = _json(folder / "run.json").get("fingerprint")
-    return {"derivlang": derivlang.__version__, "run": run, "options": list(step.options)}
+def _evaluated(step: PlannedCommand, folder: Path) -> dict[str, Any]:
+    """Return what an evaluation depends on, except its data: rules, run and options."""
+    record = _json(folder / "run.json")
+    run = {name: record.get(name) for name in ("fingerprint", "weights")}
+    return {"rules": RULES, **run, "options": list(step.options)}
 
 
-def _value(step: Step, option: str) -> str:
+def _value(step: PlannedCommand, option: str) -> str:
     return step.arguments[step.arguments.index(option) + 1]
 
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+        return read_record(path, "record", id="run")
+    except StoreError:
         return {}
-    return found
 
 
-def _call(step: Step, place: Place) -> None:
-    """Run a command; what it says goes to OUT/logs. DataError with its last words where it fails."""
+def _call(step: PlannedCommand, place: Place) -> None:
+    """Run a command with its output in OUT/logs. Raise DataError with its last lines if it fails."""
     logs = place.out / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     log = logs / f"{step.name.replace(' ', '-').replace('/', '-')}.log"

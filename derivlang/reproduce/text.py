@@ -1,4 +1,4 @@
-"""Several sources as one tokenised text: a paragraph a line, words joined by one space."""
+"""Join several sources into one tokenised text: one paragraph a line, words joined by one space."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from derivlang.core.arrow import to_arrow
 from derivlang.core.errors import DataError
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import Request
+from derivlang.sources.find import SourceRequest
 from derivlang.store.export import writing
 
-FILES = {"validation": "valid.tokens", "train": "train.tokens"}  # train last: where it is, all is
+FILES = {"validation": "valid.tokens", "train": "train.tokens"}  # train is last: if it exists, the text is complete
 
 
-def join(requests: Sequence[Request], folder: Path) -> dict[str, int]:
-    """Write folder/train.tokens of all the sources, and valid.tokens of those with a validation split; words a split.
+def join(requests: Sequence[SourceRequest], folder: Path) -> dict[str, int]:
+    """Write folder/train.tokens of all sources, and valid.tokens of those with a validation split.
 
-    A source that is read from a file without splits is all train. DataError where there is nothing to train on.
+    Return the number of words in each split. A file without splits is train data. Raise DataError if there is no train
+    data.
     """
     sources = [Source.open(Pipeline.parse("identity"), request) for request in requests]
     folder.mkdir(parents=True, exist_ok=True)

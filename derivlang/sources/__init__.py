@@ -1,1 +1,1 @@
-"""Sources: where a corpus lies, in which format, with which labels; named ones, paths, the hub, derived sets."""
+"""Sources: where a corpus is, in which format, with which labels. Named ones, paths, the hub, derived sets."""

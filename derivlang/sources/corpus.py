@@ -1,35 +1,23 @@
-"""Corpus: a source that was found: its files by split, their format, and what their columns mean."""
+"""A source that was found: its files by split, their format, and what their columns mean."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from derivlang.core.errors import DataError
+from derivlang.core.lexicon import Lexicon
 from derivlang.core.schema import Schema
 from derivlang.core.splits import SPLITS
+from derivlang.formats.opening import PACKED
 from derivlang.formats.words import Mode, Splitter
-
-Format = Literal["text", "conllu", "tagged", "delimited", "squad", "jsonl", "parquet", "hub", "derived"]
-
-# The suffixes of files that hold a corpus, and the format of each.
-SUFFIXES: dict[str, Format] = {
-    ".txt": "text",
-    ".tokens": "text",
-    ".conllu": "conllu",
-    ".jsonl": "jsonl",
-    ".tsv": "delimited",
-    ".parquet": "parquet",
-    ".json": "squad",
-}
-PACKED = (".gz", ".zst")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One file of a split. name: what the manifest calls it (never a path of this machine)."""
+class CorpusFile:
+    """A file of a split. name: its name in the manifest, never a path of this machine."""
 
     split: str
     path: Path
@@ -40,23 +28,31 @@ class Part:
 class Corpus:
     """A source that was found.
 
-    words: how raw sides are split (`space` for tokenised text). options: for the reader of its format.
-    expected: splits that the source has by nature. spec, lexicon, origin: of a derived set that is read as
-    a source (its pipeline goes first, its sentences are not split again; origin: the format of its own source).
+    format: of its files (`formats/registry.py`), or `hub`, or `derived`. words: how raw sides are split (`space` for
+    tokenised text). options: for the reader of its format. layout: for the writer, so that `undo` writes the same form.
+    aliases: names of columns in other releases, with the names that the schema uses. language_column: holds the
+    language of each row; rows of other languages are left out. expected: the splits that the source should have.
+
+    A derived set that is read as a source has a spec (its pipeline is applied first, and its sentences are not split
+    again), its fitted lexicon with the text of lexicon.tsv, and an origin, the format of its own source.
     """
 
     name: str
-    format: Format
+    format: str
     schema: Schema
-    parts: tuple[Part, ...]
+    parts: tuple[CorpusFile, ...]
     words: Mode = "spacy"
     language: str = "en"
     options: dict[str, Any] = field(default_factory=dict)
+    layout: dict[str, Any] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    language_column: str | None = None
     expected: tuple[str, ...] = ()
     licence: str = "unknown"
     citation: str = ""
     spec: str | None = None
-    lexicon: str | None = None
+    lexicon: Lexicon = field(default_factory=Lexicon)
+    lexicon_text: str | None = None
     origin: str | None = None
 
     @property
@@ -67,30 +63,27 @@ class Corpus:
 
     @property
     def is_raw(self) -> bool:
-        """Is there text that a splitter must make into words?"""
-        return self.format == "text" or (
-            self.format != "derived" and any(side.words is None for side in self.schema.sides)
-        )
+        """Whether the source has text that must be split into words."""
+        return self.format != "derived" and any(side.words is None for side in self.schema.sides)
 
     def splitter(self) -> Splitter:
-        """What makes its text into words; nothing is imported where the words are given."""
+        """Return the splitter of its text. Imports nothing if the words are given."""
         return Splitter(self.words, self.language) if self.is_raw else Splitter("space")
 
     @property
+    def columns(self) -> list[str]:
+        """The input columns that the schema names."""
+        sides = [side.words or side.text for side in self.schema.sides]
+        return [name for name in (*sides, *(field.input for field in self.schema.fields)) if name is not None]
+
+    @property
     def missing(self) -> list[str]:
+        """The expected splits that were not found."""
         return [split for split in self.expected if split not in self.splits]
 
 
-def suffix_of(path: Path) -> str:
-    """The suffix that tells the format, compression left out."""
-    name = path.name
-    for packed in PACKED:
-        name = name.removesuffix(packed)
-    return Path(name).suffix.lower()
-
-
 def first_existing(folders: Sequence[Path], patterns: Sequence[str]) -> Path | None:
-    """The first file that exists of `folder / pattern`, plain, gz or zst; a pattern may hold `*`."""
+    """Return the first existing file that matches a pattern in a folder, plain, gz or zst. A pattern may have `*`."""
     for folder in folders:
         for pattern in patterns:
             for suffix in ("", *PACKED):
@@ -100,13 +93,12 @@ def first_existing(folders: Sequence[Path], patterns: Sequence[str]) -> Path | N
     return None
 
 
-def not_found(name: str, folders: Sequence[Path], layout: Sequence[str], hub: str | None) -> DataError:
-    """The error for a source that is nowhere: which files to put where."""
+def not_found(name: str, folders: Sequence[Path], layout: Sequence[str], hub: str) -> DataError:
+    """Return the error for a source that was not found: which files to put where. hub: why not from there, or ""."""
     looked = " in " + ", ".join(str(folder) for folder in folders) if folders else ", and no --data-dir was given"
-    tried = f"; the hub ({hub}) could not be reached or lacks it" if hub else ""
     files = "\n    ".join(layout)
     return DataError(
-        f"the source {name} was not found{looked}{tried}",
+        f"the source {name} was not found{looked}{hub}",
         fix=f"put these files into a folder and pass it as --data-dir:\n    {files}",
         id="source-missing",
     )

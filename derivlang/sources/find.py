@@ -1,4 +1,4 @@
-"""From what the user typed to a corpus: a name, a path, `hub:name/config`, or a derived set.
+"""Find the corpus that the user names: a named source, a path, `hub:name/config`, or a derived set.
 
 wikitext103     ner:fr     my.conllu.gz     folder/     hub:Salesforce/wikitext/wikitext-2-v1     OUT
 """
@@ -6,36 +6,42 @@ wikitext103     ner:fr     my.conllu.gz     folder/     hub:Salesforce/wikitext/
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pyarrow as pa
+import pyarrow.compute as pc
 
 from derivlang.core.errors import DataError, UsageError, unknown
 from derivlang.core.layers.spans import complete_classes
-from derivlang.core.schema import TEXT, Field, Schema, Side
+from derivlang.core.parse_errors import parse_errors
+from derivlang.core.schema import Field
 from derivlang.core.splits import split_of
-from derivlang.formats.opening import empty_file, open_lines
+from derivlang.formats.base import Asked
+from derivlang.formats.opening import suffix_of
+from derivlang.formats.registry import candidates, format_of, suffixes
 from derivlang.formats.words import Mode
-from derivlang.sources.corpus import SUFFIXES, Corpus, Format, Part, suffix_of
-from derivlang.sources.infer import infer
+from derivlang.sources.corpus import Corpus, CorpusFile
+from derivlang.sources.infer import infer, without_nli
 from derivlang.sources.named import (
-    CONLLU,
-    CONLLU_FIELDS,
-    SQUAD,
     find_named,
     hub_name,
     is_named,
     missing,
     source_names,
 )
+from derivlang.sources.read import tables
 
 MANIFEST = "derivlang.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What the user asked of a source. words, texts: named columns; mode: --words; language: --lang."""
+class SourceRequest:
+    """What the user asks of a source.
+
+    mode, language: --words, --lang. words, texts: --word-column, --text-column. header, names, quoting: of delimited
+    files (see `Asked`).
+    """
 
     source: str
     data_dir: Path | None = None
@@ -44,11 +50,33 @@ class Request:
     encoding: str = "utf-8"
     words: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
+    header: bool | None = None
+    names: tuple[str, ...] = ()
+    quoting: bool = False
+
+    @property
+    def asked(self) -> Asked:
+        """What the reader of a file must know of the request."""
+        return Asked(self.encoding, self.header, self.names, self.quoting, (*self.words, *self.texts))
+
+    def refuse(self, why: str, *, tables: bool = False) -> None:
+        """Raise UsageError for options about columns that have no effect. tables: those for words and text have one."""
+        given = {
+            "--header": self.header is True,
+            "--no-header": self.header is False,
+            "--column-names": bool(self.names),
+            "--quoting": self.quoting,
+            "--word-column": bool(self.words) and not tables,
+            "--text-column": bool(self.texts) and not tables,
+        }
+        for option in (name for name, used in given.items() if used):
+            raise UsageError(why, where=option, fix=f"leave {option} out", id="unused-option")
 
 
-def find(request: Request) -> Corpus:
-    """The corpus; DataError or UsageError says what is missing and where to put it."""
-    corpus = _locate(request)
+def find(request: SourceRequest) -> Corpus:
+    """Return the corpus. DataError or UsageError says what is missing and where to put it."""
+    with parse_errors(request.source, "source", id="source"):
+        corpus = _locate(request)
     if request.mode is not None:
         corpus = replace(corpus, words=request.mode)
     if request.language is not None:
@@ -56,26 +84,36 @@ def find(request: Request) -> Corpus:
     return _with_classes(corpus, request.encoding)
 
 
-def _locate(request: Request) -> Corpus:
+def _locate(request: SourceRequest) -> Corpus:
+    """Return the corpus of the source, before --words, --lang and tag names are applied."""
     source = request.source
     if source.startswith("hub:"):
         from derivlang.sources.hub import find_hub
 
-        return find_hub(source.removeprefix("hub:"), request.words, request.texts)
+        request.refuse("columns of a set of the hub have names", tables=True)
+        return _with_labels(find_hub(source.removeprefix("hub:"), request.words, request.texts), request.encoding)
     name, _, argument = source.partition(":")
     if is_named(name):
-        folders = _folders(request)
+        request.refuse(f"the source {name} knows its columns")
+        folders = data_folders(request.data_dir)
         corpus, named = find_named(name, argument, folders)
         if corpus is not None:
             return corpus
-        hub = hub_name(named, argument)
+        hub, fault = hub_name(named, argument), None
         if hub is not None:
             from derivlang.sources.hub import find_hub_copy
 
-            corpus = find_hub_copy(named, argument, hub)
+            corpus, fault = find_hub_copy(named, argument, hub)
             if corpus is not None:
                 return corpus
-        raise missing(named, argument, folders)
+        raise missing(named, argument, folders, fault)
+    if "://" in source:
+        raise UsageError(
+            "a source is a local path, a name or hub:NAME; other stores cannot be read yet",
+            where=source,
+            fix="copy it to a local folder first",
+            id="remote-path",
+        )
     path = Path(source)
     if path.exists():
         return _from_path(path, request)
@@ -84,8 +122,9 @@ def _locate(request: Request) -> Corpus:
     raise unknown("source", source, source_names(), fix="a path to a file or folder works too")
 
 
-def _folders(request: Request) -> list[Path]:
-    folders = [request.data_dir] if request.data_dir else []
+def data_folders(data_dir: Path | None) -> list[Path]:
+    """Return the folders that are searched for named sources: --data-dir, then $DERIVLANG_DATA."""
+    folders = [data_dir] if data_dir else []
     if os.environ.get("DERIVLANG_DATA"):
         folders.append(Path(os.environ["DERIVLANG_DATA"]))
     for folder in folders:
@@ -94,106 +133,90 @@ def _folders(request: Request) -> list[Path]:
     return folders
 
 
-def _from_path(path: Path, request: Request) -> Corpus:
+def _from_path(path: Path, request: SourceRequest) -> Corpus:
+    """Return the corpus of a file or folder."""
     if path.is_dir() and (path / MANIFEST).exists():
+        request.refuse("a derived set knows its columns")
         return _derived(path)
     files = [path] if path.is_file() else _files(path)
-    formats = {suffix_of(file) for file in files}
-    kinds = {SUFFIXES.get(suffix, "unknown") for suffix in formats}
-    if len(kinds) != 1 or "unknown" in kinds:
-        known = ", ".join(SUFFIXES)
-        what = "files of several formats" if len(kinds) > 1 else f"the suffix {formats.pop()!r} tells no format"
-        raise UsageError(what, where=str(path), fix=f"known suffixes: {known}, also with .gz or .zst", id="format")
-    parts = tuple(Part(split_of(file.name) or "train", file, _relative(file, path)) for file in files)
-    kind: Format = SUFFIXES[suffix_of(files[0])]
-    make = {"text": _text, "conllu": _conllu, "delimited": _delimited, "squad": _squad}.get(kind, _table)
-    return make(path.name, parts, request)
+    kinds = {tuple(format.name for format in candidates(file)) for file in files}
+    if len(kinds) > 1:
+        raise UsageError(
+            f"files of several formats: {', '.join(sorted({suffix_of(file) for file in files}))}",
+            where=str(path),
+            fix="name one file, or a folder of files of one format",
+            id="format",
+        )
+    parts = tuple(CorpusFile(split_of(file.name) or "train", file, _relative(file, path)) for file in files)
+    format = format_of(files[0], request.asked)
+    if not format.tabular:
+        request.refuse(f"columns of a {format.noun} are not named so", tables=True)
+    look = format.looked_at(files, request.asked)
+    schema = look.schema
+    if schema is not None:
+        request.refuse(f"a {format.noun} has no columns to choose")
+    else:
+        assert look.columns is not None
+        schema = infer(look.columns, look.sample, where=str(files[0]), words=request.words, texts=request.texts)
+    corpus = Corpus(
+        _printable(path.name),
+        look.format or format.name,
+        schema,
+        parts,
+        words=look.words or "spacy",
+        options=dict(look.options),
+        layout=dict(look.layout),
+    )
+    return _with_labels(corpus, request.encoding)
+
+
+def _with_labels(corpus: Corpus, encoding: str) -> Corpus:
+    """Return the corpus, with NLI labels only if all values of the label are names of NLI labels."""
+
+    def labels(column: str) -> Iterator[str | None]:
+        for part in corpus.parts:
+            for rows in tables(corpus, part, encoding=encoding):
+                yield from pc.unique(rows.table[column]).to_pylist()
+
+    return replace(corpus, schema=without_nli(corpus.schema, labels))
 
 
 def _files(folder: Path) -> list[Path]:
-    found = sorted(f for f in folder.rglob("*") if f.is_file() and suffix_of(f) in SUFFIXES and f.name[0] != ".")
+    """Return the files of a known format in a folder and below, without those of derived sets inside it."""
+    known = suffixes()
+    sets = {mark.parent for name in (MANIFEST, ".derivlang") for mark in folder.rglob(name)}
+    found = sorted(
+        file
+        for file in folder.rglob("*")
+        if file.is_file() and suffix_of(file) in known and file.name[0] != "." and sets.isdisjoint(file.parents)
+    )
     if not found:
         raise DataError(
-            "the folder holds no file of a known format", where=str(folder), fix=", ".join(SUFFIXES), id="no-files"
+            "the folder holds no file of a known format", where=str(folder), fix=", ".join(known), id="no-files"
         )
     return found
 
 
 def _relative(file: Path, root: Path) -> str:
-    return file.name if file == root else str(file.relative_to(root))
+    return _printable(file.name if file == root else str(file.relative_to(root)))
 
 
-def _text(name: str, parts: tuple[Part, ...], request: Request) -> Corpus:
-    tokenised = suffix_of(parts[0].path) == ".tokens"
-    return Corpus(name, "text", TEXT, parts, words="space" if tokenised else "spacy")
-
-
-def _conllu(name: str, parts: tuple[Part, ...], request: Request) -> Corpus:
-    entities = any(_holds(part.path, "NER=", request.encoding) for part in parts)
-    fields = (*CONLLU_FIELDS, Field("ner_tags", "entities")) if entities else CONLLU_FIELDS
-    return Corpus(name, "conllu", Schema(CONLLU.sides, fields), parts, options={"entities": entities})
-
-
-def _holds(path: Path, text: str, encoding: str) -> bool:
-    return any(text in line for _, line in open_lines(path, encoding))
-
-
-def _squad(name: str, parts: tuple[Part, ...], request: Request) -> Corpus:
-    return Corpus(name, "squad", SQUAD, parts)
-
-
-def _delimited(name: str, parts: tuple[Part, ...], request: Request) -> Corpus:
-    """A .tsv is token TAB tag with empty lines between sentences, or rows of text."""
-    if _is_tagged(parts[0].path, request.encoding):
-        schema = Schema((Side("", words="tokens"),), (Field("ner_tags", "entities"),))
-        return Corpus(name, "tagged", schema, parts)
-    from derivlang.formats.delimited import read
-
-    first = next((line for _, line in open_lines(parts[0].path, request.encoding)), None)
-    if first is None:
-        raise empty_file(parts[0].path, "row")
-    usual = {1: ("text",), 2: ("premise", "hypothesis"), 3: ("premise", "hypothesis", "label")}
-    columns = usual.get(first.count("\t") + 1)
-    table = next(read(parts[0].path, columns=columns, encoding=request.encoding, limit=1)).table
-    schema = infer(table.schema, where=str(parts[0].path), words=request.words, texts=request.texts)
-    return Corpus(name, "delimited", schema, parts, options={"columns": columns})
-
-
-def _is_tagged(path: Path, encoding: str) -> bool:
-    """Two or more columns, and empty lines between rows: nobody separates pairs of sentences by those."""
-    for number, line in open_lines(path, encoding):
-        if not line.strip():
-            return number > 1
-        if number > 2000:
-            break
-    return False
-
-
-def _table(name: str, parts: tuple[Part, ...], request: Request) -> Corpus:
-    kind = SUFFIXES[suffix_of(parts[0].path)]
-    path = parts[0].path
-    if kind == "parquet":
-        from derivlang.formats import parquet
-
-        arrow, sample = parquet.schema(path), next((rows.table for rows in parquet.read(path, limit=100)), None)
-    else:
-        from derivlang.formats import jsonl
-
-        sample = next(jsonl.read(path, encoding=request.encoding, limit=1000)).table
-        arrow = sample.schema
-    schema = infer(arrow, sample, where=str(path), words=request.words, texts=request.texts)
-    return Corpus(name, kind, schema, parts)
+def _printable(name: str) -> str:
+    """Return a file name for the manifest: bytes that are not UTF-8 become `\\xff`."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _derived(path: Path) -> Corpus:
-    """derivlang's own output as a source: its pipeline goes first, its sentences are not split again."""
+    """Return a derived set as a source: its pipeline is applied first, and its sentences are not split again."""
     from derivlang.store.manifest import Derived
 
     derived = Derived(path)
     source = derived.manifest["source"]
     parser = derived.manifest.get("parser") if derived.manifest["spec"] == "identity" else None
     parts = tuple(
-        Part(split, path / shard["file"], shard["file"]) for split in derived.splits for shard in derived.shards(split)
+        CorpusFile(split, path / shard["file"], shard["file"])
+        for split in derived.splits
+        for shard in derived.shards(split)
     )
     return Corpus(
         source["name"],
@@ -203,10 +226,13 @@ def _derived(path: Path) -> Corpus:
         language=source["language"],
         licence=source["licence"],
         citation=source["citation"],
-        spec=None if parser else derived.manifest["spec"],  # parsed text is text: its sentences, with their trees
-        lexicon=derived.lexicon_text(),
+        spec=None if parser else str(derived.pipeline),  # a parsed source is its text, with sentences and trees
+        lexicon=derived.lexicon,
+        lexicon_text=derived.lexicon_text(),
+        layout=source.get("layout", {}),
         origin=source["format"],
         options={
+            "sha256": {shard["file"]: shard["sha256"] for split in derived.splits for shard in derived.shards(split)},
             "read": {k: v for k, v in derived.manifest["changed"].items() if k.endswith(("-widened", "-repaired"))},
             **({"parser": parser, "words": derived.manifest["words"]} if parser else {}),
         },
@@ -214,18 +240,16 @@ def _derived(path: Path) -> Corpus:
 
 
 def _with_classes(corpus: Corpus, encoding: str) -> Corpus:
-    """Entity columns without known tag names: all files are looked through once, so that every shard agrees."""
+    """Collect the tag names of entity columns that have none, from all files, so that every shard has the same."""
     unknown_classes = [f for f in corpus.schema.fields if f.kind == "entities" and f.classes is None]
     if not unknown_classes:
         return corpus
-    from derivlang.sources.read import tables
-
     names: dict[str, set[str]] = {field.column: set() for field in unknown_classes}
     for part in corpus.parts:
         for rows in tables(corpus, part, encoding=encoding):
             for column, found in names.items():
                 flat = rows.table[column].combine_chunks().flatten()
-                found.update(pa.compute.unique(flat).to_pylist())
+                found.update(pc.unique(flat).drop_null().to_pylist())  # a null is an error later, when its row is known
     fields = tuple(
         Field(f.column, f.kind, _all_names(names[f.column])) if f.column in names else f for f in corpus.schema.fields
     )
@@ -233,9 +257,9 @@ def _with_classes(corpus: Corpus, encoding: str) -> Corpus:
 
 
 def _all_names(found: set[str]) -> tuple[str, ...]:
-    """Proper tags in the usual order, then whatever else occurs: an error or a repair, later, with its line."""
+    """Return proper tags in the usual order, then all others, which are repaired or an error when they are read."""
     proper = complete_classes(sorted(found))
     return (*proper, *sorted(found - set(proper)))
 
 
-__all__ = ["MANIFEST", "Request", "find"]
+__all__ = ["MANIFEST", "SourceRequest", "find"]

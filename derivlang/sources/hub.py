@@ -1,4 +1,4 @@
-"""The Hugging Face hub, through `datasets`: a named source's copy there, or any `hub:name/config`."""
+"""The Hugging Face hub, through `datasets`: the copy of a named source, or any `hub:name/config`."""
 
 from __future__ import annotations
 
@@ -14,55 +14,60 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.errors import DataError
+from derivlang.core.parse_errors import reason
 from derivlang.core.schema import TEXT
 from derivlang.core.splits import split_name
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
-from derivlang.sources.corpus import Corpus, Part
+from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.infer import infer
-from derivlang.sources.named import Named
+from derivlang.sources.named import NamedSource
 
 
 def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) -> Corpus:
-    """`owner/name/config`, `owner/name` or `name/config`; DataError if the hub does not give it."""
+    """Return the corpus `owner/name/config`, `owner/name` or `name/config`. DataError if the hub does not have it."""
     parts = name.split("/")
     tries = [(name, "")] if len(parts) <= 2 else [("/".join(parts[:2]), "/".join(parts[2:]))]
     if len(parts) == 2:
         tries.append((parts[0], parts[1]))
-    fault: Exception | None = None
+    faults: list[Exception] = []
     for dataset, config in tries:
         try:
             splits = _load(dataset, config)
-        except _faults() as error:
-            fault = error
+        except Exception as error:  # noqa: BLE001 (whatever a loader raises, the set is not available)
+            faults.append(error)
             continue
         schema = infer(*_look(splits), where=f"hub:{name}", words=words, texts=texts)
-        found = tuple(Part(split_name(split), Path(f"{dataset}|{config}|{split}"), split) for split in splits)
+        found = tuple(CorpusFile(split_name(split), Path(f"{dataset}|{config}|{split}"), split) for split in splits)
         return Corpus(f"hub:{name}", "hub", schema, found)
+    # Of several readings of the name, report the one whose set exists, else the first.
+    known = [fault for fault in faults if not isinstance(fault, (FileNotFoundError, ConnectionError))]
     raise DataError(
-        f"the hub does not give {name}: {_first_line(fault)}",
+        f"the hub does not give {name}: {reason((known or faults)[0])}",
         fix="check the name and the network, or pass a local file or folder",
         id="hub",
     )
 
 
-def find_hub_copy(named: Named, argument: str, hub: tuple[str, str]) -> Corpus | None:
-    """A named source from the hub, or None if it cannot be had. Running text is written to a local copy first,
-    under `$HF_HOME` or the user's cache, so that it is read as the original files are."""
+def find_hub_copy(named: NamedSource, argument: str, hub: tuple[str, str]) -> tuple[Corpus | None, str | None]:
+    """Return a named source from the hub, or None and the reason why it is not available.
+
+    Running text is first written to a local file, under `$HF_HOME` or the user's cache, and read like the original.
+    """
     try:
         splits = _load(*hub)
-    except _faults():
-        return None
+    except Exception as error:  # noqa: BLE001 (whatever a loader raises, the set is not available)
+        return None, reason(error)
     if named.schema is TEXT:
         folder = _cache() / "-".join(hub).replace("/", "-")
         parts = tuple(_as_file(split, rows, folder) for split, rows in splits.items())
-        return named.corpus(argument, parts)
-    parts = tuple(Part(split_name(s), Path(f"{hub[0]}|{hub[1]}|{s}"), s) for s in splits)
+        return named.corpus(argument, parts), None
+    parts = tuple(CorpusFile(split_name(s), Path(f"{hub[0]}|{hub[1]}|{s}"), s) for s in splits)
     schema = infer(*_look(splits), where=f"hub:{'/'.join(hub)}")
-    return named.corpus(argument, parts, format="hub", schema=schema)
+    return named.corpus(argument, parts, format="hub", schema=schema, aliases={}), None
 
 
-def read_hub(corpus: Corpus, part: Part, limit: int | None) -> Iterator[Rows]:
-    """The rows of one split."""
+def read_hub(corpus: Corpus, part: CorpusFile, limit: int | None) -> Iterator[Rows]:
+    """Yield the rows of a split, at most `limit`."""
     dataset, config, split = str(part.path).split("|")
     rows = _load(dataset, config)[split].with_format("arrow")
     total = len(rows) if limit is None else min(limit, len(rows))
@@ -73,12 +78,13 @@ def read_hub(corpus: Corpus, part: Part, limit: int | None) -> Iterator[Rows]:
 
 
 def _look(splits: dict[str, Any]) -> tuple[pa.Schema, pa.Table]:
-    """The Arrow schema of a set, and its first rows."""
+    """Return the Arrow schema of a set, and its first rows."""
     first = next(iter(splits.values()))
     return first.features.arrow_schema, first.with_format("arrow")[: min(100, len(first))]
 
 
 def _load(dataset: str, config: str) -> dict[str, Any]:
+    """Return the splits of a dataset by name."""
     _offline_if_unreachable()
     import datasets
 
@@ -87,9 +93,9 @@ def _load(dataset: str, config: str) -> dict[str, Any]:
 
 
 def _offline_if_unreachable() -> None:
-    """Where the hub cannot be reached, only its cache is asked: the client would retry for half a minute.
+    """Use only the cache of the hub if it cannot be reached, since the client would retry for half a minute.
 
-    Set before `datasets` is imported, which reads it once. Behind a proxy the client itself finds out.
+    Must run before `datasets` is imported, which reads the setting once. Behind a proxy, this is left to the client.
     """
     if any(name.lower() in ("http_proxy", "https_proxy", "all_proxy", "hf_hub_offline") for name in os.environ):
         return
@@ -100,13 +106,8 @@ def _offline_if_unreachable() -> None:
         os.environ["HF_HUB_OFFLINE"] = "1"
 
 
-def _faults() -> tuple[type[Exception], ...]:
-    import datasets
-
-    return (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError)
-
-
-def _as_file(split: str, rows: Any, folder: Path) -> Part:
+def _as_file(split: str, rows: Any, folder: Path) -> CorpusFile:
+    """Write the lines of a split to a file, unless it is there."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{split}.tokens"
     if not path.exists():
@@ -114,13 +115,9 @@ def _as_file(split: str, rows: Any, folder: Path) -> Part:
             for batch in rows.iter(ROWS_PER_TABLE):
                 out.writelines(line if line.endswith("\n") else f"{line}\n" for line in batch["text"])
         Path(out.name).replace(path)
-    return Part(split_name(split), path, path.name)
+    return CorpusFile(split_name(split), path, path.name)
 
 
 def _cache() -> Path:
     home = os.environ.get("HF_HOME") or os.path.join(os.path.expanduser("~"), ".cache", "huggingface")  # noqa: PTH111, PTH118
     return Path(home) / "derivlang"
-
-
-def _first_line(error: Exception | None) -> str:
-    return str(error).strip().splitlines()[0] if error is not None and str(error).strip() else repr(error)

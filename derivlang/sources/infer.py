@@ -1,25 +1,24 @@
-"""What the columns of a table mean, from their names and types: words, text, entities, trees, answers, labels."""
+"""Infer what the columns of a table mean from their names and types: words, text, entities, trees, answers, labels."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.errors import UsageError
-from derivlang.core.schema import NLI, Field, Kind, Schema, Side, own_columns
+from derivlang.core.errors import DataError, UsageError
+from derivlang.core.schema import NLI, UPOS, Field, Schema, Side, is_nli, own_columns
 
 WORDS = ("tokens", "words", "forms")
+_DEEPEST = 32  # levels of nesting; a Parquet file with some 100 can be written, but not read
 ENTITIES = ("ner_tags", "ner", "entities", "chunk_tags", "slots")
 PAIRS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("context", "question"), ("question", "context"))
 TEXTS = ("text", "sentence")
-# List columns that must have a value for each word; of others, the sampled rows tell.
+# List columns that must have a value for each word. For others, the sampled rows decide.
 PER_WORD = (*ENTITIES, "upos", "xpos", "lemmas", "feats", "head", "deprel", "deps", "misc", "pos_tags")
-# The order in which Hugging Face's UD lists the tags; users' scripts read them by number.
-UPOS = tuple("NOUN PUNCT ADP NUM SYM SCONJ ADJ PART DET CCONJ PROPN PRON X _ ADV INTJ VERB AUX".split())
 
 
 def infer(
@@ -29,14 +28,17 @@ def infer(
     where: str,
     words: Sequence[str] = (),
     texts: Sequence[str] = (),
+    fix: str = "name it: --word-column NAME (a list of words) or --text-column NAME (raw text)",
 ) -> Schema:
-    """The schema of a table. words, texts: columns named by the user; else known names are looked for.
+    """Return the schema of a table.
 
-    sample: some rows; a list column of an unknown name that mostly has other lengths than the words is no tags.
-    A label whose name is one of the derived set's own columns is kept as `<name>_given`.
+    words, texts: the columns that the user names; without any, known names are looked for. sample: some rows; a list
+    column with an unknown name holds tags only if most of its lists are as long as those of the words. fix: how the
+    user names a column of words or text, for the error.
 
-    Class labels of entity columns are taken from the table's note for `datasets` where it has one, else left
-    for the caller to collect. UsageError where no column is words or text, lists what there is.
+    A label with the name of one of derivlang's own columns is kept as `<name>_given`. The class labels of entity
+    columns come from the table's note for `datasets`, else the caller collects them. UsageError if no column is words
+    or text, with the columns there are.
     """
     types = {field.name: field.type for field in schema}
     classes = class_names(schema)
@@ -49,12 +51,20 @@ def infer(
         if not (_is_string(kind) if name in texts else _is_list(kind) and _is_string(kind.value_type)):
             wanted = "text" if name in texts else "lists of words"
             raise UsageError(f"the column {name!r} holds {kind}, not {wanted}", where=where, id="column-type")
+    deep = next((name for name, kind in types.items() if _depth(kind) > _DEEPEST), None)
+    if deep is not None:
+        raise DataError(
+            f"the values of {deep!r} are nested more than {_DEEPEST} levels deep",
+            where=where,
+            fix="flatten them, or leave the column out",
+            id="nesting",
+        )
     sides = _sides(types, words, texts)
     if not sides:
         raise UsageError(
             f"no column of words or text among {', '.join(types)}",
             where=where,
-            fix="name it: --word-column NAME (a list of words) or --text-column NAME (raw text)",
+            fix=fix,
             id="no-words",
         )
     used = {side.words for side in sides} | {side.text for side in sides}
@@ -66,13 +76,15 @@ def infer(
         per_word = len(sides) == 1 and sides[0].words is not None and _fits_words(name, sides[0].words, sample)
         field = _field(name, kind, tree, per_word, classes.get(name))
         fields.append(field)
+    if [side.text for side in sides] == ["premise", "hypothesis"]:
+        fields = [_with_nli(field, types[field.column], sample) for field in fields]
     taken = own_columns(tuple(sides), tuple(fields))
     free = [replace(f, column=f"{f.column}_given", given=f.column) if f.column in taken else f for f in fields]
     return Schema(tuple(sides), tuple(free))
 
 
 def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:
-    """Has a list column of an unknown name a value for each word, in most of the sampled rows?"""
+    """Return whether a list column has a value for each word in most of the sampled rows."""
     if sample is None or name in PER_WORD or not sample.num_rows or not _is_list(sample.schema.field(name).type):
         return True
     ours, theirs = (pc.list_value_length(sample[column]) for column in (name, words))
@@ -80,6 +92,7 @@ def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:
 
 
 def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[str]) -> list[Side]:
+    """Return the sides of a table: named columns, else words, a pair, or text; [] if there are none."""
     lists = [n for n, t in types.items() if _is_list(t) and _is_string(t.value_type)]
     strings = [n for n, t in types.items() if _is_string(t)]
     if words or texts:
@@ -98,8 +111,9 @@ def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[
 
 
 def _field(name: str, kind: pa.DataType, tree: bool, tokens: bool, classes: tuple[str, ...] | None) -> Field:
+    """Return what a column holds. tree: the table has trees. tokens: the column may have a value for each word."""
     if name == "head" and tree:
-        return Field("head", "tree")
+        return Field("head", "tree", lexical=True)
     if name == "answers":
         return Field(name, "answers")
     if tokens and _is_list(kind) and not pa.types.is_nested(kind.value_type):
@@ -114,15 +128,33 @@ def _field(name: str, kind: pa.DataType, tree: bool, tokens: bool, classes: tupl
                 fix="write the tags as strings (B-PER, I-PER, O)",
                 id="unnamed-tags",
             )
-        return Field(name, "tags", classes or (UPOS if name == "upos" else None))
-    value: Kind = "value"
-    if name in ("label", "gold_label") and classes is None and _is_string(kind):
-        return Field(name, value, NLI)
-    return Field(name, value, classes)
+        lexical = name == "lemmas" and classes is None and _is_string(kind.value_type)
+        return Field(name, "tags", classes or (UPOS if name == "upos" else None), lexical=lexical)
+    return Field(name, "value", classes)
+
+
+def _with_nli(field: Field, kind: pa.DataType, sample: pa.Table | None) -> Field:
+    """Return a label of premise and hypothesis, as an NLI label if all its sampled values are names of those."""
+    named = field.column in ("label", "gold_label") and field.classes is None and _is_string(kind)
+    if not named or sample is None or not is_nli(pc.unique(sample[field.column]).to_pylist()):
+        return field
+    return replace(field, classes=NLI)
+
+
+def without_nli(schema: Schema, labels: Callable[[str], Iterable[str | None]]) -> Schema:
+    """Return the schema, with plain values for an NLI label if not all its values are names of NLI labels.
+
+    labels: returns all values of a column.
+    """
+    fields = [
+        replace(f, classes=None) if f.kind == "value" and f.classes == NLI and not is_nli(labels(f.input)) else f
+        for f in schema.fields
+    ]
+    return replace(schema, fields=tuple(fields))
 
 
 def class_names(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
-    """The class labels that a table's note for `datasets` names, by column."""
+    """Return the class labels in a table's note for `datasets`, by column."""
     note = (schema.metadata or {}).get(b"huggingface")
     if not note:
         return {}
@@ -132,6 +164,15 @@ def class_names(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
         if isinstance(inner, dict) and inner.get("_type") == "ClassLabel":
             found[name] = tuple(inner["names"])
     return found
+
+
+def _depth(kind: pa.DataType) -> int:
+    """Return how deep lists and objects are nested."""
+    depth = 0
+    level = [kind]
+    while level := [t.field(i).type for t in level if pa.types.is_nested(t) for i in range(t.num_fields)]:
+        depth += 1
+    return depth
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -1,82 +1,73 @@
-"""The named sources: where their files lie, what their columns mean, and where the hub has them.
+"""The named sources: where their files are, what their columns mean, and where the hub has them.
 
-A package adds one by entry point (group `derivlang.sources`): a `Named`, or a function that gives one.
+A package adds one by entry point (group `derivlang.sources`): a `NamedSource`, or a function that returns one.
 """
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import DataError, UsageError
 from derivlang.core.plugins import load_plug_in, plug_ins
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
 from derivlang.core.splits import SPLITS
+from derivlang.formats.conllu import MEANING as CONLLU
+from derivlang.formats.squad import MEANING as SQUAD
 from derivlang.formats.words import Mode
-from derivlang.sources.corpus import Corpus, Format, Part, first_existing, not_found
-from derivlang.sources.infer import UPOS
+from derivlang.sources.corpus import Corpus, CorpusFile, first_existing, not_found
 
 GROUP = "derivlang.sources"
 WIKIANN = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
 
-CONLLU_FIELDS = (
-    Field("idx", "value"),
-    Field("comments", "value"),
-    Field("lemmas", "tags"),
-    Field("upos", "tags", UPOS),
-    Field("xpos", "tags"),
-    Field("feats", "tags"),
-    Field("head", "tree"),
-    Field("misc", "misc"),
-)
-CONLLU = Schema((Side("", words="tokens", text="text"),), CONLLU_FIELDS)
 TAGGED = Schema((Side("", words="tokens"),), (Field("ner_tags", "entities", WIKIANN),))
 XNLI = Schema((Side("premise", text="premise"), Side("hypothesis", text="hypothesis")), (Field("label", "value", NLI),))
 PAWSX = Schema(
     (Side("sentence1", text="sentence1"), Side("sentence2", text="sentence2")),
     (Field("label", "value", ("0", "1")),),
 )
-SQUAD = Schema(
-    (Side("context", text="context"), Side("question", text="question")),
-    (Field("id", "value"), Field("title", "value"), Field("answers", "answers")),
-)
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A named source. files: patterns of each split (or a function of `arg` that gives them), `{arg}` being
-    what follows the colon, else `default`.
+class NamedSource:
+    """A named source.
 
-    hub: (dataset, config) with `{arg}`, or None. variants: other readers' options for files of other shapes.
+    files: the file patterns of each split, or a function of `arg` that returns them. `{arg}` stands for what follows
+    the colon, else for `default`. hub: (dataset, config) with `{arg}`, or None. options, aliases, language_column: as
+    in `Corpus`.
     """
 
     name: str
     summary: str
-    format: Format
+    format: str
     schema: Schema
     files: dict[str, tuple[str, ...]] | Callable[[str], dict[str, tuple[str, ...]]]
     default: str = ""
     hub: tuple[str, str] | None = None
     words: Mode = "spacy"
     options: dict[str, Any] | None = None
+    aliases: dict[str, str] | None = None
+    language_column: str | None = None
     language: Callable[[str], str] = lambda arg: "en"
     licence: str = "unknown"
     citation: str = ""
 
     def find(self, argument: str, folders: Sequence[Path]) -> Corpus | None:
-        """The corpus in these folders, or None where not one of its files is there."""
+        """Return the corpus in these folders, or None if none of its files is there."""
         arg = argument or self.default
         parts = []
         for split, patterns in self.patterns(argument).items():
-            found = first_existing(folders, [pattern.format(arg=arg) for pattern in patterns])
+            found = first_existing(folders, [pattern.format(arg=glob.escape(arg)) for pattern in patterns])
             if found is not None:
-                parts.append(Part(split, found, found.name))
+                parts.append(CorpusFile(split, found, found.name))
         return self.corpus(argument, tuple(parts)) if parts else None
 
-    def corpus(self, argument: str, parts: tuple[Part, ...], **changes: Any) -> Corpus:
+    def corpus(self, argument: str, parts: tuple[CorpusFile, ...], **changes: Any) -> Corpus:
+        """Return the corpus of these files. changes: fields of it that differ from those of the source."""
         name = f"{self.name}:{argument}" if argument else self.name
         fields: dict[str, Any] = {
             "name": name,
@@ -86,6 +77,8 @@ class Named:
             "words": self.words,
             "language": self.language(argument or self.default),
             "options": self.options or {},
+            "aliases": self.aliases or {},
+            "language_column": self.language_column,
             "expected": tuple(self.patterns(argument)),
             "licence": self.licence,
             "citation": self.citation,
@@ -93,11 +86,12 @@ class Named:
         return Corpus(**{**fields, **changes})
 
     def layout(self, argument: str) -> list[str]:
-        """What to put where, for an error message: the first pattern of each split."""
+        """Return the first pattern of each split, for an error that says where to put the files."""
         arg = argument or self.default
         return [patterns[0].format(arg=arg) for patterns in self.patterns(argument).values()]
 
     def patterns(self, argument: str) -> dict[str, tuple[str, ...]]:
+        """Return the file patterns of each split."""
         return self.files(argument or self.default) if callable(self.files) else self.files
 
 
@@ -119,7 +113,7 @@ def _wikitext(size: str) -> dict[str, tuple[str, ...]]:
 
 
 def _xnli_files(language: str) -> dict[str, tuple[str, ...]]:
-    """Training pairs are English (MultiNLI, SNLI), unless the machine-translated ones are there."""
+    """Return the files of XNLI: English training pairs are those of MultiNLI or SNLI if there are none of XNLI."""
     english = ("nli/multinli_pairs.tsv", "nli/en_pairs.tsv") if language == "en" else ()
     return {
         "train": ("xnli/multinli.train.{arg}.tsv", "multinli.train.{arg}.tsv", *english),
@@ -128,7 +122,7 @@ def _xnli_files(language: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-# ISO codes of the languages whose treebanks are named by their English names.
+# ISO codes of languages; treebanks are named by their English names.
 _UD_CODES = dict(
     pair.split(":")
     for pair in (
@@ -143,9 +137,11 @@ def _ud_language(treebank: str) -> str:
     return _UD_CODES.get(treebank.partition("-")[0], "xx")
 
 
+# Column names of the 19-column files of XNLI 1.0 and of the release of MultiNLI.
+_XNLI_RELEASES = {"sentence1": "premise", "sentence2": "hypothesis", "gold_label": "label", "hypo": "hypothesis"}
 _WIKITEXT = "Merity, Xiong, Bradbury, Socher (2017): Pointer Sentinel Mixture Models. ICLR 2017."
 _NAMED = (
-    Named(
+    NamedSource(
         "wikitext103",
         "WikiText-103, tokenised English Wikipedia articles",
         "text",
@@ -156,7 +152,7 @@ _NAMED = (
         licence="cc-by-sa-3.0",
         citation=_WIKITEXT,
     ),
-    Named(
+    NamedSource(
         "wikitext2",
         "WikiText-2, the small one",
         "text",
@@ -167,7 +163,7 @@ _NAMED = (
         licence="cc-by-sa-3.0",
         citation=_WIKITEXT,
     ),
-    Named(
+    NamedSource(
         "pos",
         "Universal Dependencies; pos:French-GSD is another treebank",
         "conllu",
@@ -179,7 +175,7 @@ _NAMED = (
         licence="see the treebank's own licence",
         citation="Nivre et al. (2020): Universal Dependencies v2. LREC 2020. https://universaldependencies.org",
     ),
-    Named(
+    NamedSource(
         "ner",
         "WikiAnn (PAN-X), entities; ner:fr is another language",
         "tagged",
@@ -191,7 +187,7 @@ _NAMED = (
         citation="Pan et al. (2017): Cross-lingual Name Tagging and Linking for 282 Languages. ACL 2017; "
         "Rahimi, Li, Cohn (2019): Massively Multilingual Transfer for NER. ACL 2019.",
     ),
-    Named(
+    NamedSource(
         "xnli",
         "XNLI, inference pairs, training pairs from MultiNLI; xnli:fr is another language",
         "delimited",
@@ -200,11 +196,13 @@ _NAMED = (
         default="en",
         hub=("facebook/xnli", "{arg}"),
         options={"columns": ("premise", "hypothesis", "label")},
+        aliases=_XNLI_RELEASES,
+        language_column="language",
         language=lambda arg: arg,
         licence="cc-by-nc-4.0",
         citation="Conneau et al. (2018): XNLI: Evaluating Cross-lingual Sentence Representations. EMNLP 2018.",
     ),
-    Named(
+    NamedSource(
         "pawsx",
         "PAWS-X, paraphrase pairs; pawsx:de is another language",
         "delimited",
@@ -216,7 +214,7 @@ _NAMED = (
         language=lambda arg: arg,
         citation="Yang et al. (2019): PAWS-X: A Cross-lingual Adversarial Dataset. EMNLP 2019.",
     ),
-    Named(
+    NamedSource(
         "squad",
         "SQuAD-form questions: XQuAD, MLQA; squad:de is another language",
         "squad",
@@ -238,12 +236,12 @@ _NAMED = (
 )
 
 
-def _demo() -> Named:
-    return Named(
+def _demo() -> NamedSource:
+    return NamedSource(
         "demo",
         "the built-in set: tags, trees and entities; demo:nli has pairs, demo:qa questions",
         "conllu",
-        Schema(CONLLU.sides, (*CONLLU_FIELDS, Field("ner_tags", "entities", WIKIANN))),
+        Schema(CONLLU.sides, (*CONLLU.fields, Field("ner_tags", "entities", WIKIANN))),
         _splits("demo-ud-{split}.conllu"),
         words="spacy",
         options={"entities": True},
@@ -253,16 +251,16 @@ def _demo() -> Named:
 
 
 def _find_demo(argument: str) -> Corpus:
-    """The demo lies in the package."""
+    """Return the demo, whose files are in the package."""
     folder = Path(str(resources.files("derivlang.sources") / "demo"))
     named = _demo()
     if argument == "nli":
-        parts = tuple(Part(s, folder / f"demo-nli-{n}.tsv", f"demo-nli-{n}.tsv") for s, n in _shipped())
+        parts = tuple(CorpusFile(s, folder / f"demo-nli-{n}.tsv", f"demo-nli-{n}.tsv") for s, n in _shipped())
         options = {"columns": ("premise", "hypothesis", "label"), "header": False}
         return named.corpus(argument, parts, format="delimited", schema=XNLI, options=options)
     if argument == "qa":
         file = "demo-qa-test.json"
-        part = Part("test", folder / file, file)
+        part = CorpusFile("test", folder / file, file)
         return named.corpus(argument, (part,), format="squad", schema=SQUAD, options={}, expected=("test",))
     if argument:
         raise UsageError(f"the demo has no set {argument!r}; there are: nli, qa", id="unknown-source")
@@ -276,28 +274,29 @@ def _shipped() -> list[tuple[str, str]]:
 
 
 def is_named(name: str) -> bool:
-    """Is there a source of this name; plug-ins are looked for only where no built-in one has it."""
+    """Return whether there is a source of this name. Plug-ins are searched only if no built-in one has it."""
     return name == "demo" or any(named.name == name for named in _NAMED) or name in plug_ins(GROUP)
 
 
-def _plug_in(name: str) -> Named:
-    """A source of another package; UsageError if it cannot be loaded."""
+def _plug_in(name: str) -> NamedSource:
+    """Return a source of another package. UsageError if it cannot be loaded."""
     loaded = load_plug_in(GROUP, name)
-    return loaded if isinstance(loaded, Named) else loaded()
+    return loaded if isinstance(loaded, NamedSource) else loaded()
 
 
 def source_names() -> list[str]:
+    """Return the names of all sources."""
     return [*(named.name for named in _NAMED), "demo", *plug_ins(GROUP)]
 
 
-def named_sources() -> dict[str, Named]:
-    """All named sources, those of plug-ins too."""
+def named_sources() -> dict[str, NamedSource]:
+    """Return all named sources, with those of plug-ins."""
     found = {named.name: named for named in (*_NAMED, _demo())}
     return {**found, **{name: _plug_in(name) for name in plug_ins(GROUP)}}
 
 
-def find_named(name: str, argument: str, folders: Sequence[Path]) -> tuple[Corpus | None, Named]:
-    """The corpus of a named source (see `is_named`) in these folders, None where it is not there; the source."""
+def find_named(name: str, argument: str, folders: Sequence[Path]) -> tuple[Corpus | None, NamedSource]:
+    """Return the corpus of a named source in these folders, or None, and the source. name: one that `is_named`."""
     if name == "demo":
         return _find_demo(argument), _demo()
     built_in = {named.name: named for named in _NAMED}
@@ -305,8 +304,8 @@ def find_named(name: str, argument: str, folders: Sequence[Path]) -> tuple[Corpu
     return named.find(argument, folders), named
 
 
-def hub_name(named: Named, argument: str) -> tuple[str, str] | None:
-    """Dataset and configuration on the hub."""
+def hub_name(named: NamedSource, argument: str) -> tuple[str, str] | None:
+    """Return dataset and configuration on the hub, or None."""
     if named.hub is None:
         return None
     arg = argument or named.default
@@ -315,7 +314,9 @@ def hub_name(named: Named, argument: str) -> tuple[str, str] | None:
     return named.hub[0], named.hub[1].format(arg=arg, ud=ud)
 
 
-def missing(named: Named, argument: str, folders: Sequence[Path]) -> Exception:
+def missing(named: NamedSource, argument: str, folders: Sequence[Path], fault: str | None) -> DataError:
+    """Return the error for a named source that was not found. fault: why the hub does not have it, or None."""
     hub = hub_name(named, argument)
     name = f"{named.name}:{argument}" if argument else named.name
-    return not_found(name, folders, named.layout(argument), "/".join(hub) if hub else None)
+    reason = f"; the hub ({'/'.join(hub)}) does not give it: {fault}" if hub and fault else ""
+    return not_found(name, folders, named.layout(argument), reason)

@@ -1,11 +1,10 @@
-"""Batches of a corpus, whatever its format: text directly, labelled files through Arrow tables."""
+"""Read the batches of a corpus: running text directly, labelled files through Arrow tables."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -13,48 +12,58 @@ import pyarrow.compute as pc
 from derivlang.core.arrow import string_array, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
-from derivlang.core.layers.gaps import Gaps
+from derivlang.core.from_table import from_table
+from derivlang.core.gaps import Gaps
 from derivlang.core.lexicon import Lexicon
+from derivlang.core.parse_errors import parse_errors
 from derivlang.core.reading import Splits, to_batch
-from derivlang.core.rows import from_table
-from derivlang.formats import text
+from derivlang.core.schema import answered_side
+from derivlang.formats.base import WHOLE, Piece
+from derivlang.formats.opening import PACKED
 from derivlang.formats.pieces import Splitting
-from derivlang.formats.rows import Rows
-from derivlang.formats.text import Piece
+from derivlang.formats.registry import find_format
+from derivlang.formats.rows import Rows, whole_runs
+from derivlang.formats.text import WORDS_PER_BATCH
 from derivlang.formats.words import Splitter
-from derivlang.sources.corpus import Corpus, Part
-
-# The 19-column files of XNLI 1.0, and the names of MultiNLI's release, hold the pair under other names.
-_ALIASES = {"sentence1": "premise", "sentence2": "hypothesis", "gold_label": "label", "hypo": "hypothesis"}
+from derivlang.sources.corpus import Corpus, CorpusFile
 
 
 @dataclass(slots=True)
 class Reading:
-    """How to read: the splitter of raw text, the encoding, and what was repaired or widened, by reason."""
+    """How to read a file.
+
+    splitter: splits raw text into words. counts: what was repaired or widened is counted here, by reason.
+    whole_contexts: put neighbouring rows with the same context into one batch, since their answers form its groups.
+    """
 
     splitter: Splitter
     encoding: str = "utf-8"
     repair_tags: bool = False
     counts: Counter[str] = field(default_factory=Counter)
+    whole_contexts: bool = False
 
 
 def batches(
     corpus: Corpus,
-    part: Part,
+    part: CorpusFile,
     reading: Reading,
     *,
-    piece: Piece = Piece(),  # noqa: B008 (frozen)
+    piece: Piece = WHOLE,
     limit: int | None = None,
     first_document: int = 0,
     lexicon: Lexicon | None = None,
-    batch_words: int = text.WORDS_PER_BATCH,
+    batch_words: int = WORDS_PER_BATCH,
 ) -> Iterator[Batch]:
-    """The batches of a file or of a piece of a text file; sentences still to be split, but in derived sets.
+    """Yield the batches of a file, or of a piece of a text file. Only those of derived sets have split sentences.
 
-    limit: documents at most. lexicon: of the pipeline that made a derived set. batch_words: words in a batch of text.
+    limit: documents at most. first_document: the number of the first. lexicon: that of the pipeline that made a derived
+    set. batch_words: words in a batch of text.
     """
-    if corpus.format == "text":
-        yield from text.read(
+    if corpus.format == "derived":
+        yield from _derived(corpus, part, reading, lexicon or Lexicon(), limit)
+        return
+    if corpus.schema.running:
+        yield from find_format(corpus.format).batches(
             part.path,
             reading.splitter,
             piece,
@@ -64,13 +73,10 @@ def batches(
             batch_words=batch_words,
         )
         return
-    if corpus.format == "derived":
-        yield from _derived(corpus, part, lexicon or Lexicon(), limit)
-        return
     splitting = Splitting(reading.splitter)
-    for rows in tables(corpus, part, encoding=reading.encoding, limit=limit):
-        if corpus.schema.running:
-            raise DataError("running text is read from .txt and .tokens files", where=str(part.path), id="format")
+    found = tables(corpus, part, encoding=reading.encoding, limit=limit)
+    side = answered_side(corpus.schema) if reading.whole_contexts else None
+    for rows in found if side is None else whole_runs(found, side.text or str(side.words)):
         yield to_batch(
             rows.table,
             corpus.schema,
@@ -82,109 +88,112 @@ def batches(
         )
 
 
-def tables(corpus: Corpus, part: Part, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
-    """The rows of a labelled file, under the column names of the corpus's schema."""
-    if corpus.format == "parquet":
-        from derivlang.formats.parquet import read as read_parquet
+def tables(corpus: Corpus, part: CorpusFile, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
+    """Yield the rows of a labelled file, with the column names of the schema. DataError if a column is missing."""
+    for rows in _rows(corpus, part, encoding, limit):
+        absent = [name for name in corpus.columns if name not in rows.table.column_names]
+        if absent:
+            raise DataError(
+                f"no column {absent[0]!r} among {', '.join(rows.table.column_names)}",
+                where=str(part.path),
+                fix=f"give every file of the source the columns {', '.join(corpus.columns)}",
+                id="missing-column",
+            )
+        yield rows
 
-        yield from read_parquet(part.path, limit=limit)
-        return
+
+def _rows(corpus: Corpus, part: CorpusFile, encoding: str, limit: int | None) -> Iterator[Rows]:
+    """Yield the rows of a labelled file, renamed and of the corpus's language if it has aliases."""
     if corpus.format == "hub":
         from derivlang.sources.hub import read_hub
 
         yield from read_hub(corpus, part, limit)
         return
-    options: dict[str, Any] = {"encoding": encoding, "limit": limit}
-    if corpus.format == "conllu":
-        from derivlang.formats.conllu import read as read_conllu
-
-        yield from read_conllu(part.path, entities=corpus.options.get("entities", False), **options)
-    elif corpus.format == "tagged":
-        from derivlang.formats.tagged import read as read_tagged
-
-        yield from read_tagged(part.path, **options)
-    elif corpus.format == "squad":
-        from derivlang.formats.squad import read as read_squad
-
-        yield from read_squad(part.path, **options)
-    elif corpus.format == "jsonl":
-        from derivlang.formats.jsonl import read as read_jsonl
-
-        yield from read_jsonl(part.path, **options)
-    else:
-        yield from _delimited(corpus, part, encoding, limit)
-
-
-def count_documents(corpus: Corpus, part: Part, encoding: str) -> int:
-    """Documents of a file: non-empty lines of text, elsewhere rows (SQuAD forms: paragraphs)."""
-    if corpus.format == "text":
-        return text.count_documents(part.path, corpus.splitter(), encoding=encoding)[0]
-    if corpus.format == "derived":
-        return 0  # a derived set brings its own document numbers
-    last = 0
-    for rows in tables(corpus, part, encoding=encoding):
-        last = int(rows.documents[-1]) + 1 if len(rows.documents) else last
-    return last
-
-
-def _delimited(corpus: Corpus, part: Part, encoding: str, limit: int | None) -> Iterator[Rows]:
-    """Rows of text, the columns that the schema names; other languages of an XNLI 1.0 file are left out."""
-    from derivlang.formats.delimited import read as read_delimited
-
-    wanted = [side.text for side in corpus.schema.sides] + [field.column for field in corpus.schema.fields]
-    known = {"columns", "header", "quoting"}
-    options = {key: value for key, value in corpus.options.items() if key in known}
+    format = find_format(corpus.format)
+    if not corpus.aliases:
+        yield from format.rows(part.path, encoding=encoding, limit=limit, options=corpus.options)
+        return
     done = 0
-    for rows in read_delimited(part.path, encoding=encoding, **options):
-        table = rows.table
-        if "language" in table.column_names and "premise" not in table.column_names:
-            mine = pc.equal(table["language"], corpus.language)
-            keep = to_numpy(mine)
-            table = table.filter(mine)
-            rows = Rows(rows.path, table, rows.lines[keep], done + np.arange(table.num_rows))
-        done += table.num_rows
-        names = [name if name in wanted else _ALIASES.get(name, name) for name in table.column_names]
-        table = table.rename_columns(_distinct(names, wanted))
-        absent = [name for name in wanted if name not in table.column_names]
-        if absent:
-            raise DataError(
-                f"no column {absent[0]!r} among {', '.join(rows.table.column_names)}",
-                where=str(part.path),
-                fix="the file needs a header row that names it, or the usual three columns without a header",
-                id="missing-column",
-            )
-        if limit is not None and done > limit:
-            table = table.slice(0, table.num_rows - (done - limit))
-        if table.num_rows:
-            yield Rows(rows.path, table.select(wanted), rows.lines, rows.documents[: table.num_rows])
+    for rows in format.rows(part.path, encoding=encoding, options=corpus.options):
+        renamed = _of_language(rows, corpus, done, limit)
+        done += renamed.table.num_rows
+        if renamed.table.num_rows:
+            yield renamed
         if limit is not None and done >= limit:
             return
 
 
-def _distinct(names: list[str], wanted: list[str | None]) -> list[str]:
-    """Where an alias and the name itself are both there, the name itself wins."""
-    seen: set[str] = set()
-    out = []
-    for name in names:
-        out.append(f"{name}_" if name in seen else name)
-        seen.add(name)
-    return out
+def _of_language(rows: Rows, corpus: Corpus, done: int, limit: int | None) -> Rows:
+    """Return the rows of the corpus's language, renamed. done: how many were read before."""
+    table, lines = rows.table, rows.lines
+    wanted = corpus.columns
+    if corpus.language_column in table.column_names and not set(wanted) <= set(table.column_names):
+        mine = pc.equal(table[corpus.language_column], corpus.language)
+        table, lines = table.filter(mine), lines[to_numpy(mine)]
+    if limit is not None:
+        table = table.slice(0, limit - done)
+    names = [name if name in wanted else corpus.aliases.get(name, name) for name in table.column_names]
+    first = [names.index(name) == at for at, name in enumerate(names)]
+    table = table.rename_columns([name if own else f"{name}_" for name, own in zip(names, first, strict=True)])
+    n_rows = table.num_rows
+    return Rows(rows.path, table, lines[:n_rows], np.arange(done, done + n_rows))
 
 
-def _derived(corpus: Corpus, part: Part, lexicon: Lexicon, limit: int | None) -> Iterator[Batch]:
+def count_documents(corpus: Corpus, part: CorpusFile, piece: Piece, encoding: str) -> tuple[int, int]:
+    """Return the number of documents and of lines in a file or a piece of a text file; lines only for running text.
+
+    A document is a non-empty line of running text, a paragraph of a SQuAD file, and a row of any other file.
+    """
+    if corpus.format == "derived":
+        return 0, 0  # a derived set has document numbers of its own
+    if corpus.schema.running:
+        running = find_format(corpus.format).running
+        assert running is not None
+        return running.count(part.path, corpus.splitter(), piece, encoding)
+    if corpus.format != "hub" and not corpus.aliases:
+        return find_format(corpus.format).documents(part.path, encoding, corpus.options), 0
+    last = 0
+    for rows in tables(corpus, part, encoding=encoding):
+        last = int(rows.documents[-1]) + 1
+    return last, 0
+
+
+def pieces(corpus: Corpus, part: CorpusFile, encoding: str, target: int) -> list[Piece]:
+    """Return pieces of about `target` bytes for a plain UTF-8 file of running text, one piece for any other file."""
+    plain = part.path.suffix not in PACKED and encoding == "utf-8"
+    if corpus.format == "derived" or not (corpus.schema.running and plain):
+        return [WHOLE]
+    return find_format(corpus.format).pieces(part.path, corpus.splitter(), target)
+
+
+def _derived(
+    corpus: Corpus, part: CorpusFile, reading: Reading, lexicon: Lexicon, limit: int | None
+) -> Iterator[Batch]:
+    """Yield the source batches of a derived set."""
+    groups = _row_groups(part, limit)
+    side = answered_side(corpus.schema) if reading.whole_contexts else None
+    with parse_errors(
+        str(part.path), "shard of a derived set", id="damaged", fix="`derivlang verify` says what is wrong"
+    ):
+        # The column `order` is never left out, and equal contexts have equal orders.
+        for rows in groups if side is None else whole_runs(groups, side.column("order")):
+            yield from_table(rows.table, corpus.schema, lexicon)[0]
+
+
+def _row_groups(part: CorpusFile, limit: int | None) -> Iterator[Rows]:
+    """Yield row groups as they were written: which white space is implied depends on the lines of a batch."""
     from derivlang.store.shards import read_shard
 
-    # Row group by row group, as written: the white space that goes without saying is told by a batch's own lines.
     for table in read_shard(part.path, codes=True):
         if limit is not None:
             table = table.filter(pc.less(table["document"], limit))
             if not table.num_rows:
                 return
-        yield from_table(table, corpus.schema, lexicon)[0]
+        yield Rows(part.path, table, np.zeros(table.num_rows, np.int64), to_numpy(table["document"]))
 
 
 def split_texts(splitting: Splitting, texts: list[str]) -> Splits:
-    """Words and gaps of some texts, with a type table of their own."""
+    """Return words and gaps of some texts, with a type table of their own."""
     split = splitting.texts(texts)
     used = np.unique(split.words)
     words = np.searchsorted(used, split.words).astype(np.int32)

@@ -1,1 +1,1 @@
-"""Derived sets on disk: Parquet shards, a manifest, a journal; written, read, verified, undone."""
+"""Derived sets on disk: Parquet shards, manifest and journal; how they are written, read, verified and undone."""

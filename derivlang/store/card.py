@@ -1,26 +1,35 @@
-"""The dataset card `README.md` of a derived folder, with the hub's front matter."""
+"""The dataset card `README.md` of a derived folder, with the front matter that the Hugging Face hub reads."""
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
+
+CARD = "README.md"
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
+_PLAIN_PATH = re.compile(r"data/[A-Za-z0-9._-]+\*\.parquet")
+# Words that YAML does not read as strings; `no` is also the code of Norwegian.
+_NO_STRINGS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
 def card(manifest: dict[str, Any]) -> str:
-    """Front matter that `load_dataset(folder)` and the hub read, then the recipe for people."""
+    """Return the card: front matter for `load_dataset(folder)` and the hub, then the recipe for people."""
     source = manifest["source"]
-    lines = ["---", f"license: {_licence(source['licence'])}"]
-    lines += [f"language: [{source['language']}]", "tags: [derivlang, derived-language]", "configs:"]
+    name = " ".join(source["name"].split())
+    lines = ["---", f"license: {_scalar(_licence(source['licence']))}"]
+    lines += [f"language: [{_scalar(source['language'])}]", "tags: [derivlang, derived-language]", "configs:"]
     lines += ["- config_name: default", "  data_files:"]
     for split in manifest["splits"]:
-        lines += [f"  - split: {split}", f"    path: data/{split}-*.parquet"]
-    lines += ["---", "", f"# {source['name']} under `{manifest['spec']}`", ""]
+        lines += [f"  - split: {_scalar(split)}", f"    path: {_scalar(f'data/{split}-*.parquet', path=True)}"]
+    lines += ["---", "", f"# {name} under `{manifest['spec']}`", ""]
     lines += [
-        f"A derived language, made by derivlang {manifest['derivlang']} "
+        "A derived language, made by derivlang "
         "from the source below: its words in another form or place, its labels with them; changes are counted here.",
         "",
         "## Recipe",
         "",
-        f"    derivlang make --t '{manifest['spec']}' {source['name']}",
+        f"    derivlang make --t '{manifest['spec']}' {name}",
         "",
         "| | |",
         "|---|---|",
@@ -42,7 +51,7 @@ def card(manifest: dict[str, Any]) -> str:
         "",
         "## Source",
         "",
-        f"{source['name']}; licence of the source: {source['licence']}.",
+        f"{name}; licence of the source: {source['licence']}.",
         "",
     ]
     if source["citation"]:
@@ -57,3 +66,9 @@ def card(manifest: dict[str, Any]) -> str:
 
 def _licence(licence: str) -> str:
     return licence if licence.replace("-", "").replace(".", "").isalnum() else "other"
+
+
+def _scalar(text: str, *, path: bool = False) -> str:
+    """Return a string as YAML: plain if every reader takes it for a string, else quoted as in JSON."""
+    plain = (_PLAIN_PATH if path else _PLAIN).fullmatch(text) and text.lower() not in _NO_STRINGS
+    return text if plain else json.dumps(text, ensure_ascii=False)

@@ -1,16 +1,20 @@
-"""Folders written whole, and what the system says when a disk is full or a place cannot be written, as our errors."""
+"""Writing to a disk: errors of the system as StoreErrors, folders that are written whole, locks."""
 
 from __future__ import annotations
 
 import errno
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from derivlang.core.errors import StoreError
+
+_PAUSE = 0.05  # seconds between two tries for a lock that another process holds
+_TRIES = 100  # to make the folder of a lock, which other processes remove when it is empty
 
 
 @contextmanager
@@ -19,7 +23,7 @@ def disk(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # pyarrow's errors carry no number, but the system's words.
+        # Errors of pyarrow have no errno, only the system's message.
         full = error.errno == errno.ENOSPC or "No space left" in str(error)
         raise StoreError(
             "No space left on the disk" if full else f"cannot write here: {error.strerror or error}",
@@ -30,7 +34,7 @@ def disk(path: Path) -> Iterator[None]:
 
 
 def whole_folder(out: Path, write: Callable[[Path], None]) -> None:
-    """Fill a folder, whole or not at all, in place of what is there. Raises StoreError where it cannot be written."""
+    """Fill a folder, then replace what is there; on failure, leave that. StoreError if it cannot be written."""
     out = out.resolve()
     fresh = out.with_name(f".{out.name}.derivlang")
     made: list[Path] = []
@@ -50,40 +54,85 @@ def whole_folder(out: Path, write: Callable[[Path], None]) -> None:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """One process at a time in this block, for what several may want to make: others wait, and find it made.
+def file_lock(folder: Path) -> Iterator[None]:
+    """Run the block in one process at a time, for a folder that several processes may want to make.
 
-    A lock beside the folder, which the system takes back when its process ends; it is gone after the block, and so are
-    folders above that were made for it and hold nothing. Where there are no such locks, none.
+    The lock is a file beside the folder, so that the block may replace the whole folder.
     """
+    with locked(folder.resolve().parent / f".{folder.name}.lock"):
+        yield
+
+
+@contextmanager
+def locked(
+    lock: Path, text: str = "", *, where: Path | None = None, met: Callable[[str], None] = lambda text: None
+) -> Iterator[None]:
+    """Run the block while holding an exclusive lock on the file `lock`, which is removed afterwards.
+
+    text: the content of the file while it is locked. where: the folder that errors name. met: called with the text of
+    another process that holds the lock, at every try; it may raise to end the wait.
+
+    The system releases the lock of a process that dies, so a file that is left never blocks. Folders that were made for
+    the lock are removed if they are empty. On systems and file systems without such locks, the block just runs.
+    """
+    made: list[Path] = []
+    try:
+        with _open_locked(lock, text, where or lock.parent, met, made):
+            yield
+    finally:
+        _unmake(made)
+
+
+@contextmanager
+def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None], made: list[Path]) -> Iterator[None]:
+    """Lock the file, run the block, remove the file. made: the folders that were made for it are added here."""
+    missing, last = 0, ""
+    while True:
+        with disk(where):
+            try:
+                made += _make(lock.parent)
+                file = lock.open("a+", encoding="utf-8", errors="replace")
+            except FileNotFoundError:
+                missing += 1
+                if missing == _TRIES:  # else another process has just removed the empty folder
+                    raise
+                time.sleep(_PAUSE)
+                continue
+        with file:
+            if _flock(file) and _is_at(file, lock):
+                try:
+                    with disk(where):
+                        file.truncate(0)
+                        file.write(text)
+                        file.flush()
+                    yield
+                    return
+                finally:
+                    with suppress(OSError):
+                        lock.unlink()
+            file.seek(0)
+            found = file.read()
+        if found and found == last:  # the text of the first read may be that of a dead process
+            met(found)
+        last = found
+        time.sleep(_PAUSE)
+
+
+def _flock(file: IO[str]) -> bool:
+    """Lock an open file. Returns False if another process holds the lock."""
     try:
         import fcntl
     except ImportError:  # not Unix
-        yield
-        return
-    lock = folder.resolve().parent / f".{folder.name}.lock"
-    made: list[Path] = []
-    while True:
-        with disk(folder):
-            try:
-                made += _make(lock.parent)
-                file = lock.open("w")
-            except FileNotFoundError:  # another process is just taking an empty folder away
-                continue
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if _is_at(file, lock):
-                break
-            file.close()  # it was another process's, which has ended and taken it away
-    with file:
-        try:
-            yield
-        finally:
-            with suppress(OSError):
-                lock.unlink()
-            _unmake(made)
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in (errno.EAGAIN, errno.EACCES)  # other errors mean a file system without locks
+    return True
 
 
 def _is_at(file: IO[str], path: Path) -> bool:
+    """Return whether the open file is still the one at `path`."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
@@ -91,14 +140,14 @@ def _is_at(file: IO[str], path: Path) -> bool:
 
 
 def _make(folder: Path) -> list[Path]:
-    """A folder and those above it, where they are not there; those that were made, the outermost first."""
+    """Make a folder and the missing ones above it. Returns those that were made, the outermost first."""
     made = [path for path in (*reversed(folder.parents), folder) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     return made
 
 
 def _unmake(made: list[Path]) -> None:
-    """Take away what `_make` made, as far as it is empty."""
+    """Remove the folders that `_make` made, as far as they are empty."""
     for path in reversed(made):
         with suppress(OSError):
             path.rmdir()

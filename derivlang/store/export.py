@@ -1,16 +1,20 @@
-"""Derived sets in other tools' formats, and undone to the source's own.
+"""Derived sets in the formats of other tools, and undone to the format of their source.
 
-text        a row a line (a document a line on request); a pair or question gives a line a side
-jsonl       all columns, `key` as 16 hex digits            conllu   trees and tags, `# text` rebuilt
-pharaoh     word links i-j, source first, zero-based, sorted          tsv      token TAB tag, or the pair's columns
+text        a line for each row, or for each document; pairs and questions have a line for each side
+jsonl       all columns, `key` as 16 hex digits
+conllu      trees and tags; `# text` is rebuilt
+pharaoh     word links i-j, source first, 0-based, sorted
+tsv         token TAB tag, or the columns of a pair
 squad       question sets as JSON
 
-A space inside a word (CoNLL-U allows it) is U+00A0 in text, pharaoh's companion; such words are counted.
+A space inside a word (CoNLL-U allows it) becomes U+00A0 in `text`, so that the links of `pharaoh` fit its words. Such
+words are counted.
 """
 
 from __future__ import annotations
 
 import errno
+import io
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,9 +29,11 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import owners
 from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats import conllu, delimited, jsonl, squad, tagged
+from derivlang.formats.base import Format as FileFormat
+from derivlang.formats.registry import find_format
 from derivlang.store.disk import disk
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
@@ -37,8 +43,12 @@ FORMATS: tuple[str, ...] = get_args(Format)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """split: None for the only one. source: write the source's side. documents: a document a line (text)."""
+class ExportRequest:
+    """What to write.
+
+    split: None for the only one. source: write the source instead of the derived words. documents: write one document
+    on a line (format text).
+    """
 
     split: str | None
     format: Format
@@ -46,8 +56,8 @@ class Request:
     documents: bool = False
 
 
-def export(folder: Path, request: Request, out: Path) -> dict[str, Any]:
-    """Write a split in another format; {"out", "rows", "spaces"}: spaces = words that hold a space."""
+def export(folder: Path, request: ExportRequest, out: Path) -> dict[str, Any]:
+    """Write a split in another format. Returns {"out", "rows", "spaces"}; spaces: the number of words with a space."""
     derived = Derived(folder)
     split = derived.choose_split(request.split)
     _refuse_unfit(derived.schema, request)
@@ -68,41 +78,45 @@ def export(folder: Path, request: Request, out: Path) -> dict[str, Any]:
 
 
 def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
-    """Write the source of a split as it was: plain text byte for byte, labelled sets in their own format."""
+    """Write the source of a split: plain text byte for byte, a labelled set in the format of its source."""
     derived = Derived(folder)
     name = derived.choose_split(split)
-    kind = derived.manifest["source"]["format"]
+    source, given = derived.manifest["source"], {field.column: field.input for field in derived.schema.fields}
+    format = None if derived.schema.running else _format_of(source["format"])
     rows = 0
 
-    def tables() -> Iterator[pa.Table]:
+    def groups() -> Iterator[Loaded]:
         nonlocal rows
         for group in load(derived, name):
             rows += group.table.num_rows
-            yield labelled(group.source, derived.schema, parses=False)  # they are none of the source's
+            yield group
+
+    def tables() -> Iterator[pa.Table]:
+        for group in groups():
+            table = labelled(group.source, derived.schema, parses=False)  # the source has no trees of a parser
+            table = table.drop_columns(["document"])
+            yield table.rename_columns([given.get(name, name) for name in table.column_names])
 
     with writing(out) as stream:
-        if derived.schema.running:
-            for group in load(derived, name):
-                rows += group.table.num_rows
-                stream.write("".join(group.source.texts().to_pylist()).encode())
-        elif kind == "conllu":
-            conllu.write((table.drop_columns(["text"]) for table in tables()), stream)
-        elif kind == "tagged":
-            tagged.write(tables(), stream)
-        elif kind == "squad":
-            squad.write(tables(), stream)
-        elif kind == "delimited":
-            columns = [side.text for side in derived.schema.sides] + [f.column for f in derived.schema.fields]
-            delimited.write(tables(), stream, columns=[c for c in columns if c is not None])
+        if format is not None and format.write is not None:
+            format.write(tables(), stream, derived.schema, source.get("layout", {}))
         else:
-            given = {f.column: f.input for f in derived.schema.fields}
-            named = (t.rename_columns([given.get(n, n) for n in t.column_names]) for t in tables())
-            jsonl.write((table.drop_columns(["document"]) for table in named), stream)
-    return {"out": str(out), "rows": rows, "format": "text" if derived.schema.running else kind}
+            for group in groups():
+                stream.write("".join(group.source.texts().to_pylist()).encode())
+    return {"out": str(out), "rows": rows, "format": format.name if format is not None else "text"}
+
+
+def _format_of(name: str) -> FileFormat:
+    """Return the format that `undo` writes: that of the source, or JSON lines if it has no files or no writer."""
+    format = find_format("jsonl" if name == "hub" else name)
+    return format if format.write is not None else find_format("jsonl")
 
 
 def labelled(batch: Batch, schema: Schema, *, parses: bool = True) -> pa.Table:
-    """The columns of a labelled set as its readers give them: words or text, labels by name; a parser's if `parses`."""
+    """Return the columns of a labelled set as its reader gives them: words or text, labels by name.
+
+    parses: whether to include the layers of a parser.
+    """
     rows = to_arrow(batch.records[:, 0])
     columns: dict[str, pa.Array] = {"document": to_arrow(batch.documents)}
     texts = batch.texts()
@@ -113,8 +127,8 @@ def labelled(batch: Batch, schema: Schema, *, parses: bool = True) -> pa.Table:
             columns[side.words] = lists.take(rows)
         if side.text is not None:
             columns[side.text] = texts.take(rows)
-    for layer in batch.layers.values():
-        if parses or getattr(layer, "side", 0) is not None:
+    for name, layer in batch.layers.items():
+        if parses or schema.field(name) is not None:
             columns |= layer.columns(batch)
     for field in schema.fields:
         if field.classes is not None and field.column in columns:
@@ -124,10 +138,15 @@ def labelled(batch: Batch, schema: Schema, *, parses: bool = True) -> pa.Table:
 
 @contextmanager
 def writing(out: Path) -> Iterator[BinaryIO]:
-    """A file that is there only when it is whole; `-` is standard output. StoreError if it cannot be written."""
+    """Open a file that appears only when it is complete; `-` is standard output. StoreError if it cannot be written."""
     if str(out) == "-":
-        with os.fdopen(os.dup(1), "wb") as stream:
-            yield stream
+        try:
+            with _StandardOutput() as stream:
+                yield stream
+        except BrokenPipeError:  # the reader closed the pipe
+            raise
+        except OSError as error:
+            raise StoreError(f"cannot write: {error.strerror}", where="standard output", id="cannot-write") from None
         return
     temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     with disk(out):
@@ -142,7 +161,23 @@ def writing(out: Path) -> Iterator[BinaryIO]:
                 temporary.unlink(missing_ok=True)
 
 
-def _text(groups: Iterator[Loaded], schema: Schema, request: Request, out: BinaryIO) -> None:
+class _StandardOutput(io.BufferedWriter):
+    """Standard output as a stream of bytes that counts its position, which pyarrow asks for even if it is a pipe."""
+
+    def __init__(self) -> None:
+        super().__init__(io.FileIO(os.dup(1), "wb"))
+        self._written = 0
+
+    def write(self, data: Any) -> int:
+        n = super().write(data)
+        self._written += n
+        return n
+
+    def tell(self) -> int:
+        return self._written
+
+
+def _text(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
     for group in groups:
         batch = group.source if request.source else group.derived
         lines = _lines(batch)
@@ -155,33 +190,34 @@ def _text(groups: Iterator[Loaded], schema: Schema, request: Request, out: Binar
 
 
 def _lines(batch: Batch) -> list[str]:
-    """The text of each row's sides in turn, words joined by one space."""
+    """Return the text of each row's sides in turn, words joined by one space."""
     types = pc.replace_substring(batch.types, " ", "\u00a0")
     words = list_array(batch.unit_words, types.take(to_arrow(batch.words)))
     lines: list[str] = pc.binary_join(words.take(to_arrow(batch.records.ravel())), " ").to_pylist()
     return lines
 
 
-def _pharaoh(groups: Iterator[Loaded], schema: Schema, request: Request, out: BinaryIO) -> None:
+def _pharaoh(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
     for group in groups:
         order, derived, source = group.order, group.derived, group.source
-        place = np.flatnonzero(order.index >= 0)
-        unit = owners(derived.unit_words)[place].astype(np.int64)
-        word = order.index[place] - source.unit_words[unit]
+        # order.index [2, 0, 1] of one unit -> source words 2 0 1 at the derived positions 0 1 2 -> links 0-1 1-2 2-0
+        position = np.flatnonzero(order.index >= 0)
+        unit = owners(derived.unit_words)[position].astype(np.int64)
+        word = order.index[position] - source.unit_words[unit]
         by = np.lexsort((word, unit))
-        place, word, unit = place[by] - derived.unit_words[unit[by]], word[by], unit[by]
-        ends = [to_arrow(side).cast(pa.string()) for side in (word, place)]
+        position, word, unit = position[by] - derived.unit_words[unit[by]], word[by], unit[by]
+        ends = [to_arrow(side).cast(pa.string()) for side in (word, position)]
         offsets = np.searchsorted(unit, np.arange(len(derived.units)))
         links = list_array(offsets, pc.binary_join_element_wise(*ends, "-"))
         lines = pc.binary_join(links.take(to_arrow(derived.records.ravel())), " ").to_pylist()
         out.write("".join(f"{line}\n" for line in lines).encode())
 
 
-def _jsonl(groups: Iterator[Loaded], schema: Schema, request: Request, out: BinaryIO) -> None:
+def _jsonl(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
     jsonl.write((group.table for group in groups), out)
 
 
-def _conllu(groups: Iterator[Loaded], schema: Schema, request: Request, out: BinaryIO) -> None:
+def _conllu(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
     def tables() -> Iterator[pa.Table]:
         for group in groups:
             batch = group.source if request.source else group.derived
@@ -194,13 +230,13 @@ def _conllu(groups: Iterator[Loaded], schema: Schema, request: Request, out: Bin
             if "text" not in table.column_names:
                 table = table.append_column("text", batch.texts().take(to_arrow(batch.records[:, 0])))
             if request.source and "comments" in table.column_names:
-                table = table.drop_columns(["text"])  # the source's own `# text` comment is among its comments
+                table = table.drop_columns(["text"])  # `# text` is already among the source's comments
             yield table
 
     conllu.write(tables(), out)
 
 
-def _tsv(groups: Iterator[Loaded], schema: Schema, request: Request, out: BinaryIO) -> None:
+def _tsv(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
     tables = (labelled(group.source if request.source else group.derived, schema) for group in groups)
     tags = _tag_column(schema)
     if tags is not None:
@@ -212,11 +248,11 @@ def _tsv(groups: Iterator[Loaded], schema: Schema, request: Request, out: Binary
     delimited.write(tables, out, columns=columns)
 
 
-def _squad(groups: Iterator[Loaded], schema: Schema, request: Request, out: BinaryIO) -> None:
+def _squad(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
     squad.write((labelled(g.source if request.source else g.derived, schema) for g in groups), out)
 
 
-_WRITERS: dict[str, Callable[[Iterator[Loaded], Schema, Request, BinaryIO], None]] = {
+_WRITERS: dict[str, Callable[[Iterator[Loaded], Schema, ExportRequest, BinaryIO], None]] = {
     "text": _text,
     "jsonl": _jsonl,
     "conllu": _conllu,
@@ -227,7 +263,7 @@ _WRITERS: dict[str, Callable[[Iterator[Loaded], Schema, Request, BinaryIO], None
 
 
 def _tag_column(schema: Schema) -> str | None:
-    """The column that a token-TAB-tag file shows: entities, else UPOS, else the first tags."""
+    """Return the tag column of a token-TAB-tag file: entities, else UPOS, else the first tags."""
     if schema.sides[0].words is None:
         return None
     kinds = [f for f in schema.fields if f.kind in ("entities", "tags")]
@@ -235,7 +271,8 @@ def _tag_column(schema: Schema) -> str | None:
     return kinds[0].column if kinds else None
 
 
-def _refuse_unfit(schema: Schema, request: Request) -> None:
+def _refuse_unfit(schema: Schema, request: ExportRequest) -> None:
+    """Raise UsageError if the set cannot be written in the format."""
     fits = {
         "conllu": len(schema.sides) == 1,
         "squad": any(f.kind == "answers" for f in schema.fields),
@@ -251,7 +288,7 @@ def _refuse_unfit(schema: Schema, request: Request) -> None:
 
 
 def _named(column: pa.Array, classes: tuple[str, ...]) -> pa.Array:
-    """Class numbers as names; -1 is `-`."""
+    """Return class numbers as names; -1 is `-`."""
     names = string_array([*classes, "-"])
 
     def name(codes: pa.Array) -> pa.Array:

@@ -1,7 +1,7 @@
-"""Feature types of the output columns: the Arrow schema, and Hugging Face's description of it.
+"""Types of the output columns: the Arrow schema, and its description for Hugging Face `datasets`.
 
-`datasets` reads class labels from a note in the Parquet schema; it is written here as `datasets` would, so that
-`load_dataset(folder)` gives `ClassLabel` features without `datasets` being imported.
+`datasets` reads class labels from a note in the Parquet schema. The note is written here in the form of `datasets`,
+without importing it, so that `load_dataset(folder)` returns `ClassLabel` features.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from derivlang.core.schema import Schema
 
 
 def arrow_schema(columns: dict[str, pa.Array], schema: Schema) -> pa.Schema:
-    """The schema of the shards: non-null lists and elements where there can be no null, and the note."""
+    """Return the schema of the shards, with the note. Lists and elements that cannot be null are declared so."""
     fields = []
     for name, column in columns.items():
         source_label = name.startswith("source_") and schema.field(name.removeprefix("source_")) is not None
@@ -29,7 +29,7 @@ def _may_be_null(name: str, schema: Schema) -> bool:
     field = schema.field(name)
     if field is None:
         return name.startswith("source_")
-    # `datasets` takes a class label from the note only where the column's type is nullable throughout.
+    # `datasets` takes a class label from the note only if the column and its elements are nullable.
     return field.kind in ("value", "answers") or field.classes is not None
 
 
@@ -42,14 +42,15 @@ def _tight(kind: pa.DataType) -> pa.DataType:
 def _feature(name: str, kind: pa.DataType, schema: Schema) -> dict[str, Any]:
     field = schema.field(name.removeprefix("source_")) if name != "source" else None
     classes = field.classes if field is not None else None
-    return _describe(kind, classes)
+    return describe(kind, classes)
 
 
-def _describe(kind: pa.DataType, classes: tuple[str, ...] | None = None) -> dict[str, Any]:
+def describe(kind: pa.DataType, classes: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """Return the description of a type in the form of `datasets`."""
     if pa.types.is_list(kind):
-        return {"feature": _describe(kind.value_type, classes), "_type": "List"}
+        return {"feature": describe(kind.value_type, classes), "_type": "List"}
     if pa.types.is_struct(kind):
-        return {kind.field(i).name: _describe(kind.field(i).type) for i in range(kind.num_fields)}
+        return {kind.field(i).name: describe(kind.field(i).type) for i in range(kind.num_fields)}
     if classes is not None and pa.types.is_integer(kind):
         return {"names": list(classes), "_type": "ClassLabel"}
     if pa.types.is_dictionary(kind):

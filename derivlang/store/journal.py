@@ -1,8 +1,8 @@
-"""The journal of a folder that is being made: the plan's hash, and each finished shard with its counts.
+"""The journal of a folder that is being made: the hash of the plan, and each finished shard with its counts.
 
-All that a run writes lies in `.derivlang/` until it is whole; then it replaces what was in the folder. So a run
-that fails leaves an older set as it was, and the same plan goes on from what is finished. A folder that holds
-anything else than a derived set is never touched.
+A run writes everything to `.derivlang/` in the folder. When the set is complete, it replaces what was there. So a run
+that fails leaves an older set as it was, and the same plan continues from the finished shards. A folder that holds
+anything but a derived set is never touched.
 """
 
 from __future__ import annotations
@@ -11,40 +11,90 @@ import hashlib
 import json
 import re
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import StoreError
-from derivlang.store.disk import disk
-from derivlang.store.manifest import LEXICON, NAME, read_manifest
+from derivlang.core.errors import DerivlangError, StoreError
+from derivlang.core.parse_errors import parse_errors
+from derivlang.store.card import CARD
+from derivlang.store.disk import disk, locked
+from derivlang.store.manifest import HASH, LEXICON, NAME, hash_of, is_intact, read_manifest
 
 STAGE = ".derivlang"
-_FILES = {NAME, LEXICON, "README.md"}
-_SHARD = re.compile(r".+-\d{5}-of-\d{5}\.parquet")
+LOCK = ".derivlang.lock"
+_FILES = {NAME, LEXICON, CARD}
+_SHARD = re.compile(r"data/.+-\d{5}-of-\d{5}\.parquet")
 
 
 class Journal:
-    """Of one folder and one plan. `done`: the entries of the finished shards, by task name."""
+    """The run of one plan into one folder. done: the entries of the finished shards, by task name.
+
+    with journal.held(spec, warn):      # another run of this plan waits, a run of another plan is refused
+        if (manifest := journal.open(force=force)) is None:
+            ...                         # add() each shard, then close(); give_up() after a failure
+    """
 
     def __init__(self, folder: Path, plan: str):
         self.folder, self.plan = folder, plan
         self.stage = folder / STAGE
         self.done: dict[str, dict[str, Any]] = {}
         self._path = self.stage / "journal.jsonl"
-        self._made = False
 
-    def open(self, *, force: bool = False) -> dict[str, Any] | None:
-        """Look at the folder, and make it ready. Gives the manifest if this plan is already done there.
+    def is_begun(self) -> bool:
+        """Return whether a run is at work in the folder, or was killed and left something there."""
+        return self.stage.exists() or (self.folder / LOCK).exists()
 
-        StoreError where the folder holds something else, or (without `force`) another plan's set.
+    @contextmanager
+    def held(self, spec: str, warn: Callable[[str], None]) -> Iterator[None]:
+        """Hold the folder during the block, so that no other process makes a set there.
+
+        Warns once and waits if a run of the same plan holds it. StoreError if a run of another plan holds it, or if the
+        folder holds anything but a derived set. spec: named in the error of a run that is refused.
         """
         self._refuse_others()
-        if (self.folder / NAME).exists() and not force:
-            manifest = read_manifest(self.folder)
-            if manifest.get("plan") != self.plan:
-                raise self._other(str(manifest.get("spec")))
-            if self._whole(manifest):
-                return manifest
+        told = False
+
+        def met(text: str) -> None:
+            nonlocal told
+            plan, _, other = text.partition(" ")
+            if plan != self.plan:
+                raise StoreError(
+                    f"another run is making a set in this folder, by another plan ({other})",
+                    where=str(self.folder),
+                    fix="wait for it to end, or choose another folder with -o",
+                    id="other-run",
+                )
+            if not told:
+                warn(f"{self.folder}: another run of the same command is making this set; waiting for it")
+            told = True
+
+        with locked(self.folder / LOCK, f"{self.plan} {spec}", where=self.folder, met=met):
+            yield
+
+    def finished(self, *, force: bool = False) -> dict[str, Any] | None:
+        """Return the manifest if this plan is already done in the folder; writes nothing.
+
+        StoreError if the folder holds anything but a derived set, or (without `force`) the set of another plan.
+        """
+        self._refuse_others()
+        if not (self.folder / NAME).exists() or force:
+            return None
+        manifest = read_manifest(self.folder)
+        if manifest.get("plan") != self.plan:
+            raise self._other(str(manifest.get("spec")))
+        return manifest if is_intact(manifest) and self._whole(manifest) else None
+
+    def open(self, *, force: bool = False) -> dict[str, Any] | None:
+        """Prepare the folder, which must be held, for the run. Returns the manifest if this plan is already done there.
+
+        StoreError as in `finished`, and for an unfinished set of another plan.
+        """
+        manifest = self.finished(force=force)
+        if manifest is not None:
+            self._remove_old_stage()
+            return manifest
         if self._path.exists():
             self._read(force)
         try:
@@ -54,15 +104,24 @@ class Journal:
             raise
         return None
 
+    def _remove_old_stage(self) -> None:
+        """Remove what a run of this plan left if it was killed just before its end."""
+        try:
+            plan = _plan_of(self._path.read_bytes())
+        except OSError:
+            plan = None
+        if self.stage.is_dir() and plan in (None, self.plan):
+            with disk(self.stage):
+                shutil.rmtree(self.stage)
+
     def _begin(self) -> None:
-        """The staging folder, and a journal of what is finished."""
+        """Make the staging folder, and write a journal of what is finished."""
         with disk(self.folder):
-            self._made = not self.folder.exists()
             (self.stage / "data").mkdir(parents=True, exist_ok=True)
             for leftover in (self.stage / "data").glob(".*.tmp"):
                 leftover.unlink()
-            lines = [{"plan": self.plan}, *({"task": name, **entry} for name, entry in self.done.items())]
-            fresh = self._path.with_suffix(".tmp")  # a torn last line is not written on
+            lines = [{"plan": self.plan}, *(_line(name, entry) for name, entry in self.done.items())]
+            fresh = self._path.with_suffix(".tmp")  # so that nothing is appended to a torn last line
             try:
                 fresh.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
                 fresh.replace(self._path)
@@ -70,17 +129,18 @@ class Journal:
                 fresh.unlink(missing_ok=True)
 
     def add(self, name: str, entry: dict[str, Any]) -> None:
-        """Record a finished shard."""
+        """Record a finished shard, whose vocabulary must be written already."""
+        entry = {**entry, "vocabulary": file_hash(self.vocabulary(name))}
         with disk(self._path), self._path.open("a", encoding="utf-8") as out:
-            out.write(json.dumps({"task": name, **entry}, ensure_ascii=False) + "\n")
+            out.write(json.dumps(_line(name, entry), ensure_ascii=False) + "\n")
         self.done[name] = entry
 
     def vocabulary(self, name: str) -> Path:
-        """Where the type counts of a task wait until the manifest is written."""
+        """Return the file that keeps the type counts of a task until the manifest is written."""
         return self.stage / f"{name}.vocabulary"
 
     def close(self, files: dict[str, str]) -> None:
-        """Put the finished set in its place: shards, then these texts by file name, the manifest last."""
+        """Put the finished set in its place: the shards, then these texts by file name, the manifest last."""
         with disk(self.folder):
             for name, text in files.items():
                 (self.stage / name).write_text(text, "utf-8")
@@ -91,15 +151,13 @@ class Journal:
             shutil.rmtree(self.stage)
 
     def give_up(self) -> None:
-        """After a failure: nothing is left of a run that finished no shard with rows."""
+        """Remove what a failed run has written, unless it has finished a shard with rows."""
         if any(entry["shard"]["rows"] for entry in self.done.values()):
             return
         shutil.rmtree(self.stage, ignore_errors=True)
-        if self._made and self.folder.is_dir() and not any(self.folder.iterdir()):
-            self.folder.rmdir()
 
     def _refuse_others(self) -> None:
-        """StoreError unless the folder is absent, empty, or holds a derived set, finished or not, and only that."""
+        """Raise StoreError unless the folder is missing, empty, or holds only a derived set, finished or not."""
         folder = self.folder
         with disk(folder):
             if not folder.exists():
@@ -112,8 +170,10 @@ class Journal:
         entries = list(folder.iterdir())
         alien = [e.name for e in entries if not self._ours(e)]
         if (folder / "data").is_dir():
-            alien += [f"data/{e.name}" for e in (folder / "data").iterdir() if not _SHARD.fullmatch(e.name)]
-        known = (folder / NAME).is_file() or self.stage.is_dir()
+            listed = self._listed()
+            inside = (f"data/{entry.name}" for entry in (folder / "data").iterdir())
+            alien += [name for name in inside if not (_SHARD.fullmatch(name) if listed is None else name in listed)]
+        known = (folder / NAME).is_file() or self.stage.is_dir() or all(e.name == LOCK for e in entries)
         if alien or (entries and not known):
             raise StoreError(
                 f"the folder holds something else: {', '.join(alien or [e.name for e in entries])[:80]}",
@@ -122,23 +182,34 @@ class Journal:
                 id="output",
             )
 
+    def _listed(self) -> set[str] | None:
+        """Return the shards that the manifest lists, or None if there is no readable manifest."""
+        if not (self.folder / NAME).is_file():
+            return None
+        with suppress(StoreError):
+            splits = read_manifest(self.folder)["splits"].values()
+            return {shard["file"] for entry in splits for shard in entry["shards"]}
+        return None
+
     @staticmethod
     def _ours(entry: Path) -> bool:
-        return entry.is_file() if entry.name in _FILES else entry.name in ("data", STAGE) and entry.is_dir()
+        if entry.name in (*_FILES, LOCK):
+            return entry.is_file()
+        return entry.name in ("data", STAGE) and entry.is_dir()
 
     def _read(self, force: bool) -> None:
-        """The finished shards of an earlier run of this plan; another plan's are refused, or replaced."""
+        """Take the finished shards of an earlier run of this plan. Those of another plan are refused, or removed."""
         done: dict[str, dict[str, Any]] = {}
-        try:
-            first, *lines = self._path.read_bytes().split(b"\n")[:-1]  # what follows the last line end was cut
-            plan = json.loads(first)["plan"]
-            for line in lines:
+        plan = None
+        with suppress(DerivlangError), parse_errors(str(self._path), "journal"):  # a damaged journal counts as none
+            content = self._path.read_bytes()
+            for line in content.split(b"\n")[1:-1]:  # text after the last line end is a torn line
                 entry = json.loads(line)
+                intact = entry.pop(HASH) == hash_of(entry)
                 name, shard = entry.pop("task"), entry["shard"]
-                if shard["rows"] and self.vocabulary(name).exists() and _same(self.stage, shard):
+                if intact and shard["rows"] and self._same_vocabulary(name, entry) and _same(self.stage, shard):
                     done[name] = entry
-        except (OSError, ValueError, IndexError, KeyError, TypeError):
-            plan = None  # damaged: as good as none
+            plan = _plan_of(content)
         if plan == self.plan and not force:
             self.done = done
             return
@@ -151,8 +222,12 @@ class Journal:
         shards = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
         return all(_same(self.folder, shard) for shard in shards)
 
+    def _same_vocabulary(self, name: str, entry: dict[str, Any]) -> bool:
+        path = self.vocabulary(name)
+        return bool(path.is_file() and file_hash(path) == entry["vocabulary"])
+
     def _remove_set(self) -> None:
-        (self.folder / NAME).unlink(missing_ok=True)  # first, so that half a set is never taken for a whole one
+        (self.folder / NAME).unlink(missing_ok=True)  # first, so that a partial set never looks complete
         for name in sorted(_FILES):
             (self.folder / name).unlink(missing_ok=True)
         if (self.folder / "data").exists():
@@ -167,10 +242,26 @@ class Journal:
         )
 
 
+def _line(name: str, entry: dict[str, Any]) -> dict[str, Any]:
+    """Return the line of a finished shard, with its hash: a damaged count would go into the manifest."""
+    line = {"task": name, **entry}
+    return {**line, HASH: hash_of(line)}
+
+
 def _same(folder: Path, shard: dict[str, Any]) -> bool:
-    """Is the shard there, byte for byte?"""
+    """Return whether the shard is there with the bytes that were recorded."""
     path = folder / shard["file"]
-    if not path.exists() or path.stat().st_size != shard["bytes"]:
-        return False
-    with path.open("rb") as file:
-        return bool(hashlib.file_digest(file, "sha256").hexdigest() == shard["sha256"])
+    return bool(path.is_file() and path.stat().st_size == shard["bytes"] and file_hash(path) == shard["sha256"])
+
+
+def file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with disk(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _plan_of(journal: bytes) -> str | None:
+    """Return the plan's hash in the first line of a journal, or None if that is damaged."""
+    with suppress(DerivlangError), parse_errors("journal", "journal"):
+        return str(json.loads(journal.split(b"\n", 1)[0])["plan"])
+    return None

@@ -1,4 +1,4 @@
-"""A derived set read back: batches of source, derived words and order, by the inverse order and lexicon."""
+"""Reading derived sets: batches of source and derived words, and the orders between them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import pyarrow as pa
 
 from derivlang.core.batch import Batch
 from derivlang.core.errors import LayerError, StoreError
+from derivlang.core.from_table import from_table
 from derivlang.core.order import Order
-from derivlang.core.rows import from_table
+from derivlang.core.parse_errors import parse_errors
 from derivlang.store.manifest import Derived
 from derivlang.store.shards import read_shard
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A row group: R rows as columns, and the batches that they are."""
+    """A row group of a shard: its columns, and the batches that they describe."""
 
     file: str
     first_row: int
@@ -28,16 +29,16 @@ class Loaded:
 
 
 def load(derived: Derived, split: str) -> Iterator[Loaded]:
-    """The row groups of a split, in order. StoreError names a damaged file."""
+    """Yield the row groups of a split, in order. StoreError with the name of a damaged file."""
     for shard in derived.shards(split):
         row = 0
         for table in read_shard(derived.folder / shard["file"]):
             try:
-                source, image, order = from_table(table, derived.schema, derived.lexicon)
-            except (LayerError, KeyError, ValueError, IndexError, pa.ArrowException) as error:
-                what = error.what if isinstance(error, LayerError) else f"{type(error).__name__}: {error}"
+                with parse_errors(shard["file"], "row", error=LayerError, id="row"):
+                    source, image, order = from_table(table, derived.schema, derived.lexicon)
+            except LayerError as error:
                 raise StoreError(
-                    f"rows {row} to {row + table.num_rows - 1} do not fit together: {what}",
+                    f"rows {row} to {row + table.num_rows - 1} do not fit together: {error.what}",
                     where=str(derived.folder / shard["file"]),
                     fix="`derivlang verify` names the first bad row; make the set again",
                     id="damaged",

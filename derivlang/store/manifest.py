@@ -1,54 +1,114 @@
-"""The manifest `derivlang.json`: everything that `verify`, `undo`, `export` and a reader of a table need.
+"""The manifest `derivlang.json`: everything that `verify`, `undo`, `export` and readers of a table need.
 
-It holds no time, no path of a machine and no worker count: the same plan gives the same bytes.
+It holds no time, no path of a machine and no number of workers, so the same plan gives the same bytes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.batch import Policies
-from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.lexicon import Lexicon
+from derivlang.core.parse_errors import parse_errors
+from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema
 from derivlang.core.splits import split_name
 from derivlang.pipeline import Pipeline
+from derivlang.store.record import Kind, check_types, read_record
 
 NAME = "derivlang.json"
 LEXICON = "lexicon.tsv"
-FORMAT = 1
+FORMAT = 1  # of a derived folder: a version reads the folders of one format
+# The version of the rules that belong to no transform: reading, the columns of sentences, Parquet pages. Raise it when
+# a change of the code changes a byte of some set. It is part of the plan's hash; the package version is not.
+OUTPUT_VERSION = 1
+HASH = "sha256"
+_WITH_HASH = ("card", "fingerprint_format")  # written only beside the hash
+_FIX = "restore the file, or make the set again in another folder"
+
+# The fields of a manifest that are read. `rows` and `words` of a shard are missing in sets of early versions.
+_FIELDS: dict[str, Kind] = {
+    **dict.fromkeys(("spec", "fingerprint", "words", "sentences", "encoding", "plan"), str),
+    **dict.fromkeys(("source", "policies", "schema", "splits", "changed", "dropped"), dict),
+    "columns_left_out": list,
+    "lexicon": (str, type(None)),
+}
+_OPTIONAL: dict[str, Kind] = {"fingerprint_format": int}
+_SOURCE: dict[str, Kind] = {
+    **dict.fromkeys(("name", "format", "language", "licence", "citation"), str),
+    "files": list,
+}
+_SPLIT: dict[str, Kind] = {
+    **dict.fromkeys(("documents", "sentences", "tokens"), int),
+    "shards": list,
+}
+_SHARD: dict[str, Kind] = {"file": str, "sha256": str, "bytes": int}
+_SHARD_FILE = re.compile(r"data/[^/\\\0]+\.parquet")
 
 
 class Derived:
-    """A derived folder: its manifest, schema, pipeline and lexicon. StoreError if it is none."""
+    """A derived folder: its manifest, schema, pipeline and lexicon.
 
-    def __init__(self, folder: Path):
+    StoreError if the folder is not a derived set, or if a value of its manifest was changed; changed: accept that.
+    """
+
+    def __init__(self, folder: Path, *, changed: bool = False):
         self.folder = folder
         self.manifest = read_manifest(folder)
+        if not changed and not is_intact(self.manifest):
+            raise StoreError(
+                "a value of the manifest was changed after it was written",
+                where=str(folder / NAME),
+                fix=_FIX,
+                id="manifest",
+            )
         with _usable(folder / NAME):
             self.schema = Schema.from_json(self.manifest["schema"])
-            self.pipeline = Pipeline.parse(self.manifest["spec"])
+            self.pipeline = Pipeline.from_stored(self.manifest["spec"])
             self.policies = Policies(**self.manifest["policies"])
-            for entry in self.manifest["splits"].values():
-                if not all({"file", "sha256", "bytes"} <= set(shard) for shard in entry["shards"]):
-                    raise ValueError("a shard without file, sha256 and bytes")
+            for split in self.splits:
+                for shard in self.shards(split):
+                    self._inside(shard["file"])
             text = self.lexicon_text()
         self.lexicon: Lexicon = self.pipeline.fit(saved=text, where=str(folder / LEXICON))
 
     def lexicon_text(self) -> str | None:
+        """Return the text of lexicon.tsv, or None if the set has none."""
         name = self.manifest["lexicon"]
-        return (self.folder / name).read_text("utf-8") if name else None
+        if not name:
+            return None
+        path = self._inside(name)
+        with parse_errors(str(path), "lexicon", error=StoreError, id="lexicon", fix=_FIX):
+            return path.read_bytes().decode("utf-8")  # read_text would turn \r\n into \n
+
+    def _inside(self, name: str) -> Path:
+        """Return the path of a file of the set. ValueError for a link that leaves the folder."""
+        path = self.folder / name
+        if not path.resolve().is_relative_to(self.folder.resolve()):
+            raise ValueError(f"{name} is a link to a file outside the folder")
+        return path
+
+    def has_fingerprint(self) -> bool:
+        """Return whether the manifest's fingerprint is that of its spec and lexicon.
+
+        It is computed in the format that the manifest names; a manifest that names none has the first. ValueError if
+        this version does not know the format.
+        """
+        format = self.manifest.get("fingerprint_format", 1)
+        return self.pipeline.fingerprint(self.lexicon_text(), format=format) == str(self.manifest["fingerprint"])
 
     @property
     def splits(self) -> list[str]:
         return list(self.manifest["splits"])
 
     def shards(self, split: str) -> list[dict[str, Any]]:
-        """The shards of a split, in order; StoreError with the splits that there are."""
+        """Return the shards of a split, in order. StoreError if there is no such split."""
         if split not in self.manifest["splits"]:
             raise StoreError(
                 f"there is no split {split!r}; there are: {', '.join(self.splits)}",
@@ -58,7 +118,7 @@ class Derived:
         return list(self.manifest["splits"][split]["shards"])
 
     def choose_split(self, split: str | None, *, first: bool = False) -> str:
-        """The split of this name (`dev` is validation); without one the only split, or the first if `first`."""
+        """Return the split of this name (`dev` is validation). For None, the only one, or the first if `first`."""
         if split is not None:
             return split if split in self.splits else split_name(split)
         if first or len(self.splits) == 1:
@@ -72,7 +132,7 @@ class Derived:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder; StoreError where there is none, or none that this version can read."""
+    """Return the manifest of a folder. StoreError if there is none, or this version cannot read it."""
     path = folder / NAME
     if not folder.is_dir():
         raise StoreError("there is no such folder", where=str(folder), id="missing-folder")
@@ -84,29 +144,58 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             fix="run the same `make` command again: it goes on from where it stopped" if unfinished else None,
             id="unfinished" if unfinished else "no-manifest",
         )
-    with _usable(path):
-        manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        if manifest["format"] != FORMAT:
-            raise ValueError(f"its format is {manifest['format']}, this version reads {FORMAT}: make the set again")
-        if missing := {"spec", "plan", "schema", "splits", "source", "lexicon", "policies"} - set(manifest):
-            raise ValueError(f"it lacks {', '.join(sorted(missing))}")
-    return manifest
+    return read_record(path, "manifest", _check, id="manifest", fix=_FIX)
+
+
+def _check(manifest: dict[str, Any]) -> None:
+    """Raise ValueError unless this version can use the manifest."""
+    if manifest["format"] != FORMAT:
+        raise ValueError(f"its format is {manifest['format']}, this version reads {FORMAT}: make the set again")
+    check_types(manifest, _FIELDS, _OPTIONAL)
+    check_types(manifest["source"], _SOURCE, where="source.")
+    for number, file in enumerate(manifest["source"]["files"]):
+        check_types(file, {"split": str, "name": str}, where=f"source.files.{number}.")
+    if not manifest["splits"]:
+        raise ValueError("it has no splits")
+    for split, entry in manifest["splits"].items():
+        check_types(entry, _SPLIT, where=f"splits.{split}.")
+        for number, shard in enumerate(entry["shards"]):
+            check_types(shard, _SHARD, where=f"splits.{split}.shards.{number}.")
+            if not _SHARD_FILE.fullmatch(shard["file"]):
+                raise ValueError(f"{shard['file']!r} is no file of data/")
+    if manifest["lexicon"] not in (None, LEXICON):
+        raise ValueError(f"its lexicon is {manifest['lexicon']!r}, not {LEXICON}")
 
 
 @contextmanager
 def _usable(path: Path) -> Iterator[None]:
-    """Whatever is wrong with a manifest, as one StoreError."""
-    try:
-        yield
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
-        what = f"it lacks {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
-        raise StoreError(
-            f"the manifest cannot be used: {what}",
-            where=str(path),
-            fix="restore the file, or make the set again in another folder",
-            id="manifest",
-        ) from error
+    """Turn whatever is wrong with a manifest into a StoreError."""
+    with parse_errors(str(path), "manifest", error=StoreError, id="manifest", fix=_FIX):
+        try:
+            yield
+        except StoreError:
+            raise
+        except DerivlangError as error:  # in its spec or its schema
+            raise ValueError(error.what) from error
 
 
 def dump(manifest: dict[str, Any]) -> str:
-    return json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"
+    """Return the text of derivlang.json: the manifest, and as its last field the hash of all others."""
+    return json.dumps({**manifest, HASH: hash_of(manifest)}, ensure_ascii=False, indent=1) + "\n"
+
+
+def hash_of(manifest: dict[str, Any]) -> str:
+    """Return the SHA-256 of a manifest without its hash, as JSON with sorted keys and no white space."""
+    rest = {name: value for name, value in manifest.items() if name != HASH}
+    text = json.dumps(rest, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def is_intact(manifest: dict[str, Any]) -> bool:
+    """Return whether the manifest has the hash of its content.
+
+    Early versions wrote neither this hash nor the fields of `_WITH_HASH`. A manifest with none of them is accepted.
+    """
+    if HASH not in manifest:
+        return not any(name in manifest for name in _WITH_HASH)
+    return bool(manifest[HASH] == hash_of(manifest))

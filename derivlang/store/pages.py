@@ -1,16 +1,16 @@
-"""Parquet written by whole arrays: the columns of running text, at a third of the cost.
+"""Write the columns of running text as Parquet from whole arrays, at a third of pyarrow's cost.
 
-pyarrow walks lists value by value: levels, dictionary indices and their bit packing are two thirds of its time for
-columns of word lists. Parquet lets an index take any number of bits and a page be as long as its column chunk, so whole
-arrays can be pages as they lie in memory:
+pyarrow walks lists value by value: levels, dictionary indices and their bit packing take two thirds of its time for
+columns of word lists. In Parquet, an index may have any number of bits, and a page may be as long as its column chunk.
+So an array can be written as a page as it is in memory:
 
-    repetition levels   one bit a value, `np.packbits`: 0 where a row begins; columns of one shape share them
-    definition levels   one run of ones, or one bit a value where some rows are empty
+    repetition levels   one bit for each value (`np.packbits`), 0 where a row begins; columns of one shape share them
+    definition levels   one run of ones, or one bit for each value if some rows are empty
     values              indices of 8, 16 or 24 bits into the dictionary page, as one bit-packed run
-    order               the same, its dictionary being 0, 1, 2, …: a byte a word where rows are short
+    order               the same, with the dictionary 0, 1, 2, …: one byte for a word if rows are short
 
-One page a column chunk, PLAIN dictionary pages, zstd level 1, no statistics. Columns of other types are left to
-pyarrow (`supports`). Format: https://parquet.apache.org/docs/file-format/
+A column chunk has one data page, a PLAIN dictionary page, zstd level 1 and no statistics. pyarrow writes columns of
+other types (`supports`). Format: https://parquet.apache.org/docs/file-format/
 """
 
 from __future__ import annotations
@@ -35,15 +35,18 @@ _UNCOMPRESSED, _ZSTD = 0, 6
 _REQUIRED, _REPEATED = i32(0), i32(2)
 _AS_UTF8, _AS_LIST, _AS_UINT64 = i32(0), i32(3), i32(14)
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
-# A dictionary of places 0, 1, 2, … pays while it is small beside the row group.
+# The longest dictionary 0, 1, 2, … of a column of positions: a longer one would cost more than it saves.
 _MOST_PLACES = 1 << 16
 
-Chunk: TypeAlias = tuple[Value, int]  # metadata of a column chunk, its bytes before compression
-Parts: TypeAlias = list[Any]  # what a page is made of: bytes and arrays, one after the other
+Chunk: TypeAlias = tuple[Value, int]  # the metadata of a column chunk, and its size before compression
+Parts: TypeAlias = list[Any]  # the content of a page: bytes and arrays, one after the other
 
 
 def supports(schema: pa.Schema) -> bool:
-    """Are all columns required int32, int64, uint64, or required lists of required int32 or dictionary strings?"""
+    """Return whether `PageWriter` can write the columns.
+
+    It can if all are required int32, int64 or uint64, or required lists of required int32 or of dictionary strings.
+    """
     return all(not field.nullable and _supported(field.type) for field in schema)
 
 
@@ -56,7 +59,7 @@ def _supported(kind: pa.DataType) -> bool:
 
 
 class PageWriter:
-    """Writes a Parquet file to `file`, a row group a batch. schema: one that `supports` takes."""
+    """Write a Parquet file to `file`, one row group for each batch. schema: one that `supports` accepts."""
 
     def __init__(self, file: BinaryIO, schema: pa.Schema, created_by: str):
         self._file, self._schema, self._created_by = file, schema, created_by
@@ -66,7 +69,7 @@ class PageWriter:
         self._put(MAGIC)
 
     def write(self, columns: Sequence[pa.Array]) -> None:
-        """One row group. columns: of the schema's types, in its order."""
+        """Write a row group. columns: of the schema's types, in its order."""
         levels, rows = _Levels(), len(columns[0])
         chunks = [self._column(name, column, levels) for name, column in zip(self._schema.names, columns, strict=True)]
         size = sum(size for _, size in chunks)
@@ -74,7 +77,7 @@ class PageWriter:
         self._rows += rows
 
     def close(self) -> None:
-        """Write the footer; the file stays open."""
+        """Write the footer. The file stays open."""
         notes = [struct({1: binary(key), 2: binary(value)}) for key, value in (self._schema.metadata or {}).items()]
         _, footer = struct(
             {
@@ -89,6 +92,9 @@ class PageWriter:
         self._put(footer)
         self._put(len(footer).to_bytes(4, "little") + MAGIC)
 
+    def discard(self) -> None:
+        """Do nothing: the owner of the file removes it."""
+
     def _put(self, data: bytes | pa.Buffer) -> None:
         self._file.write(data)
         self._position += len(data)
@@ -97,7 +103,7 @@ class PageWriter:
         if not pa.types.is_list(column.type):
             values = to_numpy(column)
             kind = _INT64 if values.itemsize == 8 else _INT32
-            codec = _UNCOMPRESSED if column.type == pa.uint64() else _ZSTD  # keys are hashes: nothing to gain
+            codec = _UNCOMPRESSED if column.type == pa.uint64() else _ZSTD  # keys are hashes, which zstd cannot shorten
             return self._chunk([name], kind, len(values), [values], codec=codec)
         offsets = to_numpy(column.offsets)
         count, parts = levels.of(offsets)
@@ -121,7 +127,7 @@ class PageWriter:
         size: int = 0,
         codec: int = _ZSTD,
     ) -> Chunk:
-        """A column chunk of `count` values: its dictionary page, where it has one, and its data page."""
+        """Write a column chunk of `count` values: its dictionary page, if it has one, and its data page."""
         begin, total = self._position, 0
         indexed = dictionary is not None
         if indexed:
@@ -145,7 +151,7 @@ class PageWriter:
         return struct({2: i64(0), 3: struct(metadata)}), total
 
     def _page(self, kind: int, header: dict[int, Value], parts: Parts, codec: int) -> int:
-        """Write a page; its bytes before compression, the header included."""
+        """Write a page. Returns its size before compression, with the header."""
         raw = b"".join(parts)
         data = self._codec.compress(raw) if codec == _ZSTD else raw
         _, head = struct({1: i32(kind), 2: i32(len(raw)), 3: i32(len(data)), **header})
@@ -155,13 +161,17 @@ class PageWriter:
 
 
 class _Levels:
-    """The levels of the lists of a row group. Columns of one shape (source, tokens, order) share them."""
+    """The levels of the lists of a row group. Columns of one shape (source, tokens, order) share them.
+
+    Lists of the lengths 2, 0, 1 have four values (an empty list counts as one). A value continues its list or begins
+    it: repetition levels 0 1 0 0. A value is there or not: definition levels 1 1 0 1.
+    """
 
     def __init__(self) -> None:
         self._known: list[tuple[Any, int, Parts]] = []
 
     def of(self, offsets: Any) -> tuple[int, Parts]:
-        """(level values, the two runs with their lengths) of int32[R + 1] offsets; an empty row is one value."""
+        """Return the number of values, and both runs of levels with their lengths, for int32[R + 1] offsets."""
         for known, count, parts in self._known:
             if np.array_equal(known, offsets):
                 return count, parts
@@ -189,12 +199,12 @@ def _bits(flags: Any) -> bytes:
 
 
 def _packed_run(count: int) -> bytes:
-    """The header of a bit-packed run, which holds eight values at a time."""
+    """Return the header of a bit-packed run, which counts values by eights."""
     return varint((count + 7) // 8 << 1 | 1)
 
 
 def _indices(codes: Any, size: int) -> Parts:
-    """Bit width, then one bit-packed run of whole bytes, filled up to a multiple of eight values."""
+    """Return the bit width, then one bit-packed run of whole bytes, padded to a multiple of eight values."""
     if size <= 1 << 8:
         width, packed = 1, codes.astype(np.uint8)
     elif size <= 1 << 16:
@@ -205,7 +215,7 @@ def _indices(codes: Any, size: int) -> Parts:
 
 
 def _plain_strings(types: pa.Array) -> UInt8:
-    """PLAIN byte arrays: four bytes of length before each string."""
+    """Return strings as PLAIN byte arrays: four bytes of length before each string."""
     data, offsets = string_buffers(types)
     lengths = np.diff(offsets).astype("<u4")
     at = offsets[:-1] + 4 * np.arange(len(types))
@@ -219,7 +229,7 @@ def _plain_strings(types: pa.Array) -> UInt8:
 
 
 def _schema_elements(schema: pa.Schema) -> list[Value]:
-    """The schema as a flat list, each node followed by its children."""
+    """Return the schema as a flat list in which each node is followed by its children."""
     out = [struct({4: binary(b"schema"), 5: i32(len(schema))})]
     for field in schema:
         name = field.name.encode()

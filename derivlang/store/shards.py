@@ -1,8 +1,8 @@
-"""Parquet shards: one task, one file, written under a temporary name and renamed when whole.
+"""Parquet shards: one file for each task, written under a temporary name and renamed when complete.
 
-A row group holds one batch, its dictionary only the types used there. `store/pages.py` writes running text; columns of
-other types go through pyarrow (measured choices: no statistics, `write_batch_size` 2^16, non-null lists and elements,
-heads PLAIN, zstd level 1).
+A row group holds one batch, and its dictionary only the types of that batch. `store/pages.py` writes running text;
+columns of other types are written by pyarrow. Its settings were chosen by measurement: no statistics,
+`write_batch_size` 2^16, lists and elements that are not nullable, heads PLAIN, zstd level 1.
 """
 
 from __future__ import annotations
@@ -17,37 +17,40 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-import derivlang
 from derivlang.core.errors import StoreError
+from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import Schema
+from derivlang.formats.progress import bytes_read
 from derivlang.store.disk import disk
 from derivlang.store.features import arrow_schema
+from derivlang.store.manifest import OUTPUT_VERSION
 from derivlang.store.pages import PageWriter, supports
 
 _BUFFER = 1 << 20
+_MOST_PACKED = 1 << 15  # highest compression ratio that is accepted; zstd reaches some 2^14 for runs of one byte
 
 
 class ShardWriter:
-    """Writes batches of output columns to `path`; nothing is at `path` until `close`."""
+    """Write batches of output columns to a file, which appears at `path` when `close` is called."""
 
     def __init__(self, path: Path, schema: Schema):
         self.path, self._schema = path, schema
         self._temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         self._file: _HashedFile | None = None
+        self._writer: _Writer | None = None
         self.rows = 0
 
     def write(self, columns: dict[str, pa.Array]) -> None:
-        """One batch, as one row group."""
+        """Write a batch as one row group."""
         with disk(self.path):
-            if self._file is None:
-                self._open(columns)
-            self._writer.write([_fit(columns[f.name], f.type) for f in self._arrow])
+            writer = self._writer or self._open(columns)
+            writer.write([_fit(columns[f.name], f.type) for f in self._arrow])
             self.rows += len(next(iter(columns.values())))
 
     def close(self) -> str:
-        """Flush, rename, and give the file's SHA-256; an empty shard writes nothing and gives ""."""
+        """Flush and rename the file. Returns its SHA-256, or "" for an empty shard, which writes no file."""
         with disk(self.path):
-            if self._file is None:
+            if self._file is None or self._writer is None:
                 return ""
             self._writer.close()
             self._file.flush()
@@ -57,26 +60,32 @@ class ShardWriter:
             return self._file.digest
 
     def discard(self) -> None:
-        """Leave nothing behind."""
+        """Remove what was not closed."""
+        if self._writer is not None:
+            self._writer.discard()
         if self._file is not None:
-            with suppress(OSError):  # the file is thrown away
+            with suppress(OSError):  # the file is removed anyway
                 self._file.close()
         self._temporary.unlink(missing_ok=True)
 
-    def _open(self, columns: dict[str, pa.Array]) -> None:
+    def _open(self, columns: dict[str, pa.Array]) -> _Writer:
         self._arrow = arrow_schema(columns, self._schema)
         self._file = _HashedFile(self._temporary)
-        self._writer: _Writer
         if supports(self._arrow):
-            self._writer = PageWriter(self._file, self._arrow, f"derivlang version {derivlang.__version__}")
+            self._writer = PageWriter(self._file, self._arrow, f"derivlang version {OUTPUT_VERSION}")
         else:
             self._writer = _LibraryWriter(self._file, self._arrow)
+        return self._writer
 
 
 class _Writer(Protocol):
+    """Writes row groups."""
+
     def write(self, columns: Sequence[pa.Array]) -> None: ...
 
     def close(self) -> None: ...
+
+    def discard(self) -> None: ...
 
 
 class _LibraryWriter:
@@ -103,12 +112,16 @@ class _LibraryWriter:
         self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
 
     def close(self) -> None:
-        self._writer.add_key_value_metadata(self._schema.metadata)  # store_schema=False leaves it out
+        self._writer.add_key_value_metadata(self._schema.metadata)  # store_schema=False does not write it
         self._writer.close()
+
+    def discard(self) -> None:
+        """Keep pyarrow from closing the writer when it is garbage collected, after its file is closed."""
+        self._writer.is_open = False
 
 
 class _HashedFile(io.BufferedWriter):
-    """A new file that knows the SHA-256 of what was written: nothing is read back for it."""
+    """A new file that hashes what is written, so that it need not be read back."""
 
     def __init__(self, path: Path):
         super().__init__(io.FileIO(path, "wb"), _BUFFER)
@@ -124,27 +137,37 @@ class _HashedFile(io.BufferedWriter):
 
 
 def read_shard(path: Path, columns: list[str] | None = None, *, codes: bool = False) -> Iterator[pa.Table]:
-    """The row groups of a shard. codes: lists of strings as codes into a dictionary, four times as fast.
+    """Yield the row groups of a shard. codes: read lists of strings as codes into a dictionary, four times as fast.
 
-    StoreError if the file is missing, truncated or no Parquet.
+    StoreError if the file is missing, truncated or not Parquet.
     """
     from pyarrow import parquet
 
-    try:
-        with parquet.ParquetFile(path, read_dictionary=_string_lists(path) if codes else None) as file:
+    fix = "run the same `make` command again: it makes a damaged set anew"
+    with parse_errors(str(path), "Parquet file", error=StoreError, id="shard", fix=fix):
+        size, dictionaries = path.stat().st_size, _string_lists(path) if codes else None
+        with parquet.ParquetFile(path, read_dictionary=dictionaries) as file:
+            _check_sizes(file, size)
             for group in range(file.num_row_groups):
-                yield file.read_row_group(group, columns=columns)
-    except (OSError, pa.ArrowException) as error:
-        raise StoreError(
-            f"cannot be read: {str(error).splitlines()[0]}",
-            where=str(path),
-            fix="run the same `make` command again: it makes a damaged set anew",
-            id="shard",
-        ) from None
+                table = file.read_row_group(group, columns=columns)
+                table.validate(full=True)
+                yield table
+                bytes_read(size * table.num_rows // max(1, file.metadata.num_rows))
+
+
+def _check_sizes(file: Any, size: int) -> None:
+    """Raise ValueError if row groups claim more than a file of `size` bytes can hold.
+
+    The metadata of column chunks is not checked: pyarrow aborts the process when damaged metadata is looked at, but
+    raises an error when the chunk is read.
+    """
+    for group in map(file.metadata.row_group, range(file.num_row_groups)):
+        if not (group.num_rows >= 0 and 0 <= group.total_byte_size <= _MOST_PACKED * size):
+            raise ValueError("the sizes of its row groups cannot be right")
 
 
 def _string_lists(path: Path) -> list[str]:
-    """The columns that are lists of strings, as Parquet names them."""
+    """Return the columns that are lists of strings, by their Parquet names."""
     from pyarrow import parquet
 
     schema = parquet.read_metadata(path).schema
@@ -157,7 +180,7 @@ def _string_lists(path: Path) -> list[str]:
 
 
 def _fit(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The column under the shard's type: the same buffers, non-null where the schema says so."""
+    """Return the column with the type of the shard: the same buffers, but not nullable where the schema says so."""
     if column.type == kind:
         return column
     if pa.types.is_list(kind) and isinstance(column, pa.ListArray) and column.null_count == 0:

@@ -1,14 +1,17 @@
-"""Verify: a derived folder against its own manifest: files, counts, orders, labels, keys, and the way back.
+"""Verify a derived folder: its files, hashes and counts, and each row by deriving it again.
 
-Every row is derived anew from its source and compared, column by column, and its source is undone from its
-derived words; the first row that differs is named, with the column that does not fit the others.
+Each row is derived again from its stored source and compared column by column, and its source is undone from its
+derived words. The report names the first row that differs, and the column that does not fit the others. Running text
+that was read whole is undone and compared with the hash of its source file.
 
-What it cannot see but by the file's hash: a document's number, and a label that moved and is stored once.
+Two kinds of damage show only in the hash of the file: a changed label that moves with its word and is stored once, and
+rows of one document that were exchanged.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,135 +22,279 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.batch import Batch
+from derivlang.core.compare import differs
 from derivlang.core.errors import DerivlangError, LayerError
+from derivlang.core.from_table import from_table
+from derivlang.core.keys import string_buffers
 from derivlang.core.order import Order
-from derivlang.core.rows import differs, from_table, to_table
-from derivlang.store.manifest import LEXICON, NAME, Derived
+from derivlang.core.parse_errors import parse_errors
+from derivlang.core.schema import left_out
+from derivlang.core.to_table import to_table
+from derivlang.store.card import CARD
+from derivlang.store.features import describe
+from derivlang.store.journal import LOCK, STAGE, file_hash
+from derivlang.store.manifest import HASH, LEXICON, NAME, Derived, is_intact
 from derivlang.store.shards import read_shard
 
-# Where a row cannot even be put together: the column to name for each kind of fault.
-_COLUMN_OF = {"row-lengths": "tokens", "row-order": "order", "order": "order", "class": None, "label-length": None}
+# The column to name for each kind of error in a row that cannot be put together.
+_COLUMN_OF = {"row-lengths": "tokens", "row-order": "order", "order": "order", "row-sentences": "sentences"}
+_OF_THE_HUB = {"croissant.json"}  # besides names with a dot in front: .gitattributes, .cache/, .git/
+_PLAIN_TEXT = re.compile(r".*\.(txt|tokens)")
 Problem = dict[str, Any]
 
 
 def verify(folder: Path, progress: Callable[[int], None] = lambda rows: None) -> dict[str, Any]:
-    """{"ok", "splits": {name: {"rows", "tokens"}}, "problems": [{"file", "row", "column", "what"}]}.
+    """Verify a set. progress: called with the number of rows that were checked.
 
-    At most one problem a file, the first. Raises StoreError only where there is no manifest to go by.
+    Returns {"ok", "out", "splits": {name: {"rows", "tokens"}}, "problems": [{"file", "row", "column", "what"}],
+    "notes": [{"file", "what"}]}: for each file at most its first problem; notes are unusual but harm no data.
+    StoreError if there is no readable manifest.
     """
-    derived = Derived(folder)
-    problems: list[Problem] = []
-    lexicon = derived.lexicon_text()
-    if derived.pipeline.fingerprint(lexicon) != derived.manifest["fingerprint"]:
-        file = LEXICON if lexicon else NAME
-        problems.append(_problem(file, "the fingerprint is not that of the spec and the lexicon"))
+    derived = Derived(folder, changed=True)
+    problems, notes = _check_files(derived)
+    try:
+        if not derived.has_fingerprint():
+            file = derived.manifest["lexicon"] or NAME
+            problems.append(_problem(file, "the fingerprint is not that of the spec and the lexicon"))
+    except ValueError as error:
+        problems.append(_problem(NAME, f"the fingerprint cannot be checked: {error}; use a newer derivlang"))
     splits: dict[str, Any] = {}
     for split in derived.splits:
-        found: list[Problem] = []
-        counts = {"documents": 0, "sentences": 0, "tokens": 0}
-        rows = 0
-        for shard in derived.shards(split):
-            fault, seen = _check_shard(derived, shard, progress)
-            found += fault
-            rows += seen.pop("rows")
-            counts = {name: counts[name] + seen[name] for name in counts}
+        seen = _Seen(_SourceText(derived, split))
+        found = [problem for shard in derived.shards(split) for problem in _check_shard(derived, shard, seen, progress)]
         if not found:
-            found += _check_counts(derived.manifest["splits"][split], counts)
-        splits[split] = {"rows": rows, "tokens": counts["tokens"]}
+            found += _check_counts(derived.manifest["splits"][split], seen)
+        if not found and (what := seen.text.fault()):
+            found.append(_problem(f"data/{split}-*.parquet", what))
+        splits[split] = {"rows": seen.rows, "tokens": seen.tokens}
         problems += found
-    return {"ok": not problems, "out": str(folder), "splits": splits, "problems": problems}
+    if not is_intact(derived.manifest) and all(problem["file"] != NAME for problem in problems):
+        problems.append(_problem(NAME, "its hash is not the one of its content: a value was changed"))
+    elif HASH not in derived.manifest:
+        notes.append({"file": NAME, "what": "has no hash of itself: an earlier version made this set"})
+    return {"ok": not problems, "out": str(folder), "splits": splits, "problems": problems, "notes": notes}
+
+
+def _check_files(derived: Derived) -> tuple[list[Problem], list[dict[str, str]]]:
+    """Return problems and notes about files.
+
+    A file that does not belong to the set is a problem. An edited card and what a stopped run left are notes.
+    """
+    folder, notes = derived.folder, []
+    shards = {shard["file"] for split in derived.splits for shard in derived.shards(split)}
+    own = {NAME, CARD, "data", *([LEXICON] if derived.manifest["lexicon"] else [])}
+    problems = [
+        _problem(path.name, "is no file of the set")
+        for path in sorted(folder.iterdir())
+        if path.name not in own | _OF_THE_HUB and path.name[0] != "."
+    ]
+    if (folder / "data").is_dir():
+        inside = (f"data/{path.name}" for path in sorted((folder / "data").iterdir()) if path.name[0] != ".")
+        problems += [_problem(name, "is no file of the set: the manifest does not list it") for name in inside
+                     if name not in shards]  # fmt: skip
+    for name in (STAGE, LOCK):
+        if (folder / name).exists():
+            notes.append({"file": name, "what": "was left by a run that was stopped, or is at work"})
+    card = folder / CARD
+    if not card.is_file():
+        notes.append({"file": CARD, "what": "the dataset card is missing"})
+    elif "card" in derived.manifest and hashlib.sha256(card.read_bytes()).hexdigest() != derived.manifest["card"]:
+        notes.append({"file": CARD, "what": "the dataset card was edited"})
+    return problems, notes
+
+
+class _SourceText:
+    """The running text of a split, undone and compared with the hashes of its source files.
+
+    It is compared only if the source is plain UTF-8 files that were read whole.
+    """
+
+    def __init__(self, derived: Derived, split: str):
+        manifest = derived.manifest
+        files = [file for file in manifest["source"]["files"] if file.get("split") == split]
+        self._told = (
+            derived.schema.running
+            and manifest["source"]["format"] == "text"
+            and manifest["encoding"].lower() in ("utf-8", "utf8")
+            and manifest.get("limit", 0) is None
+            and all(_PLAIN_TEXT.fullmatch(file["name"]) and "bytes" in file for file in files)
+        )
+        self._ends = np.cumsum([file["bytes"] for file in files]).tolist() if self._told else []
+        self._hashes = [file["sha256"] for file in files] if self._told else []
+        self._found = [hashlib.sha256() for _ in self._ends]
+        self._size = 0
+
+    def add(self, source: Batch) -> None:
+        """Add the text of a batch, in the order of the files."""
+        if not self._told:
+            return
+        data, offsets = string_buffers(source.texts())
+        text = data[offsets[0] : offsets[-1]].tobytes()
+        begin = self._size
+        self._size += len(text)
+        for end, found in zip(self._ends, self._found, strict=True):
+            if begin < end and len(text):
+                found.update(text[: end - begin])
+                text = text[end - begin :]
+                begin = min(end, self._size)
+
+    def fault(self) -> str | None:
+        """Return what is wrong with the text that was added, or None."""
+        if not self._told or not self._ends:
+            return None
+        if self._size != self._ends[-1]:
+            # One of several files may hold only white space, which leaves no row.
+            return "the text undone is longer or shorter than the source" if len(self._ends) == 1 else None
+        if [found.hexdigest() for found in self._found] != self._hashes:
+            return "the text undone is not that of the source: its hash differs"
+        return None
+
+
+class _Seen:
+    """Counts over the shards of a split, in their order."""
+
+    def __init__(self, text: _SourceText):
+        self.text = text
+        self.rows = self.documents = self.sentences = self.tokens = 0
+        self.last_document = -1
 
 
 def _check_shard(
-    derived: Derived, shard: dict[str, Any], progress: Callable[[int], None]
-) -> tuple[list[Problem], dict[str, int]]:
-    """At most one problem, and what the shard holds. A row is named before a hash is."""
+    derived: Derived, shard: dict[str, Any], seen: _Seen, progress: Callable[[int], None]
+) -> list[Problem]:
+    """Return the first problem of a shard, if any: a wrong row rather than a wrong hash."""
     file, path = shard["file"], derived.folder / shard["file"]
-    seen = {"rows": 0, "documents": 0, "sentences": 0, "tokens": 0}
-    if not path.exists():
-        return [_problem(file, "the file is missing")], seen
-    last = -1
+    if not path.is_file():
+        return [_problem(file, "the file is missing")]
+    intact = file_hash(path) == shard["sha256"]
+    rows, tokens = seen.rows, seen.tokens
     try:
         for table in read_shard(path):
-            problem = _check_rows(derived, file, seen["rows"], table)
+            problem = _check_rows(derived, file, seen.rows - rows, table, seen)
             if problem is not None:
-                return [problem], seen
-            documents = to_numpy(table["document"])
-            seen["documents"] += int((np.diff(documents, prepend=last) != 0).sum())
-            last = int(documents[-1])
-            seen["rows"] += table.num_rows
-            for side in derived.schema.sides:
-                sentences = to_numpy(pc.list_value_length(table[side.column("sentences")]))
-                words = to_numpy(pc.list_value_length(table[side.column("order")]))
-                seen["sentences"] += int(np.where(sentences > 0, sentences // 2, words > 0).sum())
-                seen["tokens"] += int(words.sum())
+                return [problem]
+            seen.rows += table.num_rows
             progress(table.num_rows)
     except DerivlangError as error:
-        return [_problem(file, error.what)], seen
-    with path.open("rb") as stream:
-        if hashlib.file_digest(stream, "sha256").hexdigest() != shard["sha256"]:
-            return [_problem(file, "the file's hash is not the one in the manifest")], seen
-    told = {"rows": shard.get("rows"), "words": shard.get("words"), "bytes": shard.get("bytes")}
-    true = {"rows": seen["rows"], "words": seen["tokens"], "bytes": path.stat().st_size}
-    wrong = [f"{true[name]} {name}, but the manifest says {told[name]}" for name in told if told[name] != true[name]]
-    return ([_problem(file, wrong[0])] if wrong else []), seen
+        return [_problem(file, error.what)]
+    if not intact:
+        return [_problem(file, "the file's hash is not the one in the manifest")]
+    told = {"rows": shard.get("rows"), "words": shard.get("words"), "bytes": shard["bytes"]}
+    true = {"rows": seen.rows - rows, "words": seen.tokens - tokens, "bytes": path.stat().st_size}
+    wrong = [f"{file} has {true[n]} {n}, but the manifest says {told[n]}" for n in told if told[n] != true[n]]
+    return [_problem(NAME, wrong[0])] if wrong else []
 
 
-def _check_counts(entry: dict[str, Any], counts: dict[str, int]) -> list[Problem]:
-    wrong = [name for name in counts if entry.get(name) != counts[name]]
-    return [_problem(NAME, f"{counts[n]} {n}, but the manifest says {entry.get(n)}") for n in wrong[:1]]
+def _check_counts(entry: dict[str, Any], seen: _Seen) -> list[Problem]:
+    """Return the first count of a split that differs from the manifest, if any."""
+    counts = {"documents": seen.documents, "sentences": seen.sentences, "tokens": seen.tokens}
+    wrong = [name for name in counts if entry[name] != counts[name]]
+    return [_problem(NAME, f"{counts[n]} {n}, but the manifest says {entry[n]}") for n in wrong[:1]]
 
 
-def _check_rows(derived: Derived, file: str, first_row: int, table: pa.Table) -> Problem | None:
-    """The first row of a group that is not what its source gives, with the column to blame."""
-    try:
-        row, columns = _first_difference(derived, table)
-    except (LayerError, KeyError, ValueError, IndexError, pa.ArrowException) as error:
-        if table.num_rows > 1:  # some row cannot be put together: find it
-            half = table.num_rows // 2
-            return _check_rows(derived, file, first_row, table.slice(0, half)) or _check_rows(
-                derived, file, first_row + half, table.slice(half)
-            )
-        what = error.what if isinstance(error, LayerError) else f"{type(error).__name__}: {error}"
-        column = _COLUMN_OF.get(error.id) if isinstance(error, LayerError) else None
-        return {"file": file, "row": first_row, "column": column, "what": what}
-    if row is None:
+def _check_rows(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _Seen) -> Problem | None:
+    """Return the first row of a group that its source does not give, with the column to blame, or None."""
+    if not table.num_rows:
         return None
-    what = "not what the source and the pipeline give"
-    column = _to_blame(derived, table.slice(row, 1), columns)
+    found = _try_rows(derived, file, first_row, table)
+    if isinstance(found, Batch):
+        seen.text.add(found)
+        return _count(derived, file, first_row, table, seen)
+    return found
+
+
+def _try_rows(derived: Derived, file: str, first_row: int, table: pa.Table) -> Problem | Batch:
+    """Return the source of the rows, or what is wrong with the first bad row."""
+    try:
+        with parse_errors(file, "row", error=LayerError, id="row"):
+            row, columns, what, source = _first_difference(derived, table)
+    except DerivlangError as error:
+        if table.num_rows > 1 and error.id != "missing-column":  # some row cannot be put together: find it by halves
+            half = table.num_rows // 2
+            for start, part in ((first_row, table.slice(0, half)), (first_row + half, table.slice(half))):
+                found = _try_rows(derived, file, start, part)
+                if not isinstance(found, Batch):
+                    return found
+        return {"file": file, "row": first_row, "column": _COLUMN_OF.get(error.id), "what": error.what}
+    if row is None:
+        return source
+    column = columns[0] if what else _to_blame(derived, table.slice(row, 1), columns)
+    what = what or "not what the source and the pipeline give"
     return {"file": file, "row": first_row + row, "column": column, "what": what}
 
 
-def _first_difference(derived: Derived, table: pa.Table) -> tuple[int | None, list[str]]:
-    """The first row that differs from what its stored source gives, and the columns that do."""
+def _count(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _Seen) -> Problem | None:
+    """Count rows that are right. Returns a problem if their documents do not follow each other."""
+    documents = to_numpy(table["document"])
+    steps = np.diff(documents, prepend=seen.last_document)
+    several = derived.schema.running or any(field.kind == "answers" for field in derived.schema.fields)
+    if (back := np.flatnonzero(steps < (0 if several else 1))).size:
+        row = int(back[0])
+        what = "a document's rows come before those of an earlier one: rows were exchanged"
+        return {"file": file, "row": first_row + row, "column": "document", "what": what}
+    seen.documents += int((steps != 0).sum())
+    seen.last_document = int(documents[-1])
+    for side in derived.schema.sides:
+        sentences = to_numpy(pc.list_value_length(table[side.column("sentences")]))
+        words = to_numpy(pc.list_value_length(table[side.column("order")]))
+        seen.sentences += int(np.where(sentences > 0, sentences // 2, words > 0).sum())
+        seen.tokens += int(words.sum())
+    return None
+
+
+def _first_difference(derived: Derived, table: pa.Table) -> tuple[int | None, list[str], str, Batch]:
+    """Return the first row that its stored source does not give, the columns that differ there, and the source.
+
+    (row, columns, what, source). row: None if all rows are right. what: says so if a whole column is wrong, else "".
+    """
+    _check_columns(derived, table, _always(derived))
     source, image, order = from_table(table, derived.schema, derived.lexicon, stored_source=True)
     expected = _derive_again(derived, source)
+    _check_columns(derived, table, set(expected))
     wrong: dict[str, int] = {}
     for name in table.column_names:
         if name not in expected:
-            return 0, [name]
-        rows = np.flatnonzero(differs(_plain(table[name].combine_chunks()), _plain(expected[name])))
+            return 0, [name], "the column is not one of the set", source
+        ours, theirs = _plain(table[name].combine_chunks()), _plain(expected[name])
+        if describe(ours.type) != describe(theirs.type):
+            return 0, [name], f"the column is {ours.type}, not {theirs.type}", source
+        rows = np.flatnonzero(differs(ours, theirs))
         if rows.size:
             wrong[name] = int(rows[0])
-    if (
-        not order.n_deleted and derived.lexicon.injective
-    ):  # the way back: the source's words from the derived ones alone
+    if not order.n_deleted and derived.lexicon.injective:  # the derived words alone must give the source
         rows = np.flatnonzero(_not_undone(derived, source, image, order))
         if rows.size:
             wrong.setdefault("tokens", int(rows[0]))
     if not wrong:
-        return None, []
+        return None, [], "", source
     row = min(wrong.values())
-    return row, [name for name in wrong if wrong[name] == row]
+    return row, [name for name in wrong if wrong[name] == row], "", source
+
+
+def _always(derived: Derived) -> set[str]:
+    """Return the columns that every set of the schema has."""
+    schema = derived.schema
+    gaps = ("gaps",) if schema.running or any(side.words is None for side in schema.sides) else ()
+    parts = {side.column(part) for side in schema.sides for part in ("source", "tokens", "order", "sentences", *gaps)}
+    return {"document", "key"} | parts | {field.column for field in schema.fields}
+
+
+def _check_columns(derived: Derived, table: pa.Table, names: set[str]) -> None:
+    """Raise LayerError if a column is missing that was not left out."""
+    missing = names - left_out(derived.schema, derived.manifest["columns_left_out"]) - set(table.column_names)
+    if missing:
+        raise LayerError(f"the column {min(missing)} is missing", id="missing-column")
 
 
 def _derive_again(derived: Derived, source: Batch) -> dict[str, pa.Array]:
+    """Return the output columns of a source batch."""
     again = derived.pipeline.derive(source, derived.lexicon, policies=derived.policies, split=False)
     return to_table(
         again.source,
         again.derived,
         again.order,
         derived.schema,
+        derived.lexicon,
         has_order=derived.pipeline.has_order,
         exact=derived.pipeline.is_permutation,
         policies=derived.policies,
@@ -155,9 +302,9 @@ def _derive_again(derived: Derived, source: Batch) -> dict[str, pa.Array]:
 
 
 def _not_undone(derived: Derived, source: Batch, image: Batch, order: Order) -> Any:
-    """bool[R]: rows whose source words are not what the inverse order and lexicon give."""
+    """Return bool[R]: the rows whose source words the inverse order and lexicon do not give."""
     types = derived.lexicon.invert().apply(image.types)
-    back = types.take(to_arrow(image.words.take(order.places(), mode="clip")))
+    back = types.take(to_arrow(image.words.take(order.positions(), mode="clip")))
     same = to_numpy(pc.equal(back, source.strings()))
     bad = np.concatenate([[0], np.cumsum(~same)])
     units = bad[source.unit_words[1:]] > bad[source.unit_words[:-1]]
@@ -165,10 +312,10 @@ def _not_undone(derived: Derived, source: Batch, image: Batch, order: Order) -> 
 
 
 def _to_blame(derived: Derived, row: pa.Table, columns: list[str]) -> str:
-    """The column of a bad row that does not fit the others: source, order, tokens, then the first in the file."""
+    """Return the column of a bad row that does not fit the others: source, order, tokens, else the first one."""
     if "key" in columns and "key" in row.column_names:
         undone = _undone_key(derived, row)
-        # Without a way back the key is that of the stored source: if that was changed, the words fit it no more.
+        # Without an inverse lexicon, the key is that of the stored source. If that was changed, the words do not fit.
         one_way = not derived.lexicon.injective and len(columns) > 1
         if one_way or (undone is not None and undone == row["key"][0].as_py()):
             for side in derived.schema.sides:
@@ -185,7 +332,7 @@ def _to_blame(derived: Derived, row: pa.Table, columns: list[str]) -> str:
 
 
 def _undone_key(derived: Derived, row: pa.Table) -> int | None:
-    """The key of the source that the derived words alone give, or None where they give none."""
+    """Return the key of the source that the derived words alone give, or None if they give none."""
     try:
         source, _, _ = from_table(row, derived.schema, derived.lexicon)
     except (LayerError, ValueError, IndexError):
@@ -194,7 +341,7 @@ def _undone_key(derived: Derived, row: pa.Table) -> int | None:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Without dictionaries, which compare by code."""
+    """Return a column without dictionaries, which compare by code."""
     kind = column.type
     if pa.types.is_list(kind) and pa.types.is_dictionary(kind.value_type):
         return column.cast(pa.list_(kind.value_type.value_type))

@@ -1,9 +1,18 @@
-"""Arrangement: from the trees of some words, and a choice for each family, to the place of each word.
+"""Arrangement: from the trees of some words, and an order for each family, to the new position of each word.
 
-    words -> parts (freeze) -> forest of parts without marks and pins -> families, chosen -> layout -> places
+    words -> parts (freeze) -> forest of parts without marks and pins -> orders of families -> layout -> positions
 
-*Pins* stay where they are: a tree's tail (its final marks), and marks that lead it. Other marks go with their phrase
-(`marks.py`); no mark leads a tree that did not begin with one. Every word gets a place, whatever its tree looks like.
+*Pins* stay in place: the tail of a tree (its final marks) and marks at its beginning. Other marks go with their phrase
+(`marks.py`); no tree begins with a mark unless it did before. Every word gets a position, whatever its tree looks like.
+A tree without crossing arcs (those of such marks aside) has none afterwards (`crossing.py`).
+
+    word        0 He   1 came   2 ,   3 said   4 Ann   5 Lee   6 .      parent 1 3 1 -1 3 4 3, one bond: Ann Lee
+    groups      0      1        2     3        4       -       5        group offsets 0 1 2 3 4 6 7
+    gone                        mark                           pin
+    inner       0      1              2        3                        parent 1 2 -1 2
+    marks       the comma, AFTER inner node 1 (`He came`)
+    layout      families reversed: Ann Lee | said | came He ,  and the tail `.`
+    place       5      4        3     2        0       1       6        Ann Lee said , came He .  (no comma before `.`)
 """
 
 from __future__ import annotations
@@ -14,58 +23,59 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, offsets_of, owners, spread
+from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of, offsets_of, owners, ranks_in_runs
+from derivlang.syntax.crossing import crossing_trees, open_yields, reordered
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.layout import Layout, Listing, Sizes, lay_out, list_families
 from derivlang.syntax.marks import AFTER, BEFORE, TIED_AFTER, TIED_BEFORE, Marks, pairs, tie
-from derivlang.syntax.words import Seen
+from derivlang.syntax.words import WordKinds
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """Some trees, over their words.
+class TreeBlock:
+    """T trees over n words.
 
-    seen: the words. tails: int32[T], words of each tree's tail. bonds: bool[n], words that are one part with the word
-    before. numbers: int64[T], what the trees are called elsewhere.
+    seen: the words. tails: int32[T], number of words in each tree's tail. bonds: bool[n], words that form one part with
+    the word before. numbers: int64[T], numbers of the trees in the batch.
     """
 
     forest: Forest
-    seen: Seen
+    seen: WordKinds
     tails: Int32
     bonds: Bool
     numbers: Int64
 
-    def take(self, trees: Int64) -> tuple[Block, Int64]:
-        """(some of the trees, int64[m] their words)."""
+    def take(self, trees: Int64) -> tuple[TreeBlock, Int64]:
+        """Return (some of the trees, int64[m] their words)."""
         sizes = lengths_of(self.forest.trees)[trees]
         offsets = offsets_of(sizes)
-        words = spread(self.forest.trees[:-1][trees], sizes)
+        words = expand_ranges(self.forest.trees[:-1][trees], sizes)
         parent = self.forest.parent[words]
         moved = np.repeat(self.forest.trees[:-1][trees] - offsets[:-1], sizes)
         forest = Forest(np.where(parent < 0, -1, parent - moved), offsets)
-        part = Block(forest, self.seen.take(words), self.tails[trees], self.bonds[words], self.numbers[trees])
+        part = TreeBlock(forest, self.seen.take(words), self.tails[trees], self.bonds[words], self.numbers[trees])
         return part, words
 
 
-# (block, inner forest, its families in surface order, the word that stands for each node) -> the families reordered.
-Choose = Callable[[Block, Forest, Listing, Int64], Listing]
+# (block, inner forest, its families in surface order, the word that represents each node) -> the reordered families.
+Choose = Callable[[TreeBlock, Forest, Listing, Int64], Listing]
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """keep_order: a head whose yield has gaps keeps its words in order. free_marks: punctuation is like other words."""
+    """keep_order: a head whose yield has gaps keeps its words in order. free_marks: punctuation moves as words do."""
 
     keep_order: bool = False
     free_marks: bool = False
 
 
 @dataclass(frozen=True, eq=False)
-class Nodes:
-    """What is laid out of some words, and what is not.
+class LayoutNodes:
+    """The parts of some words: the nodes that are laid out, and the marks and pins that are not.
 
-    groups: int64[G + 1], word offsets of the parts. gone: bool[G], marks and pins. inner: the forest of the others.
-    top: int64[n], the word that stands for each inner node. marks: those that go with a node. front: bool[G], pins
-    before the words of their tree; back: behind them.
+    groups: int64[G + 1], word offsets of the parts. gone: bool[G], marks and pins. inner: the forest of the n others.
+    top: int64[n], the word that represents each inner node. marks: marks that are tied to a node. front, back: bool[G],
+    pins at the beginning and at the end of their tree. partner: int64[G], the other mark of a pair, -1 without one.
     """
 
     groups: Int64
@@ -75,25 +85,37 @@ class Nodes:
     marks: Marks
     front: Bool
     back: Bool
+    partner: Int64
+
+    def words(self, forest: Forest) -> tuple[Forest, Int32, Int64]:
+        """Return (the forest of the words that are laid out, the part of each, their positions among all words)."""
+        part = owners(self.groups)
+        if not self.gone.any():
+            return forest, part, np.arange(len(forest))
+        gone = self.gone[part]
+        kept = np.flatnonzero(~gone)
+        return forest.without(gone), part[kept], kept
 
 
-def arrange(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, Counter[str]]:
-    """(int64[n], the place of each word; counts by reason)."""
+def arrange(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, Counter[str]]:
+    """Return (int64[n], the new position of each word; counts by reason)."""
     if not rules.free_marks:
         bonds = block.bonds.copy()
-        bonds[(block.forest.trees[1:] - block.tails)[block.tails > 0]] = False  # a tail stays, whatever it is bound to
+        bonds[(block.forest.trees[1:] - block.tails)[block.tails > 0]] = (
+            False  # a tail stays in place even if it is bound to a word
+        )
         block = replace(block, bonds=bonds)
     nodes, more = _prepare(block, rules)
-    gaps = nodes.inner.has_gap
     counts: Counter[str] = Counter()
-    if gaps.any():
-        counts["trees-not-projective"] = len(np.unique(nodes.inner.tree_of[gaps]))
+    if crossing := int(crossing_trees(nodes.words(block.forest)[0]).sum()):
+        counts["trees-not-projective"] = crossing
     listing = choose(block, nodes.inner, list_families(nodes.inner), nodes.top)
     place = _laid_out(block.forest, nodes, listing)
+    more |= _taken_in(block, nodes, place)
     again = block.forest.tree_of[more]
     if not rules.free_marks:
         again = np.concatenate([again, block.forest.tree_of[_leading_marks(block, place)]])
-    if len(again):  # few trees: they are done once more, with more care
+    if len(again):  # few trees: they are arranged again, with more care
         part, words = block.take(np.unique(again))
         mended, kept = _with_care(part, choose, rules)
         place[words] = words[mended]
@@ -102,25 +124,29 @@ def arrange(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, Counter[
     return place, counts
 
 
-def _laid_out(forest: Forest, nodes: Nodes, listing: Listing) -> Int64:
-    """int64[n]: the place of each word."""
+def _laid_out(forest: Forest, nodes: LayoutNodes, listing: Listing) -> Int64:
+    """Return int64[n]: the position of each word under these orders of the families."""
     layout = lay_out(nodes.inner, listing, _sizes(nodes))
     place = _places(forest, nodes, layout)
     return _uncrowded(forest, nodes, layout, place) if len(nodes.marks.at) else place
 
 
-def _with_care(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, int]:
-    """The places, with all the bonds that are needed and no mark in front; how many trees keep their order for it.
+def _with_care(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, int]:
+    """Return (positions with all bonds that are needed and no leading mark, the number of trees that keep their order).
 
-    A comma before the first phrase goes behind it. Where that does not help (a bracket), the tree keeps its order.
+    A comma before the first phrase moves behind it. If that does not help (a bracket), the tree keeps its order.
     """
-    nodes, more = _prepare(block, rules)
-    while more.any():
-        block = replace(block, bonds=block.bonds | more)
+    forest = block.forest
+    while True:
         nodes, more = _prepare(block, rules)
-    listing = choose(block, nodes.inner, list_families(nodes.inner), nodes.top)
-    forest, marks = block.forest, nodes.marks
-    place = _laid_out(forest, nodes, listing)
+        if not more.any():
+            listing = choose(block, nodes.inner, list_families(nodes.inner), nodes.top)
+            place = _laid_out(forest, nodes, listing)
+            more = _taken_in(block, nodes, place)
+        if not more.any():
+            break
+        block = replace(block, bonds=block.bonds | more)
+    marks = nodes.marks
     if rules.free_marks:
         return place, 0
     of_word = np.full(len(forest), -1)
@@ -128,7 +154,7 @@ def _with_care(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, int]:
     wrong = _leading_marks(block, place)
     while len(wrong):
         which = of_word[wrong]
-        which = which[which >= 0]  # others are parts of several words, or have words under them
+        which = which[which >= 0]  # the others are in parts of several words, or have dependents
         which = which[(marks.side[which] == BEFORE) & ~marks.paired[which]]
         if not len(which):
             break
@@ -139,16 +165,34 @@ def _with_care(block: Block, choose: Choose, rules: Rules) -> tuple[Int64, int]:
         place = _laid_out(forest, nodes, listing)
         wrong = _leading_marks(block, place)
     trees = np.unique(forest.tree_of[wrong])
-    kept = spread(forest.trees[:-1][trees], lengths_of(forest.trees)[trees])
+    kept = expand_ranges(forest.trees[:-1][trees], lengths_of(forest.trees)[trees])
     place[kept] = kept
     return place, len(trees)
 
 
-def _uncrowded(forest: Forest, nodes: Nodes, layout: Layout, place: Int64) -> Int64:
-    """The places, with marks that would stand before another mark, or last, on the other side of their phrase.
+def _taken_in(block: TreeBlock, nodes: LayoutNodes, place: Int64) -> Bool:
+    """Return bool[n]: the bonds to add where these positions make arcs cross in a tree that had no crossing arcs."""
+    more = np.zeros(len(block.forest), bool)
+    words, part, kept = nodes.words(block.forest)
+    yields = open_yields(words, part)
+    if not len(yields):
+        return more
+    rank = np.empty(len(kept), np.int64)
+    rank[np.argsort(place[kept], kind="stable")] = np.arange(len(kept))
+    crosses = crossing_trees(reordered(words, rank)) & ~crossing_trees(words)
+    yields = yields[crosses[words.tree_of[yields]]]
+    first, last = words.edges
+    more[_inside(kept[first[yields]], kept[last[yields]] + 1)] = True
+    return _with_whole_pairs(block.bonds | more, nodes) & ~block.bonds
 
-    A comma parts its phrase from what stands beside it: `, when he came .`, not `when he came , .` Only the phrase
-    makes room.
+
+def _uncrowded(forest: Forest, nodes: LayoutNodes, layout: Layout, place: Int64) -> Int64:
+    """Return the positions with marks moved to the front of their phrase if they come before another mark or last.
+
+    A comma separates its phrase from its neighbours: `, when he came .`, not `when he came , .` Only the words of the
+    phrase move, by one position to the right:
+
+        `we left when he came , .`    the comma at 5 goes to 2, where its phrase begins; 2 3 4 become 3 4 5
     """
     marks = nodes.marks
     which = np.flatnonzero((marks.side == AFTER) & ~marks.paired)
@@ -168,7 +212,7 @@ def _uncrowded(forest: Forest, nodes: Nodes, layout: Layout, place: Int64) -> In
     begin = layout.start[node] + _shift(forest, nodes)[0][tree]
     moves = crowds & (begin > forest.trees[tree]) & ~is_mark[index[begin - 1]]
     begin, at, word = begin[moves], at[moves], word[moves]
-    # How many of the phrases that make room a place lies in; a mark goes to where its own begins.
+    # The number of moved marks whose phrase covers each position; phrases can be nested.
     inside = np.zeros(len(forest) + 1, np.int64)
     np.add.at(inside, begin, 1)
     np.add.at(inside, at, -1)
@@ -178,8 +222,8 @@ def _uncrowded(forest: Forest, nodes: Nodes, layout: Layout, place: Int64) -> In
     return out
 
 
-def _leading_marks(block: Block, place: Int64) -> Int64:
-    """The words of punctuation that lead a tree that did not begin with one."""
+def _leading_marks(block: TreeBlock, place: Int64) -> Int64:
+    """Return the punctuation words that lead a tree which did not begin with one."""
     is_mark = block.seen.has_tag("PUNCT")
     trees = block.forest.trees
     begins = trees[:-1][np.diff(trees) > 0]
@@ -190,8 +234,8 @@ def _leading_marks(block: Block, place: Int64) -> Int64:
     return first[is_mark[first]]
 
 
-def _prepare(block: Block, rules: Rules) -> tuple[Nodes, Bool]:
-    """The nodes under these bonds, and bool[n] bonds that must be added (then it must be done again)."""
+def _prepare(block: TreeBlock, rules: Rules) -> tuple[LayoutNodes, Bool]:
+    """Return (the nodes under these bonds, bool[n] bonds to add; if there are any, call it again with them)."""
     forest, seen, bonds = block.forest, block.seen, block.bonds
     n, more = len(forest), np.zeros(len(forest), bool)
     groups = np.append(np.flatnonzero(~bonds), n)
@@ -204,7 +248,7 @@ def _prepare(block: Block, rules: Rules) -> tuple[Nodes, Bool]:
         sizes = lengths_of(full.trees)
         tail_groups = np.searchsorted(groups, forest.trees[1:] - np.minimum(block.tails, lengths_of(forest.trees)))
         back = np.zeros(len(full), bool)
-        back[spread(tail_groups, full.trees[1:] - tail_groups)] = True
+        back[expand_ranges(tail_groups, full.trees[1:] - tail_groups)] = True
         mark = single & seen.has_tag("PUNCT")[top] & ~back
         mark &= ~_has_other_child(full, mark | back)
         gone = mark | back
@@ -221,7 +265,7 @@ def _prepare(block: Block, rules: Rules) -> tuple[Nodes, Bool]:
     marks, apart = Marks.none(), np.zeros((0, 2), np.int64)
     if len(at):
         marks, apart = tie(full, inner, gone, at, partner)
-    if len(apart):  # what stands between the two of a pair is one part
+    if len(apart):  # the two marks of a pair and everything between them become one part
         more[_inside(groups[apart[:, 0]], groups[apart[:, 1] + 1])] = True
     if rules.keep_order and (gap := inner.has_gap).any():
         first, last = inner.edges
@@ -230,16 +274,29 @@ def _prepare(block: Block, rules: Rules) -> tuple[Nodes, Bool]:
             head = np.unique(np.where(rising, inner.parent[head], head))
         head = head[head >= 0]
         more[_inside(groups[keep[first[head]]], groups[keep[last[head]] + 1])] = True
-    return Nodes(groups, gone, inner, top[keep], marks, front, back), more & ~bonds
+    return LayoutNodes(groups, gone, inner, top[keep], marks, front, back, partner), more & ~bonds
 
 
 def _inside(begins: Int64, ends: Int64) -> Int64:
-    """The words of these stretches but for the first of each."""
-    return spread(begins + 1, ends - begins - 1)
+    """Return the words of these ranges except the first of each: begins [2], ends [5] -> [3, 4]."""
+    return expand_ranges(begins + 1, ends - begins - 1)
+
+
+def _with_whole_pairs(bonds: Bool, nodes: LayoutNodes) -> Bool:
+    """Return the bonds, plus those between the two marks of a pair if one of them is in a larger part."""
+    opener = np.flatnonzero(nodes.partner > np.arange(len(nodes.partner)))
+    left, right = nodes.groups[opener], nodes.groups[nodes.partner[opener]]
+    bonds = np.append(bonds, False)
+    while True:
+        bound = bonds[left] | bonds[left + 1] | bonds[right] | bonds[right + 1]
+        inside = _inside(left[bound], right[bound] + 1)
+        if bonds[inside].all():
+            return bonds[:-1]
+        bonds[inside] = True
 
 
 def _has_other_child(forest: Forest, mark: Bool) -> Bool:
-    """bool[n]: has the node a child that is no mark."""
+    """Return bool[n]: whether a node has a child that is not a mark."""
     out = np.zeros(len(forest), bool)
     child = ~mark & (forest.parent >= 0)
     out[forest.parent[child]] = True
@@ -247,7 +304,7 @@ def _has_other_child(forest: Forest, mark: Bool) -> Bool:
 
 
 def _leading(full: Forest, mark: Bool, back: Bool, partner: Int64) -> Bool:
-    """bool[G]: marks that lead their tree, up to the first whose partner stands inside the tree."""
+    """Return bool[G]: the marks at the beginning of a tree, up to the first whose partner is inside the tree."""
     stops = ~mark | ((partner >= 0) & ~back[partner])
     place = np.where(stops, np.arange(len(full)), len(full))
     begins = full.trees[:-1]
@@ -257,15 +314,15 @@ def _leading(full: Forest, mark: Bool, back: Bool, partner: Int64) -> Bool:
     return np.arange(len(full)) < first[full.tree_of]
 
 
-def _sizes(nodes: Nodes) -> Sizes:
+def _sizes(nodes: LayoutNodes) -> Sizes:
     n, marks = len(nodes.inner), nodes.marks
     own = lengths_of(nodes.groups)[~nodes.gone]
     tied = marks.count(TIED_BEFORE, n) + marks.count(TIED_AFTER, n)
     return Sizes(own + tied, marks.count(BEFORE, n), marks.count(AFTER, n))
 
 
-def _places(forest: Forest, nodes: Nodes, layout: Layout) -> Int64:
-    """int64[words]: the place of each word, pins and marks among them."""
+def _places(forest: Forest, nodes: LayoutNodes, layout: Layout) -> Int64:
+    """Return int64[words]: the position of each word, pins and marks included."""
     groups, marks, n = nodes.groups, nodes.marks, len(nodes.inner)
     sizes = lengths_of(groups)
     tree = owners(np.searchsorted(groups, forest.trees))
@@ -279,7 +336,7 @@ def _places(forest: Forest, nodes: Nodes, layout: Layout) -> Int64:
         base = np.stack([layout.start, layout.end - after, layout.own, layout.own + before + own])
         at[marks.at] = base[marks.side, marks.node] + marks.ranks(n) + shift[nodes.inner.tree_of[marks.node]]
     pinned = np.flatnonzero(nodes.front)
-    at[pinned] = forest.trees[:-1][tree[pinned]] + _ranks(tree[pinned])
+    at[pinned] = forest.trees[:-1][tree[pinned]] + ranks_in_runs(tree[pinned])
     pinned = np.flatnonzero(nodes.back)
     ends = offsets_of(sizes[pinned])[:-1]
     first = np.flatnonzero(np.diff(tree[pinned], prepend=-1))
@@ -288,16 +345,13 @@ def _places(forest: Forest, nodes: Nodes, layout: Layout) -> Int64:
     return np.repeat(at - groups[:-1], sizes) + np.arange(len(forest))
 
 
-def _shift(forest: Forest, nodes: Nodes) -> tuple[Int64, Int64]:
-    """int64[T] each: what places of the layout lack, the pins of earlier trees and in front; words pinned behind."""
+def _shift(forest: Forest, nodes: LayoutNodes) -> tuple[Int64, Int64]:
+    """Return int64[T] twice: the offset from layout to word positions, and the number of words pinned at the end.
+
+    The layout counts no pins. The offset of a tree is the number of pinned words before it and at its beginning.
+    """
     sizes = lengths_of(nodes.groups)
     tree, n = owners(np.searchsorted(nodes.groups, forest.trees)), len(forest.trees) - 1
     n_front = np.bincount(tree[nodes.front], minlength=n)
     n_back = np.bincount(tree[nodes.back], sizes[nodes.back], n).astype(np.int64)
     return offsets_of(n_front + n_back)[:-1] + n_front, n_back
-
-
-def _ranks(rows: Int32) -> Int64:
-    """int64[k]: the place of each in its run of equal rows."""
-    begins = np.flatnonzero(np.diff(rows, prepend=-1))
-    return np.arange(len(rows)) - np.repeat(begins, np.diff(np.append(begins, len(rows))))

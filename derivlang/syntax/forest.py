@@ -2,8 +2,8 @@
 
     the old cat slept    parent = [2, 2, 3, -1]        first = [0, 1, 0, 0], last = [0, 1, 2, 3] of each yield
 
-Everything is computed for all trees at once: depths by looking twice as far up in each round, sums over subtrees
-level by level from the bottom.
+Everything is computed for all trees at once: sums along paths to the root by doubling the distance in each round, sums
+over subtrees level by level from the bottom.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, owners
 class Forest:
     """n nodes in T trees.
 
-    parent: int64[n], the number of each node's parent, -1 for a root; no cycles. trees: int64[T + 1], node offsets. A
-    tree may have several roots.
+    parent: int64[n], the parent of each node, -1 for a root; without cycles. trees: int64[T + 1], node offsets. A tree
+    may have several roots.
     """
 
     parent: Int64
@@ -41,7 +41,10 @@ class Forest:
         return self.along(np.where(self.parent < 0, 0, 1))
 
     def along(self, values: Int64) -> Int64:
-        """int64[n]: the sum of values[n] over each node and all above it."""
+        """Return int64[n]: the sum of values[n] over each node and all its ancestors.
+
+        A chain with parent [-1, 0, 1, 2] and values of 1: after one round [1, 2, 2, 2], after two [1, 2, 3, 4].
+        """
         n = len(self)
         up = np.append(np.where(self.parent < 0, n, self.parent), n)
         total = np.append(values, 0)
@@ -54,12 +57,14 @@ class Forest:
     def levels(self) -> list[Int64]:
         """The nodes of each depth, from the roots down."""
         depth = self.depth
-        narrow = depth.astype(np.uint16) if depth.max(initial=0) < 1 << 16 else depth  # 16 bits: sorted in linear time
+        narrow = (
+            depth.astype(np.uint16) if depth.max(initial=0) < 1 << 16 else depth
+        )  # 16 bits: radix sort, linear time
         by = np.argsort(narrow, kind="stable")
         return np.split(by, np.cumsum(np.bincount(depth))[:-1]) if len(depth) else []
 
     def below(self, values: Int64) -> Int64:
-        """int64[n]: the sum of values[n] over each node and all below it."""
+        """Return int64[n]: the sum of values[n] over each node and all its descendants."""
         total = values.copy()
         for level in self.levels[:0:-1]:
             np.add.at(total, self.parent[level], total[level])
@@ -77,12 +82,15 @@ class Forest:
 
     @cached_property
     def has_gap(self) -> Bool:
-        """bool[n]: is a node of another subtree inside this node's yield (the node is not projective)."""
+        """bool[n]: whether the yield of a node contains a node of another subtree (it is not projective)."""
         first, last = self.edges
         return np.asarray(last - first + 1 != self.below(np.ones(len(self), np.int64)))
 
     def without(self, gone: Bool) -> Forest:
-        """The forest of the other nodes, in their order; the children of a node that is gone hang from its parent."""
+        """Return the forest of the other nodes, in their order; children of a node that is gone move up to its parent.
+
+        parent [1, 2, -1], gone [F, T, F]: node 0 moves up to node 2, which is now node 1 -> [1, -1].
+        """
         parent = self.parent.copy()
         while (lost := (parent >= 0) & gone[parent]).any():
             parent[lost] = self.parent[parent[lost]]
@@ -91,10 +99,12 @@ class Forest:
         return Forest(np.where(parent < 0, -1, number[parent]), np.append(0, np.cumsum(~gone))[self.trees])
 
     def contracted(self, groups: Int64) -> tuple[Forest, Int64]:
-        """(the forest of groups of neighbours, int64[G] the node that stands for each).
+        """Return (the forest of groups of neighbours, int64[G] the node that represents each).
 
-        groups: int64[G + 1], node offsets; no group lies across two trees. The group's node nearest to the root
-        stands for it, so that no cycle can arise: a group's depth is more than that of the group it hangs from.
+        groups: int64[G + 1], node offsets; no group belongs to two trees. A group is represented by its node nearest to
+        the root, so there can be no cycle: a group is deeper than the group it depends on.
+
+            parent [1, -1, 1], groups [0, 2, 3] -> parent [-1, 0], representatives [1, 2]
         """
         sizes = lengths_of(groups)
         if len(groups) == len(self) + 1:
@@ -107,14 +117,14 @@ class Forest:
 
 
 def forest_of(head: Int32, units: Int64, sentences: Int64) -> Forest:
-    """The trees of some words. head: int32[N], 1-based in the unit, 0 = root. units, sentences: word offsets.
+    """Return the trees of some words. head: int32[N], 1-based in the unit, 0 = root. units, sentences: word offsets.
 
-    A tree is a sentence, or all the sentences of a unit that an arc joins: a gold tree spans its unit, parsed text
-    has one a sentence (methods, section 1: Levels).
+    A tree is a sentence, or several sentences of a unit that arcs join: a gold tree spans its unit, parsed text has one
+    tree a sentence.
     """
     base = np.repeat(units[:-1], lengths_of(units))
     parent = np.where(head > 0, base + head - 1, -1)
-    crossed = np.zeros(len(sentences), np.int64)  # at each sentence's begin: arcs that pass over it, as a running sum
+    crossed = np.zeros(len(sentences), np.int64)  # number of arcs over the begin of each sentence, as differences
     sentence = owners(sentences)
     child = np.flatnonzero(parent >= 0)
     low, high = sentence[child], sentence[parent[child]]

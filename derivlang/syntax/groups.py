@@ -1,9 +1,8 @@
-"""Groups that count as one word to an order (`mwt=atomic`, `entities=atomic`): the batch with each as one word."""
+"""Groups that an order moves as one word (`mwt=atomic`, `entities=atomic`)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,16 +12,17 @@ from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import LayerError
 from derivlang.core.keys import hash_types
+from derivlang.core.layers.base import Layer
 from derivlang.core.layers.tree import Nodes, Tree
 from derivlang.core.layers.words import Words
 from derivlang.syntax.forest import forest_of
 
-if TYPE_CHECKING:
-    from derivlang.core.layers import Layer
-
 
 def contract(batch: Batch, group: Int64) -> Batch:
-    """The batch with each group as one word; sentence keys stay those of the words."""
+    """Return the batch with each group as one word; sentence keys remain those of the words.
+
+    group: int64[G + 1], word offsets. Words `New York sleeps`, group [0, 2, 3] -> `New York`, `sleeps`.
+    """
     if not np.isin(batch.sentences, group).all():
         raise LayerError("a sentence ends inside a group that counts as one word", id="group")
     size = np.diff(group)
@@ -42,11 +42,12 @@ def contract(batch: Batch, group: Int64) -> Batch:
         sentences=np.searchsorted(group, batch.sentences),
         layers=_contracted_trees(batch, group),
         gaps=None,
+        grouped=None,
     )
 
 
 def _contracted_trees(batch: Batch, group: Int64) -> dict[str, Layer]:
-    """Tags and heads of groups: each is seen as the word of it that is nearest to the root."""
+    """Return tags and heads of groups: those of the group's word that is nearest to the root."""
     tree, upos = batch.layers.get("head"), batch.layers.get("upos")
     if not isinstance(tree, Tree) or not isinstance(upos, Words):
         return {}
@@ -54,12 +55,13 @@ def _contracted_trees(batch: Batch, group: Int64) -> dict[str, Layer]:
     units = np.searchsorted(group, batch.unit_words)
     head = np.where(forest.parent < 0, 0, forest.parent - np.repeat(units[:-1], np.diff(units)) + 1)
     relations = replace(tree.deprel, codes=tree.deprel.codes[top])
-    contracted = Tree(head.astype(np.int32), relations, mwt=_contracted_ranges(tree.mwt, group), side=tree.side)
+    mwt = _contracted_ranges(tree.mwt, group)
+    contracted = replace(tree, head=head.astype(np.int32), deprel=relations, deps=None, mwt=mwt, empty=None)
     return {"head": contracted, "upos": replace(upos, codes=upos.codes[top])}
 
 
 def _contracted_ranges(nodes: Nodes | None, group: Int64) -> Nodes | None:
-    """Multiword tokens that are more than one group."""
+    """Return the multiword tokens that consist of several groups."""
     if nodes is None:
         return None
     first, last = (np.searchsorted(group, at, "right") - 1 for at in (nodes.first, nodes.last))

@@ -1,11 +1,15 @@
-"""Layout: from the order of each head's family to the place of each word.
+"""Layout: from the order of each head's family to the position of each word.
 
-A family is a head and its children, in surface order. A child's subtree is one block of words, so that a child's
-place in the family settles where its whole subtree stands:
+A family is a head and its children, in surface order. The subtree of a child is one block of words, so the position of
+the child in the family gives the positions of its whole subtree:
 
     start(child) = start(parent) + the lengths of the blocks before it in the family
 
-A tree's roots are a family, too, of a head that is no word. A tree that is not projective comes out projective.
+    the cat slept, parent 1 2 -1; families [the, cat] of cat and [cat, slept] of slept, reordered to [slept, cat]
+    sizes of subtrees 1 2 3;  steps: cat 1 (after `slept`), the 0  ->  starts: cat 1, the 1 + 0
+    own positions: slept 0, the 1, cat 1 + 1 = 2               ->  slept the cat
+
+The roots of a tree are a family, too, without a head. A tree that is not projective becomes projective.
 """
 
 from __future__ import annotations
@@ -20,10 +24,10 @@ from derivlang.syntax.forest import Forest
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """The families of a forest, one after the other; F families with E entries.
+    """The F families of a forest, one after the other, with E entries.
 
-    heads: int64[F], the head's node, n + t for the roots of tree t. offsets: int64[F + 1], into entries. nodes:
-    int64[E]; itself: bool[E], is this entry the head (else a child with its subtree).
+    heads: int64[F], the head's node, or n + t for the roots of tree t. offsets: int64[F + 1], into entries. nodes:
+    int64[E]. itself: bool[E], True if an entry is the head, False if it is a child with its subtree.
     """
 
     heads: Int64
@@ -32,7 +36,10 @@ class Listing:
     itself: Bool
 
     def reordered(self, families: Int64, members: Int64) -> Listing:
-        """With another order of some families. members: int64, local places in their new order, family by family."""
+        """Return the listing with a new order of some families.
+
+        members: int64, for each new position of each family the old one: entries [a b c], members [2 0 1] -> [c a b].
+        """
         nodes, itself = self.nodes.copy(), self.itself.copy()
         sizes = lengths_of(self.offsets)[families]
         base = np.repeat(self.offsets[families], sizes)
@@ -42,17 +49,23 @@ class Listing:
 
 
 def list_families(forest: Forest) -> Listing:
-    """All families, their members in surface order."""
+    """Return all families, their members in surface order.
+
+    parent 1 2 -1: entries in surface order 0, 1, 1 itself, 2, 2 itself belong to families 1, 2, 1, 3 (the roots), 2;
+    sorted by family: 1: [0, 1 itself], 2: [1, 2 itself], 3: [2].
+    """
     n = len(forest)
     is_head = np.zeros(n, bool)
     is_head[forest.parent[forest.parent >= 0]] = True
-    # Entries in surface order: each node as a child, then, where it is one, as a head; then sorted by family, stably.
+    # Each node is an entry as a child, then, if it has children, as a head.
     nodes = np.repeat(np.arange(n), 1 + is_head)
     itself = np.zeros(len(nodes), bool)
     itself[1:] = nodes[1:] == nodes[:-1]
     above = np.where(forest.parent < 0, n + forest.tree_of, forest.parent)
     family = np.where(itself, nodes, above[nodes])
-    narrow = family.astype(np.uint16) if n + len(forest.trees) <= 1 << 16 else family  # 16 bits: sorted in linear time
+    narrow = (
+        family.astype(np.uint16) if n + len(forest.trees) <= 1 << 16 else family
+    )  # 16 bits: radix sort, linear time
     by = np.argsort(narrow, kind="stable")
     family = family[by]
     begins = np.flatnonzero(np.diff(family, prepend=-1))
@@ -61,8 +74,7 @@ def list_families(forest: Forest) -> Listing:
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """Words of each node, int64[n] each: own (with what is tied to it), and marks before and after its whole
-    subtree."""
+    """Numbers of words of each node, int64[n] each: own (with tied marks), marks before and after its whole subtree."""
 
     own: Int64
     before: Int64
@@ -71,7 +83,7 @@ class Sizes:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Places in the words of the forest, int64[n] each: of a node's whole block, of its own first word, of the end."""
+    """Positions int64[n]: start of a node's whole block, its own first word, end of the block."""
 
     start: Int64
     own: Int64
@@ -79,7 +91,7 @@ class Layout:
 
 
 def lay_out(forest: Forest, listing: Listing, sizes: Sizes) -> Layout:
-    """The places of all nodes, trees one after the other."""
+    """Return the positions of all nodes, trees one after the other."""
     n = len(forest)
     size = forest.below(sizes.own + sizes.before + sizes.after)
     lengths = np.where(listing.itself, sizes.own[listing.nodes], size[listing.nodes])

@@ -1,9 +1,12 @@
-"""Marks: which phrase a comma, a bracket or a quote belongs to, so that it moves with it (`punct=reader`).
+"""Marks: the phrase that a comma, a bracket or a quote belongs to, so that it moves with it (`punct=reader`).
 
-A mark is tied to a *node*: before or after its whole subtree, or (where no phrase ends or begins there) to the node's
-own words. A comma goes by its head in the tree: after that phrase if it closes it, before it if it opens it; else
-after the largest phrase that ends there, else before the largest that begins there. The two of a pair are tied to one
-phrase inside them; where there is none, what stands between them is one part.
+A mark is tied to a *node*: before or after its whole subtree, or, if no phrase ends or begins there, next to the node's
+own words. A comma follows its head in the tree: it is tied after that phrase if it closes it, before it if it opens it;
+else after the largest phrase that ends there, else before the largest phrase that begins there. The two marks of a pair
+are tied to one phrase between them; if there is none, everything between them becomes one part.
+
+    When he came , we left .      `,` closes the subtree of `came`:  tied AFTER `came`
+    we ( Ann and I ) left         the pair is tied to `Ann`:         `(` BEFORE, `)` AFTER its subtree
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int8, Int64, Ints, owners
+from derivlang.core.arrays import Bool, Int8, Int64, Ints, owners, ranks_in_runs
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.words import APOSTROPHE, FIRST_CLOSER, FIRST_OPENER, QUOTE
 
@@ -21,9 +24,10 @@ BEFORE, AFTER, TIED_BEFORE, TIED_AFTER = range(4)
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """K marks.
+    """K marks that are tied to nodes.
 
-    at: int64[K], their places in the groups. node: int64[K], of the inner forest. side: int8[K]. paired: bool[K].
+    at: int64[K], their groups, ascending. node: int64[K], of the inner forest. side: int8[K], BEFORE, AFTER,
+    TIED_BEFORE or TIED_AFTER. paired: bool[K], whether the mark has a partner.
     """
 
     at: Int64
@@ -33,35 +37,37 @@ class Marks:
 
     @classmethod
     def none(cls) -> Marks:
+        """Return no marks."""
         empty = np.zeros(0, np.int64)
         return cls(empty, empty, np.zeros(0, np.int8), np.zeros(0, bool))
 
     def count(self, side: int, n: int) -> Int64:
-        """int64[n]: marks of each node on this side."""
+        """Return int64[n]: the number of marks of each node on this side."""
         return np.bincount(self.node[self.side == side], minlength=n).astype(np.int64)
 
     def ranks(self, n: int) -> Int64:
-        """int64[K]: the place of each mark among those of its node and side, in surface order."""
+        """Return int64[K]: the rank of each mark among those of its node and side, in surface order."""
         key = self.side.astype(np.int64) * n + self.node
         by = np.lexsort((self.at, key))
-        begins = np.flatnonzero(np.diff(key[by], prepend=-1))
         rank = np.empty(len(key), np.int64)
-        rank[by] = np.arange(len(key)) - np.repeat(begins, np.diff(np.append(begins, len(key))))
+        rank[by] = ranks_in_runs(key[by])
         return rank
 
 
 def pairs(kind: Int8, mark: Bool, trees: Int64) -> Int64:
-    """int64[n]: the partner of each opening or closing mark in its tree, -1 where there is none.
+    """Return int64[n]: the partner of each opening or closing mark in its tree, -1 without one.
 
-    kind: int8[n]; mark: bool[n], which places count. Brackets nest; straight quotes open and close in turn.
+    kind: int8[n]. mark: bool[n], the nodes that count. Brackets nest; straight quotes open and close in turn.
+
+        ( ( ) ) )    depth after each mark 1 2 1 0 -1; level, that of the pair, 1 2 2 1 0: partners 3 2 1 0 and -1
     """
     partner = np.full(len(kind), -1)
     tree_of = owners(trees)
     for straight in (QUOTE, APOSTROPHE):
         at = np.flatnonzero(mark & (kind == straight))
-        begins = np.flatnonzero(np.diff(tree_of[at], prepend=-1))
-        turn = np.arange(len(at)) - np.repeat(begins, np.diff(np.append(begins, len(at))))
-        opens = np.flatnonzero((turn % 2 == 0) & np.append(np.diff(tree_of[at]) == 0, False)[: len(at)])
+        opens = np.flatnonzero(
+            (ranks_in_runs(tree_of[at]) % 2 == 0) & np.append(np.diff(tree_of[at]) == 0, False)[: len(at)]
+        )
         partner[at[opens]], partner[at[opens + 1]] = at[opens + 1], at[opens]
     bracket = mark & (kind >= FIRST_OPENER)
     for opener in np.unique(np.where(kind[bracket] >= FIRST_CLOSER, kind[bracket] - 32, kind[bracket])):
@@ -79,13 +85,16 @@ def pairs(kind: Int8, mark: Bool, trees: Int64) -> Int64:
 
 
 def tie(full: Forest, inner: Forest, gone: Bool, at: Int64, partner: Int64) -> tuple[Marks, Int64]:
-    """(marks, int64[P, 2] the pairs that no one phrase fills).
+    """Return (the tied marks, int64[P, 2] the pairs whose content is not one phrase).
 
-    full: the forest with the marks; inner: without those that are gone; at: int64[K], the marks to be tied, each in a
-    tree that has other words; partner: int64[len(full)].
+    full: the forest with the marks. inner: the forest without the nodes that are gone. at: int64[K], the marks to tie,
+    each in a tree that has other words. partner: int64[len(full)].
+
+    Nodes `we , left` with the comma gone: content is [1, 1, 2], the number of inner nodes up to each node, so the comma
+    (node 1) has inner node content - 1 = 0 on its left and content = 1 on its right.
     """
     content: Int64 = np.cumsum(~gone, dtype=np.int64)
-    left, right = content[at] - 1, content[at]  # the inner nodes on both sides
+    left, right = content[at] - 1, content[at]
     tree = full.tree_of[at]
     of = np.append(inner.tree_of, -1)
     has_left: Bool = (left >= 0) & (of[left] == tree)
@@ -100,7 +109,7 @@ def tie(full: Forest, inner: Forest, gone: Bool, at: Int64, partner: Int64) -> t
     first, last = inner.edges
     mate = partner[at]
     opens, closes = mate > at, (mate >= 0) & (mate < at)
-    # Inside a pair, a phrase must not reach over its marks.
+    # Inside a pair, a phrase must not reach beyond the two marks.
     low, high = _bounds(at, partner, content, len(inner))
     low = np.where(closes, content[mate], low)
     high = np.where(opens, content[mate] - 1, high)
@@ -130,12 +139,12 @@ def tie(full: Forest, inner: Forest, gone: Bool, at: Int64, partner: Int64) -> t
 
 
 def _bounds(at: Int64, partner: Int64, content: Int64, n: int) -> tuple[Int64, Int64]:
-    """int64[K] each: the first and the last inner node that stands inside the same pairs as each mark."""
+    """Return int64[K] twice: the first and the last inner node inside the same pairs as each mark."""
     low, high = np.zeros(len(at), np.int64), np.full(len(at), n)
     opener = np.flatnonzero(partner > np.arange(len(partner)))
     closer = partner[opener]
     inside = np.searchsorted(at, opener, "right"), np.searchsorted(at, closer)
-    by = np.argsort(opener - closer, kind="stable")  # the longest first: inner pairs bound closer
+    by = np.argsort(opener - closer, kind="stable")  # longest first, so that inner pairs overwrite outer ones
     for i in by[inside[1][by] > inside[0][by]].tolist():
         marks = slice(inside[0][i], inside[1][i])
         low[marks], high[marks] = content[opener[i]], content[closer[i]] - 1
@@ -143,7 +152,7 @@ def _bounds(at: Int64, partner: Int64, content: Int64, n: int) -> tuple[Int64, I
 
 
 def _highest(forest: Forest, nodes: Int64, edge: Int64, other: Int64, least: Ints) -> Int64:
-    """int64[K]: the highest node at or above each that shares its edge, and whose other edge is not below `least`."""
+    """Return int64[K]: the highest node at or above each with the same edge whose other edge is not below `least`."""
     out = nodes.copy()
     active = np.arange(len(nodes))
     while active.size:

@@ -1,23 +1,23 @@
-"""Parts: words that are one word to a reader, kept together and in order by `freeze=parts`.
+"""Parts: words that readers take as one word, kept together and in order by `freeze=parts`.
 
-fixed, flat and goeswith expressions; compounds of names; numbers with their signs (`$ 5 million`, `5 %`); multiword
-tokens and clitics (`do n't`); WikiText's `5 @,@ 000` and hyphens between words that depend on each other.
+These are fixed, flat and goeswith expressions; compounds of names; numbers with their signs (`$ 5 million`, `5 %`);
+multiword tokens and clitics (`do n't`); WikiText's `5 @,@ 000`; and hyphens between words that depend on each other.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int64, spread
+from derivlang.core.arrays import Bool, Int64, expand_ranges
 from derivlang.core.layers.tree import Tree
 from derivlang.syntax.forest import Forest
-from derivlang.syntax.words import CLITIC, HYPHEN, JOINER, Seen
+from derivlang.syntax.words import CLITIC, HYPHEN, JOINER, WordKinds
 
 _FROZEN = ("fixed", "flat", "goeswith")
 
 
-def bonds(forest: Forest, seen: Seen, tree: Tree | None) -> Bool:
-    """bool[n]: is this word one part with the word before it. tree: for its multiword tokens."""
+def bonds(forest: Forest, seen: WordKinds, tree: Tree | None) -> Bool:
+    """Return bool[n]: whether a word forms one part with the word before it. tree: for its multiword tokens."""
     n = len(forest)
     out = np.zeros(n, bool)
     if n < 2:
@@ -38,13 +38,13 @@ def bonds(forest: Forest, seen: Seen, tree: Tree | None) -> Bool:
     middle = middle[_linked(parent, middle - 1, middle + 1)]
     out[middle] = out[middle + 1] = True
     if tree is not None and tree.mwt is not None:
-        out[spread(tree.mwt.first + 1, tree.mwt.last - tree.mwt.first)] = True
+        out[expand_ranges(tree.mwt.first + 1, tree.mwt.last - tree.mwt.first)] = True
     out[forest.trees[:-1][forest.trees[:-1] < n]] = False
     return out
 
 
 def _tops(up: Int64) -> Int64:
-    """The end of each chain."""
+    """Return the end of each chain of pointers: [1, 2, 2] -> [2, 2, 2]."""
     while (up[up] != up).any():
         up = up[up]
     return up

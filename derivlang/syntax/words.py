@@ -1,6 +1,6 @@
-"""What `syn` sees of a batch's words: tags, relations and the shapes of punctuation, as arrays.
+"""The properties of words that `syn` needs: tags, relations and kinds of punctuation, as arrays.
 
-Looked up once a type or a label, then gathered.
+They are looked up once a type or label, then gathered.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from derivlang.core.errors import LayerError
 from derivlang.core.layers.tree import Tree
 from derivlang.core.layers.words import Words
 
-# Kinds of marks. A straight quote opens and closes in turn; pairs are matched kind by kind.
+# Kinds of words. Straight quotes open and close in turn; an opener of pair i has 16 + i, its closer 48 + i.
 OTHER, JOINER, HYPHEN, CLITIC, QUOTE, APOSTROPHE = 0, 1, 2, 3, 4, 5
 FIRST_OPENER, FIRST_CLOSER = 16, 48
 _PAIRS = (
@@ -54,8 +54,8 @@ for _number, _pair in enumerate(_PAIRS):
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """Of N words. upos, relation: int32[N], codes into tags and relations. kind: int8[N], see above."""
+class WordKinds:
+    """Properties of N words. upos, relation: int32[N], codes into tags and relations. kind: int8[N], see above."""
 
     upos: Int32
     tags: tuple[str, ...]
@@ -63,21 +63,22 @@ class Seen:
     relations: tuple[str, ...]
     kind: Int8
 
-    def take(self, words: slice | Int64) -> Seen:
-        """Of some of the words."""
+    def take(self, words: slice | Int64) -> WordKinds:
+        """Return the properties of some of the words."""
         return replace(self, upos=self.upos[words], relation=self.relation[words], kind=self.kind[words])
 
     def has_tag(self, *tags: str) -> Bool:
+        """Return bool[N]: the words with one of these UPOS."""
         return np.isin(np.array(self.tags), tags)[self.upos]
 
     def has_relation(self, *relations: str) -> Bool:
-        """Universal relations: `flat` is `flat:name`, too."""
+        """Return bool[N]: the words with one of these relations, with or without a subtype (`flat`, `flat:name`)."""
         plain = np.array([relation.partition(":")[0] for relation in self.relations])
         return np.isin(plain, relations)[self.relation]
 
 
-def see(batch: Batch) -> Seen:
-    """LayerError upos-missing where a word has no tag."""
+def see(batch: Batch) -> WordKinds:
+    """Return the properties of a batch's words. Raises LayerError upos-missing if a word has no tag."""
     tree, upos = batch.layers["head"], batch.layers["upos"]
     assert isinstance(tree, Tree)
     assert isinstance(upos, Words)
@@ -89,15 +90,15 @@ def see(batch: Batch) -> Seen:
         words = batch.types.take(to_arrow(batch.words[first : int(batch.unit_words[unit + 1])])).to_pylist()
         raise LayerError(
             f"word {at - first + 1} ({words[at - first]!r}) of {' '.join(words[:20])!r} has no UPOS",
-            fix="syn needs a tag and a head for every word: parse the text, or leave such sentences out",
+            fix="syn needs a tag and a head for every word: parse the text, or remove such sentences",
             id="upos-missing",
         )
     relations = [relation or "_" for relation in tree.deprel.values.to_pylist()]
-    return Seen(upos.codes, tuple(tags), tree.deprel.codes, tuple(relations), kinds_of(batch.types)[batch.words])
+    return WordKinds(upos.codes, tuple(tags), tree.deprel.codes, tuple(relations), kinds_of(batch.types)[batch.words])
 
 
 def kinds_of(types: pa.Array) -> Int8:
-    """int8[T]: the kind of each type."""
+    """Return int8[T]: the kind of each type."""
     out = np.zeros(len(types), np.int8)
     known = np.flatnonzero(to_numpy(pc.is_in(types, value_set=string_array(_KINDS))))
     out[known] = [_KINDS[word] for word in types.take(to_arrow(known)).to_pylist()]

@@ -1,51 +1,59 @@
-"""How fast a model trains here, against what the machine multiplies: `derivlang bench train`.
+"""The training speed of a model, compared with the speed of matrix products: `derivlang bench train`.
 
     tokens a second * operations a token / (operations a second of a large matrix product) = matrix_rate_fraction
 
-The same loader, objective, network and optimiser as a run, on made-up sub-words. Operations a token of a training step
-are 6 a weight of the encoder's matrices, 12 * layers * H * d for attention, and 6 a weight of the head at the share of
-positions that are hidden; the backward pass counts twice the forward one, as usual.
+The benchmark uses the loader, objective, network and optimiser of a run, on made-up sub-words. Operations a token of a
+training step are 6 for each weight of the encoder's matrices, 12 * layers * H * d for attention, and 6 for each weight
+of the head times the share of masked positions. As usual, the backward pass counts twice as much as the forward pass.
 """
 
 from __future__ import annotations
 
 import resource
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from derivlang.core.arrays import offsets_of
 from derivlang.core.keys import mix
-from derivlang.training.data import Data, Marks
+from derivlang.training.data import Data, SpecialIds
 from derivlang.training.devices import device_of, within_memory
 from derivlang.training.loader import Loader
 from derivlang.training.loop import inputs_of, network_of, optimizer_of
-from derivlang.training.masking import Vocabulary
-from derivlang.training.model import Design
+from derivlang.training.masking import LanguageIds
+from derivlang.training.memory import PROBE, SMALLER, available, rows_that_fit, too_large
+from derivlang.training.model import ModelConfig
 from derivlang.training.objectives.base import Context
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.settings import Settings
+from derivlang.training.settings import TrainingSettings
 
 _SPECIALS = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """seconds: of measuring, at least; warm_up: steps before."""
+    """Options of a benchmark.
+
+    seconds: minimum duration of the measurement. warm_up: number of steps before it. shrink: use fewer rows a step if
+    the settings' do not fit into a CPU's memory, instead of raising an error.
+    """
 
     seconds: float = 10.0
     warm_up: int = 5
     compile: bool = False
+    shrink: bool = False
 
 
 @within_memory()
-def bench(settings: Settings, design: Design, plan: Plan = Plan()) -> dict[str, Any]:
-    """Train on made-up rows for some seconds.
+def bench(settings: TrainingSettings, design: ModelConfig, plan: Plan = Plan()) -> dict[str, Any]:
+    """Train on made-up rows for some seconds. Raise UsageError `memory` if the memory is too small.
 
-    Returns {"tokens_per_second", "matrix_rate_fraction", "matrix_tflops", "gflop_per_token", "parameters", "steps",
-    "loader_tokens_per_second", "peak_memory_mb", "device", "precision", "threads"}. tokens: places of the rows.
+    Return {"tokens_per_second", "matrix_rate_fraction", "matrix_tflops", "gflop_per_token", "parameters", "steps",
+    "loader_tokens_per_second", "peak_memory_mb", "device", "precision", "threads", "batch_size"}. Tokens are positions
+    of the rows.
     """
     import torch
 
@@ -54,16 +62,22 @@ def bench(settings: Settings, design: Design, plan: Plan = Plan()) -> dict[str, 
     data = made_up(settings.vocab_size, settings.seq_len, rows=max(64, 4 * settings.batch_size))
     context = Context(vocabulary_of(settings.vocab_size, data.marks), settings.mask)
     objective = read_objective("mlm")
-    loader = Loader(data, objective, context, settings.seed, settings.batch_size)
+
+    def loader_of(rows: int) -> Loader:
+        return Loader(data, objective, context, settings.seed, rows)
+
     joint = 2 * settings.vocab_size - _SPECIALS
     lm = design.build(
         joint, settings.seq_len, data.marks, tie=settings.tie, language_ids=settings.language_ids, seed=settings.seed
     ).to(device)
     if plan.compile:
         lm.base_model.compile()
-    net = network_of(lm, objective, loader, language_ids=settings.language_ids, seed=1).to(device)
+    net = network_of(lm, objective, loader_of(PROBE), language_ids=settings.language_ids, seed=1).to(device)
+    if device.type == "cpu":
+        settings = replace(settings, batch_size=_rows(net, loader_of, settings, shrink=plan.shrink))
+    loader = loader_of(settings.batch_size)
     optimizer = optimizer_of(net, settings)
-    if device.type == "cuda":  # once something is there: torch refuses it before
+    if device.type == "cuda":  # torch raises if this is called before anything is on the device
         torch.cuda.reset_peak_memory_stats()
 
     def wait() -> None:
@@ -90,7 +104,7 @@ def bench(settings: Settings, design: Design, plan: Plan = Plan()) -> dict[str, 
     wait()
     seconds = time.perf_counter() - began
     done = steps - plan.warm_up
-    # Before the matrices of the rate are made: a small model's memory is less.
+    # Read the peak before `matrix_rate`, whose matrices may be larger than a small model.
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else _resident()
     tokens = done * settings.batch_size * settings.seq_len / seconds
     flop = flop_per_token(lm, settings.seq_len, settings.mask)
@@ -110,11 +124,24 @@ def bench(settings: Settings, design: Design, plan: Plan = Plan()) -> dict[str, 
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
         "precision": settings.precision,
         "threads": torch.get_num_threads(),
+        "batch_size": settings.batch_size,
     }
 
 
+def _rows(net: Any, loader_of: Callable[[int], Loader], settings: TrainingSettings, *, shrink: bool) -> int:
+    """Return the number of rows a step that fit into the CPU's memory: the settings', or fewer (a power of two)."""
+    free = available()
+    most = rows_that_fit(net, loader_of, free)
+    if settings.batch_size <= most:
+        return settings.batch_size
+    if shrink and most >= PROBE:
+        return 1 << (most.bit_length() - 1)
+    fix = f"give --batch-size {most} or less" if most >= PROBE else SMALLER
+    raise too_large(settings.batch_size, settings.seq_len, free, fix)
+
+
 def made_up(vocab_size: int, seq_len: int, rows: int, seed: int = 1) -> Data:
-    """Data of whole rows: two sentences in each, drawn uniformly, in reverse in the derived language."""
+    """Return data of full rows: two sentences of uniformly drawn sub-words each, reversed in the derived language."""
     size = (seq_len - 3) // 2
     sizes = np.tile([size, seq_len - 3 - size], rows)
     offsets = offsets_of(sizes)
@@ -133,21 +160,21 @@ def made_up(vocab_size: int, seq_len: int, rows: int, seed: int = 1) -> Data:
         kept=None,
         table=np.arange(vocab_size, dtype=np.int32)
         + np.where(np.arange(vocab_size) >= _SPECIALS, vocab_size - _SPECIALS, 0).astype(np.int32),
-        marks=Marks(0, 1, 2, 4),
+        marks=SpecialIds(0, 1, 2, 4),
         seq_len=seq_len,
         recipe={},
         stream=offsets_of(sizes + 2),
     )
 
 
-def vocabulary_of(vocab_size: int, marks: Marks) -> Vocabulary:
-    """Of made-up data."""
+def vocabulary_of(vocab_size: int, marks: SpecialIds) -> LanguageIds:
+    """Return the vocabulary of made-up data."""
     own = np.arange(_SPECIALS, vocab_size, dtype=np.int32)
-    return Vocabulary((own, own + vocab_size - _SPECIALS), marks, 2 * vocab_size - _SPECIALS)
+    return LanguageIds((own, own + vocab_size - _SPECIALS), marks, 2 * vocab_size - _SPECIALS)
 
 
 def flop_per_token(lm: Any, seq_len: int, mask: float) -> float:
-    """Operations of a training step, a place in a row."""
+    """Return the number of operations of a training step for each position of a row."""
     import torch
 
     config = lm.config
@@ -158,7 +185,7 @@ def flop_per_token(lm: Any, seq_len: int, mask: float) -> float:
 
 
 def matrix_rate(device: Any, *, bf16: bool, seconds: float = 1.0) -> float:
-    """Operations a second of a square matrix product, the best of several."""
+    """Return the operations a second of a square matrix product, the best of several measurements."""
     import torch
 
     n = 8192 if device.type == "cuda" else 1024
@@ -180,5 +207,5 @@ def matrix_rate(device: Any, *, bf16: bool, seconds: float = 1.0) -> float:
 
 
 def _resident() -> int:
-    """Bytes of the process at its largest."""
+    """Return the peak memory of the process in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,37 +1,43 @@
-"""Checkpoints: what a run goes on from. Each is whole or not there.
+"""Checkpoints from which a run can resume. Each is written completely or not at all.
 
     RUN/checkpoints/step-00003500/model/         an ordinary Hugging Face folder
-    RUN/checkpoints/step-00003500/training.pt    the optimiser's state, the objective's (with its dictionary), torch's
+    RUN/checkpoints/step-00003500/training.pt    states of the optimiser, the objective (with its dictionary) and torch
     RUN/checkpoints/step-00003500/state.json     step, sub-words, seconds, fingerprint; size and hash of every file
 
-Written under another name, flushed, renamed. The place in the data and every draw follow from the step. A checkpoint
-that was damaged later is passed over, and said to be.
+A checkpoint is written under another name, flushed and renamed. The position in the data and every draw follow from
+the step. Damaged checkpoints are skipped with a warning.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from derivlang.core.errors import StoreError
+from derivlang.core.parse_errors import parse_errors
 from derivlang.store.disk import disk
+from derivlang.store.record import Kind, check_types, read_record
 from derivlang.training.quiet import quiet
 
 if TYPE_CHECKING:
     import torch
 
 FOLDER, STATE, TRAINING, MODEL = "checkpoints", "state.json", "training.pt", "model"
+_AGAIN = "remove this checkpoint; the same command resumes from the one before it"
+_WEIGHTS = ("*.safetensors", "*.bin", "config.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A whole checkpoint. subwords: seen so far; seconds: of training, earlier parts of the run included."""
+    """A valid checkpoint. subwords: trained on so far. seconds: of training so far, including earlier sessions."""
 
     folder: Path
     step: int
@@ -40,28 +46,38 @@ class Checkpoint:
     fingerprint: str
 
     def load_model(self) -> Any:
-        """The masked language model of `transformers`."""
+        """Return the masked language model of `transformers`."""
         return load_model(self.folder / MODEL)
 
     def load_training(self) -> dict[str, Any]:
-        """{"optimizer", "objective", "random"}."""
+        """Return {"optimizer", "objective", "random"}."""
         import torch
 
-        found: dict[str, Any] = torch.load(self.folder / TRAINING, map_location="cpu", weights_only=True)
+        path = self.folder / TRAINING
+        with parse_errors(str(path), "checkpoint", error=StoreError, id="checkpoint", fix=_AGAIN):
+            found: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+            check_types(found, {"optimizer": dict}, {"objective": dict})
         return found
 
 
 def load_model(folder: Path) -> Any:
-    """A saved masked language model; StoreError where it cannot be read."""
+    """Read a saved masked language model. Raise StoreError if it cannot be read."""
     from transformers import AutoModelForMaskedLM
 
-    try:
-        with quiet():
-            return AutoModelForMaskedLM.from_pretrained(folder)
-    except Exception as error:  # noqa: BLE001 (transformers and safetensors raise many kinds)
-        raise StoreError(
-            f"the model cannot be read: {error}", where=str(folder), fix="train it again", id="model"
-        ) from None
+    with quiet(), parse_errors(str(folder), "model", error=StoreError, id="model", fix="train it again"):
+        return AutoModelForMaskedLM.from_pretrained(folder)
+
+
+def hash_of_weights(model: Path) -> str:
+    """Return 16 hex digits of a saved model's weights and config, equal for equal models."""
+    digest = sha256()
+    for pattern in _WEIGHTS:
+        for path in sorted(model.glob(pattern)):
+            digest.update(path.name.encode())
+            with path.open("rb") as file:
+                while data := file.read(1 << 20):
+                    digest.update(data)
+    return digest.hexdigest()[:16]
 
 
 def save(
@@ -76,7 +92,10 @@ def save(
     fingerprint: str,
     keep: int,
 ) -> Checkpoint:
-    """Write a checkpoint, whole or not at all, and remove all but the last `keep`; StoreError on a full disk."""
+    """Write a checkpoint completely or not at all, and remove all but the last `keep`.
+
+    Raise StoreError if the disk is full.
+    """
     import torch
 
     folder = run / FOLDER / name_of(step)
@@ -94,9 +113,9 @@ def save(
                     "random": torch.get_rng_state(),
                 }
                 torch.save(state, fresh / TRAINING)
-            except RuntimeError as error:  # torch's writer says so, where the disk is full
+            except RuntimeError as error:  # torch raises it when the disk is full
                 raise OSError(28 if "writ" in str(error) else 5, str(error)) from error
-            except Exception as error:  # safetensors has an error of its own
+            except Exception as error:  # safetensors raises an error of its own
                 if type(error).__module__.startswith("safetensors"):
                     raise OSError(28 if "os error 28" in str(error) else 5, str(error)) from error
                 raise
@@ -123,43 +142,41 @@ def save(
 
 
 def newest(run: Path, warn: Callable[[str], None]) -> Checkpoint | None:
-    """The newest checkpoint that is whole; None where there is none at all, StoreError where all are damaged."""
+    """Return the newest valid checkpoint, or None if there is no checkpoint. Raise StoreError if all are damaged."""
     folders = _folders(run)
     for folder in folders:
         fault, found = _read(folder)
         if found is not None:
             return found
-        warn(f"{folder.name} is passed over: {fault}")
+        warn(f"skipping {folder.name}: {fault}")
     if folders:
         raise StoreError(
-            "no checkpoint is whole", where=str(run / FOLDER), fix="start again, in another folder", id="checkpoint"
+            "all checkpoints are damaged", where=str(run / FOLDER), fix="start again in another folder", id="checkpoint"
         )
     return None
 
 
 def name_of(step: int) -> str:
-    """A checkpoint's folder in `checkpoints/`."""
+    """Return the name of a checkpoint's folder in `checkpoints/`."""
     return f"step-{step:08d}"
 
 
 def _folders(run: Path) -> list[Path]:
-    """Newest first."""
+    """Return the folders of checkpoints, newest first."""
     return sorted((run / FOLDER).glob("step-*"), reverse=True)
 
 
 def _read(folder: Path) -> tuple[str, Checkpoint | None]:
-    """(what is wrong, the checkpoint if nothing is)."""
+    """Return (what is wrong, None) or ("", checkpoint)."""
     try:
-        state = json.loads((folder / STATE).read_text("utf-8"))
-        found = Checkpoint(folder, state["step"], state["subwords"], state["seconds"], state["fingerprint"])
-        files = [(name, int(size), str(digest)) for name, (size, digest) in state["files"].items()]
-        if found.folder != folder.parent / name_of(found.step):
-            raise ValueError
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        state = read_record(folder / STATE, STATE, partial(_check, folder), id="checkpoint")
+    except StoreError:
         return f"{STATE} is missing or damaged", None
-    for name, size, digest in files:
-        path = folder / name
-        if not path.exists():
+    found = Checkpoint(folder, state["step"], state["subwords"], state["seconds"], state["fingerprint"])
+    present = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    for name, (size, digest) in state["files"].items():
+        path = present.get(name)  # never open a name that only a damaged record holds
+        if path is None:
             return f"{name} is missing", None
         if path.stat().st_size != size:
             return f"{name} was cut off ({path.stat().st_size:,} of {size:,} bytes)", None
@@ -168,8 +185,23 @@ def _read(folder: Path) -> tuple[str, Checkpoint | None]:
     return "", found
 
 
+def _check(folder: Path, state: dict[str, Any]) -> None:
+    """Raise ValueError if the state does not belong to this folder."""
+    kinds: dict[str, Kind] = {
+        "step": int, "subwords": int, "seconds": (int, float), "fingerprint": str, "files": dict
+    }  # fmt: skip
+    check_types(state, kinds)
+    if folder.name != name_of(state["step"]):
+        raise ValueError(f"it is of step {state['step']}")
+    for name, (size, digest) in state["files"].items():
+        if not isinstance(size, int) or not isinstance(digest, str):
+            raise ValueError(f"the entry of {name} is not a size and a hash")
+    if not math.isfinite(state["seconds"]):
+        raise ValueError("seconds is not a finite number")
+
+
 def _seen(path: Path) -> tuple[int, str]:
-    """(bytes, hash) of a file."""
+    """Return (number of bytes, hash) of a file."""
     digest = sha256()
     with path.open("rb") as file:
         while data := file.read(1 << 20):

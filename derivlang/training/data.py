@@ -1,41 +1,57 @@
-"""The encoded corpus of a trainer: a source's sub-words and their derived order, in flat files that are memory-mapped.
+"""The encoded corpus of a trainer: a source's sub-words and their derived order, in flat memory-mapped files.
 
-    DATA/data.json            what it is of, its counts and its fingerprint
+    DATA/data.json            source, settings, counts and fingerprint
     DATA/ids.bin              [M] the source's id of each sub-word           uint16, or int32 above 65,536 entries
-    DATA/order.bin            [M] place in its piece of the source sub-word that stands here in the derived language
+    DATA/order.bin            [M] position in its piece of the source sub-word that stands here in the derived language
     DATA/begins.bin           [M] 1: begins a word
-    DATA/kept.bin             [M] 1: the overlap keeps its id; only where there is an overlap
+    DATA/kept.bin             [M] 1: the overlap keeps its id; only with an overlap
     DATA/sentences.bin        int64[S + 1] sub-word offsets;  DATA/keys.bin uint64[S], content keys
     DATA/pieces.bin           int64[P + 1] sub-word offsets;  DATA/instances.bin int64[I + 1] piece offsets
 
-No derived text is kept: the derived language's ids are the source's, reordered and sent through the twin's table. Five
-bytes a sub-word and 24 a sentence, so WikiText-103 takes some 700 MB on disk and next to nothing in memory.
+The files hold no derived text: the derived language's ids are the source's, reordered and mapped by the twin's table. A
+sub-word takes 5 bytes and a sentence 24, so WikiText-103 takes some 650 MB on disk and almost no memory.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, lengths_of, offsets_of, owners, places, spread
+from derivlang.core.arrays import (
+    Bool,
+    Int32,
+    Int64,
+    Ints,
+    UInt64,
+    expand_ranges,
+    lengths_of,
+    offsets_of,
+    owners,
+    positions,
+)
 from derivlang.core.errors import StoreError
+from derivlang.store.journal import file_hash
+from derivlang.store.record import check_types, read_record, short
 from derivlang.training.languages import DERIVED, Languages
+from derivlang.training.settings import LONGEST, Packing
 
 FORMAT = 2
 NAME = "data.json"
-LONGEST = 1 << 15  # sub-words in an instance: places are kept in 16 bits
-Packing = Literal["sentences", "stream"]
+_LONGEST = 1 << 20  # maximum seq_len of a valid recipe
+_DTYPES = ("<u2", "<i4", "<i8", "|u1")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """B rows of at most H sub-words. ids: int64[B, H], `<pad>` after the end. groups: int32[B, H], the word of each
-    sub-word, -1 for marks and padding. language: int8[B, H]. positions: int32[B, H]. lengths: int64[B]. shared:
-    bool[B, H], sub-words that are the same in both languages: of an overlap, or special tokens of the text."""
+class SubwordRows:
+    """B rows of at most H sub-words.
+
+    ids: int64[B, H], `<pad>` after the end. groups: int32[B, H], the word id of each sub-word, -1 for special ids and
+    padding. language: int8[B, H]. positions: int32[B, H]. lengths: int64[B]. shared: bool[B, H], sub-words with one id
+    in both languages: those of an overlap, and special tokens of the text.
+    """
 
     ids: Int64
     groups: Int32
@@ -48,13 +64,13 @@ class Rows:
     def shape(self) -> tuple[int, int]:
         return self.ids.shape[0], self.ids.shape[1]
 
-    def take(self, which: Ints | slice) -> Rows:
-        return Rows(*(getattr(self, field.name)[which] for field in fields(self)))
+    def take(self, which: Ints | slice) -> SubwordRows:
+        return SubwordRows(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
-    """The ids of the marks that stand in every vocabulary."""
+class SpecialIds:
+    """The special ids that every vocabulary has."""
 
     begin: int
     pad: int
@@ -62,16 +78,16 @@ class Marks:
     mask: int
 
     @classmethod
-    def of(cls, languages: Languages) -> Marks:
+    def of(cls, languages: Languages) -> SpecialIds:
         ids = {entry: i for i, entry in enumerate(languages.tokenizer.bpe.entries[: languages.tokenizer.n_special])}
         return cls(ids["<s>"], ids["<pad>"], ids["</s>"], ids["<mask>"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Data:
-    """Encoded data: the arrays of the files, memory-mapped where they are large.
+    """Encoded data: the arrays of the files, the large ones memory-mapped.
 
-    table: int32[V], the joint id of each of the twin's. recipe: of data.json.
+    table: int32[V], the joint id of each id of the twin. recipe: the content of data.json.
     """
 
     ids: Ints
@@ -83,22 +99,30 @@ class Data:
     instances: Int64
     kept: Ints | None
     table: Int32
-    marks: Marks
+    marks: SpecialIds
     seq_len: int
     recipe: dict[str, Any]
-    stream: Int64  # int64[P + 1]: where each piece begins in the stream of all, its two marks counted
+    stream: Int64  # int64[P + 1]: offset of each piece in the stream of all, with its <s> and </s>
 
     @classmethod
     def open(cls, folder: Path, languages: Languages) -> Data:
-        """The data of a folder; StoreError where it is none, or was cut off."""
+        """Open the data of a folder. Raise StoreError if it is not one, or is cut off."""
         recipe = read_recipe(folder)
         large = {name: _mapped(folder, name, recipe) for name in ("ids", "order", "begins", "sentences", "keys")}
-        # Offsets are gone through in every batch: in memory.
+        # Every batch reads offsets, so they are kept in memory.
         small = {name: np.array(_mapped(folder, name, recipe)) for name in ("pieces", "instances")}
         large["keys"] = large["keys"].view(np.uint64)
+        for name, ends in (("pieces", len(large["ids"])), ("instances", len(small["pieces"]) - 1)):
+            if small[name][0] != 0 or small[name][-1] != ends or (np.diff(small[name]) < 0).any():
+                raise StoreError(
+                    "its offsets do not fit the other files",
+                    where=str(folder / f"{name}.bin"),
+                    fix="remove the folder and run again",
+                    id="data",
+                )
         kept = _mapped(folder, "kept", recipe) if recipe["kept"] else None
         stream = offsets_of(np.diff(small["pieces"]) + 2)
-        table, marks = languages.twin.joint.table(), Marks.of(languages)
+        table, marks = languages.twin.joint.table(), SpecialIds.of(languages)
         return cls(
             **large,
             **small,
@@ -130,16 +154,20 @@ class Data:
     def n_subwords(self) -> int:
         return len(self.ids)
 
-    def rows(self, instances: Ints, language: Ints, length: int | None = None) -> Rows:
-        """Instances [B], each in a language [B] (SOURCE or DERIVED)."""
+    def rows(self, instances: Ints, language: Ints, length: int | None = None) -> SubwordRows:
+        """Return the rows of instances [B], each in a language [B] (SOURCE or DERIVED)."""
         if self.packing == "stream":
             return self._cut_from_stream(np.asarray(instances, np.int64), np.asarray(language))
         first, last = self.instances[instances], self.instances[np.asarray(instances) + 1]
-        pieces = spread(first, last - first)
+        pieces = expand_ranges(first, last - first)
         return self.rows_of(pieces, offsets_of(last - first), language, length or self.seq_len)
 
-    def _cut_from_stream(self, instances: Int64, language: Ints) -> Rows:
-        """Rows of the stream `<s> p1 </s> <s> p2 </s> …`, cut every H places, as the released MLM and ALIGN runs do."""
+    def _cut_from_stream(self, instances: Int64, language: Ints) -> SubwordRows:
+        """Return rows of the stream `<s> p1 </s> <s> p2 </s> …`, cut every H positions, as the released code does.
+
+        two pieces, "a b" and "c d e", H 5: stream [0, 4, 9]
+        instance 0  <s> a b </s> <s>      piece 0 0 0 0 1    place in the piece  -1 0 1 2 -1    (-1 <s>, size </s>)
+        """
         width = self.seq_len
         at = instances[:, None] * width + np.arange(width)
         piece = np.searchsorted(self.stream, at, "right") - 1
@@ -151,7 +179,7 @@ class Data:
         flat = np.where(derived & inside, self.pieces[piece] + self.order[flat], flat)
         ids, shared = self._in_language(flat, derived)
         ids[place == -1], ids[place == sizes] = self.marks.begin, self.marks.end
-        # words, counted in their row
+        # word ids, numbered from 0 in each row
         some, which = np.unique(piece, return_inverse=True)
         words, begins = self._words(some)
         in_piece = words[np.where(inside, begins[which.reshape(at.shape)] + flat - self.pieces[piece], 0)]
@@ -159,7 +187,7 @@ class Data:
         _, number = np.unique((np.arange(len(at))[:, None] << 40) + word, return_inverse=True)
         number = number.reshape(at.shape)
         groups = np.where(inside, number - number.min(axis=1, keepdims=True), -1)
-        return Rows(
+        return SubwordRows(
             ids,
             groups.astype(np.int32),
             np.repeat(np.asarray(language, np.int8)[:, None], width, axis=1),
@@ -169,25 +197,33 @@ class Data:
         )
 
     def _words(self, pieces: Int64) -> tuple[Int64, Int64]:
-        """(int64[M] the word of each sub-word of these pieces, counted in its piece; int64[P + 1] their offsets)."""
+        """Return (int64[M]: number of each sub-word's word, counted in its piece; int64[P + 1]: offsets of pieces)."""
         starts, offsets = self.pieces[pieces], offsets_of(self.pieces[pieces + 1] - self.pieces[pieces])
-        count = np.cumsum(self.begins[spread(starts, lengths_of(offsets))], dtype=np.int64)
+        count = np.cumsum(self.begins[expand_ranges(starts, lengths_of(offsets))], dtype=np.int64)
         return count - np.repeat(np.append(count, 0)[offsets[:-1]], lengths_of(offsets)), offsets
 
     def _in_language(self, at: Int64, derived: Bool) -> tuple[Int64, Bool]:
-        """The ids of sub-words, by their places; of the derived language where `derived` says so. Are both the same?"""
+        """Return (ids of the sub-words at these positions, whether both languages have the same id).
+
+        derived: which ids are those of the derived language.
+        """
         ids = self.ids[at].astype(np.int64)
         joint = self.table[ids].astype(np.int64)
         if self.kept is not None:
             joint = np.where(self.kept[at].astype(bool), ids, joint)
         return np.where(derived, joint, ids), joint == ids
 
-    def rows_of(self, pieces: Int64, offsets: Int64, language: Ints, length: int) -> Rows:
-        """Rows of the pieces `pieces[offsets[b]:offsets[b + 1]]`, each row in a language [B]."""
+    def rows_of(self, pieces: Int64, offsets: Int64, language: Ints, length: int) -> SubwordRows:
+        """Return rows of the pieces `pieces[offsets[b]:offsets[b + 1]]`, each row in a language [B].
+
+        one row of two pieces with 2 and 3 sub-words, length 9
+        columns      0    1 2   3     4 5 6   7     8
+        ids         <s>   a b  </s>   c d e  </s>  <pad>      piece_column [1, 4]: column of each piece's first
+        """
         n_rows = len(offsets) - 1
         starts = self.pieces[pieces]
         sizes = self.pieces[pieces + 1] - starts
-        flat = spread(starts, sizes)
+        flat = expand_ranges(starts, sizes)
         piece = np.repeat(np.arange(len(pieces)), sizes)
         row_of_piece = owners(offsets)
         derived = np.asarray(language)[row_of_piece][piece] == DERIVED
@@ -195,15 +231,15 @@ class Data:
         at = np.where(derived, base + self.order[flat], flat)
         words, begins = self._words(pieces)
         ids, shared = self._in_language(at, derived)
-        # a row is <s>, then each piece and its </s>
+        # a row is <s>, then each piece followed by </s>
         with_mark = sizes + 1
         ends = np.cumsum(with_mark)
         row_start = np.concatenate([[0], ends])[offsets[:-1]]
         piece_column = 1 + ends - with_mark - row_start[row_of_piece]
-        column = np.repeat(piece_column, sizes) + places(offsets_of(sizes))
+        column = np.repeat(piece_column, sizes) + positions(offsets_of(sizes))
         row = row_of_piece[piece]
         lengths = 1 + np.concatenate([[0], ends])[offsets[1:]] - row_start
-        out = Rows(
+        out = SubwordRows(
             np.full((n_rows, length), self.marks.pad, np.int64),
             np.full((n_rows, length), -1, np.int32),
             np.repeat(np.asarray(language, np.int8)[:, None], length, axis=1),
@@ -220,22 +256,31 @@ class Data:
 
 
 def read_recipe(folder: Path) -> dict[str, Any]:
-    """`data.json`; StoreError where it is missing, damaged or of another format."""
-    path = folder / NAME
-    try:
-        recipe: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        if recipe["format"] != FORMAT:
-            raise ValueError(f"format {recipe['format']}, but this version reads {FORMAT}")
-        _ = recipe["files"], recipe["fingerprint"], recipe["seq_len"], recipe["kept"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(
-            f"no encoded data: {error}", where=str(path), fix="remove the folder, and run pretrain again", id="data"
-        ) from None
-    return recipe
+    """Return `data.json`. Raise StoreError if it is missing, damaged or of another format."""
+    fix = "remove the folder, and run pretrain again"
+    if not (folder / NAME).exists():
+        raise StoreError(f"no encoded data: there is no {NAME}", where=str(folder), fix=fix, id="data")
+    return read_record(folder / NAME, "recipe of encoded data", _check, id="data", fix=fix)
+
+
+def _check(recipe: dict[str, Any]) -> None:
+    if recipe.get("format") != FORMAT:
+        raise ValueError(f"format {short(recipe.get('format'))}, but this version reads {FORMAT}")
+    check_types(recipe, {"files": dict, "fingerprint": str, "seq_len": int, "kept": bool}, {"sha256": dict})
+    if not 3 <= recipe["seq_len"] <= _LONGEST:
+        raise ValueError(f"seq_len is {recipe['seq_len']}")
+    names = ("ids", "order", "begins", "sentences", "keys", "pieces", "instances")
+    for name in (*names, *(["kept"] if recipe["kept"] else [])):
+        dtype, n = recipe["files"][name]
+        if dtype not in _DTYPES or not isinstance(n, int) or n < 0:
+            raise ValueError(f"{name} has the type {short(dtype)} and {short(n)} entries")
 
 
 def _mapped(folder: Path, name: str, recipe: dict[str, Any]) -> Any:
     path, (dtype, n) = folder / f"{name}.bin", recipe["files"][name]
     if not path.exists() or path.stat().st_size != n * np.dtype(dtype).itemsize:
         raise StoreError("is missing or was cut off", where=str(path), fix="remove the folder and run again", id="data")
+    told = (recipe.get("sha256") or {}).get(name)  # missing in folders of earlier versions
+    if told is not None and told != file_hash(path):
+        raise StoreError("was changed", where=str(path), fix="remove the folder and run again", id="data")
     return np.memmap(path, dtype, "r", shape=(n,))

@@ -1,4 +1,4 @@
-"""Accelerators: what one can do, how arrays get there, and what is said where its memory is full."""
+"""Accelerators: their abilities, transfer of arrays, and the error for full memory."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import torch
 
 
-def sent(array: Any, device: torch.device) -> torch.Tensor:
-    """An array as a tensor on a device, without waiting for what the device is doing."""
+def to_device(array: Any, device: torch.device) -> torch.Tensor:
+    """Return an array as a tensor on a device, without synchronising the device."""
     import torch
 
     found = torch.from_numpy(np.ascontiguousarray(array))
@@ -28,7 +28,10 @@ def sent(array: Any, device: torch.device) -> torch.Tensor:
 
 
 def device_of(name: str | None) -> torch.device:
-    """cpu, cuda or cuda:1; None: the first GPU where there is one. UsageError where torch has no such device."""
+    """Return a device such as cpu, cuda or cuda:1. None: the first GPU, else the CPU.
+
+    Raise UsageError if torch has no such device.
+    """
     import torch
 
     if name is None:
@@ -39,20 +42,20 @@ def device_of(name: str | None) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         what = str(error).partition("\n")[0]
         raise UsageError(
-            f"there is no device {name!r}: {what}", where="--device", fix="e.g. cpu", id="device"
+            f"there is no device {name!r}: {what}", where="--device", fix="give another one, e.g. cpu", id="device"
         ) from None
     return device
 
 
 def has_bf16() -> bool:
-    """Is there a GPU that computes in bfloat16 itself? torch says yes of older ones, too, which emulate it slowly."""
+    """Return whether there is a GPU with native bfloat16. Older GPUs only emulate it, slowly."""
     import torch
 
     return torch.cuda.is_available() and bool(torch.cuda.is_bf16_supported(including_emulation=False))
 
 
 def can_compile() -> bool:
-    """Is there a GPU that torch.compile can write for? Triton is needed, with a C compiler and Python's headers."""
+    """Return whether torch.compile works for the GPU, which takes Triton, a C compiler and Python's headers."""
     import torch
 
     return (
@@ -66,7 +69,7 @@ def can_compile() -> bool:
 
 @contextmanager
 def within_memory() -> Iterator[None]:
-    """UsageError where an accelerator's memory is full."""
+    """Raise UsageError if an accelerator's memory is full."""
     import torch
 
     try:
@@ -75,6 +78,6 @@ def within_memory() -> Iterator[None]:
         raise UsageError(
             f"the accelerator's memory is full: {str(error).partition('. ')[0]}",
             where="--batch-size",
-            fix="a smaller one; `derivlang pretrain` has --accumulate: as many rows a step, fewer at once",
+            fix="lower it; with `derivlang pretrain`, --accumulate processes fewer rows at once, but as many a step",
             id="memory",
         ) from None

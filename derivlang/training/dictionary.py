@@ -1,4 +1,4 @@
-"""A bilingual dictionary as a trainer takes it: pairs of joint ids, both ways. The file is that of `derivlang dict`.
+"""A bilingual dictionary for training: pairs of joint ids in both directions, read from a file of `derivlang dict`.
 
 er</w>  ერ</w>       ->      (217, 2205): an entry of the source's tokenizer, and the joint id of the twin's
 """
@@ -18,9 +18,12 @@ from derivlang.training.languages import Languages
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Dictionary:
-    """pairs: int32[K, 2], joint ids (source, derived). offsets: int64[size + 1] and images: int32[2K]: the entries of
-    every joint id, in either direction. sha256: of the file."""
+class JointDictionary:
+    """Translation pairs as joint ids.
+
+    pairs: int32[K, 2], joint ids (source, derived). offsets: int64[size + 1] and images: int32[2K], the translations of
+    every joint id, in both directions. sha256: hash of the file.
+    """
 
     pairs: Int32
     offsets: Int64
@@ -28,8 +31,8 @@ class Dictionary:
     sha256: str
 
     @classmethod
-    def read(cls, path: Path, languages: Languages) -> Dictionary:
-        """A dictionary file; DataError where an entry is not in the vocabularies, with the first ones."""
+    def read(cls, path: Path, languages: Languages) -> JointDictionary:
+        """Read a dictionary file. Raise DataError, with examples, for entries outside the vocabularies."""
         found = read_dictionary(path)
         source = {entry: i for i, entry in enumerate(languages.tokenizer.bpe.entries)}
         twin = dict(zip(languages.twin.tokenizer.bpe.entries, languages.twin.joint.table().tolist(), strict=True))
@@ -44,7 +47,7 @@ class Dictionary:
                 f"is a dictionary of another vocabulary: {len(unknown):,} of its {len(found.pairs):,} pairs have an "
                 f"entry that the tokenizers lack, e.g. {', '.join(map(repr, unknown[:3]))}",
                 where=str(path),
-                fix="make one with derivlang dict --level token --tokenizer DIR, of this run's tokenizer",
+                fix="make one with derivlang dict --level token --tokenizer DIR and this run's tokenizer",
                 id="other-vocabulary",
             )
         if not pairs:
@@ -52,8 +55,8 @@ class Dictionary:
         return cls.of(np.array(pairs, np.int32), languages.size, sha256(path.read_bytes()).hexdigest())
 
     @classmethod
-    def of(cls, pairs: Int32, size: int, digest: str = "") -> Dictionary:
-        """From pairs int32[K, 2] of joint ids below `size`; a pair of an id with itself is left out."""
+    def of(cls, pairs: Int32, size: int, digest: str = "") -> JointDictionary:
+        """Return the dictionary of pairs int32[K, 2] of joint ids below `size`, without pairs of an id with itself."""
         pairs = pairs[pairs[:, 0] != pairs[:, 1]]
         left = np.concatenate([pairs[:, 0], pairs[:, 1]])
         right = np.concatenate([pairs[:, 1], pairs[:, 0]])
@@ -61,10 +64,10 @@ class Dictionary:
         return cls(pairs, offsets_of(np.bincount(left, minlength=size)), right[order].astype(np.int32), digest)
 
     def has(self, ids: Ints) -> Bool:
-        """bool, of the shape of `ids`: has an id an entry?"""
+        """Return bool of the shape of `ids`: whether an id has a translation."""
         return self.offsets[np.asarray(ids) + 1] > self.offsets[ids]
 
     def synonyms(self, ids: Ints, bits: UInt64) -> Int64:
-        """An entry of each id (each has one), chosen uniformly by uint64 bits of the same shape."""
+        """Return a translation of each id, chosen uniformly by uint64 bits of the same shape. Each id must have one."""
         n = (self.offsets[np.asarray(ids) + 1] - self.offsets[ids]).astype(np.uint64)
         return self.images[self.offsets[ids] + ((bits >> np.uint64(1)) % n).astype(np.int64)].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Encoding a source's split into the files of `data.py`, or taking what is there."""
+"""Encode a source's split into the files of `data.py`, or reuse existing files."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-import derivlang
 from derivlang.core.arrays import Bool, Int64, Ints, UInt64, lengths_of
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.keys import sequence_keys
+from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.store.disk import whole_folder
-from derivlang.training.data import FORMAT, NAME, Data, Packing, read_recipe
+from derivlang.training.data import FORMAT, NAME, Data, read_recipe
 from derivlang.training.languages import Both, Languages
 from derivlang.training.packing import cut, pack, restrict
+from derivlang.training.settings import Packing
 
 
 def encode(
@@ -32,9 +33,9 @@ def encode(
     limit: int | None = None,
     packing: Packing = "sentences",
 ) -> Data:
-    """Encode a split into a folder, or take what is there if it is of the same source, languages and length.
+    """Encode a split into a folder, or reuse its data if source, languages and length are the same.
 
-    StoreError where the folder holds other data; DataError for a split without words.
+    Raise StoreError if the folder holds other data, DataError for a split without words.
     """
     files = source.files([split])
     wanted = _of_languages(languages, seq_len, limit, packing) | {
@@ -56,19 +57,21 @@ def encode(
 def take(
     folder: Path, languages: Languages, *, seq_len: int, limit: int | None = None, packing: Packing = "sentences"
 ) -> Data:
-    """The data of a folder as it is, without its source: it is of these languages, and that is all that is looked at.
+    """Return the data of a folder without checking its source, which may be missing.
 
-    StoreError where it is not, or where there is none.
+    Raise StoreError if there is no data, or if it is of other languages or settings.
     """
     _check(folder, _of_languages(languages, seq_len, limit, packing))
     return Data.open(folder, languages)
 
 
 def _of_languages(languages: Languages, seq_len: int, limit: int | None, packing: Packing) -> dict[str, Any]:
-    """What a recipe says beside its source."""
+    """Return the recipe fields other than the source."""
     return {
-        "spec": str(languages.pipeline),
-        "pipeline": languages.pipeline.fingerprint(),  # rule versions and the files of grammars, too
+        "spec": languages.pipeline.stored,
+        # Covers rule versions and the files of grammars. In the first format, so that a recipe and the fingerprint of
+        # the data stay those of earlier versions.
+        "pipeline": languages.pipeline.fingerprint(format=1),
         "limit": limit,
         "seq_len": seq_len,
         "packing": packing,
@@ -79,14 +82,14 @@ def _of_languages(languages: Languages, seq_len: int, limit: int | None, packing
 
 
 def _check(folder: Path, wanted: dict[str, Any]) -> None:
-    """StoreError where the folder's recipe says otherwise."""
+    """Raise StoreError if the folder's recipe differs."""
     recipe = read_recipe(folder)
     other = [name for name, value in wanted.items() if recipe.get(name) != value]
     if other:
         raise StoreError(
             f"holds data of another run: {other[0]} is {recipe.get(other[0])!r}, not {wanted[other[0]]!r}",
             where=str(folder),
-            fix="another folder, or remove this one",
+            fix="give another folder, or remove this one",
             id="other-data",
         )
 
@@ -106,6 +109,7 @@ def _write(
     types |= {"kept": "|u1"} if languages.twin.map.overlap else {}
     digest = sha256(json.dumps(wanted, sort_keys=True).encode())
     sizes = dict.fromkeys([*types, "instances"], 0)
+    hashes = {name: sha256() for name in sizes}
     done = cut_sentences = 0
     pieces: list[Int64] = []
     with ExitStack() as stack:
@@ -116,6 +120,7 @@ def _write(
         def write(name: str, values: Any, dtype: str) -> None:
             data = np.ascontiguousarray(values, dtype)
             digest.update(data.data)
+            hashes[name].update(data.data)
             files[name].write(data.data)
             sizes[name] += len(data)
 
@@ -144,15 +149,16 @@ def _write(
         write("instances", instances, "<i8")
     types["instances"] = "<i8"
     rows, full = len(instances) - 1, done + len(offsets) + len(instances) - 2
-    if wanted["packing"] == "stream":  # its pieces have both marks, and its rows no padding
+    if wanted["packing"] == "stream":  # each piece has <s> and </s>, and rows have no padding
         rows = (done + 2 * (len(offsets) - 1)) // seq_len
         full = rows * seq_len
     recipe = {
         "format": FORMAT,
-        "derivlang": derivlang.__version__,
+        "derivlang": __version__,
         **wanted,
         "kept": "kept" in types,
         "files": {name: [dtype, sizes[name]] for name, dtype in types.items()},
+        "sha256": {name: found.hexdigest() for name, found in hashes.items()},
         "subwords": done,
         "sentences": sizes["keys"],
         "instances": rows,
@@ -164,10 +170,10 @@ def _write(
 
 
 def _blocks(batch: Batch, both: Both) -> tuple[Int64, UInt64]:
-    """(int64[S + 1] sub-word offsets, uint64[S] content keys) of what an order keeps together.
+    """Return (int64[S + 1] sub-word offsets, uint64[S] content keys) of the blocks that an order keeps together.
 
-    A sentence, or where a tree spans several, all its sentences: the derived language's sentences, whose places are the
-    source's, since each is a permutation of them.
+    A block is a sentence, or all sentences that a tree spans. Blocks are the derived language's sentences. Their
+    offsets are valid in the source, too, since each is a permutation of the same sub-words.
     """
     found = both.order.sentences
     words = np.searchsorted(both.source.offsets, found)
@@ -177,11 +183,14 @@ def _blocks(batch: Batch, both: Both) -> tuple[Int64, UInt64]:
 
 
 def _numbers(words: Ints) -> Int64:
-    """int64[M]: words numbered anew, without those that have no sub-word. words: [M], rising."""
+    """Return int64[M]: words renumbered without gaps, as some have no sub-word. words: [M], ascending.
+
+    words [3, 3, 5, 6]  ->  [0, 0, 1, 2]
+    """
     return np.cumsum(np.diff(words, prepend=words[:1]) > 0)
 
 
 def _kept(both: Both, languages: Languages, batch: Batch) -> Bool:
-    """bool[M]: sub-words of words that the overlap keeps."""
+    """Return bool[M]: the sub-words of words that the overlap keeps."""
     words = languages.twin.kept(batch.types)[batch.words]
     return np.repeat(words, lengths_of(both.source.offsets))

@@ -1,4 +1,4 @@
-"""The folder of a run: its record, and copies of all that reading its model needs (docs/training.md)."""
+"""The folder of a run: its record, and copies of all files needed to use its model (docs/training.md)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from derivlang.lexical.tokenizer import CONFIG, Tokenizer
 from derivlang.lexical.tokenizer import TOKENIZER as TOKENIZER_FILE
 from derivlang.store.disk import disk, whole_folder
 from derivlang.store.export import writing
+from derivlang.store.record import Kind, check_types, read_record, short
 from derivlang.training import checkpoint
 from derivlang.training.languages import TOKENIZER, TWIN
 from derivlang.training.prepare import Prepared
@@ -21,39 +22,50 @@ RUN, DICTIONARY = "run.json", "dictionary.tsv"
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """`run.json`; StoreError where there is none, or none that this version can read."""
+    """Return `run.json`. Raise StoreError if it is missing or this version cannot read it."""
     path = folder / RUN
-    try:
-        record: dict[str, Any] = json.loads(path.read_text("utf-8"))
-        if record["format"] != FORMAT:
-            raise ValueError(f"format {record['format']}, but this version reads {FORMAT}")
-        _ = record["status"], record["settings"], record["fingerprint"]
-    except FileNotFoundError:
+    if not path.exists():
         raise StoreError(
-            f"is no run: there is no {RUN}", where=str(folder), fix="make one: derivlang pretrain … -o DIR", id="no-run"
-        ) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"cannot be read: {error}", where=str(path), id="run") from None
-    return record
+            f"is not a run: there is no {RUN}",
+            where=str(folder),
+            fix="make one: derivlang pretrain … -o DIR",
+            id="no-run",
+        )
+    return read_record(path, RUN, _check, id="run", fix="restore the file, or make the run again in another folder")
+
+
+def _check(record: dict[str, Any]) -> None:
+    """Raise ValueError for a record that this version cannot resume or evaluate."""
+    if record.get("format") != FORMAT:
+        raise ValueError(f"format {short(record.get('format'))}, but this version reads {FORMAT}")
+    required: dict[str, Kind] = {"status": str, "settings": dict, "fingerprint": str}
+    optional: dict[str, Kind] = {
+        "model": dict, "dictionary": dict, "result": dict, "reading": dict, "environments": list, "weights": str,
+        "step": int, "steps": int, "seed": int, "data": str,
+    }  # fmt: skip
+    check_types(record, required, optional)
 
 
 def taken(run: Path, *, resume: bool, force: bool) -> dict[str, Any] | None:
-    """run.json of the run that is to go on, or None for a new one; StoreError where the folder is taken."""
+    """Return run.json of the run to resume, or None for a new run. Raise StoreError if the folder is taken."""
     if not (run / RUN).exists() and not (run / checkpoint.FOLDER).exists():
         if run.exists() and not run.is_dir():
-            raise StoreError("is a file", where=str(run), fix="name a folder", id="output")
+            raise StoreError("is a file", where=str(run), fix="give a folder", id="output")
         return None
     if resume:
         return read(run)
     if force:
         return None
     raise StoreError(
-        "holds a run already", where=str(run), fix="--resume to go on, another folder, or --force", id="run-exists"
+        "holds a run already",
+        where=str(run),
+        fix="give --resume to continue it, another folder, or --force",
+        id="run-exists",
     )
 
 
 def clear(run: Path) -> None:
-    """Without what an earlier run left; its data stays."""
+    """Remove the files of an earlier run except its encoded data."""
     with disk(run):
         if (run / RUN).exists() or (run / checkpoint.FOLDER).exists():
             for name in (checkpoint.FOLDER, checkpoint.MODEL, "evaluation", TOKENIZER, TWIN):
@@ -63,9 +75,11 @@ def clear(run: Path) -> None:
 
 
 def begin(run: Path, prepared: Prepared, record: dict[str, Any]) -> None:
-    """The folder, with all that reading its model needs."""
+    """Write the folder with its record and all files needed to use its model."""
     with disk(run):
         run.mkdir(parents=True, exist_ok=True)
+        for leftover in run.glob(".*.tmp"):  # left by a run that was killed while it wrote a file
+            leftover.unlink()
         for name, folder in ((TOKENIZER, prepared.tokenizer), (TWIN, prepared.twin)):
             _copy(folder, run / name)
         recipe = prepared.dictionary.with_name(prepared.dictionary.name + ".recipe.json")
@@ -77,7 +91,7 @@ def begin(run: Path, prepared: Prepared, record: dict[str, Any]) -> None:
 
 
 def _copy(folder: Path, out: Path) -> None:
-    """A tokenizer's folder, whole or not at all; StoreError where another one has its place."""
+    """Copy a tokenizer's folder completely or not at all. Raise StoreError if another one is there."""
     if not out.exists():
 
         def write(fresh: Path) -> None:
@@ -86,7 +100,7 @@ def _copy(folder: Path, out: Path) -> None:
         whole_folder(out, write)
     elif Tokenizer.load(out).fingerprint() != Tokenizer.load(folder).fingerprint():
         raise StoreError(
-            "is there already, and of another vocabulary", where=str(out), fix="name another folder", id="output"
+            "exists already, with another vocabulary", where=str(out), fix="give another folder", id="output"
         )
 
 
@@ -96,7 +110,7 @@ def write(run: Path, record: dict[str, Any]) -> None:
 
 
 def finish(run: Path, steps: int) -> None:
-    """RUN/model: the last checkpoint's model, with the source's tokenizer, whole or not at all."""
+    """Write RUN/model, the last checkpoint's model with the source's tokenizer, completely or not at all."""
     last = run / checkpoint.FOLDER / checkpoint.name_of(steps) / checkpoint.MODEL
 
     def write(fresh: Path) -> None:
@@ -108,7 +122,7 @@ def finish(run: Path, steps: int) -> None:
 
 
 def reached(run: Path) -> dict[str, Any]:
-    """Where a run that has stopped would go on, for its record."""
+    """Return the last checkpoint of a stopped run, for its record."""
     try:
         last = checkpoint.newest(run, lambda message: None)
     except StoreError:

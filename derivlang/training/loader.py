@@ -1,10 +1,10 @@
-"""The rows of each step, hidden and ready: a pure function of data, settings and step.
+"""The masked rows of each step, as a pure function of data, settings and step.
 
-    step s, row b  ->  place s * B + b of an endless list: both languages' instances, permuted anew for every epoch
+    step s, row b  ->  position s * B + b of an endless list: both languages' instances, permuted anew for every epoch
 
-Every objective gets the same rows in the same steps; one that needs pairs gets pair rows beside them. Nothing is drawn
-from a generator, so that a run goes on where it stopped, on any number of processes. Steps of a small model are made
-many at a time: then making them costs next to nothing.
+Every objective gets the same rows in the same steps. An objective that needs pairs gets pair rows in addition. There is
+no generator state, so a run can resume at any step and on any number of processes. Several steps of a small model are
+made together, which reduces the cost of a step to almost nothing.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int64
 from derivlang.core.keys import draw, text_key
-from derivlang.training.data import Data, Rows
+from derivlang.training.data import Data, SubwordRows
 from derivlang.training.masking import Keys, Masked
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.pairs import PairData
 
-_SUBWORDS = 1 << 15  # made at once
-_AHEAD = 4  # steps that wait for a device
+_SUBWORDS = 1 << 15  # number of sub-words made at once
+_AHEAD = 4  # maximum number of steps that are ready before the device needs them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HiddenRows:
-    """Rows of a micro-batch, as arrays. total: hidden positions of the whole step. positions: None for 0 … H - 1."""
+    """Masked rows of a micro-batch as arrays.
+
+    total: number of masked positions in the whole step. positions: int64[B, H], or None for 0 … H - 1.
+    """
 
     masked: Masked
     attention: Bool
@@ -40,8 +43,10 @@ class HiddenRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Micro:
-    """A micro-batch of one process. share: of the step's rows. subwords: in the two corpora's rows of the whole step,
-    without padding."""
+    """A micro-batch of one process.
+
+    share: its share of the step's rows. subwords: number in the whole step without padding and pair rows.
+    """
 
     rows: HiddenRows
     pairs: HiddenRows | None
@@ -51,7 +56,10 @@ class Micro:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loader:
-    """B = batch_size rows a step, in `accumulate` micro-batches on each of `world` processes; this one is `rank`."""
+    """A loader of B = batch_size rows a step, in `accumulate` micro-batches on each of `world` processes.
+
+    rank: number of this process.
+    """
 
     data: Data
     objective: Objective
@@ -65,7 +73,7 @@ class Loader:
 
     @property
     def n_pair_rows(self) -> int:
-        """Pair rows in a step, at least one a micro-batch."""
+        """The number of pair rows in a step, at least one a micro-batch."""
         wanted = round(self.batch_size * self.objective.pair_rows)
         return 0 if self.pairs is None else max(self.accumulate * self.world, wanted)
 
@@ -74,7 +82,7 @@ class Loader:
         return 2 * self.data.n_instances / self.batch_size
 
     def steps(self, first: int, last: int) -> Iterator[list[Micro]]:
-        """The micro-batches of this process, for the steps first … last - 1."""
+        """Yield the micro-batches of this process for the steps first … last - 1."""
         at_once = max(1, _SUBWORDS // (self.batch_size * self.data.seq_len))
         for begin in range(first, last, at_once):
             end = min(begin + at_once, last)
@@ -87,7 +95,7 @@ class Loader:
                 yield [self._micro(rows, pairs, step, part) for part in range(self.accumulate)]
 
     def ahead(self, first: int, last: int) -> Iterator[list[Micro]]:
-        """`steps`, made by a thread while the device works."""
+        """Yield `steps`, made by a thread while the device works."""
         out: queue.Queue[list[Micro] | BaseException | None] = queue.Queue(_AHEAD)
         ended = threading.Event()
 
@@ -118,26 +126,28 @@ class Loader:
         finally:
             ended.set()
 
-    def rows(self, begin: int, end: int) -> Rows:
-        """The rows of some steps, in their order: instances of either corpus."""
+    def rows(self, begin: int, end: int) -> SubwordRows:
+        """Return the rows of the steps begin … end - 1, instances of both languages."""
         found = _places("rows", self.seed, 2 * self.data.n_instances, begin * self.batch_size, end * self.batch_size)
         return self.data.rows(found % self.data.n_instances, found // self.data.n_instances)
 
-    def pair_rows(self, begin: int, end: int) -> Rows:
-        """The pair rows of some steps."""
+    def pair_rows(self, begin: int, end: int) -> SubwordRows:
+        """Return the pair rows of the steps begin … end - 1."""
         assert self.pairs is not None
         n = self.n_pair_rows
         return self.pairs.rows(_places("pairs", self.seed, self.pairs.n_instances, begin * n, end * n))
 
-    def _hidden(self, rows: Rows, begin: int, end: int, size: int, offset: int, *, reset: bool = False) -> _Chunk:
+    def _hidden(
+        self, rows: SubwordRows, begin: int, end: int, size: int, offset: int, *, reset: bool = False
+    ) -> _MaskedRows:
         step, place = np.divmod(np.arange((end - begin) * size), size)
         keys = Keys.of(self.seed, step + begin, place + offset)
         masked = self.objective.mask(rows, keys, self.context)
         width = rows.shape[1]
         cuts = np.searchsorted(masked.targets, np.arange(0, (end - begin) * size + 1) * width)
-        return _Chunk(rows, masked, cuts, size, reset)
+        return _MaskedRows(rows, masked, cuts, size, reset)
 
-    def _micro(self, rows: _Chunk, pairs: _Chunk | None, step: int, part: int) -> Micro:
+    def _micro(self, rows: _MaskedRows, pairs: _MaskedRows | None, step: int, part: int) -> Micro:
         parts = self.accumulate * self.world
         which = self.rank * self.accumulate + part
         found, subwords = rows.take(step, which, parts)
@@ -146,17 +156,17 @@ class Loader:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Chunk:
-    """Hidden rows of several steps, `size` a step. cuts: int64[rows + 1], targets before each row."""
+class _MaskedRows:
+    """Masked rows of several steps, `size` a step. cuts: int64[rows + 1], number of targets before each row."""
 
-    rows: Rows
+    rows: SubwordRows
     masked: Masked
     cuts: Int64
     size: int
     reset: bool
 
     def take(self, step: int, which: int, parts: int) -> tuple[HiddenRows, int]:
-        """A step's micro-batch, the which-th of `parts`; the step's sub-words."""
+        """Return (the which-th of `parts` micro-batches of a step, number of sub-words of the step)."""
         first, last = (step * self.size + self.size * i // parts for i in (which, which + 1))
         here, width = slice(first, last), self.rows.shape[1]
         some = slice(self.cuts[first], self.cuts[last])
@@ -175,7 +185,10 @@ class _Chunk:
 
 
 def _places(what: str, seed: int, n: int, begin: int, end: int) -> Int64:
-    """int64[end - begin]: items of an endless list of 0 … n - 1, permuted anew in every epoch."""
+    """Return int64[end - begin]: part of an endless list of 0 … n - 1, permuted anew in every epoch.
+
+    n 3, permutations [2 0 1], [1 2 0]: the list is 2 0 1 1 2 0 …, and positions 2 … 4 are [1, 1, 2]
+    """
     at = np.arange(begin, end)
     out = np.empty(len(at), np.int64)
     for epoch in range(begin // n, (end - 1) // n + 1):

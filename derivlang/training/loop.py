@@ -1,9 +1,9 @@
-"""The loop, for every objective: read a step, add up its micro-batches' gradients, update, log, save.
+"""The training loop of every objective: read a step, accumulate gradients of micro-batches, update, log, save.
 
     loader ──Micro──▶ Inputs on the device ──objective──▶ Loss ──backward──▶ clip ──▶ AdamW
 
-Losses come divided by the step's number of hidden positions, so that gradients simply add up; processes average them,
-which is multiplied out. The device is asked for numbers when something is logged or saved, never in between.
+Losses are divided by the number of masked positions in the whole step, so gradients add up. Processes average
+gradients, so the loss is multiplied by their number. Only logging and saving synchronise the device.
 """
 
 from __future__ import annotations
@@ -14,23 +14,25 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, StoreError
 from derivlang.core.keys import text_key
+from derivlang.core.parse_errors import parse_errors
+from derivlang.formats.progress import steps_done
 from derivlang.store.disk import disk
 from derivlang.training import checkpoint
 from derivlang.training.checkpoint import Checkpoint
-from derivlang.training.devices import sent, within_memory
+from derivlang.training.devices import to_device, within_memory
+from derivlang.training.inputs import Inputs, TokenBatch
 from derivlang.training.loader import HiddenRows, Loader, Micro
-from derivlang.training.model import Model
-from derivlang.training.objectives.base import Inputs, Objective, Part
+from derivlang.training.model import LanguageModel
+from derivlang.training.objectives.base import Objective
 from derivlang.training.processes import accelerator as make_accelerator
-from derivlang.training.settings import Settings
+from derivlang.training.settings import LogSettings, TrainingSettings
 
 if TYPE_CHECKING:
     import torch
@@ -38,37 +40,23 @@ if TYPE_CHECKING:
 LOG = "log.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """What goes on beside the training. log_every, save_every: in steps; save_every None: ten times in all. keep:
-    checkpoints. progress: called with (step, entry of the log) when something is logged. compile: let torch compile the
-    encoder. tensorboard: a folder, or None."""
-
-    log_every: int = 50
-    save_every: int | None = None
-    keep: int = 2
-    progress: Callable[[int, dict[str, Any]], None] = lambda step, entry: None
-    compile: bool = False
-    tensorboard: Path | None = None
-
-
 @within_memory()
 def train(
     run: Path,
-    settings: Settings,
+    settings: TrainingSettings,
     lm: Any,
     objective: Objective,
     loader_of: Callable[[int, int], Loader],
     *,
     fingerprint: str,
     begin: Checkpoint | None = None,
-    watch: Watch = Watch(),
+    watch: LogSettings = LogSettings(),
 ) -> dict[str, Any]:
-    """Train to the last step and leave a checkpoint there; the last log entry, with "subwords" and "seconds".
+    """Train to the last step, save a checkpoint there, and return the last log entry with "subwords" and "seconds".
 
-    loader_of: the loader of (rank, world). begin: a checkpoint to go on from, whose model `lm` is. DataError where the
-    loss is no number any more: the last good checkpoint stays. StoreError where the disk is full,
-    UsageError where the device's memory is.
+    loader_of: the loader of (rank, world). begin: the checkpoint to resume, whose model is `lm`. Raise DataError if the
+    loss or a weight became NaN or infinite; the last good checkpoint stays. Raise StoreError if the disk is full,
+    UsageError if the device's memory is full.
     """
     import torch
 
@@ -81,9 +69,10 @@ def train(
     optimizer = optimizer_of(net, settings)
     if begin is not None:
         saved = begin.load_training()
-        optimizer.load_state_dict(saved["optimizer"])
-        if net.state is not None:
-            net.state.load_state_dict(saved["objective"])
+        with parse_errors(str(begin.folder), "checkpoint of this model", error=StoreError, id="checkpoint"):
+            optimizer.load_state_dict(saved["optimizer"])
+            if net.state is not None:
+                net.state.load_state_dict(saved["objective"])
     net, optimizer = accelerator.prepare(net, optimizer)
     step = begin.step if begin else 0
     meter = _Meter(device, begin.subwords if begin else 0, begin.seconds if begin else 0.0)
@@ -91,7 +80,8 @@ def train(
     entry: dict[str, Any] = log.last if log is not None else {}
 
     def save() -> None:
-        if not all(bool(torch.isfinite(p).all()) for p in lm.parameters()):  # by the last update
+        # The loss of a step does not show weights that became NaN in its own update.
+        if not all(bool(torch.isfinite(p).all()) for p in lm.parameters()):
             raise _not_finite(step, entry, run)
         accelerator.wait_for_everyone()
         if main:
@@ -104,14 +94,15 @@ def train(
 
     save_every = watch.save_every or max(1, settings.steps // 10)
     steps = loader.steps(step, settings.steps) if device.type == "cpu" else loader.ahead(step, settings.steps)
+    steps_done(step)
     try:
         for micros in steps:
             for group in optimizer.param_groups:
-                group["lr"] = settings.rate(step)
-            # Dropout follows from seed, step and process, so that a run that went on is the run that never stopped.
+                group["lr"] = settings.learning_rate_at(step)
+            # Seed dropout by seed, step and process, so that a resumed run equals an uninterrupted one.
             torch.manual_seed(int(text_key(f"{settings.seed}|{step}|{accelerator.process_index}")) >> 1)
             for i, micro in enumerate(micros):
-                last = i + 1 == len(micros)
+                last = i + 1 == len(micros)  # processes exchange gradients only at the last micro-batch
                 with nullcontext() if last else accelerator.no_sync(net):
                     with accelerator.autocast():
                         total, parts = net(inputs_of(micro, device))
@@ -121,14 +112,15 @@ def train(
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
             step += 1
+            steps_done(1)  # sent to the device, which may be some steps behind: nothing waits for it here
             at_end = step == settings.steps
             if step % watch.log_every == 0 or step % save_every == 0 or at_end:
-                entry = meter.entry(step, settings.rate(step - 1), accelerator)
+                entry = meter.entry(step, settings.learning_rate_at(step - 1), accelerator)
                 if not math.isfinite(entry["loss"]) or not math.isfinite(entry["grad_norm"]):
                     raise _not_finite(step, entry, run)
                 if log is not None:
                     log.write(entry)
-                watch.progress(step, entry)
+                watch.logged(step, entry)
             if step % save_every == 0 or at_end:
                 save()
     finally:
@@ -139,14 +131,17 @@ def train(
 
 
 def network_of(lm: Any, objective: Objective, loader: Loader, *, language_ids: bool, seed: int) -> Any:
-    """A module whose forward is the loss, so that processes share its gradients. seed: of an objective's own layers."""
+    """Return a module whose forward pass is the loss, so that processes exchange its gradients.
+
+    seed: of the objective's own layers.
+    """
     import torch
 
     class Network(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.lm = lm
-            self.model = Model(lm, language_ids=language_ids)
+            self.model = LanguageModel(lm, language_ids=language_ids)
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
                 self.state = objective.state(self.model, loader.context)
@@ -159,11 +154,11 @@ def network_of(lm: Any, objective: Objective, loader: Loader, *, language_ids: b
     return Network()
 
 
-def optimizer_of(net: Any, settings: Settings) -> torch.optim.Optimizer:
+def optimizer_of(net: Any, settings: TrainingSettings) -> torch.optim.Optimizer:
     import torch
 
     learnt = [p for p in net.parameters() if p.requires_grad]
-    groups = [  # norms and biases do not decay
+    groups = [  # no weight decay for norms and biases
         {"params": [p for p in learnt if p.ndim > 1], "weight_decay": settings.weight_decay},
         {"params": [p for p in learnt if p.ndim <= 1], "weight_decay": 0.0},
     ]
@@ -176,22 +171,22 @@ def inputs_of(micro: Micro, device: torch.device) -> Inputs:
     return Inputs(_part(micro.rows, device), pairs, micro.share)
 
 
-def _part(rows: HiddenRows, device: torch.device) -> Part:
+def _part(rows: HiddenRows, device: torch.device) -> TokenBatch:
     masked = rows.masked
-    return Part(
-        sent(masked.inputs, device),
-        sent(rows.attention, device),
-        sent(masked.language.astype(np.int64), device),
-        None if rows.positions is None else sent(rows.positions, device),
-        sent(masked.targets, device),
-        sent(masked.labels, device),
-        sent(masked.label_language.astype(np.int64), device),
+    return TokenBatch(
+        to_device(masked.inputs, device),
+        to_device(rows.attention, device),
+        to_device(masked.language.astype(np.int64), device),
+        None if rows.positions is None else to_device(rows.positions, device),
+        to_device(masked.targets, device),
+        to_device(masked.labels, device),
+        to_device(masked.label_language.astype(np.int64), device),
         rows.total,
     )
 
 
 class _Meter:
-    """Losses added up on the device between log entries, sub-words and seconds."""
+    """Accumulate losses on the device between log entries; count sub-words and time."""
 
     def __init__(self, device: torch.device, subwords: int, seconds: float):
         import torch
@@ -215,18 +210,18 @@ class _Meter:
             self._sums[name] = self._sums[name] + value.float() if name in self._sums else value.float()
 
     def step(self, norm: Any, subwords: int) -> None:
-        """Once a step: the gradient's norm, and the sub-words of its rows."""
+        """Add the gradient norm and the number of sub-words of a step."""
         self._seen += subwords
         self.subwords += subwords
         self._sums["norm"] = self._sums["norm"] + norm if "norm" in self._sums else norm
         self._counts["steps"] += 1
 
     def entry(self, step: int, rate: float, accelerator: Any) -> dict[str, Any]:
-        """The means since the last entry; the only place where the device is waited for."""
+        """Return the log entry with the means since the last entry. Only this method synchronises the device."""
         names = list(self._sums)
         values = self._torch.stack([self._torch.as_tensor(self._sums[n], device=self._device).float() for n in names])
         norm = float(values[names.index("norm")])
-        values = accelerator.reduce(values, reduction="sum")  # losses are shares of the step's
+        values = accelerator.reduce(values, reduction="sum")  # each process has its part of the step's loss
         found = dict(zip(names, (values / self._counts["steps"]).tolist(), strict=True))
         now = time.perf_counter()
         out = {
@@ -245,9 +240,9 @@ class _Meter:
 
 
 class _Log:
-    """log.jsonl, without the entries after the step that a run goes on from; TensorBoard, where a folder is given.
+    """The log of a run in log.jsonl and, if a folder is given, in TensorBoard.
 
-    last: the entry of that step.
+    Entries after the step at which a run resumes are removed. last: the last remaining entry.
     """
 
     def __init__(self, run: Path, step: int, tensorboard: Path | None):
@@ -280,14 +275,15 @@ class _Log:
 
 
 def _lines(path: Path) -> list[str]:
-    """Whole lines of a log that may have been cut off."""
+    """Return the valid lines of a log up to the first damaged one, as the last may be cut off."""
     if not path.exists():
         return []
     out = []
-    for line in path.read_text("utf-8").splitlines():
+    for line in path.read_text("utf-8", "replace").splitlines():
         try:
-            json.loads(line)
-        except ValueError:
+            with parse_errors(str(path), "log"):
+                _ = json.loads(line)["step"] <= 0
+        except DataError:
             break
         out.append(line)
     return out
@@ -297,7 +293,7 @@ def _not_finite(step: int, entry: dict[str, Any], run: Path) -> DataError:
     good = checkpoint.newest(run, lambda message: None)
     kept = f"the checkpoint of step {good.step:,} is the last good one" if good else "there is no checkpoint yet"
     return DataError(
-        f"the loss or a weight is no number any more by step {step:,} (loss {entry['loss']}, gradient "
+        f"the loss or a weight became NaN or infinite by step {step:,} (loss {entry['loss']}, gradient "
         f"{entry['grad_norm']}); "
         f"{kept}",
         where=str(run),

@@ -1,11 +1,11 @@
-"""The model: an encoder of `transformers` with its masked-word head, as named, described in TOML, or saved.
+"""The model: an encoder of `transformers` with its masked-language-model head, by name, from TOML, or saved.
 
-    tiny | roberta-8 | FILE.toml      [model] type, and the fields of that configuration      [training] its defaults
+    tiny | roberta-8 | FILE.toml      [model] type, and the fields of that config      [training] defaults of settings
 
-    ids ──encoder──▶ states [B, H, d] ──at hidden positions──▶ head ──▶ logits [n, V]
+    ids ──encoder──▶ states [B, H, d] ──at masked positions──▶ head ──▶ logits [n, V]
 
-Tying input and output embeddings is a setting, and holds: of untied ones either moves alone. What is saved is an
-ordinary folder for `AutoModel` and `AutoModelForMaskedLM`.
+Tying input and output embeddings is a setting; untied embeddings are trained separately. A saved model is an ordinary
+folder for `AutoModel` and `AutoModelForMaskedLM`.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from derivlang.core.errors import UsageError, unknown
-from derivlang.training.data import Marks
+from derivlang.core.parse_errors import parse_errors
+from derivlang.training.data import SpecialIds
+from derivlang.training.inputs import TokenBatch
 
 if TYPE_CHECKING:
     import torch
 
-    from derivlang.training.objectives.base import Part
-
 _NAMES = ("tiny", "roberta-8")
 _TABLES = ("model", "training")
-# Numbers that must be above 0 (1: whole ones).
+# Numbers that must be above 0. 1: whole numbers; 0: any.
 _NUMBERS = {
     "hidden_size": 1, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 1,
     "max_position_embeddings": 1, "theta": 0, "embedding_std": 0,
 }  # fmt: skip
-# What a run decides, not a description.
+# Fields that the run sets, so a TOML file may not.
 _DECIDED = {
     "vocab_size", "pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "type_vocab_size",
     "tie_word_embeddings", "model_type",
 }  # fmt: skip
-# How each kind of encoder reads a state's words off; position of the first sub-word in its table of positions.
+# The head of each kind of encoder: from states to logits.
 _HEADS: dict[str, Callable[[Any, Any], Any]] = {
     "roberta": lambda lm, states: lm.lm_head(states),
     "xlm-roberta": lambda lm, states: lm.lm_head(states),
@@ -50,8 +50,8 @@ _TOKEN_TYPES = ("roberta", "xlm-roberta", "bert")
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
-    """A model's description. name: as asked for; fields: of its configuration; training: defaults that suit it."""
+class ModelConfig:
+    """The config of a model. name: as given; fields: of the `transformers` config; training: defaults of settings."""
 
     name: str
     type: str
@@ -60,32 +60,27 @@ class Design:
     embedding_std: float | None = None
 
     @classmethod
-    def read(cls, name: str) -> Design:
-        """A named model or a TOML file; UsageError for anything else."""
+    def read(cls, name: str) -> ModelConfig:
+        """Read the config of a named model or a TOML file. Raise UsageError for anything else."""
         where = "--model"
         if name.endswith(".toml"):
             where = name
-            try:
+            with parse_errors(name, "TOML file", error=UsageError, id="model"):
                 text = Path(name).read_text("utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                what = getattr(error, "strerror", None) or error
-                raise UsageError(f"cannot be read: {what}", where=name, id="model") from None
         elif name in _NAMES:
             text = (resources.files("derivlang.training") / "models" / f"{name}.toml").read_text("utf-8")
         else:
-            raise unknown("model", name, _NAMES, fix="name one of these, or a FILE.toml")
-        try:
+            raise unknown("model", name, _NAMES, fix="give one of these, or a FILE.toml")
+        with parse_errors(where, "TOML file", error=UsageError, id="model"):
             found = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise UsageError(f"is no TOML: {error}", where=where, id="model") from None
         for table, content in found.items():
             if table not in _TABLES:
                 raise unknown("table", table, _TABLES, where=where)
             if not isinstance(content, dict):
-                raise UsageError(f"{table} is no table: write [{table}]", where=where, id="model")
+                raise UsageError(f"{table} is not a table", where=where, fix=f"write [{table}]", id="model")
         model = dict(found.get("model", {}))
         kind, std = model.pop("type", None), model.pop("embedding_std", None)
-        if kind not in _HEADS:
+        if not isinstance(kind, str) or kind not in _HEADS:
             raise UsageError(
                 f"[model] type is {kind!r}; there are: {', '.join(sorted(_HEADS))}", where=where, id="model"
             )
@@ -99,16 +94,16 @@ class Design:
 
     @property
     def token_types(self) -> bool:
-        """Can it be told the language of each position?"""
+        """Whether the model has token types, which tell it the language of each position."""
         return self.type in _TOKEN_TYPES
 
     @property
     def width(self) -> int:
-        """Of the states, where the description says it; 768 is what the encoders have without it."""
+        """The width of the states; 768, the default of the encoders, if the config does not set it."""
         return int(self.fields.get("hidden_size", 768))
 
-    def config(self, vocab_size: int, seq_len: int, marks: Marks, *, tie: bool, language_ids: bool) -> Any:
-        """The configuration of `transformers`; UsageError where it refuses a field."""
+    def config(self, vocab_size: int, seq_len: int, marks: SpecialIds, *, tie: bool, language_ids: bool) -> Any:
+        """Return the config of `transformers`. Raise UsageError if it rejects a field."""
         from transformers import AutoConfig
 
         fields: dict[str, Any] = dict(self.fields)
@@ -128,8 +123,8 @@ class Design:
             offset = marks.pad + 1 if self.type in AFTER_PADDING else 0
             if fields.setdefault("max_position_embeddings", seq_len + offset) < seq_len + offset:
                 raise UsageError(
-                    f"max_position_embeddings = {fields['max_position_embeddings']} is too few for rows of {seq_len} "
-                    f"sub-words: {seq_len + offset} are needed",
+                    f"max_position_embeddings = {fields['max_position_embeddings']} is too small for rows of {seq_len} "
+                    f"sub-words, which need {seq_len + offset}",
                     where=self.name,
                     fix="leave it out, or lower --seq-len",
                     id="model",
@@ -148,8 +143,10 @@ class Design:
         except Exception as error:  # noqa: BLE001 (transformers raises many kinds)
             raise _refused(self.name, error) from None
 
-    def build(self, vocab_size: int, seq_len: int, marks: Marks, *, tie: bool, language_ids: bool, seed: int) -> Any:
-        """A new model with weights drawn from the seed."""
+    def build(
+        self, vocab_size: int, seq_len: int, marks: SpecialIds, *, tie: bool, language_ids: bool, seed: int
+    ) -> Any:
+        """Return a new model with weights drawn from the seed."""
         import torch
         from transformers import AutoModelForMaskedLM
 
@@ -174,8 +171,8 @@ def _refused(name: str, error: Exception) -> UsageError:
     return UsageError(f"the model cannot be built: {' '.join(str(error).split())}", where=name, id="model")
 
 
-class Model:
-    """What an objective sees of a masked language model of `transformers`."""
+class LanguageModel:
+    """The interface of objectives to a masked language model of `transformers`."""
 
     def __init__(self, lm: Any, *, language_ids: bool = False):
         self.lm = lm
@@ -193,14 +190,14 @@ class Model:
 
     @property
     def language_embeddings(self) -> torch.Tensor:
-        """float[2, d]: of the token types; UsageError where the model has none."""
+        """float[2, d]: the embeddings of the token types. Raises UsageError if the model has none."""
         table = getattr(self.lm.base_model.embeddings, "token_type_embeddings", None)
         if table is None:
             raise UsageError("the model has no token types", where="--model", id="no-token-types")
         return table.weight  # type: ignore[no-any-return]
 
-    def states(self, part: Part) -> torch.Tensor:
-        """float[B, H, d]: the last layer."""
+    def states(self, part: TokenBatch) -> torch.Tensor:
+        """Return float[B, H, d]: the states of the last layer."""
         more: dict[str, Any] = {}
         if self.language_ids:
             more["token_type_ids"] = part.language
@@ -210,18 +207,18 @@ class Model:
         return out.last_hidden_state  # type: ignore[no-any-return]
 
     def predict(self, states: torch.Tensor) -> torch.Tensor:
-        """float[n, V]: logits of states float[n, d]."""
+        """Return float[n, V]: the logits of states float[n, d]."""
         return self._head(states)
 
 
 def head_of(lm: Any) -> Callable[[torch.Tensor], torch.Tensor] | None:
-    """Logits float[n, V] of states float[n, d]; None where this kind of model's head is not known."""
+    """Return the function from states float[n, d] to logits float[n, V], or None for an unknown kind of model."""
     head = _HEADS.get(lm.config.model_type)
     return None if head is None else partial(head, lm)
 
 
 def set_tie(lm: Any, tie: bool) -> None:
-    """Make input and output embeddings one matrix, or two."""
+    """Make input and output embeddings one matrix, or two separate ones."""
     import torch
 
     lm.config.tie_word_embeddings = tie
@@ -233,11 +230,11 @@ def set_tie(lm: Any, tie: bool) -> None:
     heads = getattr(lm, "lm_head", None), getattr(getattr(lm, "cls", None), "predictions", None)
     for bias in (getattr(head, "bias", None) for head in heads):
         if not tie and isinstance(bias, torch.nn.Parameter):
-            # RoBERTa's and BERT's second bias, which their forward never reads unless it is the decoder's own
+            # RoBERTa and BERT have a second bias here. Without tying their forward pass never reads it.
             bias.requires_grad_(False)
 
 
 def is_tied(lm: Any) -> bool:
-    """Are input and output embeddings one matrix?"""
+    """Return whether input and output embeddings are one matrix."""
     source, output = lm.get_input_embeddings().weight, lm.get_output_embeddings().weight
     return bool(output.data_ptr() == source.data_ptr())

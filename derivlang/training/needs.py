@@ -1,4 +1,4 @@
-"""The packages that training takes, which `pip install derivlang` alone does not bring."""
+"""The packages that training needs in addition to those of `pip install derivlang`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from derivlang.core.errors import UsageError
 
 
 def require_torch() -> None:
-    """UsageError with the installing command where torch, transformers or accelerate is missing."""
+    """Raise UsageError with the install command if torch, transformers or accelerate is missing."""
     missing = [name for name in ("torch", "transformers", "accelerate") if find_spec(name) is None]
     if missing:
         raise UsageError(

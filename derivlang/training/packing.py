@@ -1,10 +1,10 @@
-"""Sentences to instances: the same for every objective, and for both languages (methods, section 4).
+"""Pack sentences into instances, the same for every objective and for both languages (methods, section 4).
 
     <s> s1 </s> s2 </s> s3 </s> <pad> <pad>        whole sentences in source order, H sub-words
 
-An instance closes when the next sentence does not fit. A sentence of more than H - 2 sub-words becomes consecutive
-pieces, cut before words (a word that is longer itself, inside it). The derived instance holds the same sub-words: the
-order of a sentence is restricted to each of its pieces.
+An instance ends when the next sentence does not fit. A sentence of more than H - 2 sub-words is cut into consecutive
+pieces, before words if possible (a longer word is cut inside). The derived instance holds the same sub-words: the order
+of a sentence is restricted to each of its pieces.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from derivlang.core.arrays import Int64, Ints, owners
 
 
 def cut(sentences: Int64, words: Ints, most: int) -> Int64:
-    """int64[P + 1]: sub-word offsets of pieces, none of them empty.
+    """Return int64[P + 1]: the sub-word offsets of non-empty pieces.
 
-    sentences: int64[S + 1] sub-word offsets. words: [M], the word of each sub-word, rising. most: sub-words in a piece.
+    sentences: int64[S + 1] sub-word offsets. words: [M], the word of each sub-word, ascending. most: maximum number of
+    sub-words in a piece.
+
+        sentences [0, 5], words [0 0 1 1 2], most 3  ->  [0, 2, 5]: position 3 is inside word 1, which begins at 2
     """
     lengths = np.diff(sentences)
     starts = [sentences[:-1][lengths > 0]]
@@ -34,23 +37,27 @@ def cut(sentences: Int64, words: Ints, most: int) -> Int64:
 
 
 def pack(lengths: Int64, room: int) -> Int64:
-    """int64[I + 1]: piece offsets of instances. lengths: int64[P], each with its closing mark; room: H - 1.
+    """Return int64[I + 1]: the piece offsets of instances, filled greedily.
 
-    Greedy: an instance closes where the next piece does not fit. No length is above the room.
+    lengths: int64[P], each with its `</s>`, at most `room`. room: H - 1.
+
+        lengths [3, 2, 4, 1], room 5  ->  [0, 2, 4]: pieces of 3 + 2 and of 4 + 1 sub-words
     """
     ends = np.concatenate([[0], np.cumsum(lengths)])
     cuts = [0]
     while cuts[-1] < len(lengths):
-        # at most `room` sub-words after the last cut
+        # the last piece that ends at most `room` sub-words after the last cut
         cuts.append(int(np.searchsorted(ends, ends[cuts[-1]] + room, "right")) - 1)
     return np.array(cuts, np.int64)
 
 
 def restrict(order: Ints, pieces: Int64) -> Int64:
-    """int64[M]: the order with the sub-words of each piece together, as source positions.
+    """Return int64[M]: the order with the sub-words of each piece together, as source positions.
 
-    order: [M], a gather within sentences. pieces: int64[P + 1] offsets, finer than the sentences'. Sub-words of a piece
-    keep their derived order.
+    order: [M], a gather within sentences. pieces: int64[P + 1] offsets, finer than the sentences'. The sub-words of a
+    piece keep their derived order.
+
+        order [3, 0, 2, 1], pieces [0, 2, 4]  ->  [0, 1, 3, 2]
     """
     piece = owners(pieces)[order]
     return np.asarray(order, np.int64)[np.argsort(piece, kind="stable")]

@@ -1,6 +1,6 @@
-"""What training starts from: tokenizer, twin, dictionary and encoded data, made where they are not there.
+"""Prepare the inputs of training: tokenizer, twin, dictionary and encoded data. Missing ones are made.
 
-DATA/tokenizer  DATA/twin  DATA/dictionary-….tsv  DATA/train-512     once, shared by every objective of a pair
+DATA/tokenizer  DATA/twin  DATA/dictionary-….tsv  DATA/train-512     made once for all objectives of a language pair
 """
 
 from __future__ import annotations
@@ -12,49 +12,35 @@ from pathlib import Path
 
 from derivlang.core.errors import StoreError
 from derivlang.engine.batches import Source
-from derivlang.engine.make import Events
+from derivlang.engine.events import Events
+from derivlang.formats.progress import stage
 from derivlang.lexical import dictionary as dictionaries
 from derivlang.lexical import train as tokenizers
 from derivlang.lexical.percent import percent
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.lexical.twin_folder import Twin, make_twin, trans_of
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import Request, find
-from derivlang.store.disk import alone
-from derivlang.training.data import Data, Packing
-from derivlang.training.dictionary import Dictionary
+from derivlang.sources.find import SourceRequest, find
+from derivlang.store.disk import file_lock
+from derivlang.training.data import Data
+from derivlang.training.dictionary import JointDictionary
 from derivlang.training.encode import encode, take
 from derivlang.training.languages import TOKENIZER, TWIN, Languages
-from derivlang.training.settings import Settings
+from derivlang.training.settings import TrainingSettings, Where
 
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Where a run reads and writes. data: the folder of encoded data, or None for one in the run's. tokenizer,
-    dictionary: ready ones. parser, parses: as of `make`. as_is: take the encoded data without looking at its source,
-    which need not be there."""
-
-    run: Path
-    data: Path | None = None
-    tokenizer: Path | None = None
-    dictionary: Path | None = None
-    parser: str | None = None
-    parses: Path | None = None
-    as_is: bool = False
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """What training starts from."""
+    """The inputs of training."""
 
     tokenizer: Path
     twin: Path
     languages: Languages
     data: Data
     dictionary: Path
-    pairs: Dictionary
+    pairs: JointDictionary
 
 
 def _nothing(message: str) -> None:
@@ -62,48 +48,50 @@ def _nothing(message: str) -> None:
 
 
 def prepare_data(
-    settings: Settings, request: Request, where: Where, warn: Say = _nothing, stage: Say = _nothing
+    settings: TrainingSettings, request: SourceRequest, where: Where, warn: Say = _nothing, say: Say = _nothing
 ) -> Prepared:
-    """Tokenizer, twin, dictionary and encoded data; what is there already, or is being made, is taken.
+    """Return tokenizer, twin, dictionary and encoded data. Existing ones, also of a concurrent run, are reused.
 
-    warn, stage: told of warnings, and of what begins. Raises DerivlangError: what is there does not fit the settings.
+    warn, say: called with warnings, and with what begins. Raise DerivlangError if existing files do not fit the
+    settings.
     """
     folder = where.data or where.run / "data"
-    with nullcontext() if where.as_is else alone(folder):
-        return _prepare(folder, settings, request, where, warn, stage)
+    with nullcontext() if where.data_as_is else file_lock(folder):
+        return _prepare(folder, settings, request, where, warn, say)
 
 
-def _prepare(folder: Path, settings: Settings, request: Request, where: Where, warn: Say, stage: Say) -> Prepared:
+def _prepare(
+    folder: Path, settings: TrainingSettings, request: SourceRequest, where: Where, warn: Say, say: Say
+) -> Prepared:
     pipeline = Pipeline.parse(settings.spec)
     tokenizer = where.tokenizer or folder / TOKENIZER
     if where.tokenizer is None and not tokenizer.exists():
-        stage("training the tokenizer")
+        say("training the tokenizer")
         tokenizers.train(request, tokenizer, vocab_size=settings.vocab_size)
     found = Tokenizer.load(tokenizer)
     if found.size != settings.vocab_size and where.tokenizer is None:
         raise StoreError(
-            f"has {found.size:,} entries, and {settings.vocab_size:,} are asked for",
+            f"has {found.size:,} entries instead of {settings.vocab_size:,}",
             where=str(tokenizer),
-            fix="another --data folder, or the same --vocab-size",
+            fix="give another --data folder, or the same --vocab-size",
             id="other-tokenizer",
         )
     twin = folder / TWIN
     if not twin.exists():
         make_twin(tokenizer, settings.spec, twin)
     languages = Languages(pipeline, found, Twin.load(twin))
-    recipe, wanted = languages.twin.tokenizer.recipe, str(trans_of(settings.spec))
+    recipe, wanted = languages.twin.tokenizer.recipe, trans_of(pipeline).stored
     if recipe["of"] != found.fingerprint() or recipe["spec"] != wanted:
         other = f"of {recipe['spec']}, not {wanted}" if recipe["spec"] != wanted else "of another tokenizer"
-        raise StoreError(f"is a twin {other}", where=str(twin), fix="another --data folder", id="other-twin")
-    dictionary = where.dictionary or _dictionary(settings, request, folder, tokenizer, warn, stage)
-    pairs = Dictionary.read(dictionary, languages)
-    packing: Packing = settings.packing  # type: ignore[assignment]
-    ending = f"-{settings.seq_len}{'-stream' if packing == 'stream' else ''}"
-    if where.as_is:
+        raise StoreError(f"is a twin {other}", where=str(twin), fix="give another --data folder", id="other-twin")
+    dictionary = where.dictionary or _dictionary(settings, request, folder, tokenizer, warn, say)
+    pairs = JointDictionary.read(dictionary, languages)
+    ending = f"-{settings.seq_len}{'-stream' if settings.packing == 'stream' else ''}"
+    if where.data_as_is:
         there = next(iter(sorted(folder.glob(f"*{ending}"))), folder / f"train{ending}")
-        data = take(there, languages, seq_len=settings.seq_len, limit=settings.limit, packing=packing)
+        data = take(there, languages, seq_len=settings.seq_len, limit=settings.limit, packing=settings.packing)
         return Prepared(tokenizer, twin, languages, data, dictionary, pairs)
-    stage("encoding")
+    say("encoding")
     split = find(request).splits[0]
     source = Source.open(
         pipeline,
@@ -114,32 +102,37 @@ def _prepare(folder: Path, settings: Settings, request: Request, where: Where, w
         limit=settings.limit,
         events=Events(warn),
     )
-    data = encode(
-        folder / f"{split}{ending}",
-        source,
-        languages,
-        split=split,
-        seq_len=settings.seq_len,
-        limit=settings.limit,
-        packing=packing,
-    )
+    with stage("encoding"):
+        data = encode(
+            folder / f"{split}{ending}",
+            source,
+            languages,
+            split=split,
+            seq_len=settings.seq_len,
+            limit=settings.limit,
+            packing=settings.packing,
+        )
     return Prepared(tokenizer, twin, languages, data, dictionary, pairs)
 
 
-def _dictionary(settings: Settings, request: Request, folder: Path, tokenizer: Path, warn: Say, stage: Say) -> Path:
-    """The dictionary of this coverage, made where it is not there: the same file for every objective."""
+def _dictionary(
+    settings: TrainingSettings, request: SourceRequest, folder: Path, tokenizer: Path, warn: Say, say: Say
+) -> Path:
+    """Return the dictionary of this coverage, made if it is missing. All objectives share the file."""
     name = f"dictionary-{settings.coverage}-{settings.dictionary_by}-{settings.dictionary_seed}.tsv"
     path = folder / name
     if not path.exists():
-        stage("making the dictionary")
-        plain = replace(trans_of(settings.spec), overlap=0)  # an overlap keeps words; entries have twins all the same
-        options = dictionaries.Options(
+        say("making the dictionary")
+        # An overlap keeps words, but every vocabulary entry still has a twin.
+        plain = replace(trans_of(Pipeline.parse(settings.spec)), overlap=0)
+        options = dictionaries.DictionaryOptions(
             path,
             coverage=percent(settings.coverage, "--dict-coverage"),
-            by=settings.dictionary_by,  # type: ignore[arg-type]
+            by=settings.dictionary_by,
             level="token",
             tokenizer=tokenizer,
             seed=settings.dictionary_seed,
         )
-        dictionaries.make_dictionary(str(plain), request, options, warn)
+        with stage("making the dictionary"):
+            dictionaries.make_dictionary(str(plain), request, options, warn)
     return path

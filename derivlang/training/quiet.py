@@ -1,4 +1,4 @@
-"""`transformers` talks on stderr: bars and load reports. Not here."""
+"""Silence the progress bars and reports of `transformers` on stderr."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No bars and no reports of `transformers` inside; what was set before holds again afterwards."""
+    """Switch off bars and reports of `transformers` inside the block, and restore the settings after it."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -1,115 +1,117 @@
-"""A run, from a source to a model: what it starts from is prepared, the model trained, the folder written.
+"""A run, from a source to a model: prepare its inputs, train the model, write the folder.
 
-The same command with `resume` goes on from the last checkpoint, and gives the model that an unbroken run gives. It
-refuses other settings or other data.
+The same command with `resume` continues from the last checkpoint and gives the model of an uninterrupted run. It raises
+an error for other settings or other data.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import derivlang
 from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.version import __version__
+from derivlang.formats.progress import stage
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import Request
+from derivlang.sources.find import SourceRequest
 from derivlang.training import checkpoint, folder
 from derivlang.training.checkpoint import Checkpoint
 from derivlang.training.data import Data
 from derivlang.training.languages import check_pipeline
 from derivlang.training.loader import Loader
-from derivlang.training.loop import Watch, train
-from derivlang.training.masking import Vocabulary
-from derivlang.training.model import Design, set_tie
+from derivlang.training.loop import train
+from derivlang.training.masking import LanguageIds
+from derivlang.training.memory import check_step
+from derivlang.training.model import ModelConfig, set_tie
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.pairs import PairData
-from derivlang.training.prepare import Prepared, Where, prepare_data
+from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.processes import processes
-from derivlang.training.settings import Settings
+from derivlang.training.settings import Duration, LogSettings, TrainingSettings, Where
 
-# Raised when the same settings and data would give another model.
+# Raise it when the same settings and data give another model.
 RULE_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Duration:
-    """How long to train: steps, sub-words, or epochs over both corpora; nothing for the model's default."""
-
-    steps: int | None = None
-    tokens: int | None = None
-    epochs: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Talk:
-    """What a caller may want to know: warnings, steps of the preparation, entries of the log."""
+class Callbacks:
+    """Callbacks for warnings and for what begins, and the settings of logging."""
 
     warn: Callable[[str], None] = lambda message: None
-    stage: Callable[[str], None] = lambda message: None
-    watch: Watch = field(default_factory=Watch)
+    say: Callable[[str], None] = lambda message: None
+    watch: LogSettings = field(default_factory=LogSettings)
 
 
 def pretrain(
-    settings: Settings,
-    request: Request,
+    settings: TrainingSettings,
+    request: SourceRequest,
     where: Where,
     *,
     duration: Duration = Duration(),
-    design: Design | None = None,
+    design: ModelConfig | None = None,
     resume: bool = False,
     force: bool = False,
-    talk: Talk = Talk(),
+    talk: Callbacks = Callbacks(),
 ) -> dict[str, Any]:
-    """Pre-train a model; the run's folder is left in a state that `resume` goes on from, whatever happens.
+    """Pre-train a model. After any error, `resume` can continue from the run's folder.
 
-    Returns {"out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "parameters", "fingerprint"}.
-    Raises DerivlangError: an objective without what it needs, a folder that is taken, other settings or data than those
-    of the run that is to go on, a loss that is no number, a full disk.
+    Return {"out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "parameters", "fingerprint"}.
+    Raise DerivlangError if an objective lacks what it needs, the folder is taken, settings or data differ from those of
+    the resumed run, the loss becomes NaN or infinite, or the disk is full.
     """
-    design = design or Design.read(settings.model)
+    design = design or ModelConfig.read(settings.model)
     objective = read_objective(settings.objective)
     settings = replace(settings, objective=str(objective), spec=str(Pipeline.parse(settings.spec)))
-    _check(settings, objective, design, duration)
+    _check(settings, objective, design)
     run, ranks = where.run, processes()
     main = ranks.is_main_process
-    if not main:  # it says nothing, but logs and saves when the others do: they wait for each other there
-        talk = Talk(watch=replace(talk.watch, progress=Watch().progress, tensorboard=None))
-    with ranks.main_process_first():  # the others find what it has made
+    if not main:  # silent, but logs and saves at the same steps, where processes wait for each other
+        talk = Callbacks(watch=replace(talk.watch, logged=LogSettings().logged, tensorboard=None))
+    with ranks.main_process_first():  # the others reuse what it has made
         before = folder.taken(run, resume=resume, force=force) if main else folder.read(run)
-        prepared = prepare_data(settings, request, where, talk.warn, talk.stage)
+        prepared = prepare_data(settings, request, where, talk.warn, talk.say)
         settings = replace(settings, steps=_steps(settings, duration, prepared.data))
-        print_ = _fingerprint(settings, design, prepared)
+        fingerprint = _fingerprint(settings, design, prepared)
         if before is not None:
-            _same(before, settings, prepared, print_, run)
-            if before["status"] == "done":
+            _same(before, settings, prepared, fingerprint, run)
+            if before["status"] == "done" and before.get("result"):
                 return before["result"]  # type: ignore[no-any-return]
         begin = checkpoint.newest(run, talk.warn) if before is not None else None
-        if begin is not None and begin.fingerprint != print_:
-            raise StoreError("is of another run", where=str(begin.folder), fix="another folder", id="other-run")
+        if begin is not None and begin.fingerprint != fingerprint:
+            raise StoreError(
+                "belongs to another run", where=str(begin.folder), fix="give another folder", id="other-run"
+            )
         if begin is not None:
-            talk.stage(f"going on from step {begin.step:,}")
+            talk.say(f"resuming from step {begin.step:,}")
         lm = _model(settings, design, prepared, begin)
         parameters = sum({p.data_ptr(): p.numel() for p in lm.parameters()}.values())
-        record = _record(settings, design, prepared, print_, parameters) | {"reading": reading_of(request)}
+        record = _record(settings, design, prepared, fingerprint, parameters) | {"reading": reading_of(request)}
         pairs = _pairs(settings, objective, prepared)
         if pairs is not None:
             record["pairs"] = {"chosen": pairs.chosen, "dropped": pairs.dropped, "instances": pairs.n_instances}
+        context = Context(LanguageIds.of(prepared.languages), settings.mask, prepared.pairs)
+
+        def probe(rows: int) -> Loader:
+            return Loader(prepared.data, objective, context, settings.seed, rows, pairs)
+
+        if ranks.device.type == "cpu":
+            check_step(settings, lm, objective, probe, world=ranks.num_processes, goes_on=begin is not None)
+        earlier = [] if before is None else before.get("environments") or []
+        record["environments"] = _distinct([*earlier, environment()])
         if main:
             if before is None:
                 folder.clear(run)
             folder.begin(run, prepared, record)
-    context = Context(Vocabulary.of(prepared.languages), settings.mask, prepared.pairs)
 
     def loader_of(rank: int, world: int) -> Loader:
         if settings.batch_size % (settings.accumulate * world):
             raise UsageError(
-                f"{settings.batch_size} rows are not {settings.accumulate * world} equal parts",
+                f"{settings.batch_size} rows cannot be divided into {settings.accumulate * world} equal micro-batches",
                 where="--batch-size",
                 id="bad-value",
             )
@@ -119,7 +121,10 @@ def pretrain(
         )  # fmt: skip
 
     try:
-        found = train(run, settings, lm, objective, loader_of, fingerprint=print_, begin=begin, watch=talk.watch)
+        with stage("training", "steps", settings.steps):
+            found = train(
+                run, settings, lm, objective, loader_of, fingerprint=fingerprint, begin=begin, watch=talk.watch
+            )
     except BaseException:
         if main:
             folder.write(run, {**record, **folder.reached(run), "status": "stopped"})
@@ -133,22 +138,48 @@ def pretrain(
         "loss": found.get("loss"),
         "parts": found.get("parts", {}),
         "parameters": parameters,
-        "fingerprint": print_,
+        "fingerprint": fingerprint,
     }
     if main:
         folder.finish(run, settings.steps)
         done = {"step": settings.steps, "tokens": result["tokens"], "seconds": result["seconds"]}
-        folder.write(run, {**record, **done, "status": "done", "result": result})
+        weights = checkpoint.hash_of_weights(run / checkpoint.MODEL)
+        folder.write(run, {**record, **done, "weights": weights, "status": "done", "result": result})
     return result
 
 
-def reading_of(request: Request) -> dict[str, Any]:
-    """How a source's text is read, as run.json keeps it: all of a request but its name and place."""
+def record_of(settings: TrainingSettings) -> dict[str, Any]:
+    """Settings as run.json keeps them; their spec means the same to later versions."""
+    return asdict(settings) | {"spec": Pipeline.parse(settings.spec).stored}
+
+
+def reading_of(request: SourceRequest) -> dict[str, Any]:
+    """Return the options for reading a source as in run.json: a request without its name and data folder."""
     return {name: value for name, value in asdict(request).items() if name not in ("source", "data_dir")}
 
 
-def _model(settings: Settings, design: Design, prepared: Prepared, begin: Checkpoint | None) -> Any:
-    """The model of a checkpoint, or a new one."""
+def environment() -> dict[str, Any]:
+    """Return what a model's weights depend on besides settings and data: libraries, device, threads."""
+    import torch
+    import transformers
+
+    return {
+        "derivlang": __version__,
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+        "threads": torch.get_num_threads(),
+        "processes": int(processes().num_processes),
+    }
+
+
+def _distinct(environments: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return each environment once, in the order of training."""
+    return [one for place, one in enumerate(environments) if one not in environments[:place]]
+
+
+def _model(settings: TrainingSettings, design: ModelConfig, prepared: Prepared, begin: Checkpoint | None) -> Any:
+    """Return the model of a checkpoint, or a new one."""
     if begin is None:
         size, marks = prepared.languages.size, prepared.data.marks
         ids, seed = settings.language_ids, settings.seed
@@ -158,46 +189,35 @@ def _model(settings: Settings, design: Design, prepared: Prepared, begin: Checkp
     return lm
 
 
-def _pairs(settings: Settings, objective: Objective, prepared: Prepared) -> PairData | None:
-    """Sentence pairs, for an objective that needs some."""
+def _pairs(settings: TrainingSettings, objective: Objective, prepared: Prepared) -> PairData | None:
+    """Return sentence pairs for an objective that needs them, else None."""
     if "pairs" not in objective.requires:
         return None
     reset = bool(getattr(objective, "reset", False))
     return PairData.of(prepared.data, settings.parallel_rate, seed=settings.dictionary_seed, reset=reset)
 
 
-def _check(settings: Settings, objective: Objective, design: Design, duration: Duration) -> None:
+def _check(settings: TrainingSettings, objective: Objective, design: ModelConfig) -> None:
     """UsageError for what can be known before anything is made."""
     check_pipeline(Pipeline.parse(settings.spec))
-    _given(duration)
     if settings.language_ids and not design.token_types:
         raise UsageError(
-            f"the model {settings.model} ({design.type}) cannot be told languages: it has no token types",
+            f"the model {settings.model} ({design.type}) has no token types for language ids",
             where="--language-ids",
-            fix="take a RoBERTa or BERT, or leave it out",
+            fix="use RoBERTa or BERT, or leave it out",
             id="no-token-types",
         )
     if "language-ids" in objective.requires and not settings.language_ids:
         raise UsageError(
             f"{objective} needs language ids",
             where="--objective",
-            fix="a model with token types (roberta-8), with --language-ids",
+            fix="use a model with token types (roberta-8) and --language-ids",
             id="needs-language-ids",
         )
 
 
-def _given(duration: Duration) -> None:
-    """UsageError for a duration that is none."""
-    given = {f"--{name}": value for name, value in asdict(duration).items() if value is not None}
-    if len(given) > 1:
-        raise UsageError("give one of --steps, --tokens and --epochs", where=" and ".join(given), id="duration")
-    for name, value in given.items():
-        if not 0 < value < math.inf:
-            raise UsageError(f"{value} must be above 0", where=name, id="bad-value")
-
-
-def _steps(settings: Settings, duration: Duration, data: Data) -> int:
-    """Steps of the whole run."""
+def _steps(settings: TrainingSettings, duration: Duration, data: Data) -> int:
+    """Return the number of steps of the whole run."""
     if duration.tokens is not None:
         mean = (data.n_subwords + len(data.pieces) - 1 + data.n_instances) / data.n_instances
         return max(1, round(duration.tokens / (mean * settings.batch_size)))
@@ -206,10 +226,10 @@ def _steps(settings: Settings, duration: Duration, data: Data) -> int:
     return duration.steps or settings.steps
 
 
-def _fingerprint(settings: Settings, design: Design, prepared: Prepared) -> str:
-    """16 hex digits of all that the model depends on."""
+def _fingerprint(settings: TrainingSettings, design: ModelConfig, prepared: Prepared) -> str:
+    """Return 16 hex digits of everything that the model depends on."""
     parts = (
-        settings.to_json(),
+        record_of(settings),
         {"type": design.type, "fields": dict(design.fields), "std": design.embedding_std},
         prepared.data.fingerprint,
         prepared.pairs.sha256,
@@ -218,33 +238,38 @@ def _fingerprint(settings: Settings, design: Design, prepared: Prepared) -> str:
     return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def _same(before: dict[str, Any], settings: Settings, prepared: Prepared, print_: str, run: Path) -> None:
-    """StoreError where a run that is to go on had other settings or data."""
-    if before["fingerprint"] == print_:
+def _same(before: dict[str, Any], settings: TrainingSettings, prepared: Prepared, fingerprint: str, run: Path) -> None:
+    """Raise StoreError if the run to resume had other settings or data."""
+    if before["fingerprint"] == fingerprint:
         return
-    now = settings.to_json()
+    now = record_of(settings)
     other = [name for name, value in now.items() if before["settings"].get(name) != value]
     if other:
         name = other[0]
         what = f"{name.replace('_', '-')} was {before['settings'].get(name)!r}, and is now {now[name]!r}"
     elif before.get("data") != prepared.data.fingerprint:
         what = f"its data was {before.get('data')}, and is now {prepared.data.fingerprint}"
-    elif before.get("dictionary", {}).get("sha256") != prepared.pairs.sha256:
-        what = f"its dictionary was another than {prepared.dictionary}"
+    elif (before.get("dictionary") or {}).get("sha256") != prepared.pairs.sha256:
+        what = f"its dictionary was not {prepared.dictionary}"
     else:
-        what = f"the description of the model {settings.model}, or derivlang's rules, were changed since"
+        what = f"the config of the model {settings.model}, or derivlang's rules, have changed since"
     raise StoreError(
-        f"is another run: {what}", where=str(run), fix="the same command as before, or another folder", id="other-run"
+        f"is another run: {what}",
+        where=str(run),
+        fix="give the same command as before, or another folder",
+        id="other-run",
     )
 
 
-def _record(settings: Settings, design: Design, prepared: Prepared, print_: str, parameters: int) -> dict[str, Any]:
+def _record(
+    settings: TrainingSettings, design: ModelConfig, prepared: Prepared, fingerprint: str, parameters: int
+) -> dict[str, Any]:
     return {
         "format": folder.FORMAT,
-        "derivlang": derivlang.__version__,
+        "derivlang": __version__,
         "status": "training",
         "source": settings.source,
-        "spec": settings.spec,
+        "spec": Pipeline.parse(settings.spec).stored,
         "objective": settings.objective,
         "seed": settings.seed,
         "steps": settings.steps,
@@ -269,6 +294,6 @@ def _record(settings: Settings, design: Design, prepared: Prepared, print_: str,
         },
         "parallel": settings.parallel,
         "data": prepared.data.fingerprint,
-        "fingerprint": print_,
-        "settings": settings.to_json(),
+        "fingerprint": fingerprint,
+        "settings": record_of(settings),
     }

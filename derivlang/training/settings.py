@@ -1,119 +1,154 @@
-"""What a run is: every number that a model depends on, checked when it is made."""
+"""What a training run can be told: settings that a model depends on, and those that it does not.
+
+    Settings    every number that the model depends on; recorded in run.json
+    Duration    how long to train              Machine    what of the machine to use
+    LogSettings log, checkpoints               Where      where a run reads and writes
+
+Each setting is declared once (core/settings.py). Help pages import this module, which therefore imports nothing heavy.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, get_args, get_type_hints
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
 
-from derivlang.core.errors import UsageError, unknown
+from derivlang.core.errors import UsageError
+from derivlang.core.settings import check_settings, setting
 from derivlang.lexical.percent import percent
-from derivlang.training.data import LONGEST
+
+LONGEST = 1 << 15  # sub-words in an instance: positions are kept in 16 bits
+Packing = Literal["sentences", "stream"]
+Precision = Literal["fp32", "bf16"]
+By = Literal["random", "frequency", "mass"]
+
+_MODELS = "the model's"
+# A setting that [training] of a model's file may give, too.
+_shared = partial(setting, in_file=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """A run's recipe. Raises UsageError, by the option's name, for what cannot be.
+class TrainingSettings:
+    """The settings of a run. The constructor raises UsageError, with the option's name, for impossible values.
 
-    Rates and shares from 0 to 1 unless they say percent; a step is one update of the weights.
+    Rates and shares are from 0 to 1, unless given in percent. A step is one update of the weights.
     """
 
     source: str
     spec: str
-    objective: str
-    model: str
-    seed: int = 1
-    steps: int = 0  # of the whole run; the schedule depends on it
-    batch_size: int = 128  # rows of the two corpora in a step
-    seq_len: int = 512  # sub-words in a row
-    accumulate: int = 1  # micro-batches in a step, on each process
-    learning_rate: float = 1e-4
-    warmup: float = 0.02  # share of the steps in which the rate rises; it then falls to 0
-    weight_decay: float = 0.0
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-    clip: float = 1.0  # norm of the gradient, at most
-    mask: float = 0.15  # share of sub-words that are hidden
-    tie: bool = True  # input and output embeddings are one matrix
-    language_ids: bool = False
-    vocab_size: int = 40_000
-    coverage: str = "25"  # percent of the dictionary
-    dictionary_by: str = "random"
-    dictionary_seed: int = 1
-    parallel: str = "25"  # percent of the sentences that are pairs
-    packing: str = "sentences"  # whole ones; stream: cut every seq_len places, as the released MLM and ALIGN runs
-    limit: int | None = None  # documents of the source
-    precision: str = "fp32"
+    objective: str = setting("mlm", "Training objective, e.g. align-mlm:alpha=10; `derivlang ls` lists all.")
+    model: str = setting("tiny", "Model: tiny, roberta-8, or a FILE.toml.")
+    seed: int = _shared(1, "Seed of weights, masks and the order of rows.", minimum=0, maximum=2**63 - 1)
+    steps: int = _shared(0, "Number of updates of the weights.", minimum=1, unset=_MODELS)
+    batch_size: int = _shared(128, "Number of rows in a step, of both languages together.", minimum=1, unset=_MODELS)
+    seq_len: int = _shared(512, "Number of sub-words in a row.", minimum=8, maximum=LONGEST, unset=_MODELS)
+    accumulate: int = _shared(1, "Number of micro-batches in a step, on each process.", minimum=1)
+    learning_rate: float = _shared(1e-4, "Peak learning rate.", above=0, unset=_MODELS)
+    warmup: float = _shared(
+        0.02, "Share of the steps in which the learning rate rises.", minimum=0, below=1, unset=_MODELS
+    )
+    weight_decay: float = _shared(0.0, "AdamW weight decay (matrices only).", minimum=0)
+    beta1: float = _shared(0.9, "AdamW beta1.", option=False, minimum=0, below=1)
+    beta2: float = _shared(0.999, "AdamW beta2.", option=False, minimum=0, below=1)
+    epsilon: float = _shared(1e-8, "AdamW epsilon.", option=False, above=0)
+    clip: float = _shared(1.0, "Maximum norm of the gradient.", option=False, above=0)
+    mask: float = _shared(0.15, "Share of the sub-words that are masked.", above=0, below=1, unset=_MODELS)
+    tie: bool = _shared(True, "Tie input and output embeddings.")
+    language_ids: bool = setting(False, "Give the model the language of each position.", unset="as the objective needs")
+    vocab_size: int = _shared(40_000, "Number of entries of the tokenizer.", minimum=1, unset=_MODELS)
+    coverage: str = _shared("25", "Percentage of the dictionary's entries.", option="--dict-coverage", check=percent)
+    dictionary_by: By = _shared("random", "Choice of these entries.", option="--dict-by")
+    dictionary_seed: int = _shared(
+        1, "Seed of dictionary entries and sentence pairs.", option="--dict-seed", minimum=0, maximum=2**63 - 1
+    )
+    parallel: str = _shared("25", "Percentage of the sentences that are pairs (xlm).", check=percent)
+    packing: Packing = _shared("sentences", "Content of a row: whole sentences, or a stream cut every --seq-len.")
+    limit: int | None = _shared(None, "Maximum number of documents.", minimum=1)
+    precision: Precision = setting("fp32", "Precision of the arithmetic.", option=False)  # of --precision, resolved
 
     def __post_init__(self) -> None:
-        for name, kind in get_type_hints(type(self)).items():
-            kinds = get_args(kind) or ((int, float) if kind is float else (kind,))
-            value = getattr(self, name)
-            if not isinstance(value, kinds) or (isinstance(value, bool) and kind is not bool):
-                raise _wrong(name, repr(value), _KINDS[kinds[0]])
-        _at_least(self, 1, "steps", "batch_size", "accumulate", "vocab_size")
-        _at_least(self, 0, "weight_decay", "seed")
-        for name in ("learning_rate", "epsilon", "clip"):
-            if not (getattr(self, name) > 0 and math.isfinite(getattr(self, name))):
-                raise _wrong(name, getattr(self, name), "above 0")
-        if not 8 <= self.seq_len <= LONGEST:
-            raise _wrong("seq_len", self.seq_len, f"from 8 to {LONGEST:,}")
-        for name, low, high in (("mask", 0, 1), ("warmup", -1e-9, 1), ("beta1", -1e-9, 1), ("beta2", -1e-9, 1)):
-            if not low < getattr(self, name) < high:
-                raise _wrong(name, getattr(self, name), "between 0 and 1")
+        check_settings(self)
         if self.batch_size % self.accumulate:
             raise UsageError(
-                f"{self.batch_size} rows are not {self.accumulate} equal parts", where="--accumulate", id="bad-value"
+                f"{self.batch_size} rows cannot be divided into {self.accumulate} equal micro-batches",
+                where="--accumulate",
+                id="bad-value",
             )
-        if self.packing not in ("sentences", "stream"):
-            raise _wrong("packing", self.packing, "sentences or stream")
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise _wrong(name, repr(getattr(self, name)), " or ".join(choices))
-        percent(self.coverage, "--dict-coverage")
-        percent(self.parallel, "--parallel")
 
     @property
     def parallel_rate(self) -> Fraction:
         return percent(self.parallel, "--parallel")
 
-    def rate(self, step: int) -> float:
-        """The learning rate of a step, from 0: up linearly over the warm-up, then down to 0 after the last."""
+    def learning_rate_at(self, step: int) -> float:
+        """Return the learning rate of a step, from 0. It rises linearly in the warm-up, then falls linearly to 0."""
         warm = round(self.warmup * self.steps)
         if step < warm:
             return self.learning_rate * (step + 1) / warm
         return self.learning_rate * (self.steps - step) / max(self.steps - warm, 1)
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Settings:
-        """Of run.json; names that this version does not know are an error."""
-        names = {field.name for field in dataclasses.fields(cls)}
-        for name in data:
-            if name not in names:
-                raise unknown("setting", name, names)
-        return cls(**data)
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """How long to train: steps, sub-words, or epochs over both corpora; nothing for the model's default.
 
+    Raises UsageError if more than one is given. steps: the option is that of `Settings`.
+    """
 
-_CHOICES = {
-    "precision": ("fp32", "bf16"),
-    "packing": ("sentences", "stream"),
-    "dictionary_by": ("random", "frequency", "mass"),
-}
-_KINDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    steps: int | None = None
+    tokens: int | None = setting(
+        None, "Number of sub-words, of both languages together (instead of --steps).", minimum=1, maximum=2**53
+    )
+    epochs: float | None = setting(None, "Number of passes over both corpora (instead of --steps).", above=0)
 
-
-def _at_least(settings: Settings, low: int, *names: str) -> None:
-    for name in names:
-        if getattr(settings, name) < low:
-            raise _wrong(name, getattr(settings, name), f"at least {low}")
+    def __post_init__(self) -> None:
+        check_settings(self)
+        options = [f"--{name}" for name, value in asdict(self).items() if value is not None]
+        if len(options) > 1:
+            raise UsageError("give one of --steps, --tokens and --epochs", where=" and ".join(options), id="duration")
 
 
-def _wrong(name: str, value: object, what: str) -> UsageError:
-    return UsageError(f"{value} must be {what}", where="--" + name.replace("_", "-"), id="bad-value")
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """How a run uses the machine."""
+
+    precision: Literal["auto", "fp32", "bf16"] = setting(
+        "auto", "Precision of the arithmetic; auto is bf16 on an accelerator."
+    )
+    compile: bool | None = setting(None, "Use torch.compile.", unset="on an accelerator")
+    threads: int | None = setting(None, "Number of CPU threads.", minimum=1, unset="1 for a narrow model, else all")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What goes on beside the training. logged: called with (step, entry of the log) when something is logged.
+    compile: let torch compile the encoder."""
+
+    log_every: int = setting(50, "Number of steps between log entries.", minimum=1)
+    save_every: int | None = setting(None, "Number of steps between checkpoints.", minimum=1, unset="a tenth of all")
+    keep: int = setting(2, "Number of checkpoints to keep.", minimum=1)
+    logged: Callable[[int, dict[str, Any]], None] = lambda step, entry: None
+    compile: bool = False
+    tensorboard: Path | None = setting(None, "Folder for TensorBoard's events.", unset="write none")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a run reads and writes. run: its folder. parser, parses: as of `make`. data_as_is: take the encoded data
+    without looking at its source."""
+
+    run: Path
+    data: Path | None = setting(None, "Folder of encoded data, shared by runs.", unset="OUT/data")
+    tokenizer: Path | None = setting(None, "Folder of a tokenizer.", unset="train one")
+    dictionary: Path | None = setting(None, "Dictionary of `dict --level token`.", unset="make one", file=True)
+    parser: str | None = None
+    parses: Path | None = None
+    data_as_is: bool = setting(False, "Take what --data holds without its source, which need not be there.")

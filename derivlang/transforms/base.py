@@ -1,22 +1,24 @@
-"""Transform: one file each; parameters are a frozen dataclass, from which spec, help and draws all follow.
+"""The base class of transforms. Each transform is a file of its own and a frozen dataclass.
+
+The fields of the dataclass are the parameters. The spec, the help text and the random draws follow from them.
 
     @dataclass(frozen=True, kw_only=True)
     class Swap(Transform):
-        '''Exchanges neighbours.'''
+        '''Exchange of neighbours.'''
         name = "swap"
         every: int = param(1, "exchange every k-th pair", low=1)
         def order(self, batch, draws): ...
 
-A transform overrides what it does: `order` (which source word stands where), `fit` (what types look like; with
-`choices` where a type has several images), or both; the rest is the identity. What it declares decides which laws the
-contract tests hold it to.
+A transform overrides `order` (which source word stands where), `fit` (what each type becomes; with `choices` if a type
+has several images), or both. What it does not override is the identity. Its class attributes decide which laws the
+contract tests check.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -25,22 +27,22 @@ from derivlang.core.arrays import Int32, Int64
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.order import Order
-from derivlang.core.spec import Named, quote, text_of
+from derivlang.core.spec import Parameterised, quote, text_of
 
 if TYPE_CHECKING:
     from derivlang.core.batch import Batch
     from derivlang.core.lexicon import TypeMap
 
 
-# The layer that a batch has whose words are sub-words; `unit=token` asks for it.
+# The layer that marks a batch whose words are sub-words; `unit=token` requires it.
 SUBWORDS = "subwords"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transform(Named):
-    """The identity; the base of every transform.
+class Transform(Parameterised):
+    """Base class of every transform; without overrides it is the identity.
 
-    name: as in a spec. rule_version: rises only when an output would change. needs: layers that a batch must
+    name: the name in a spec. rule_version: raised only when an output would change. needs: layers that a batch must
     have. is_permutation: no word is inserted or deleted. injective: the fitted map has an inverse.
     """
 
@@ -50,37 +52,55 @@ class Transform(Named):
     injective: ClassVar[bool] = True
 
     def order(self, batch: Batch, draws: Draws) -> Order:
-        """The order of a batch. It sees source words in the order so far, never a lexicon's image."""
+        """Return the order of a batch.
+
+        The batch holds source words in the order of the transforms before this one, never the image of a lexicon.
+        """
         return Order.identity(batch.sentences, batch.tails)
 
     def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> TypeMap | None:
-        """The map on types: Arrow strings [T] and int64[T] counts of a reference vocabulary."""
+        """Return the map on types, fitted on a reference vocabulary: Arrow strings [T] and int64[T] counts."""
         return None
 
     def load(self, state: str, draws: Draws) -> TypeMap | None:
-        """The fitted map again, from the text that its `state()` gave."""
+        """Return the fitted map from the text that its `state()` returned. Raise ValueError for any other text."""
         return None
 
-    def choices(self, batch: Batch, images: Int32, draws: Draws) -> Int32:
-        """Where the fitted map has several images for a type: which one each word takes, int32[N], 0: itself.
+    def warnings(self, step: TypeMap, types: pa.Array, counts: Int64) -> list[str]:
+        """Return warnings about the fitted map on a vocabulary, one sentence each; usually an empty list."""
+        return []
 
-        batch: source words in the order so far, as `order` sees them. images: int32[N], how many there are for each.
+    def choices(self, batch: Batch, images: Int32, draws: Draws) -> Int32:
+        """Return the index of the image that each word takes, int32[N], for a map with several images a type.
+
+        Index 0 is the type itself. batch: source words in the order so far, as in `order`. images: int32[N], the number
+        of images of each word's type.
         """
         return np.minimum(images - 1, 1)
 
     @property
+    def stored(self) -> str:
+        """The spec as files hold it. Its meaning does not change when a default does."""
+        return str(self)
+
+    @classmethod
+    def from_stored(cls, values: list[str], keyed: dict[str, str]) -> Self:
+        """Return the transform of a `stored` spec, written by this version or an older one."""
+        return cls.from_values(values, keyed)
+
+    @property
     def needs_reference(self) -> bool:
-        """Must `fit` see a reference vocabulary with these parameters?"""
+        """Whether `fit` needs a reference vocabulary with these parameters."""
         return False
 
     @property
     def saves(self) -> bool:
-        """Is what `fit` gives kept in `lexicon.tsv`, so that nothing else is needed for deriving once more?"""
+        """Whether the fitted map is saved in `lexicon.tsv`, which then suffices to derive again."""
         return self.needs_reference
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """Fingerprints of the files that the parameters name (grammars, dictionaries)."""
+        """Fingerprints of the files that the parameters name, such as grammars, and of rules outside the draws."""
         return ()
 
     @property
@@ -92,7 +112,7 @@ class Transform(Named):
         return type(self).fit is not Transform.fit
 
     def stream(self, occurrence: int) -> Draws:
-        """The draws of this transform, as the occurrence-th (from 0) of its name in a pipeline."""
+        """Return the draws of this transform. occurrence: its number among those of its name in a pipeline, from 0."""
         relevant = ",".join(
             f"{field.name}={quote(text_of(getattr(self, field.name)))}"
             for field in dataclasses.fields(self)
@@ -102,11 +122,11 @@ class Transform(Named):
 
 
 def check_unit(transform: Transform, unit: str, batch: Batch) -> None:
-    """UsageError where a transform of sub-words gets words."""
+    """Raise UsageError if `unit=token` meets a batch of words."""
     if unit == "token" and SUBWORDS not in batch.layers:
         raise UsageError(
-            f"{transform} orders sub-words, which a text of words cannot hold",
+            f"{transform} orders sub-words, but this text consists of words",
             where="--t",
-            fix="leave unit=token out; for encoded batches there is derivlang.lexical.subwords.subword_order",
+            fix="leave unit=token out; for encoded batches use derivlang.lexical.subwords.subword_order",
             id="unit",
         )

@@ -1,4 +1,4 @@
-"""identity: the source itself, for controls and for the floor of the benchmarks."""
+"""identity: the source itself, as a control in experiments and the lower bound of benchmarks."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     Welcome to ACL .   ->   ACL to Welcome .
 
-`final=keep` leaves the tail at the end (what the released ALIGN-MLM scripts do, and the default);
-`final=move` reverses it too (the papers' wording; MultilingualAnalysis). An involution.
+The tail is the sentence's final punctuation. `final=keep` leaves it at the end (the default, as in the released
+ALIGN-MLM scripts); `final=move` reverses it too (as the papers say; MultilingualAnalysis). inv is an involution.
 Source: ALIGN-MLM (arXiv 2211.08547), section 3 and appendix F; methods, section 1.
 """
 
@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from derivlang.core.arrays import lengths_of, spread
+from derivlang.core.arrays import expand_ranges, lengths_of
 from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
 from derivlang.core.order import Order
@@ -24,12 +24,12 @@ from derivlang.transforms.base import Transform, check_unit
 
 @dataclass(frozen=True, kw_only=True)
 class Inv(Transform):
-    """Inversion: the words of each sentence in reverse, the final marks kept last."""
+    """Inversion: the words of each sentence in reverse, final punctuation last."""
 
     name = "inv"
-    final: Literal["keep", "move"] = param("keep", "the final marks stay last, or move to the front", draws=False)
+    final: Literal["keep", "move"] = param("keep", "final punctuation: kept last, or moved to the front", draws=False)
     unit: Literal["word", "token"] = param(
-        "word", "order the words of a text, or the sub-words of an encoded batch", draws=False
+        "word", "unit to order: words of a text, or sub-words of an encoded batch", draws=False
     )
 
     def order(self, batch: Batch, draws: Draws) -> Order:
@@ -37,9 +37,11 @@ class Inv(Transform):
         start, end = batch.sentences[:-1], batch.sentences[1:]
         tails = batch.tails if self.final == "keep" else np.zeros_like(batch.tails)
         body_end = end - tails
+        # Position p of a sentence takes word start + body_end - 1 - p; the tail then gets its own positions back.
+        # "Welcome to ACL ." at words 4..7 with a tail of 1: 4 + 7 - 1 - [4 5 6] = [6 5 4], and 7 stays.
         mirror = (start + body_end - 1).astype(np.int32)
         index = np.repeat(mirror, lengths_of(batch.sentences))
         index -= np.arange(batch.n_words, dtype=np.int32)
-        tail = spread(body_end, tails)
+        tail = expand_ranges(body_end, tails)
         index[tail] = tail
         return Order(index, batch.sentences, tails, batch.n_words)

@@ -1,17 +1,17 @@
 """lex: words replaced by their translations in a bilingual dictionary.
 
     lex:en-fr.txt              every word that the dictionary holds: word-for-word translation
-    lex:en-fr.txt:rate=25      each with a chance of 25 %: code-switching
+    lex:en-fr.txt:rate=25      each such word with a probability of 25 %: code-switching
 
-A word is looked up as it stands, else lower-cased; then its translation takes its case (`case=keep`: Title, UPPER). Of
-several translations one is drawn for each occurrence, or the first is taken (`choose=first`). Whether and how a word is
-replaced is one draw of (sentence key, position): its upper 32 bits against the rate, its lower 32 for the
-translation. So what a lower rate replaces a higher one replaces, too, by the same words. A translation of several words
-is one word with spaces inside, as CoNLL-U has them; special tokens stay.
+A word is looked up as it stands, then lower-cased; a translation found that way takes the word's case (`case=keep`:
+Title, UPPER). If there are several translations, one is drawn for each occurrence (`choose=first`: the first is
+taken). One draw of (sentence key, position) decides: its upper 32 bits are compared with the rate, its lower 32 bits
+choose the translation. So a higher rate replaces every word that a lower rate replaces, by the same translation. A
+translation of several words is one word with spaces inside, as in CoNLL-U. Special tokens stay.
 
-Not injective: the way back is the stored source. The dictionary is kept in `lexicon.tsv`, so the file is not needed
-again. Source: dictionary-based code-switching, Qin et al. 2020 (CoSDA-ML), section 3, whose rate is of all words,
-found in the dictionary or not.
+lex is not injective: undo reads the stored source. `lexicon.tsv` holds the dictionary, so its file is not needed again.
+Source: dictionary-based code-switching, Qin et al. 2020 (CoSDA-ML), section 3; their rate is of all words, whether the
+dictionary holds them or not.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of, places
+from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of, positions
 from derivlang.core.arrow import string_array
 from derivlang.core.batch import Batch
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import SPECIALS, Images, TypeMap, escape, unescape
+from derivlang.core.parse_errors import parse_errors
 from derivlang.core.spec import param
 from derivlang.formats.dictionary import Dictionary, read_dictionary
 from derivlang.transforms.base import Transform
@@ -42,18 +44,18 @@ _HEADER = "type\timage"
 
 @dataclass(frozen=True, kw_only=True)
 class Lex(Transform):
-    """Dictionary: words replaced by their translations, all of them or some (code-switching)."""
+    """Dictionary: all words, or some (code-switching), replaced by their translations."""
 
     name = "lex"
     injective = False
 
-    file: str = param("", "the dictionary: MUSE text, TSV or JSON", positional=True, draws=False)
-    rate: int = param(100, "percent of the words with an entry that are replaced", draws=False, low=0, high=100)
-    case: Case = param("keep", "a translation takes the case of its word, or stays as it is", draws=False)
+    file: str = param("", "dictionary file: MUSE text, TSV or JSON", positional=True, draws=False)
+    rate: int = param(100, "percentage of the words with an entry to replace", draws=False, low=0, high=100)
+    case: Case = param("keep", "case of a translation: that of its word, or as in the dictionary", draws=False)
     choose: Literal["sentence", "first"] = param(
-        "sentence", "of several translations: drawn for each occurrence, or the first", draws=False
+        "sentence", "choice among several translations: drawn for each occurrence, or the first", draws=False
     )
-    seed: int = param(1, "another seed, other choices", low=0)
+    seed: int = param(1, "seed of the choices", low=0)
 
     def __post_init__(self) -> None:
         Transform.__post_init__(self)
@@ -76,7 +78,7 @@ class Lex(Transform):
 
     def choices(self, batch: Batch, images: Int32, draws: Draws) -> Int32:
         keys = np.repeat(batch.keys, lengths_of(batch.sentences))
-        drawn = draws.draw(keys, places(batch.sentences))
+        drawn = draws.draw(keys, positions(batch.sentences))
         taken = np.ones(len(drawn), np.uint64)
         if self.choose == "sentence":
             taken += ((drawn & _LOW) * np.maximum(images - 1, 0).astype(np.uint64)) >> np.uint64(32)
@@ -86,16 +88,16 @@ class Lex(Transform):
 
 @dataclass(frozen=True, slots=True)
 class Translations:
-    """The translations of word types."""
+    """The map from word types to their translations."""
 
     entries: Mapping[str, tuple[str, ...]]
     case: Case
     injective: bool = False
-    # The last type table and its images: batches of one text share their table.
+    # The last type table and its images. Batches of one text share a table, so its images are computed once.
     _last: list[tuple[pa.Array, Images]] = field(default_factory=list, repr=False, compare=False)
 
     def apply(self, types: pa.Array) -> pa.Array:
-        """Each type's first translation, itself where there is none."""
+        """Return the first translation of each type, or the type itself if it has none."""
         return string_array([(self.translations(word) or (word,))[0] for word in types.to_pylist()])
 
     def images(self, types: pa.Array) -> Images:
@@ -106,7 +108,7 @@ class Translations:
         return self._last[0][1]
 
     def translations(self, word: str) -> tuple[str, ...]:
-        """The distinct translations of a word, in the order of the dictionary."""
+        """Return the distinct translations of a word, in dictionary order."""
         if word in SPECIALS:
             return ()
         if word in self.entries:
@@ -123,7 +125,9 @@ class Translations:
 
 
 def _in_case(word: str, translation: str) -> str:
-    """A translation in the case of its word, which is not all lower: UPPER of two letters and more, or Title."""
+    """Return a translation in the case of its word: UPPER if the word has two or more capitals and no small letter,
+    Title if it begins with a capital.
+    """
     if word.isupper() and sum(map(str.isupper, word)) > 1:
         return translation.upper()
     return translation[:1].upper() + translation[1:] if word[:1].isupper() else translation
@@ -133,14 +137,17 @@ def _read(file: str) -> Dictionary:
     path = Path(file)
     try:
         stamp = path.stat()
-    except OSError:  # said better by who opens it
+    except (OSError, ValueError):  # the reader raises a better error
         return read_dictionary(path, strict=True)
-    return _read_once(file, stamp.st_mtime_ns, stamp.st_size)
+    with parse_errors(file, "dictionary"):
+        if not S_ISREG(stamp.st_mode):  # a pipe can be read once, and reading changes its times
+            return _read_once(file, stamp.st_dev, stamp.st_ino)
+        return _read_once(file, stamp.st_mtime_ns, stamp.st_size)
 
 
 @lru_cache(maxsize=4)
-def _read_once(file: str, time: int, size: int) -> Dictionary:
-    """A dictionary, read once a process as long as its file stays as it is. A pair that is there twice harms nobody."""
+def _read_once(file: str, *stamp: int) -> Dictionary:
+    """Read a dictionary, once a process and version of its file. Duplicate pairs are allowed."""
     return read_dictionary(file, strict=True, allowed=("duplicate",))
 
 
@@ -149,6 +156,6 @@ def _entries(state: str) -> dict[str, tuple[str, ...]]:
     header, *rows, last = state.split("\n")
     cells = [row.split("\t") for row in rows]
     if last or header != _HEADER or any(len(row) != 2 for row in cells):
-        raise DataError("a dictionary's rows are type and image", id="lexicon")
+        raise ValueError("its rows must be type and image")
     pairs = tuple((unescape(word), unescape(translation)) for word, translation in cells)
     return Dictionary(pairs, (), "").entries()

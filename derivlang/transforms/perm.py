@@ -2,8 +2,8 @@
 
     perm            the whole sentence                 perm:window=3     within blocks of three words
 
-A keyed order, not a stream: word at position p gets the draw of (sentence key, p); a sentence (or block) is
-sorted by its draws' top 32 bits, ties by position. Equal sentences are permuted alike, in every file.
+The word at position p gets the draw of (sentence key, p). The words of a sentence (or block) are sorted by the top 32
+bits of their draws, ties by position. So equal sentences are permuted alike, in every file.
 Source: MultilingualAnalysis (Deshpande et al. 2022), `modify_inputs_permute_sentence`; methods, section 1.
 """
 
@@ -14,26 +14,26 @@ from typing import Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Int32, Int64, UInt64, lengths_of, spread
+from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of
 from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
 from derivlang.core.order import Order
 from derivlang.core.spec import param
 from derivlang.transforms.base import Transform, check_unit
 
-_BLOCK = 1 << 16  # words sorted at once: group and position fit 16 bits each, and the array stays in cache
+_BLOCK = 1 << 16  # words sorted at once: group and position fit 16 bits each, and the array stays in the cache
 
 
 @dataclass(frozen=True, kw_only=True)
 class Perm(Transform):
-    """Permutation: the words of each sentence in a random order, the final marks kept last."""
+    """Permutation: the words of each sentence in a random order, final punctuation last."""
 
     name = "perm"
-    window: int = param(0, "permute within blocks of so many words; 0: the whole sentence", low=0, high=2**31 - 1)
+    window: int = param(0, "number of words in a permuted block; 0: the whole sentence", low=0, high=2**31 - 1)
     unit: Literal["word", "token"] = param(
-        "word", "order the words of a text, or the sub-words of an encoded batch", draws=False
+        "word", "unit to order: words of a text, or sub-words of an encoded batch", draws=False
     )
-    seed: int = param(1, "another seed, another language", low=0)
+    seed: int = param(1, "seed of the permutations: each seed gives another language", low=0)
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         check_unit(self, self.unit, batch)
@@ -45,23 +45,31 @@ class Perm(Transform):
 
 
 def _sort_within(random: UInt64, sentences: Int64, tails: Int32, window: int) -> Int32:
-    """int32[N]: words sorted by the top 32 bits of their draws within each block; tails stay."""
+    """Return int32[N]: the words of each group sorted by the top 32 bits of their draws. Tails stay.
+
+    A group is a sentence without its tail, or a window of it. Each word of a group of two or more becomes one integer,
+    group << 48 | draw << 16 | position. So one sort keeps the groups apart and needs no second array:
+
+        two groups, "a b" and "c d e", draws 7 2 and 5 9 1
+        packed   0|7|0  0|2|1    1|5|2  1|9|3  1|1|4
+        sorted   0|2|1  0|7|0    1|1|4  1|5|2  1|9|3     positions 1 0 4 2 3: "b a e c d"
+    """
     index = np.arange(len(random), dtype=np.int32)
     start, body = sentences[:-1], lengths_of(sentences) - tails
-    if window:
+    if window:  # a body of 7 words in windows of 3: starts 0 3 6, lengths 3 3 1
         per_sentence = -(-body // window)
-        first = spread(np.zeros_like(per_sentence), per_sentence) * window
+        first = expand_ranges(np.zeros_like(per_sentence), per_sentence) * window
         owner = np.repeat(np.arange(len(body)), per_sentence)
         start = start[owner] + first
         body = np.minimum(body[owner] - first, window)
     start, body = start[body > 1], body[body > 1]
     begin = 0
     while begin < len(start):
-        # As many groups as fit a block of words; one longer than that is sorted alone.
+        # As many whole groups as fit a block. A group longer than a block is sorted alone, as positions exceed 16 bits.
         stop = int(np.searchsorted(start, start[begin] + _BLOCK, "left"))
         while stop > begin + 1 and start[stop - 1] + body[stop - 1] > start[begin] + _BLOCK:
             stop -= 1
-        where = spread(start[begin:stop], body[begin:stop])
+        where = expand_ranges(start[begin:stop], body[begin:stop])
         top = random[where] >> np.uint64(32)
         if len(where) > _BLOCK:
             index[where] = where[np.argsort(top, kind="stable")]

@@ -1,6 +1,6 @@
 """Transforms by name: the built-in ones, and those of other packages by entry point.
 
-A package adds a transform under its own `pyproject.toml`:
+A package adds a transform in its `pyproject.toml`:
 
     [project.entry-points."derivlang.transforms"]
     swap = "my_package.swap:Swap"
@@ -24,7 +24,7 @@ _ADDED: dict[str, type[Transform]] = {}
 
 
 def register(transform: type[Transform]) -> type[Transform]:
-    """Register a transform for this process; a decorator, for notebooks and tests."""
+    """Register a transform for this process. Works as a decorator, for notebooks and tests."""
     _ADDED[transform.name] = transform
     return transform
 
@@ -34,5 +34,8 @@ def transform_names() -> list[str]:
 
 
 def find_transform(name: str) -> type[Transform]:
-    """The class of this name; UsageError with near names, or if a plug-in is no Transform."""
+    """Return the class of this name.
+
+    Raise UsageError with near names if there is none, or if a plug-in is not a Transform.
+    """
     return find_class(name, Transform, GROUP, _BUILT_IN, _ADDED)

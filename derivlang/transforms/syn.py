@@ -1,10 +1,11 @@
 """syn: each head's dependents in the order of another language, drawn from a word-order model.
 
     syn:fr          French order for all heads that the grammar has models for
-    syn:fr@N        … for nouns alone                syn:fr@N~hi@V       nouns as in French, verbs as in Hindi
-    syn:my.tsv      a grammar of one's own           syn:fr:mode=argmax  the most probable order, nothing drawn
+    syn:fr@N        French order for nouns only      syn:fr@N~hi@V       nouns as in French, verbs as in Hindi
+    syn:my.tsv      a grammar file of your own       syn:fr:mode=argmax  the most probable order, nothing drawn
 
-A subtree moves as one block. By default what is one word to a reader stays so, and punctuation goes with its phrase.
+A subtree moves as one block. By default names, numbers and fixed expressions stay together, and punctuation moves with
+its phrase.
 Source: Wang and Eisner 2016, *The Galactic Dependencies Treebanks*, sections 4 and 5 (models, mixing); the
 differences are in `docs/syntax.md`.
 """
@@ -16,72 +17,82 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
+from stat import S_ISREG
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Int32, Int64, UInt64, lengths_of, offsets_of, spread, stretches
-from derivlang.core.batch import Batch, used_types
+from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, stretches
+from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws, sequence_keys
 from derivlang.core.layers.tree import Tree
 from derivlang.core.order import Order
 from derivlang.core.spec import param
+from derivlang.formats.paths import is_path
 from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.load import load_grammar
 from derivlang.grammar.order_model import OrderModel
-from derivlang.syntax.arrange import Block, Rules, arrange
+from derivlang.syntax.arrange import Rules, TreeBlock, arrange
 from derivlang.syntax.forest import Forest, forest_of
 from derivlang.syntax.layout import Listing
 from derivlang.syntax.parts import bonds
-from derivlang.syntax.words import Seen, see
+from derivlang.syntax.words import WordKinds, see
 from derivlang.transforms.base import Transform
 
+# Raise it when a drawn order is laid out differently: the fingerprint changes, the draws do not. A higher
+# `rule_version` changes the draws, too.
+_LAYOUT = 2
+_COLDEST = 1e-6  # below this temperature, scores overflow
 _BLOCK = 1 << 17  # words drawn and laid out at once: fewer calls, and arrays that still nearly fit the cache
 
 
 @dataclass(frozen=True, kw_only=True)
 class Syn(Transform):
-    """Syntax: dependents ordered as another language orders them, by a word-order model."""
+    """Syntax: dependents in the order of another language, drawn from a word-order model."""
 
     name = "syn"
     needs: ClassVar[tuple[str, ...]] = ("head", "upos")
 
     grammar: str = param(
-        "fr", "a shipped grammar (fr, ja, …), a file, or classes apart: fr@N~hi@V", positional=True, draws=False
+        "fr", "shipped grammar (fr, ja, …), file, or one grammar a class: fr@N~hi@V", positional=True, draws=False
     )
-    mode: Literal["sample", "argmax"] = param("sample", "draw an order, or take the most probable one", draws=False)
-    temperature: float = param(1.0, "above 0; below 1: nearer to the most probable order", draws=False)
-    substrate: str = param("en", "grammar of the source language, mixed in; none: nothing mixed in", draws=False)
+    mode: Literal["sample", "argmax"] = param("sample", "choice of an order: drawn, or the most probable", draws=False)
+    temperature: float = param(1.0, "sampling temperature, at least 1e-6; lower: closer to argmax", draws=False)
+    substrate: str = param("en", "grammar of the source language to mix in, or none", draws=False)
     mix: float = param(0.05, "weight of the substrate", low=0, high=1, draws=False)
     labels: Literal["map", "as-is"] = param(
-        "map", "map tree labels to the grammar's UD version, or take them as they are", draws=False
+        "map", "tree labels: mapped to the grammar's UD version, or as they are", draws=False
     )
     freeze: Literal["parts", "none"] = param(
-        "parts", "keep names, numbers, fixed expressions together, or nothing", draws=False
+        "parts", "parts kept together: names, numbers and fixed expressions, or none", draws=False
     )
     punct: Literal["reader", "permute"] = param(
-        "reader", "punctuation goes with its phrase, or is permuted as a word", draws=False
+        "reader", "punctuation: moved with its phrase, or permuted as a word", draws=False
     )
     nonprojective: Literal["block", "keep-order"] = param(
-        "block", "a subtree with gaps becomes one block, or keeps its order", draws=False
+        "block", "subtrees with gaps: made one block, or kept in order", draws=False
     )
-    seed: int = param(1, "another seed, another language", low=0)
+    seed: int = param(1, "seed of the draws: each seed gives another language", low=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.temperature <= 0:
-            raise UsageError(f"syn: temperature={self.temperature} must be above 0", id="bad-value")
-        self.model()  # an unknown grammar is an error before anything is read
+        if self.temperature < _COLDEST:
+            raise UsageError(
+                f"syn: temperature={self.temperature} must be at least {_COLDEST}",
+                fix="use mode=argmax for the most probable order",
+                id="bad-value",
+            )
+        self.model()  # raise for an unknown grammar before any source is read
 
     def model(self) -> OrderModel:
-        """The word-order models. UsageError or DataError for an unknown or broken grammar."""
+        """Return the word-order model. Raise UsageError or DataError for an unknown or broken grammar."""
         return self._loaded()[0]
 
     @property
     def resources(self) -> tuple[str, ...]:
-        return self._loaded()[1]
+        return (f"layout {_LAYOUT}", *self._loaded()[1])
 
     def _loaded(self) -> tuple[OrderModel, tuple[str, ...]]:
         stamps = tuple(_stamp(part.rpartition("@")[0] or part) for part in (*self.grammar.split("~"), self.substrate))
@@ -105,7 +116,7 @@ class Syn(Transform):
             parent = whole.parent[a:b]
             forest = Forest(np.where(parent < 0, -1, parent - a), whole.trees[begin : end + 1] - a)
             seen = words.take(slice(a, b))
-            block = Block(forest, seen, tails[begin:end], bound[a:b], np.arange(begin, end))
+            block = TreeBlock(forest, seen, tails[begin:end], bound[a:b], np.arange(begin, end))
             place, found = arrange(block, choose, rules)
             index[a + place] = np.arange(a, b, dtype=np.int32)
             counts += found
@@ -113,9 +124,13 @@ class Syn(Transform):
 
 
 def _choose(
-    model: OrderModel, draws: Draws, keys: UInt64, block: Block, forest: Forest, listing: Listing, top: Int64
+    model: OrderModel, draws: Draws, keys: UInt64, block: TreeBlock, forest: Forest, listing: Listing, top: Int64
 ) -> Listing:
-    """The families of heads with a model, drawn. keys: uint64[T], of all trees of the batch."""
+    """Return the listing with the families of modelled heads in a drawn order. keys: uint64[T], of the batch's trees.
+
+    A family is a head and its dependents. Each member is coded as upos * relations + relation, the head itself as
+    tags * relations + upos: with 2 tags, 3 relations, a dependent (1, 2) is 5 and a head of tag 1 is 7.
+    """
     seen = block.seen
     n = len(forest)
     ordered = np.array([model.has_model(tag) for tag in seen.tags], bool)
@@ -125,23 +140,23 @@ def _choose(
     if not len(which):
         return listing
     sizes = lengths_of(listing.offsets)[which]
-    entries = spread(listing.offsets[which], sizes)
+    entries = expand_ranges(listing.offsets[which], sizes)
     words = top[listing.nodes[entries]]
     n_relations = len(seen.relations)
     codes = seen.upos[words].astype(np.int64) * n_relations + seen.relation[words]
     itself = listing.itself[entries]
     codes[itself] = len(seen.tags) * n_relations + seen.upos[words[itself]]
-    used, members = used_types(codes.astype(np.int32), len(seen.tags) * (n_relations + 1))
+    used, members = np.unique(codes, return_inverse=True)
     tokens = tuple(_token(code, seen) for code in used.tolist())
     head = heads[which]
     tree = forest.tree_of[head]
     family_keys = draws.draw(keys[block.numbers[tree]], top[head] - block.forest.trees[:-1][tree])
-    families = Families(offsets_of(sizes), members, tokens, family_keys)
+    families = Families(offsets_of(sizes), members.astype(np.int32), tokens, family_keys)
     return listing.reordered(which, model.draw(families, draws).astype(np.int64))
 
 
-def _token(code: int, seen: Seen) -> str:
-    """`UPOS&deprel` of a dependent, `@UPOS&@` of a head."""
+def _token(code: int, seen: WordKinds) -> str:
+    """Return the grammar's label of a code: `UPOS&deprel` of a dependent, `@UPOS&@` of a head."""
     n_relations = len(seen.relations)
     if code >= len(seen.tags) * n_relations:
         return f"@{seen.tags[code - len(seen.tags) * n_relations]}&@"
@@ -149,22 +164,27 @@ def _token(code: int, seen: Seen) -> str:
 
 
 def _tree_keys(batch: Batch, forest: Forest) -> UInt64:
-    """uint64[T]: a tree's content key, the sentence's where it is one."""
+    """Return uint64[T]: the content key of each tree, equal to the sentence's key if the tree is one sentence."""
     if len(forest.trees) == len(batch.sentences):
         return batch.keys
     return sequence_keys(batch.type_hashes[batch.words], forest.trees)
 
 
 def _stamp(name: str) -> tuple[tuple[str, int, int], ...]:
-    """Of the files that a name may mean: name, size and time of change; () for a shipped grammar."""
+    """Return (name, size, modification time) of the files that a name may mean; () for a shipped grammar."""
     path = Path(name)
-    found = sorted(path.parent.glob(f"{glob.escape(path.name)}*")) if path.name else []
-    return tuple((file.name, (stat := file.stat()).st_size, stat.st_mtime_ns) for file in found if file.is_file())
+    try:
+        found = sorted(path.parent.glob(f"{glob.escape(path.name)}*")) if path.name else []
+    except (OSError, ValueError):  # the reader raises a better error
+        return ()
+    stats = [(file.name, file.stat()) for file in found if is_path(file, "file")]
+    # Reading a pipe changes its times, and it can be read once.
+    return tuple((name, stat.st_size, stat.st_mtime_ns if S_ISREG(stat.st_mode) else 0) for name, stat in stats)
 
 
 @lru_cache(maxsize=16)
 def _grammar(name: str, where: str, stamp: object) -> Grammar:
-    """A grammar, read once as long as its files stay as they are."""
+    """Read a grammar, once for each version of its files (stamp)."""
     return load_grammar(name, where=where)
 
 
@@ -172,29 +192,29 @@ def _grammar(name: str, where: str, stamp: object) -> Grammar:
 def _model(
     grammar: str, substrate: str, mix: float, labels: str, mode: str, temperature: float, stamps: object
 ) -> tuple[OrderModel, tuple[str, ...]]:
-    """(the model, the fingerprints of its grammars), one a process and setting: what it has computed is kept."""
+    """Return (model, fingerprints of its grammars). The cache keeps what a model has computed."""
     classes: dict[str, Grammar] = {}
     for part in grammar.split("~"):
         name, at, head_class = part.rpartition("@")
         if not part or (at and not (name and head_class)):
             raise UsageError(
                 f"syn: {grammar!r} names no grammar in {part!r}",
-                fix="as syn:fr, syn:fr@N, syn:fr@N~hi@V",
+                fix="write syn:fr, syn:fr@N or syn:fr@N~hi@V",
                 id="bad-value",
             )
-        one_class = bool(at) and head_class.isupper() and not Path(part).is_file()
+        one_class = bool(at) and head_class.isupper() and not is_path(part, "file")
         found = _grammar(file := name if one_class else part, "--t syn", _stamp(file))
         for wanted in (head_class,) if one_class else found.classes:
             if wanted in classes:
                 raise UsageError(
                     f"syn: {grammar} gives two grammars for {wanted} heads",
-                    fix="say which classes each is for, as fr@N~hi@V",
+                    fix="name the class of each grammar, as in fr@N~hi@V",
                     id="bad-value",
                 )
             if wanted not in found.classes:
                 raise UsageError(
                     f"syn: the grammar {name} has no model of {wanted} heads",
-                    fix=f"it has: {', '.join(found.classes)}",
+                    fix=f"use one of its classes: {', '.join(found.classes)}",
                     id="grammar-class",
                 )
             classes[wanted] = found
@@ -205,16 +225,18 @@ def _model(
 
 
 def _merged(batch: Batch, forest: Forest, *, tails: bool) -> tuple[Int32, Int64, Int32]:
-    """(tails int32[T] of the trees; offsets and tails of the derived sentences).
+    """Return (tails int32[T] of the trees, offsets of the derived sentences, their tails int32[S]).
 
-    A tree's words are one sentence, with the tail of its last source sentence: the first of its sentences gets all its
-    words, the others none. tails=False: punctuation moves as words do, and no tail is known.
+    A tree that spans several source sentences becomes one derived sentence with the tail of the last. The first
+    sentence gets all words of the tree, the others none. tails=False: punctuation moves like words, all tails are 0.
+
+        sentences [0, 3, 5, 8], trees [0, 5, 8]  ->  derived sentences [0, 5, 5, 8]
     """
     last = np.searchsorted(batch.sentences, forest.trees[1:], "right") - 2
     of_tree = batch.tails[last] if len(last) else np.zeros(0, np.int32)
     if len(forest.trees) == len(batch.sentences):
         return of_tree, batch.sentences, batch.tails if tails else np.zeros_like(batch.tails)
-    at = np.searchsorted(forest.trees, batch.sentences)  # a begin inside a tree becomes the tree's end
+    at = np.searchsorted(forest.trees, batch.sentences)  # an offset inside a tree becomes the tree's end
     first = np.searchsorted(batch.sentences, forest.trees[:-1])
     out = np.zeros_like(batch.tails)
     if tails:

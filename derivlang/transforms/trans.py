@@ -1,23 +1,29 @@
-"""trans: every word type gets a copy in another script, one to one.
+"""trans: a one-to-one copy of every word type in another script.
 
     Welcome to ACL .   ->   Წელცომე ტო ᲐᲪᲚ ．
 
-A script is an involution on code points (`scripts/`), so trans undoes itself. `overlap=P` keeps P percent of
-the types as they are, by a rule that is *fitted* on a reference vocabulary and then *applied*:
+A script is an involution on code points (`scripts/`), so trans is its own inverse. A script's table has versions:
+`trans` means the newest, `trans:table=1` an older one. Files always name the version that they were made with
+(`stored`).
+
+`overlap=P` keeps P percent of the types unchanged. The rule is fitted on a reference vocabulary and then applied to
+any text. `by` chooses the types:
 
     type        the first floor(PT/100 + 1/2) of its T non-special types by a keyed ranking
     frequency   the most frequent ones, ties by key
     mass        the shortest prefix of the keyed ranking with P % of the running words
 
-A type and its image, where both occur, share one key and are kept or changed together. A type outside the
-reference is kept iff its keyed hash lies in the first P % of the hash range (`frequency`: never).
+If a type and its image both occur, they share one key and are kept or changed together. A type outside the reference
+is kept iff its keyed hash lies in the first P % of the hash range (`frequency`: never).
 Source: ALIGN-MLM (arXiv 2211.08547), section 3; the published overlap was 22.1 % for "25 %"; methods, section 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import partial
+from typing import Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -25,14 +31,16 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrays import Bool, Int64, UInt64, offsets_of
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
-from derivlang.core.errors import DataError, unknown
+from derivlang.core.errors import UsageError, unknown
 from derivlang.core.keys import Draws, draw, hash_types, string_buffers, strings_from, text_key
 from derivlang.core.lexicon import TypeMap, escape, special_types, unescape
 from derivlang.core.spec import param
 from derivlang.transforms.base import Transform
-from derivlang.transforms.scripts import Script, load_script, script_names
+from derivlang.transforms.scripts import PRIVATE, Script, load_script, script_names
 
 By = Literal["type", "frequency", "mass"]
+_PRIVATE_PERCENT = 1  # warn if more of the running words than this get private-use characters
+_TYPES_AT_ONCE = 1 << 16  # map a large vocabulary in pieces: the images of all types would fill the memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,43 +48,81 @@ class Trans(Transform):
     """Transliteration: every word type in another script, one to one."""
 
     name = "trans"
-    script: str = param("georgian", "the script; `derivlang ls` lists them", positional=True, draws=False)
-    overlap: int = param(0, "percent of the types that stay as they are", draws=False, low=0, high=100)
-    by: By = param("type", "which types stay: drawn, the most frequent, or drawn by token mass", draws=False)
-    seed: int = param(1, "another seed, other types that stay", low=0)
+    script: str = param("georgian", "name of the script; `derivlang ls` lists them", positional=True, draws=False)
+    overlap: int = param(0, "percentage of the types to keep unchanged", draws=False, low=0, high=100)
+    by: By = param("type", "choice of the kept types: drawn, the most frequent, or drawn by token mass", draws=False)
+    seed: int = param(1, "seed of the choice of kept types", low=0)
+    table: int = param(0, "version of the script's table; 0: the newest", draws=False, low=0)
 
     def __post_init__(self) -> None:
         Transform.__post_init__(self)
         if self.script not in script_names():
             raise unknown("script", self.script, script_names())
+        newest = load_script(self.script).version if self.table else 0
+        if self.table > newest:
+            raise UsageError(
+                f"trans: table={self.table}, but the newest table of {self.script} is {newest}",
+                where="--t",
+                fix="leave table out, or install a newer derivlang",
+                id="bad-value",
+            )
+        if self.table == newest:
+            object.__setattr__(self, "table", 0)  # equal transforms have equal specs
+
+    @classmethod
+    def from_stored(cls, values: list[str], keyed: dict[str, str]) -> Self:
+        """Return the transform of a stored spec. A spec without a table predates versions and means table 1."""
+        return cls.from_values(values, {"table": "1", **keyed})
+
+    @property
+    def stored(self) -> str:
+        version = load_script(self.script, self.table).version
+        return str(replace(self, table=0)) + (f":table={version}" if version > 1 else "")
 
     @property
     def needs_reference(self) -> bool:
         return 0 < self.overlap < 100
 
     def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> TypeMap:
-        fitted = Transliteration(load_script(self.script), self.overlap, self.by, draws)
+        fitted = Transliteration(load_script(self.script, self.table), self.overlap, self.by, draws)
         if not self.needs_reference:
             return fitted
         return replace(fitted, reference=_choose(fitted, types, counts))
 
     def load(self, state: str, draws: Draws) -> TypeMap:
-        fitted = Transliteration(load_script(self.script), self.overlap, self.by, draws)
+        fitted = Transliteration(load_script(self.script, self.table), self.overlap, self.by, draws)
         *lines, last = state.split("\n")
         if last:
-            raise DataError("its last row is cut off", id="lexicon")
+            raise ValueError("its last row is cut off")
         rows = [line.split("\t") for line in lines[1:]]
         if any(len(row) != 4 or row[3] not in ("kept", "changed") for row in rows):
-            raise DataError("a lexicon's rows are type, image, count, kept|changed", id="lexicon")
+            raise ValueError("its rows must be type, image, count, and kept or changed")
         types = string_array([unescape(row[0]) for row in rows])
         counts = np.array([int(row[2]) for row in rows], np.int64)
         kept = np.array([row[3] == "kept" for row in rows], bool)
         return replace(fitted, reference=Reference.of(types, counts, kept))
 
+    def warnings(self, step: TypeMap, types: pa.Array, counts: Int64) -> list[str]:
+        share = private_share(step.apply, types, counts)
+        if self.script == PRIVATE or share <= _PRIVATE_PERCENT:
+            return []
+        others = {
+            name: private_share(partial(map_script, script=load_script(name)), types, counts)
+            for name in script_names()
+            if name != PRIVATE and load_script(name) is not load_script(self.script, self.table)
+        }
+        least = min(others.values())
+        better = [name for name, percent in others.items() if percent <= max(least, _PRIVATE_PERCENT)]
+        what = f"{share:.1f} % of the words hold characters that the script {self.script} has no letters for"
+        if least >= share:
+            return [f"{what}; they become private-use characters, and no other script has fewer"]
+        few = f"at most {_PRIVATE_PERCENT} %" if least <= _PRIVATE_PERCENT else f"{least:.1f} %"
+        return [f"{what}; they become private-use characters. Fewer ({few}) under: trans:{', trans:'.join(better)}"]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
-    """What was fitted. types, counts, kept: of the reference vocabulary; hashes, flags: sorted, for look-up."""
+    """The fitted overlap: types, counts and kept of the reference vocabulary; hashes and flags sorted for look-up."""
 
     types: pa.Array
     counts: Int64
@@ -91,7 +137,7 @@ class Reference:
         return cls(types, counts, kept, hashes[by], kept[by])
 
     def find(self, hashes: UInt64) -> tuple[Bool, Bool]:
-        """(is the type in the reference, is it kept), bool[n] each."""
+        """Return (whether the type is in the reference, whether it is kept), bool[n] each."""
         if not len(self.hashes):
             return np.zeros(len(hashes), bool), np.zeros(len(hashes), bool)
         at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
@@ -111,7 +157,8 @@ class Transliteration:
 
     def apply(self, types: pa.Array) -> pa.Array:
         image = map_script(types, self.script)
-        stays = special_types(types) | special_types(image)  # both, or two words would become one
+        # Types whose image is special stay, too: mapped, they would become equal to the special token.
+        stays = special_types(types) | special_types(image)
         if self.overlap:
             stays |= self.kept(types, image)
         return pc.if_else(to_arrow(stays), types, image) if stays.any() else image
@@ -120,7 +167,7 @@ class Transliteration:
         return self
 
     def kept(self, types: pa.Array, image: pa.Array) -> Bool:
-        """bool[T]: which types the overlap keeps; a type and its image always alike."""
+        """Return bool[T]: the types that the overlap keeps. A type and its image always get the same answer."""
         if self.overlap == 100:
             return np.ones(len(types), bool)
         assert self.reference is not None
@@ -135,7 +182,7 @@ class Transliteration:
         return np.where(known, flag, np.where(partner_known, partner_flag, unseen))
 
     def pair_keys(self, ours: UInt64, theirs: UInt64) -> UInt64:
-        """uint64[T]: the ranking key of a type, the same for its image, in any script-independent draw."""
+        """Return uint64[T]: the ranking keys of types. The sum of both hashes gives a type and its image one key."""
         return draw(text_key(self.draws.name), ours + theirs, np.zeros(len(ours), np.int64))
 
     def state(self) -> str | None:
@@ -152,7 +199,7 @@ class Transliteration:
 
 
 def map_script(types: pa.Array, script: Script) -> pa.Array:
-    """Arrow strings [T] through a script, all code points in one look-up."""
+    """Return Arrow strings [T] mapped through a script, all code points in one look-up."""
     data, _ = string_buffers(types)
     points = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), np.uint32)
     mapped = script.map_codepoints(points)
@@ -165,8 +212,24 @@ def map_script(types: pa.Array, script: Script) -> pa.Array:
     return strings_from(np.frombuffer(encoded, np.uint8), byte_offsets[offsets_of(lengths)])
 
 
+def private_share(apply: Callable[[pa.Array], pa.Array], types: pa.Array, counts: Int64) -> float:
+    """Return the percentage of running words whose image holds a private-use character of planes 15 and 16."""
+    private = 0
+    for start in range(0, len(types), _TYPES_AT_ONCE):
+        image = apply(types.slice(start, _TYPES_AT_ONCE))
+        found = to_numpy(pc.match_substring_regex(image, r"[\x{F0000}-\x{10FFFD}]"))
+        private += int(counts[start : start + _TYPES_AT_ONCE][found].sum())
+    return 100 * private / max(int(counts.sum()), 1)
+
+
 def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Reference:
-    """Which types of the reference are kept. A pair at the cut that no longer fits whole is passed over."""
+    """Return the reference with its kept types.
+
+    Types are ranked in groups: a type alone, or a type with its image, led by the first of the two. A pair that no
+    longer fits at the cut is skipped, and single types fill the room that is left:
+
+        room for 3 types, ranked groups (a A) (b B) c   ->   a A c are kept
+    """
     plain = ~(special_types(types) | special_types(map_script(types, fitted.script)))
     types, counts = types.filter(to_arrow(plain)), counts[plain]
     ours, theirs = hash_types(types), hash_types(map_script(types, fitted.script))
@@ -180,7 +243,7 @@ def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Referenc
     weight = np.where(partner == me, counts, np.maximum(counts, counts[partner]))
     keys = fitted.pair_keys(ours, theirs)
     rank = np.lexsort((keys, -weight)) if fitted.by == "frequency" else np.argsort(keys, kind="stable")
-    rank = rank[leader[rank] == rank]  # one entry a group
+    rank = rank[leader[rank] == rank]  # one entry a group: its leader
     kept = np.zeros(len(ours), bool)
     if fitted.by == "mass":
         mass = np.cumsum(np.where(partner == me, counts, counts + counts[partner])[rank])
@@ -195,5 +258,5 @@ def _choose(fitted: Transliteration, types: pa.Array, counts: Int64) -> Referenc
         chosen = np.concatenate([chosen, singles[:left]])
     kept[chosen] = True
     kept[partner[chosen]] = True
-    by = np.lexsort((ours, -counts))  # the same lines in lexicon.tsv, in whatever order the types were met
+    by = np.lexsort((ours, -counts))  # so that lexicon.tsv does not depend on the order in which types were met
     return Reference.of(types.take(to_arrow(by)), counts[by], kept[by])

@@ -5,33 +5,48 @@ followed: still together, they are the new answer; else `split` keeps the longes
 `drop` takes the answer away, `atomic` kept them together beforehand. Always:
 
     context[start:start + len(text)] == text
+
+The groups of `atomic` are those of the answers to all questions of a context: of rows that follow each other, with the
+same words. They are stored (column `context_groups`), as one row does not tell them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int64, owners, spread
+from derivlang.core.arrays import Bool, Int64, expand_ranges, lengths_of, owners
 from derivlang.core.arrow import list_array, to_arrow, to_numpy
-from derivlang.core.batch import Batch, Move, Policies
+from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
+from derivlang.core.layers.base import Layer, Move
+from derivlang.core.layers.labels import Labels
 from derivlang.core.order import contiguous_runs
+from derivlang.core.policies import Policies
+from derivlang.core.schema import Field, answers_side
 
 ANSWERS = pa.struct([("text", pa.list_(pa.string())), ("answer_start", pa.list_(pa.int32()))])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answers:
+class Answers(Layer):
     """name: the column. offsets: int64[R + 1] into the A answers. side: the side that they lie in.
 
     start, end: int64[A], word range in the batch. An answer that was dropped is not there.
     given: the column as it was read, before answers were widened; None once they have moved.
     """
+
+    losses: ClassVar[Mapping[str, str]] = {
+        "{}-cut": "answers cut to their longest run",
+        "{}-dropped": "the same under `--answers drop`",
+        "{}-widened": "answers widened to whole words when read",
+    }
 
     name: str
     offsets: Int64
@@ -41,11 +56,17 @@ class Answers:
     given: pa.Array | None = None
 
     @classmethod
-    def read(cls, name: str, column: pa.Array, batch: Batch, side: int, counts: Counter[str]) -> Answers:
-        """From structs of `text` and `answer_start` (code points) in the texts of `batch`, gaps included.
+    def read(cls, field: Field, labels: Labels) -> Self:
+        side = answers_side(labels.batch.sides)
+        return cls.of(field.column, labels[field.column], labels.batch, side, labels.counts)
+
+    @classmethod
+    def of(cls, name: str, column: pa.Array, batch: BareBatch, side: int, counts: Counter[str]) -> Self:
+        """Return the answers of structs of `text` and `answer_start` (code points) in the texts of a batch.
 
         An answer that does not begin and end at word edges is widened, and counted as `answers-widened`.
         """
+        column = _typed(column)
         texts, begins = column.field("text"), column.field("answer_start")
         lengths = to_numpy(pc.list_value_length(begins).fill_null(0))
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -71,8 +92,8 @@ class Answers:
     def realign(self, move: Move) -> Answers:
         sizes = self.end - self.start
         owner = np.repeat(np.arange(len(sizes)), sizes)
-        members = spread(self.start, sizes)
-        answer, start, end, whole = contiguous_runs(move.order, owner, members, move.places)
+        members = expand_ranges(self.start, sizes)
+        answer, start, end, whole = contiguous_runs(move.order, owner, members, move.positions)
         broken = len(np.unique(answer[~whole]))
         if broken:
             how = "dropped" if move.policies.answers == "drop" else "cut"
@@ -89,7 +110,10 @@ class Answers:
         kept[answer + 1] = 1
         return Answers(self.name, np.cumsum(kept)[self.offsets], start, end, self.side)
 
-    def columns(self, batch: Batch) -> dict[str, pa.Array]:
+    def may_change(self, *, has_order: bool, exact: bool) -> bool:
+        return True  # they may have been widened when they were read
+
+    def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         if self.given is not None:
             return {self.name: self.given}
         texts = batch.texts().to_pylist()
@@ -104,6 +128,31 @@ class Answers:
         ]
         return {self.name: pa.StructArray.from_arrays(lists, fields=list(ANSWERS))}
 
-    def group(self, batch: Batch, policies: Policies, inside: Bool) -> None:
-        if policies.answers == "atomic":  # overlapping answers become one group
-            inside[spread(self.start + 1, self.end - self.start - 1)] = True
+    def group(self, batch: BareBatch, policies: Policies, inside: Bool) -> None:
+        if policies.answers != "atomic":
+            return
+        if batch.grouped is not None:
+            inside[:-1] |= batch.grouped
+            return
+        own = np.zeros(batch.n_words, bool)
+        own[expand_ranges(self.start + 1, self.end - self.start - 1)] = True  # overlapping answers become one group
+        # The same place in all units of a context has one number.
+        units = batch.records[:, self.side]
+        starts, sizes, keys = batch.unit_words[units], lengths_of(batch.unit_words)[units], batch.unit_keys[units]
+        new = np.ones(len(units), bool)
+        new[1:] = (keys[1:] != keys[:-1]) | (sizes[1:] != sizes[:-1])
+        first = np.cumsum(np.where(new, sizes, 0)) - sizes
+        words, place = expand_ranges(starts, sizes), expand_ranges(first, sizes)
+        any_of = np.zeros(int(sizes[new].sum()), bool)
+        any_of[place[own[words]]] = True
+        inside[words] |= any_of[place]
+
+
+def _typed(column: pa.Array) -> pa.Array:
+    """The column with the types of `ANSWERS`: other sets have other integers, or large strings."""
+    try:
+        lists = [column.field(field.name).cast(field.type) for field in ANSWERS]
+    except pa.ArrowInvalid as error:
+        raise LayerError(f"answers are no texts and places: {error}", id="answer-types") from error
+    mask = column.is_null() if column.null_count else None
+    return pa.StructArray.from_arrays(lists, fields=list(ANSWERS), mask=mask)

@@ -1,48 +1,97 @@
-"""Parses: tags and trees that a parser found, of all sides of a set; columns upos, head and deprel.
+"""Parses: a parser's tags and trees, of all sides of a set; columns `upos`, `head` and `deprel` for each side.
 
-They are the layers `upos` and `head`, as a treebank's are, so that whatever works on gold trees works on them. There is
-one tree a sentence. They are no labels of the source: nothing is kept of them that the way back gives.
+They are the layers `upos` and `head`, as a treebank's are, so that everything that works on gold trees works on them.
+There is one tree a sentence. They are not labels of the source: what the way back gives is not stored beside them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Ints
-from derivlang.core.arrow import string_array, to_numpy
-from derivlang.core.layers.tree import Tree
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.bare_batch import BareBatch
+from derivlang.core.layers.base import Layer, record_lists
+from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.tree import Tree, check_range
 from derivlang.core.layers.words import Words
+from derivlang.core.schema import Field
 
-if TYPE_CHECKING:
-    from derivlang.core.layers import Layer
+
+class ParsedTags(Words):
+    """One tag a word, of all sides."""
+
+    __slots__ = ()
+
+    @classmethod
+    def read(cls, field: Field, labels: Labels) -> Self:
+        return cls.of_sides(field.column, "X", labels)
+
+    @classmethod
+    def of_sides(cls, name: str, filler: str, labels: Labels) -> Self:
+        """Return the layer of the columns of all sides. filler: the value of an inserted word."""
+        return cls.of(name, _concatenated([flat for flat, _ in _flat(name, labels)]), filler)
+
+    def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
+        return _side_columns(self.name, batch, pa.DictionaryArray.from_arrays(to_arrow(self.codes), self.values))
+
+    def may_change(self, *, has_order: bool, exact: bool) -> bool:
+        return has_order and not exact
+
+
+class ParsedTree(Tree):
+    """One tree a sentence, of all sides; heads are 1-based in the unit."""
+
+    __slots__ = ()
+
+    @classmethod
+    def read(cls, field: Field, labels: Labels) -> Self:
+        for flat, side in _flat(field.column, labels):
+            check_range(field.column, flat, labels, side)
+        head = _concatenated([flat for flat, _ in _flat(field.column, labels)])
+        return cls(np.asarray(to_numpy(head), np.int32), ParsedTags.of_sides("deprel", "dep", labels))
+
+    @classmethod
+    def restore(cls, field: Field, labels: Labels) -> Self:
+        return cls.read(field, labels)
+
+    def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
+        return _side_columns("head", batch, to_arrow(self.head)) | self.deprel.columns(batch)
+
+    def may_change(self, *, has_order: bool, exact: bool) -> bool:
+        return has_order and not exact
 
 
 def parse_layers(
     upos: Ints, tags: tuple[str, ...], head: Ints, deprel: Ints, relations: tuple[str, ...]
 ) -> dict[str, Layer]:
-    """upos, deprel: int[N], codes into tags and relations. head: int[N], 1-based in the unit, 0 = root."""
-    words = Words("upos", np.asarray(upos, np.int32), string_array(tags), "X", side=None)
-    relation = Words("deprel", np.asarray(deprel, np.int32), string_array(relations), "dep", side=None)
-    return {"upos": words, "head": Tree(np.asarray(head, np.int32), relation, side=None)}
+    """Return the layers of a parse.
+
+    upos, deprel: int[N], codes into tags and relations. head: int[N], 1-based in the unit, 0 = root.
+    """
+    words = ParsedTags("upos", np.asarray(upos, np.int32), string_array(tags), "X")
+    relation = ParsedTags("deprel", np.asarray(deprel, np.int32), string_array(relations), "dep")
+    return {"upos": words, "head": ParsedTree(np.asarray(head, np.int32), relation)}
 
 
-def read_parse(columns: dict[str, pa.Array], sides: tuple[str, ...], *, has_tags: bool) -> dict[str, Layer]:
-    """The layers from output columns, whose units lie side by side. has_tags: the source has tags of its own."""
+def _side_name(side: str, name: str) -> str:
+    return f"{side}_{name}" if side else name
 
-    def flat(name: str) -> pa.Array:
-        parts = [columns[f"{side}_{name}" if side else name].flatten() for side in sides]
-        return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
-    def coded(name: str) -> tuple[Ints, tuple[str, ...]]:
-        encoded = flat(name).dictionary_encode()
-        return to_numpy(encoded.indices), tuple(encoded.dictionary.to_pylist())
+def _side_columns(name: str, batch: BareBatch, values: pa.Array) -> dict[str, pa.Array]:
+    """Return a column for each side, of per-word values [N]: `premise_upos`, `hypothesis_upos`."""
+    return {_side_name(side, name): record_lists(batch, values, number) for number, side in enumerate(batch.sides)}
 
-    head = to_numpy(flat("head"))
-    nothing: tuple[Ints, tuple[str, ...]] = np.zeros(len(head), np.int32), ("X",)
-    upos, tags = nothing if has_tags else coded("upos")
-    deprel, relations = coded("deprel")
-    layers = parse_layers(upos, tags, head, deprel, relations)
-    return {name: layer for name, layer in layers.items() if name != "upos" or not has_tags}
+
+def _flat(name: str, labels: Labels) -> Iterator[tuple[pa.Array, int]]:
+    """Yield the values of each side's column, and the side."""
+    for number, side in enumerate(labels.batch.sides):
+        yield labels.per_word(_side_name(side, name), side=number), number
+
+
+def _concatenated(parts: list[pa.Array]) -> pa.Array:
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)

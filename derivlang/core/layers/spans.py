@@ -9,28 +9,41 @@ order). Adjacent entities of one type stay two. An inserted word breaks no entit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, spread
+from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges
 from derivlang.core.arrow import to_arrow
-from derivlang.core.batch import Batch, Move, Policies
+from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
-from derivlang.core.layers import record_lists
+from derivlang.core.layers.base import Layer, Move, record_lists
+from derivlang.core.layers.classes import read_classes, stored_classes
+from derivlang.core.layers.labels import Labels
 from derivlang.core.order import contiguous_runs
+from derivlang.core.policies import Policies
+from derivlang.core.schema import Field
 
 _OUT, _BEGIN, _INSIDE = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spans:
+class Spans(Layer):
     """name: the column. start, end: int64[E], word range of each entity in the batch, ascending.
 
     labels: int32[E] into types (`PER` …). classes: the tag names of the column, `O`, `B-PER`, `I-PER` ….
     """
+
+    losses: ClassVar[Mapping[str, str]] = {
+        "{}-total": "entities (in the manifest under `entities`)",
+        "{}-split": "entities that the reordering split: each is now several",
+        "{}-dropped": "the same under `--entities drop`: now O",
+        "{}-deleted": "entities whose words were all deleted",
+        "{}-repaired": "ill-formed tags repaired under `--repair-tags`",
+    }
 
     name: str
     start: Int64
@@ -38,7 +51,24 @@ class Spans:
     labels: Int32
     types: tuple[str, ...]
     classes: tuple[str, ...]
-    side: int = 0
+
+    @classmethod
+    def read(cls, field: Field, labels: Labels) -> Self:
+        codes = read_classes(field, labels.per_word(field.column, shown=field.input), labels.word)
+        return cls.from_tags(
+            field.column,
+            codes,
+            _classes(field),
+            labels.batch.unit_words,
+            where=labels.word,
+            repair=labels.repair,
+            counts=labels.counts,
+        )
+
+    @classmethod
+    def restore(cls, field: Field, labels: Labels) -> Self:
+        codes = stored_classes(field, labels.per_word(field.column), lowest=0)
+        return cls.from_tags(field.column, codes, _classes(field), labels.batch.unit_words)
 
     @classmethod
     def from_tags(
@@ -48,12 +78,11 @@ class Spans:
         classes: tuple[str, ...],
         batch_units: Int64,
         *,
-        side: int = 0,
-        where: Callable[[int], str] | None = None,
+        where: Callable[[int], str | None] | None = None,
         repair: bool = False,
         counts: dict[str, int] | None = None,
-    ) -> Spans:
-        """From one tag a word: int32[N] into classes. batch_units: int64[U + 1] word offsets of the units.
+    ) -> Self:
+        """Return the entities of one tag a word: int32[N] into classes. batch_units: int64[U + 1], word offsets.
 
         Raises LayerError where a tag has an unknown prefix or an I- does not go on an entity of its type
         (`where` names the place of a word), unless `repair`: then such an I- begins an entity, an unknown
@@ -83,21 +112,21 @@ class Spans:
         stops = np.append(prefix != _INSIDE, True)
         ends = np.flatnonzero(stops)
         end = ends[np.searchsorted(ends, start, "right")]
-        return cls(name, start, end, kind[start].astype(np.int32), types, classes, side)
+        return cls(name, start, end, kind[start].astype(np.int32), types, classes)
 
     def tags(self, n_words: int) -> Int32:
         """int32[N]: the tag of each word, into classes."""
         begin, inside = _tag_numbers(self.classes, self.types)
         out = np.full(n_words, self.classes.index("O"), np.int32)
-        out[spread(self.start, self.end - self.start)] = np.repeat(inside[self.labels], self.end - self.start)
+        out[expand_ranges(self.start, self.end - self.start)] = np.repeat(inside[self.labels], self.end - self.start)
         out[self.start] = begin[self.labels]
         return out
 
     def realign(self, move: Move) -> Spans:
         sizes = self.end - self.start
         owner = np.repeat(np.arange(len(sizes)), sizes)
-        members = spread(self.start, sizes)
-        entity, start, end, whole = contiguous_runs(move.order, owner, members, move.places)
+        members = expand_ranges(self.start, sizes)
+        entity, start, end, whole = contiguous_runs(move.order, owner, members, move.positions)
         broken = len(np.unique(entity[~whole]))
         gone = len(sizes) - len(np.unique(entity))
         move.counts[f"{self.name}-total"] += len(sizes)
@@ -112,20 +141,25 @@ class Spans:
         entity, start, end = entity[by], start[by], end[by]
         # Runs of two entities cannot overlap, save over a word inserted between two entities' words.
         end = np.minimum(end, np.append(start[1:], np.iinfo(np.int64).max))
-        return Spans(self.name, start, end, self.labels[entity], self.types, self.classes, self.side)
+        return Spans(self.name, start, end, self.labels[entity], self.types, self.classes)
 
-    def columns(self, batch: Batch) -> dict[str, pa.Array]:
+    def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         tags = to_arrow(self.tags(batch.n_words).astype(np.int64))
-        return {self.name: record_lists(batch, tags, self.side)}
+        return {self.name: record_lists(batch, tags)}
 
-    def group(self, batch: Batch, policies: Policies, inside: Bool) -> None:
+    def group(self, batch: BareBatch, policies: Policies, inside: Bool) -> None:
         if policies.entities == "atomic":
-            inside[spread(self.start + 1, self.end - self.start - 1)] = True
+            inside[expand_ranges(self.start + 1, self.end - self.start - 1)] = True
+
+
+def _classes(field: Field) -> tuple[str, ...]:
+    assert field.classes is not None
+    return field.classes
 
 
 def _parse(classes: tuple[str, ...]) -> tuple[tuple[str, ...], Int32, Int32]:
     """Entity types, and for each tag name its prefix (-1: unknown) and type number."""
-    types: list[str] = []
+    types: dict[str, int] = {}
     prefixes, kinds = np.full(len(classes), -1, np.int32), np.full(len(classes), -1, np.int32)
     for i, tag in enumerate(classes):
         head, _, kind = tag.partition("-")
@@ -133,9 +167,7 @@ def _parse(classes: tuple[str, ...]) -> tuple[tuple[str, ...], Int32, Int32]:
             prefixes[i] = _OUT
         elif head in ("B", "I") and kind:
             prefixes[i] = _BEGIN if head == "B" else _INSIDE
-            if kind not in types:
-                types.append(kind)
-            kinds[i] = types.index(kind)
+            kinds[i] = types.setdefault(kind, len(types))
     return tuple(types), prefixes, kinds
 
 
@@ -154,7 +186,9 @@ def complete_classes(names: list[str]) -> tuple[str, ...]:
     return ("O", *(f"{prefix}-{kind}" for kind in order for prefix in "BI"))
 
 
-def _ill_formed(name: str, what: str, tag: str, at: Int64, where: Callable[[int], str] | None, repair: bool) -> None:
+def _ill_formed(
+    name: str, what: str, tag: str, at: Int64, where: Callable[[int], str | None] | None, repair: bool
+) -> None:
     if not repair:
         more = f" (and {at.size - 1} more like it near here)" if at.size > 1 else ""
         raise LayerError(

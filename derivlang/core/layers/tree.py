@@ -10,21 +10,28 @@ its head; an inserted word hangs under the word that it marks, as `dep`.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, spread
-from derivlang.core.arrow import string_array, to_arrow
-from derivlang.core.batch import Batch, Move, Policies
+from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
-from derivlang.core.layers import record_lists, side_columns
+from derivlang.core.layers.base import Layer, Move, record_lists
+from derivlang.core.layers.labels import Labels
 from derivlang.core.layers.words import Words
+from derivlang.core.lexicon import Lexicon
+from derivlang.core.policies import Policies
+from derivlang.core.schema import Field
+from derivlang.core.trees import first_fault
 
 NODE_FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 NODES = pa.list_(pa.struct([(field, pa.string()) for field in NODE_FIELDS]))
+_WORDS = ("form", "lemma")
 _NODE_ID = re.compile(r"\d+-\d+|\d+\.\d+")
 _REFERENCE = re.compile(r"^(\d+)(?:\.(\d+))?:")
 
@@ -64,6 +71,12 @@ class Nodes:
         arrays = [np.array(values, np.int64) for values in (unit, first, last)]
         return cls(arrays[0], arrays[1], arrays[2], tuple(fields))
 
+    def under(self, lexicon: Lexicon) -> Nodes:
+        """The same lines, their forms and lemmas under a lexicon."""
+        words = string_array([node[field] for node in self.fields for field in _WORDS])
+        image = iter(lexicon.apply_to_labels(words).to_pylist())
+        return replace(self, fields=tuple({**node, **{field: next(image) for field in _WORDS}} for node in self.fields))
+
     def column(self, n_units: int) -> pa.Array:
         rows: list[list[dict[str, str]]] = [[] for _ in range(n_units)]
         for unit, node in zip(self.unit, self.fields, strict=True):
@@ -72,20 +85,59 @@ class Nodes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tree:
+class Tree(Layer):
     """head: int32[N], 1-based in the unit, 0 = root. deprel: relations. deps: enhanced, or None. mwt, empty: Nodes.
 
-    side: as in Words. A gold tree spans its unit; of a parser's trees there is one a sentence.
+    A gold tree spans its unit. lexical: the forms and lemmas of mwt and empty nodes follow the lexicon.
     """
+
+    losses: ClassVar[Mapping[str, str]] = {
+        "mwt-dissolved": "multiword tokens whose words are no longer adjacent and in order",
+        "empty-nodes-dropped": "empty nodes whose word was deleted",
+    }
 
     head: Int32
     deprel: Words
     deps: tuple[str, ...] | None = None
     mwt: Nodes | None = None
     empty: Nodes | None = None
-    side: int | None = 0
+    lexical: bool = False
 
-    def realign(self, move: Move) -> Tree:
+    @classmethod
+    def read(cls, field: Field, labels: Labels) -> Self:
+        flat = labels.per_word("head")
+        if flat.null_count or not pa.types.is_integer(flat.type):
+            at = int(np.flatnonzero(to_numpy(flat.is_null()))[0]) if flat.null_count else 0
+            raise LayerError(
+                "a head must be the number of a word, 0 for the root", where=labels.word(at), id="head-range"
+            )
+        fault = first_fault(to_numpy(flat).astype(np.int32), labels.batch.unit_words)
+        if fault is not None:
+            word, what, id = fault
+            raise LayerError(f"the word has {what}", where=labels.word(word), fix="correct the tree", id=id)
+        return cls._of(field, labels)
+
+    @classmethod
+    def restore(cls, field: Field, labels: Labels) -> Self:
+        check_range("head", labels.per_word("head"), labels)
+        return cls._of(field, labels)
+
+    @classmethod
+    def _of(cls, field: Field, labels: Labels) -> Self:
+        units = labels.batch.unit_words
+        mwt, empty = (
+            Nodes.read(labels[name].cast(NODES), units) if name in labels else None for name in ("mwt", "empty_nodes")
+        )
+        return cls(
+            to_numpy(labels.per_word("head")).astype(np.int32),
+            Words.of("deprel", labels.per_word("deprel"), "dep"),
+            tuple(labels.per_word("deps").to_pylist()) if "deps" in labels else None,
+            mwt,
+            empty,
+            lexical=field.lexical,
+        )
+
+    def realign(self, move: Move) -> Self:
         heads = _governors(self.head, move)
         index = move.order.index
         kept = index >= 0
@@ -93,9 +145,9 @@ class Tree:
         if move.order.n_inserted:
             marks = move.order.marks
             assert marks is not None
-            governor[~kept] = np.where(move.places[marks] >= 0, marks, heads[marks])
+            governor[~kept] = np.where(move.positions[marks] >= 0, marks, heads[marks])
         unit = move.derived_unit_of
-        head = np.where(governor >= 0, move.places[governor] - move.derived_units[unit] + 1, 0)
+        head = np.where(governor >= 0, move.positions[governor] - move.derived_units[unit] + 1, 0)
         head = _one_root(head.astype(np.int32), move, unit)
         deprel = self.deprel.realign(move)
         if move.order.n_deleted:
@@ -104,21 +156,31 @@ class Tree:
         empty, numbers = (None, {}) if self.empty is None else _move_empty(self.empty, move)
         deps = None if self.deps is None else _move_deps(self.deps, move, numbers, unit)
         mwt = None if self.mwt is None else _move_ranges(self.mwt, move)
-        return Tree(head, deprel, deps, mwt, empty, self.side)
+        if self.lexical:
+            empty, mwt = (None if nodes is None else nodes.under(move.labels) for nodes in (empty, mwt))
+        return replace(self, head=head, deprel=deprel, deps=deps, mwt=mwt, empty=empty)
 
-    def columns(self, batch: Batch) -> dict[str, pa.Array]:
-        out = {**side_columns("head", batch, to_arrow(self.head), self.side), **self.deprel.columns(batch)}
+    def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
+        out = {"head": record_lists(batch, to_arrow(self.head)), **self.deprel.columns(batch)}
         if self.deps is not None:
             out["deps"] = record_lists(batch, pa.array(self.deps, pa.string()))
         rows = to_arrow(batch.records[:, 0])
         for name, nodes in (("mwt", self.mwt), ("empty_nodes", self.empty)):
             if nodes is not None:
-                out[name] = nodes.column(len(batch.units) - 1).take(rows)
+                out[name] = nodes.column(batch.n_units).take(rows)
         return out
 
-    def group(self, batch: Batch, policies: Policies, inside: Bool) -> None:
+    def group(self, batch: BareBatch, policies: Policies, inside: Bool) -> None:
         if policies.mwt == "atomic" and self.mwt is not None:
-            inside[spread(self.mwt.first + 1, self.mwt.last - self.mwt.first)] = True
+            inside[expand_ranges(self.mwt.first + 1, self.mwt.last - self.mwt.first)] = True
+
+
+def check_range(name: str, heads: pa.Array, labels: Labels, side: int = 0) -> None:
+    """Raise LayerError where a head [N] of a derived set is not the number of a word of its row, or 0."""
+    numbers = to_numpy(heads)
+    words = lengths_of(labels.batch.unit_words)[labels.batch.records[:, side]]
+    if (numbers < 0).any() or (numbers > np.repeat(words, words)).any():
+        raise LayerError(f"{name} holds a number that is no word of its row", id="head-range")
 
 
 def _governors(head: Int32, move: Move) -> Int64:
@@ -126,11 +188,14 @@ def _governors(head: Int32, move: Move) -> Int64:
     start = move.source.unit_words[:-1][move.source_unit_of]
     up = np.where(head > 0, start + head - 1, -1)
     if move.order.n_deleted:
-        gone = move.places < 0
+        gone = move.positions < 0
         governor = up.copy()
-        while (lost := (governor >= 0) & gone[governor]).any():
+        for _ in range(int(np.diff(move.source.unit_words).max(initial=0)) + 1):  # no path is longer than its unit
+            lost = np.flatnonzero((governor >= 0) & gone[governor])
+            if not len(lost):
+                return governor
             governor[lost] = up[governor[lost]]
-        return governor
+        raise LayerError("the heads of deleted words make a circle", id="tree")
     return up
 
 
@@ -158,7 +223,7 @@ def _root_relations(deprel: Words, became: Bool) -> Words:
 
 def _move_ranges(nodes: Nodes, move: Move) -> Nodes:
     """Multiword tokens whose words are still adjacent and in order; the others are dissolved and counted."""
-    places = move.places
+    places = move.positions
     first, last = places[nodes.first], places[nodes.last]
     length = nodes.last - nodes.first
     stays = np.array(
@@ -181,7 +246,7 @@ def _move_ranges(nodes: Nodes, move: Move) -> Nodes:
 
 def _move_empty(nodes: Nodes, move: Move) -> tuple[Nodes, dict[tuple[int, str], str]]:
     """Empty nodes behind their words, and their new ids by (unit, old id)."""
-    places = move.places
+    places = move.positions
     at = np.where(nodes.first >= 0, np.append(places, -1)[nodes.first], -1)
     gone = (nodes.first >= 0) & (at < 0)
     if gone.any():
@@ -203,7 +268,7 @@ def _move_empty(nodes: Nodes, move: Move) -> tuple[Nodes, dict[tuple[int, str], 
 
 def _move_deps(deps: tuple[str, ...], move: Move, numbers: dict[tuple[int, str], str], unit: Int32) -> tuple[str, ...]:
     out = []
-    places, sources, bases = move.places.tolist(), move.source.unit_words.tolist(), move.derived_units.tolist()
+    places, sources, bases = move.positions.tolist(), move.source.unit_words.tolist(), move.derived_units.tolist()
     for i, u in zip(move.order.index.tolist(), unit.tolist(), strict=True):
         dep = deps[i] if i >= 0 else "_"
         number, _, relation = dep.partition(":")
@@ -233,7 +298,7 @@ def _map_deps(deps: str, unit: int, move: Move, numbers: dict[tuple[int, str], s
         elif found[1] == "0":
             out.append(((0, 0), part))
         else:
-            place = int(move.places[source + int(found[1]) - 1])
+            place = int(move.positions[source + int(found[1]) - 1])
             if place >= 0:
                 out.append(((place - derived + 1, 0), f"{place - derived + 1}{rest}"))
     return "|".join(part for _, part in sorted(out, key=lambda item: item[0])) or "_"

@@ -1,27 +1,47 @@
-"""Values: one value a record: labels, ids, titles. No order touches them."""
+"""Values: one value a record (labels, ids, titles). No order touches them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
+import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool
-from derivlang.core.batch import Batch, Move, Policies
+from derivlang.core.arrow import to_arrow
+from derivlang.core.bare_batch import BareBatch
+from derivlang.core.layers.base import Layer, Move
+from derivlang.core.layers.classes import read_classes, stored_classes
+from derivlang.core.layers.labels import Labels
+from derivlang.core.schema import NO_LABEL, Field
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Values:
+class Values(Layer):
     """name: the column. values: Arrow array [R] of any type (int64 codes where it is a class label)."""
 
     name: str
     values: pa.Array
 
+    @classmethod
+    def read(cls, field: Field, labels: Labels) -> Self:
+        values = labels[field.column]
+        if field.classes is not None:
+            values = to_arrow(read_classes(field, values, labels.row, missing=NO_LABEL).astype(np.int64))
+        return cls(field.column, values)
+
+    @classmethod
+    def restore(cls, field: Field, labels: Labels) -> Self:
+        values = labels[field.column]
+        if field.classes is not None:
+            stored_classes(field, values, null=-1)
+        return cls(field.column, values)
+
     def realign(self, move: Move) -> Values:
         return self
 
-    def columns(self, batch: Batch) -> dict[str, pa.Array]:
+    def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
         return {self.name: self.values}
 
-    def group(self, batch: Batch, policies: Policies, inside: Bool) -> None:
-        return None
+    def may_change(self, *, has_order: bool, exact: bool) -> bool:
+        return False

@@ -1,4 +1,4 @@
-"""The report over runs: tables in the shape of the ALIGN-MLM paper's, beside its numbers, figures, one page.
+"""The report over runs: tables like those of the ALIGN-MLM paper and beside its numbers, figures, and one page.
 
 run folders ──runs──▶ Run ──settings──▶ Setting, Entry ──tables, figures──▶ Table, Figure ──page, markdown──▶ files
 """

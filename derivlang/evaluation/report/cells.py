@@ -1,6 +1,6 @@
-"""The report's tables as data: labels, columns in groups, rows of cells. `page.py` and `markdown.py` write them out.
+"""The report's tables as data: labels, grouped columns, rows of cells. `page.py` and `markdown.py` write them.
 
-A cell without a measured value is empty, never a guess. Rows of "paper" are its printed numbers.
+A cell without a measured value is empty. Rows marked "paper" hold the printed numbers of the paper.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import TypeAlias
 
 from derivlang.evaluation.report.columns import REGIMES, Column
 from derivlang.evaluation.report.published import Line
-from derivlang.evaluation.report.runs import Run, Score
-from derivlang.evaluation.report.settings import Entry, spread
+from derivlang.evaluation.report.runs import Run, TaskScore
+from derivlang.evaluation.report.settings import Entry, standard_deviation
 
 EMPTY = "–"
 HERE, PAPER = "here", "paper"
 Regimes: TypeAlias = Sequence[tuple[str, str]]
-# keys of `alignment`; what is trained on is reported last
+# keys of `alignment`; figures that include training pairs come last
 ALIGNMENTS = (
     ("heldout", "held-out"), ("csls_heldout", "held-out, CSLS"), ("mass", "by token mass"), ("csls", "all, CSLS"),
     ("all", "all"),
@@ -26,8 +26,8 @@ ALIGNMENTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """text, a smaller note below it, and a title that is shown when one points at it."""
+class TableCell:
+    """A cell: text, a smaller note below it, and a title shown on hovering."""
 
     text: str = EMPTY
     note: str = ""
@@ -37,13 +37,13 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Row:
     labels: tuple[str, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
     paper: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """labels: the first columns' names. columns: (group, names of its columns). title, note: plain text."""
+    """A table. labels: names of the first columns. columns: (group, names of its columns). title, note: plain text."""
 
     id: str
     title: str
@@ -63,12 +63,12 @@ def pair(
     found: Sequence[Column],
     regimes: Regimes = REGIMES,
 ) -> Iterable[Row]:
-    """What was found, and what was printed."""
+    """Yield the row of our results and, if the paper has one, the row of its numbers."""
     cells = [score_cell(entry, column, regime) for column in found for regime, _ in regimes]
     yield Row((*labels, HERE), (*cells, runs_cell(entry.runs if entry else ())))
     if line is not None:
         printed = [column.of(line, regime) for column in found for regime, _ in regimes]
-        yield Row((*labels, PAPER), (*map(number_cell, printed), Cell("")), paper=True)
+        yield Row((*labels, PAPER), (*map(number_cell, printed), TableCell("")), paper=True)
 
 
 def score_columns(found: Sequence[Column], regimes: Regimes = REGIMES) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -79,54 +79,54 @@ def score_columns(found: Sequence[Column], regimes: Regimes = REGIMES) -> tuple[
 # cells
 
 
-def score_cell(entry: Entry | None, column: Column, regime: str) -> Cell:
+def score_cell(entry: Entry | None, column: Column, regime: str) -> TableCell:
     scores = entry.scores(column, regime) if entry else []
     if not scores:
-        return Cell()
+        return TableCell()
     title = "\n".join(f"{decimal(score.mean)} {run.signature}" for run, score in scores)
     if len(scores) == 1:
         (_, score), *_ = scores
-        return Cell(decimal(score.mean), interval(score.low, score.high), title)
+        return TableCell(decimal(score.mean), interval(score.low, score.high), title)
     return _seeds_cell([score.mean for _, score in scores], title)
 
 
-def alignment_cell(entry: Entry | None, name: str) -> Cell:
+def alignment_cell(entry: Entry | None, name: str) -> TableCell:
     runs = entry.runs if entry else ()
     values = [(run, value) for run in runs if (value := run.alignment(name)) is not None]
     title = "\n".join(f"{decimal(value)} {run.signature}" for run, value in values)
     if len(values) < 2:
         if not values:
-            return Cell()
+            return TableCell()
         (run, value), *_ = values
-        return Cell(decimal(value), interval(run.alignment(f"{name}_low"), run.alignment(f"{name}_high")), title)
+        return TableCell(decimal(value), interval(run.alignment(f"{name}_low"), run.alignment(f"{name}_high")), title)
     return _seeds_cell([value for _, value in values], title)
 
 
-def _seeds_cell(values: Sequence[float], title: str) -> Cell:
-    return Cell(decimal(mean(values)), f"± {decimal(spread(values) or 0.0)}, n={len(values)}", title)
+def _seeds_cell(values: Sequence[float], title: str) -> TableCell:
+    return TableCell(decimal(mean(values)), f"± {decimal(standard_deviation(values) or 0.0)}, n={len(values)}", title)
 
 
-def full_cell(score: Score | None, run: Run) -> Cell:
+def full_cell(score: TaskScore | None, run: Run) -> TableCell:
     if score is None:
-        return Cell()
+        return TableCell()
     told = decimal(score.mean) + ("" if score.deviation is None else f" ± {decimal(score.deviation)}")
     notes = [
         interval(score.low, score.high),
         f"({', '.join(map(decimal, score.seeds))})" if len(score.seeds) > 1 else "",
     ]
-    return Cell(told, " ".join(filter(None, notes)), run.signature)
+    return TableCell(told, " ".join(filter(None, notes)), run.signature)
 
 
-def number_cell(value: float | None, run: Run | None = None) -> Cell:
-    return Cell() if value is None else Cell(decimal(value), "", run.signature if run else "")
+def number_cell(value: float | None, run: Run | None = None) -> TableCell:
+    return TableCell() if value is None else TableCell(decimal(value), "", run.signature if run else "")
 
 
-def runs_cell(runs: Iterable[Run]) -> Cell:
-    """Those that have been evaluated: the others have no part in the row."""
+def runs_cell(runs: Iterable[Run]) -> TableCell:
+    """Return a cell with the evaluated runs, or with all runs if none is evaluated."""
     found = list(runs)
     counted = [run for run in found if run.evaluation] or found
     told = ", ".join(run.id for run in counted) or EMPTY
-    return Cell(told, "" if not found or counted[0].evaluation else "not evaluated", titles(counted))
+    return TableCell(told, "" if not found or counted[0].evaluation else "not evaluated", titles(counted))
 
 
 # numbers
@@ -144,7 +144,7 @@ def interval(low: float | None, high: float | None, write: Callable[[float], str
 
 
 def decimal(value: float) -> str:
-    """One place, as the paper; a true minus; never -0.0."""
+    """Return a number with one decimal, as in the paper, with a true minus sign and without -0.0."""
     text = f"{value:.1f}"
     return "0.0" if text == "-0.0" else text.replace("-", "−")
 

@@ -1,4 +1,4 @@
-"""Which scores there are: of the paper's three tasks always, of other sets (`pos:French-GSD`) where runs have them."""
+"""The score columns of a report: always those of the paper's three tasks, and those of other sets that runs have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from derivlang.evaluation.report.published import Line
 
 TASKS = ("xnli", "ner", "pos")  # the paper's order
 REGIMES = (("sup", "SUP"), ("zs", "ZS"), ("delta", "Δ"))
-DEV = "dev-"  # begins the names of regimes on the derived dev set
+DEV = "dev-"  # prefix of regimes on the derived dev set
 ON_DEV = tuple((f"{DEV}{name}", title) for name, title in REGIMES)
 _HEADLINE = {"xnli": ("accuracy",), "ner": ("f1",), "pos": ("seqeval_f1", "accuracy")}
 _NAMES = {"seqeval_f1": "seqeval F1", "macro_f1": "macro F1", "f1": "F1"}
@@ -35,22 +35,22 @@ class Column:
 
     @property
     def id(self) -> str:
-        """For file names."""
+        """The name in file names."""
         return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in f"{self.task}-{self.name}")
 
     @property
     def printed(self) -> bool:
-        """Does the paper report it."""
+        """Whether the paper reports it."""
         return published.METRIC.get(self.task) == self.name
 
     def of(self, line: Line, regime: str) -> float | None:
-        """What the paper prints."""
+        """Return the number that the paper prints, or None."""
         place = [name for name, _ in REGIMES].index(regime.removeprefix(DEV))
         return line[self.task][place] if self.printed else None
 
 
 def columns(tasks: Iterable[str], *, headline: bool = False) -> tuple[Column, ...]:
-    """All metrics of these tasks, or (headline) those that the main tables have; other kinds of tasks have none."""
+    """Return all metrics of these tasks, or (headline) those of the main tables. Unknown kinds of tasks have none."""
     out = []
     for task in tasks:
         kind = task.partition(":")[0]

@@ -1,9 +1,9 @@
-"""Does alignment go with transfer: Spearman's rank correlation with a permutation test.
+"""Spearman's rank correlation of alignment with transfer, with a permutation test.
 
     p = share of the permutations of one side with |ρ| at least as large, two-sided
 
-All n! permutations up to n = 8; above that 10,000 keyed ones, and p = (hits + 1) / (10,000 + 1) (Davison and Hinkley
-1997, §4.3).
+The test uses all n! permutations up to n = 8. Above that it uses 10,000 keyed ones, and p = (hits + 1) / (10,000 + 1)
+(Davison and Hinkley 1997, §4.3).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws
+from derivlang.core.threads import one_thread
 
 PERMUTATIONS = 10_000
 _EXACT = 8  # 40,320 permutations
@@ -25,7 +26,7 @@ _EXACT = 8  # 40,320 permutations
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """n points; rho and p None where there are fewer than three, or where one side is constant."""
+    """A correlation of n points. rho, p: None for fewer than three points, or if one side is constant."""
 
     n: int
     rho: float | None
@@ -33,8 +34,9 @@ class Correlation:
     exact: bool
 
 
+@one_thread()
 def spearman(first: Sequence[float], second: Sequence[float], *, seed: int = 1) -> Correlation:
-    """The rank correlation of two lists of the same length; ties get their mean rank."""
+    """Return the rank correlation of two lists of the same length. Ties get their mean rank."""
     try:
         from scipy.stats import rankdata, spearmanr
     except ImportError:
@@ -51,7 +53,7 @@ def spearman(first: Sequence[float], second: Sequence[float], *, seed: int = 1) 
 
 
 def _orders(n: int, seed: int) -> Int64:
-    """int64[P, n]: all permutations, or keyed ones."""
+    """Return int64[P, n]: all permutations, or keyed ones."""
     if n <= _EXACT:
         return np.array(list(permutations(range(n))), np.int64)
     keys = np.repeat(np.arange(PERMUTATIONS, dtype=np.uint64), n)

@@ -1,10 +1,10 @@
-"""Objectives against MLM under one language: paired intervals over the same test sentences.
+"""Differences between objectives and MLM under one language, with paired intervals over the same test sentences.
 
     ZS    score of the objective - score of MLM, both fine-tuned on the source
     Δ     Δ of the objective - Δ of MLM: below zero, the objective transfers better
 
-The interval resamples sentences; the differences by pre-training seed stand beside it, since no resampling of sentences
-shows what another pre-training run would give.
+The interval resamples sentences. The differences by pre-training seed are listed as well, because resampling sentences
+does not show the variation of pre-training runs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REGIMES = ("zs", "delta")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference:
-    """`entry` minus `base`, in points. low, high: 95 %, None without counts. by_seed: by pre-training seed."""
+    """`entry` minus `base` in points. low, high: 95 % interval, None without counts. by_seed: by pre-training seed."""
 
     entry: Entry
     base: Entry
@@ -45,7 +45,7 @@ class Difference:
 
 
 def differences_of(setting: Setting) -> list[Difference]:
-    """Each objective minus MLM, for every language, metric and regime that both have."""
+    """Return each objective minus MLM, for every language, metric and regime that both have."""
     found = []
     for entry in setting.entries:
         for base in setting.find(BASE, entry.language.spec):
@@ -70,7 +70,7 @@ def _difference(entry: Entry, base: Entry, column: Column, regime: str) -> Diffe
             raise StoreError(
                 f"{column.task} was tested on other sentences: {error.what}",
                 where=f"{entry.runs[0].folder}, {base.runs[0].folder}",
-                fix="evaluate the runs on the same data, or report them apart",
+                fix="evaluate the runs on the same data, or write separate reports",
                 id="other-sentences",
             ) from None
         low, high = found["low"], found["high"]
@@ -79,7 +79,7 @@ def _difference(entry: Entry, base: Entry, column: Column, regime: str) -> Diffe
 
 
 def _tables(run: Run, column: Column, regime: str) -> list[Int64]:
-    """int64[S, k] of each fine-tuning seed; for Δ [S, 2k], SUP before ZS."""
+    """Return int64[S, k] of each fine-tuning seed; for Δ [S, 2k], SUP before ZS."""
     pairs = run.counts(column)
     return [np.concatenate(pair, axis=1) if regime == "delta" else pair[1] for pair in pairs]
 

@@ -1,8 +1,8 @@
 """The report's figures: bars of Δ by language and objective, and alignment against Δ. SVG and PNG.
 
-Colours are those of Okabe and Ito (2008), told apart by colour-blind readers and on light and dark ground;
-languages have markers of their own. Axes and text are drawn in one colour, which stands for the page's (in
-`Figure.inline`) or becomes a grey that shows on both grounds (the file).
+Colours are those of Okabe and Ito (2008), which colour-blind readers can distinguish, on light and dark backgrounds.
+Languages have different markers. Axes and text are drawn in a placeholder colour, which becomes the page's text colour
+(`Figure.inline`), or in files a grey that is visible on both backgrounds.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,9 @@ from derivlang.core.errors import UsageError
 from derivlang.evaluation.report import published
 from derivlang.evaluation.report.columns import Column
 from derivlang.evaluation.report.overview import alignment_points
-from derivlang.evaluation.report.settings import Entry, Setting, spread
+from derivlang.evaluation.report.settings import Entry, Setting, standard_deviation
 
-_INK = "#010203"  # stands for the text colour, and is nothing's colour
+_INK = "#010203"  # placeholder of the text colour, used for nothing else
 _GREY = "#767676"  # contrast 4.5 on white, 4.6 on black
 _COLOURS = {"mlm": "#0072b2", "xlm": "#e69f00", "dict-mlm": "#009e73", "align-mlm": "#d55e00"}
 _MORE = ("#cc79a7", "#56b4e9", "#8c6d31", "#9467bd")
@@ -37,7 +38,7 @@ _STYLE: Any = {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """name: of its files. title: what it shows, for those who do not see it. svg: in ink. png: on white."""
+    """A figure. name: of its files. title: a text alternative. svg: in the placeholder colour. png: on white."""
 
     name: str
     title: str
@@ -46,22 +47,22 @@ class Figure:
 
     @property
     def file(self) -> str:
-        """The SVG as a file of its own, without a ground."""
+        """The SVG as a separate file, with a transparent background."""
         return self.svg.replace(_INK, _GREY)
 
     @property
     def inline(self) -> str:
-        """The SVG inside a page: in the page's text colour, with ids that no other figure has."""
+        """The SVG inside a page: in the page's text colour, with ids that are unique in the page."""
         svg = self.svg[self.svg.index("<svg") :].replace(_INK, "currentColor")
         svg = re.sub(r'\bid="([^"]+)"', rf'id="{self.name}-\1"', svg)
         svg = re.sub(r'(href="|url\()#', rf"\1#{self.name}-", svg)
         svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
         svg = re.sub(r' (?:width|height)="[\d.]+pt"', "", svg, count=2)  # as wide as its place
-        return svg.replace("<svg ", f'<svg role="img" aria-label="{self.title}" ', 1)
+        return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(self.title)}" ', 1)
 
 
 def delta_figures(setting: Setting, prefix: str) -> list[Figure]:
-    """Bars of Δ, a figure for each score that some run has."""
+    """Return bars of Δ, a figure for each score that some run has."""
     return [
         figure
         for column in setting.headline
@@ -70,7 +71,7 @@ def delta_figures(setting: Setting, prefix: str) -> list[Figure]:
 
 
 def alignment_figures(setting: Setting, prefix: str) -> list[Figure]:
-    """Held-out alignment against Δ, a figure for each score with two points or more."""
+    """Return held-out alignment against Δ, a figure for each score with two points or more."""
     return [
         figure
         for column in setting.headline
@@ -82,7 +83,7 @@ def _bars(setting: Setting, column: Column, name: str) -> Figure | None:
     entries = [entry for entry in setting.entries if not entry.swept and entry.delta(column) is not None]
     if not entries:
         return None
-    languages = _unique([entry.language.spec for entry in entries])
+    languages = _unique([_language(entry) for entry in entries])
     objectives = _unique([_name(entry) for entry in entries])
     colours = _colours(entries)
     width = min(0.8 / len(objectives), 0.25)
@@ -91,7 +92,7 @@ def _bars(setting: Setting, column: Column, name: str) -> Figure | None:
         for number, label in enumerate(objectives):
             mine = [entry for entry in entries if _name(entry) == label]
             places = [
-                languages.index(entry.language.spec) + (number + 0.5 - len(objectives) / 2) * width for entry in mine
+                languages.index(_language(entry)) + (number + 0.5 - len(objectives) / 2) * width for entry in mine
             ]
             heights = [entry.delta(column) or 0.0 for entry in mine]
             axes.bar(places, heights, width * 0.92, color=colours[label], label=label)
@@ -123,12 +124,12 @@ def _scatter(setting: Setting, column: Column, name: str) -> Figure | None:
         return None
     entries = [entry for entry, _, _ in points]
     colours = _colours(entries)
-    languages = _unique([entry.language.spec for entry in entries])
+    languages = _unique([_language(entry) for entry in entries])
     places = {spec: place for place, spec in enumerate(dict.fromkeys([*published.LANGUAGES, *languages]))}
     markers = {spec: _MARKERS[place % len(_MARKERS)] for spec, place in places.items()}
     with _drawing(title=f"Held-out alignment and Δ, {column.title}") as (figure, axes):
         for entry, x, y in points:
-            axes.plot([x], [y], markers[entry.language.spec], color=colours[_name(entry)], markersize=7.5,
+            axes.plot([x], [y], markers[_language(entry)], color=colours[_name(entry)], markersize=7.5,
                       markeredgecolor=_INK, markeredgewidth=0.4)  # fmt: skip
         for label in _unique([_name(entry) for entry in entries]):
             axes.plot([], [], "s", color=colours[label], label=label)
@@ -144,7 +145,7 @@ def _scatter(setting: Setting, column: Column, name: str) -> Figure | None:
 
 @contextmanager
 def _drawing(*, title: str) -> Iterator[tuple[Any, Any]]:
-    """An empty figure, drawn without a display and without pyplot's global state."""
+    """Yield an empty figure and its axes, without a display and without pyplot's global state."""
     try:
         import matplotlib as mpl
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -159,12 +160,12 @@ def _drawing(*, title: str) -> Iterator[tuple[Any, Any]]:
         figure = Canvas(figsize=(4.6, 3.5))
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
-        axes.set_title(title, fontsize=9.5, loc="left")
+        axes.set_title(_shown(title), fontsize=9.5, loc="left")
         yield figure, axes
 
 
 def _legend(figure: Any, axes: Any, labels: Sequence[str]) -> None:
-    """Below the axes, in this order, in as many columns as there is room for; the figure grows with it."""
+    """Put the legend below the axes, in this order, in as many columns as fit. The figure's height grows with it."""
 
     def letters(columns: int) -> int:
         return sum(max(map(len, part)) + 5 for part in np.array_split(np.array(labels), columns))  # as matplotlib does
@@ -181,20 +182,20 @@ def _figure(figure: Any, name: str, title: str) -> Figure:
     svg, png = io.StringIO(), io.BytesIO()
     figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     figure.savefig(png, format="png", dpi=200, facecolor="white", metadata={"Software": None})
-    return Figure(name, title, svg.getvalue(), png.getvalue())
+    return Figure(name, _shown(title), svg.getvalue(), png.getvalue())
 
 
 def _range(entry: Entry, column: Column) -> tuple[float | None, float | None]:
-    """The line on a bar: one run's interval; of several, a deviation to both sides of the mean."""
+    """Return the ends of the line on a bar: one run's interval, or the mean of several runs ± their deviation."""
     scores = [score for _, score in entry.scores(column, "delta")]
-    middle, deviation = entry.delta(column), spread([score.mean for score in scores])
+    middle, deviation = entry.delta(column), standard_deviation([score.mean for score in scores])
     if middle is None or deviation is None:
         return scores[0].low, scores[0].high
     return middle - deviation, middle + deviation
 
 
 def _colours(entries: Sequence[Entry]) -> dict[str, str]:
-    """By name: the paper's four have theirs, whatever else is there."""
+    """Return colours by name. Those of the paper's four objectives are fixed."""
     out: dict[str, str] = {}
     for entry in entries:
         usual = None if entry.variant.parameters or entry.more else _COLOURS.get(entry.variant.objective)
@@ -204,7 +205,17 @@ def _colours(entries: Sequence[Entry]) -> dict[str, str]:
 
 
 def _name(entry: Entry) -> str:
-    return ", ".join(filter(None, [entry.variant.family, entry.more]))
+    return _shown(", ".join(filter(None, [entry.variant.family, entry.more])))
+
+
+def _language(entry: Entry) -> str:
+    return _shown(entry.language.spec)
+
+
+def _shown(text: str) -> str:
+    """Return a label without control characters, invalid in SVG, and without a first `_`, which matplotlib hides."""
+    shown = "".join(c if c.isprintable() else "\ufffd" for c in text)
+    return f"\u200b{shown}" if shown.startswith("_") else shown
 
 
 def _unique(names: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Tables of the report that the paper has none of: differences, insides, all scores, all runs."""
+"""Tables that are not in the paper: differences, perplexity and contextual alignment, all scores, all runs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from derivlang.evaluation.report.cells import (
     ALIGNMENTS,
     EMPTY,
-    Cell,
     Row,
     Table,
+    TableCell,
     decimal,
     full_cell,
     interval,
@@ -24,11 +24,11 @@ from derivlang.evaluation.report.cells import (
 from derivlang.evaluation.report.columns import REGIMES
 from derivlang.evaluation.report.differences import Difference
 from derivlang.evaluation.report.runs import Run, same_model
-from derivlang.evaluation.report.settings import Setting, spread
+from derivlang.evaluation.report.settings import Setting, percent_of, standard_deviation
 
 
 def differences(setting: Setting, found: Sequence[Difference]) -> Table | None:
-    """Objectives minus MLM, with paired intervals; the other metrics' are in `report.json`."""
+    """Return the table of objectives minus MLM, with paired intervals. `report.json` has those of other metrics."""
     rows = []
     for (entry, base, column), group in groupby(found, key=lambda one: (one.entry, one.base, one.column)):
         if column in setting.headline:
@@ -42,28 +42,28 @@ def differences(setting: Setting, found: Sequence[Difference]) -> Table | None:
     return Table(
         "differences",
         "Objectives against MLM",
-        "Points, on the same test sentences; ZS above zero and Δ below zero speak for the objective. In small type:"
-        " the 95 % paired bootstrap interval over sentences. It says nothing of other pre-training runs: see the "
-        "differences of runs of the same seed, and their deviation.",
+        "In points, on the same test sentences. ZS above zero and Δ below zero favour the objective. In small type: "
+        "the 95 % paired bootstrap interval over sentences. It does not cover the variation of pre-training runs: see "
+        "the differences between runs of the same seed, and their deviation.",
         ("Difference", "Language", "Score"),
         (("ZS", names), ("Δ", names), ("", ("runs",))),
         tuple(rows),
     )
 
 
-def _difference_cells(one: Difference | None) -> tuple[Cell, Cell]:
+def _difference_cells(one: Difference | None) -> tuple[TableCell, TableCell]:
     if one is None:
-        return Cell(), Cell()
-    deviation = spread(list(one.by_seed.values()))
+        return TableCell(), TableCell()
+    deviation = standard_deviation(list(one.by_seed.values()))
     seeds = ", ".join(f"{seed}: {signed(value)}" for seed, value in one.by_seed.items())
     return (
-        Cell(signed(one.value), interval(one.low, one.high, signed), titles(one.runs)),
-        Cell(seeds or EMPTY, "" if deviation is None else f"± {decimal(deviation)}"),
+        TableCell(signed(one.value), interval(one.low, one.high, signed), titles(one.runs)),
+        TableCell(seeds or EMPTY, "" if deviation is None else f"± {decimal(deviation)}"),
     )
 
 
 def inside(setting: Setting) -> Table | None:
-    """Perplexity, and what the layers align."""
+    """Return the table of perplexity and contextual alignment, or None without any."""
     rows = []
     for entry in setting.entries:
         for run in entry.runs:
@@ -74,15 +74,15 @@ def inside(setting: Setting) -> Table | None:
             labels = (entry.label, entry.language.spec, run.id)
             for number, layer in enumerate(layers or ({},)):
                 found = [number_cell(layer.get(name), run) for name in ("words", "sentences")]
-                told = Cell(f"{layer['layer']}") if "layer" in layer else Cell()
-                rows.append(Row(labels, (*(sides if not number else (Cell(""),) * 2), told, *found)))
+                told = TableCell(f"{layer['layer']}") if "layer" in layer else TableCell()
+                rows.append(Row(labels, (*(sides if not number else (TableCell(""),) * 2), told, *found)))
     if not rows:
         return None
     return Table(
         "inside",
         "Perplexity and contextual alignment",
-        "Masked-LM perplexity of both languages. By layer, in percent: words of derived pairs whose nearest word is "
-        "their own, and sentences whose nearest sentence is.",
+        "Masked-LM perplexity of both languages. By layer, in percent: words whose nearest word in the other language "
+        "is their own, and sentences whose nearest sentence is their own.",
         ("Objective", "Language", "Run"),
         (("Perplexity", ("source", "derived")), ("By layer", ("layer", "words", "sentences"))),
         tuple(rows),
@@ -90,7 +90,7 @@ def inside(setting: Setting) -> Table | None:
 
 
 def every_alignment(setting: Setting) -> Table | None:
-    """All figures of embedding alignment of all runs; None without any."""
+    """Return the table of all figures of embedding alignment of all runs, or None without any."""
     rows = []
     for entry in setting.entries:
         for run in entry.runs:
@@ -98,7 +98,7 @@ def every_alignment(setting: Setting) -> Table | None:
             cells = [number_cell(run.alignment(name), run) for name in names]
             sizes = [run.alignment(name) for name in ("rows", "rows_heldout")]
             if any(cell.text != EMPTY for cell in cells):
-                counts = [Cell() if size is None else Cell(f"{size:,.0f}") for size in sizes]
+                counts = [TableCell() if size is None else TableCell(f"{size:,.0f}") for size in sizes]
                 rows.append(Row((entry.label, entry.language.spec, run.id), (*cells, *counts)))
     if not rows:
         return None
@@ -106,8 +106,8 @@ def every_alignment(setting: Setting) -> Table | None:
     return Table(
         "alignments",
         "Every figure of embedding alignment",
-        "Percent, from the source's rows to the derived language's and back, by the word embeddings alone and (where a "
-        "model has any) with its language embeddings added.",
+        "In percent, from the source's rows to the derived language's and back, by word embeddings alone and, if a "
+        "model has language embeddings, with these added.",
         ("Objective", "Language", "Run"),
         (*((title, kinds) for _, _, title in _DIRECTIONS), ("Rows", ("all", "held-out"))),
         tuple(rows),
@@ -115,7 +115,7 @@ def every_alignment(setting: Setting) -> Table | None:
 
 
 def every_score(setting: Setting) -> Table | None:
-    """All metrics of all runs; None without any."""
+    """Return the table of all metrics of all runs, or None without any."""
     rows = []
     for entry in setting.entries:
         for run in entry.runs:
@@ -129,8 +129,8 @@ def every_score(setting: Setting) -> Table | None:
     return Table(
         "scores",
         "Every score of every run",
-        "Mean and deviation over fine-tuning seeds, the 95 % bootstrap interval of the mean over sentences, and (each "
-        "seed's value). ZS on source: what is fine-tuned on the source, tested on it.",
+        "Mean and deviation over fine-tuning seeds, the 95 % bootstrap interval of the mean over sentences, and (the "
+        "value of each seed). ZS on source: fine-tuned and tested on the source.",
         ("Run", "Objective", "Language", "Score"),
         (("", tuple(title for _, title in _REGIMES)),),
         tuple(rows),
@@ -138,7 +138,7 @@ def every_score(setting: Setting) -> Table | None:
 
 
 def run_list(runs: Sequence[Run]) -> Table:
-    """Every run with its signature."""
+    """Return the table of all runs with their signatures."""
     copies = same_model(runs)
     rows = []
     for run in runs:
@@ -149,13 +149,13 @@ def run_list(runs: Sequence[Run]) -> Table:
             facts["objective"], facts["spec"], facts["source"], model["name"], yes(model.get("tie")),
             f"{facts['steps']:,}", run.seed, _dictionary(dictionary), str(dictionary.get("sha256", ""))[:12],
             _percent(facts.get("parallel")), facts["data"], run.fingerprint,
-            facts["derivlang"], state, str(run.folder),
+            run.weights, facts["derivlang"], state, str(run.folder),
         )  # fmt: skip
-        rows.append(Row((run.id,), tuple(Cell(str(value) if value != "" else EMPTY) for value in values)))
+        rows.append(Row((run.id,), tuple(TableCell(str(value) if value != "" else EMPTY) for value in values)))
     return Table(
         "runs",
         "Runs",
-        "What every number above comes from.",
+        "The origin of every number above.",
         ("Run",),
         (("", _FACTS),),
         tuple(rows),
@@ -167,7 +167,8 @@ def _dictionary(facts: Mapping[str, Any]) -> str:
 
 
 def _percent(value: Any) -> str:
-    return "" if value is None else f"{float(value):g} %"
+    share = percent_of(value)
+    return "" if share is None else f"{share:g} %"
 
 
 _DIRECTIONS = (
@@ -178,5 +179,5 @@ _DIRECTIONS = (
 _REGIMES = (*REGIMES, ("source", "ZS on source"))
 _FACTS = (
     "objective", "spec", "source", "model", "tied", "steps", "seed", "dictionary", "its SHA-256", "parallel", "data",
-    "fingerprint", "derivlang", "state", "folder",
+    "fingerprint", "weights", "derivlang", "state", "folder",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Tables 3 and 8 of the paper over the runs of a setting, and the correlation of the one with the other."""
+"""Tables 3 and 8 of the paper over the runs of a setting, and the correlation between them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from derivlang.evaluation.report.cells import (
     ALIGNMENTS,
     HERE,
     PAPER,
-    Cell,
     Regimes,
     Row,
     Table,
+    TableCell,
     alignment_cell,
     number_cell,
     pair,
@@ -26,13 +26,14 @@ from derivlang.evaluation.report.settings import NAMES, Entry, Setting
 
 
 def overview(setting: Setting) -> Table:
-    """Table 3 of the paper: all objectives and languages, SUP, ZS, Δ."""
+    """Return Table 3 of the paper: all objectives and languages, SUP, ZS, Δ."""
     return Table(
         "overview",
         "Objectives and languages",
-        "As Table 3 of the paper. SUP: fine-tuned and tested on the derived language; ZS: fine-tuned on the source, "
-        "tested on the derived; Δ = SUP − ZS. Percent, on test sets; in small type the 95 % bootstrap interval over "
-        "sentences or, of n pre-training seeds, their deviation. The paper's are of dev sets, one run each.",
+        "Like Table 3 of the paper. SUP: fine-tuned and tested on the derived language; ZS: fine-tuned on the source, "
+        "tested on the derived language; Δ = SUP − ZS. In percent, on test sets. In small type: the 95 % bootstrap "
+        "interval over sentences or, for n pre-training seeds, their deviation. The paper's numbers are from dev sets, "
+        "one run each.",
         ("Objective", "Language", ""),
         score_columns(setting.headline),
         _scores(setting, REGIMES),
@@ -40,13 +41,13 @@ def overview(setting: Setting) -> Table:
 
 
 def dev_overview(setting: Setting) -> Table | None:
-    """The same on dev sets, where runs have them: what the paper reports."""
+    """Return the same table on dev sets, as in the paper, or None if no run has such scores."""
     if not any(entry.scores(column, f"{DEV}zs") for entry in setting.entries for column in setting.headline):
         return None
     return Table(
         "dev",
-        "On dev sets, as the paper",
-        "The same models on the derived dev sets: what the paper's numbers are of. SUP has chosen its epoch by them.",
+        "On dev sets, as in the paper",
+        "The same models on the derived dev sets, which the paper's numbers are from. SUP chose its epoch on them.",
         ("Objective", "Language", ""),
         score_columns(setting.headline, ON_DEV),
         _scores(setting, ON_DEV),
@@ -54,7 +55,7 @@ def dev_overview(setting: Setting) -> Table | None:
 
 
 def alignment(setting: Setting) -> Table:
-    """Table 8 of the paper: alignment, pairs outside the dictionary first, beside Δ."""
+    """Return Table 8 of the paper: alignment beside Δ, with pairs outside the dictionary first."""
     rows = []
     for labels, entry, key in _lines(setting):
         cells = [alignment_cell(entry, name) for name, _ in ALIGNMENTS]
@@ -63,13 +64,13 @@ def alignment(setting: Setting) -> Table:
         if key is not None:
             printed = [published.ALIGNMENT[key] if name == "all" else None for name, _ in ALIGNMENTS]
             printed += [column.of(published.TABLE_3[key], "delta") for column in setting.headline]
-            rows.append(Row((*labels, PAPER), (*map(number_cell, printed), Cell("")), paper=True))
+            rows.append(Row((*labels, PAPER), (*map(number_cell, printed), TableCell("")), paper=True))
     return Table(
         "alignment",
         "Alignment of word embeddings",
-        "As Table 8 of the paper. Percent of the source's rows whose nearest row of the derived language is their own. "
-        "Held-out: rows outside the training dictionary; all and by token mass count the pairs that DICT-MLM and "
-        "ALIGN-MLM were trained on, too. The paper's are of a random sample of all rows.",
+        "Like Table 8 of the paper. Percentage of the source's rows whose nearest row of the derived language is their "
+        "twin's. Held-out: rows outside the training dictionary; all and by token mass include the pairs that DICT-MLM "
+        "and ALIGN-MLM were trained on. The paper's numbers are from a random sample of all rows.",
         ("Objective", "Language", ""),
         (
             ("Alignment", tuple(title for _, title in ALIGNMENTS)),
@@ -81,13 +82,13 @@ def alignment(setting: Setting) -> Table:
 
 
 def alignment_points(setting: Setting, name: str, column: Column) -> list[tuple[Entry, float, float]]:
-    """(entry, alignment, Δ) of the entries that have both, each averaged over pre-training seeds."""
+    """Return (entry, alignment, Δ) of the entries that have both, each averaged over pre-training seeds."""
     found = [(entry, entry.alignment(name), entry.delta(column)) for entry in setting.entries]
     return [(entry, x, y) for entry, x, y in found if x is not None and y is not None]
 
 
 def correlations(setting: Setting) -> dict[tuple[Column, str], Correlation]:
-    """(column, kind of alignment, or "paper") -> Spearman's ρ of alignment with Δ; recomputed for the paper's."""
+    """Return Spearman's ρ of alignment with Δ by (column, kind of alignment, or "paper": from the paper's tables)."""
     out = {}
     for column in setting.headline:
         for name in _CORRELATED:
@@ -107,11 +108,11 @@ def correlation_table(found: dict[tuple[Column, str], Correlation]) -> Table:
     ]
     return Table(
         "correlation",
-        "Does alignment go with transfer?",
-        "Spearman's ρ of alignment with Δ over the rows above, pre-training seeds averaged, and recomputed from the"
-        " paper's Tables 3 and 8; negative: better aligned, smaller Δ. p: two-sided permutation test, over all "
-        "orders up to 8 points, else over 10,000. Rows share languages and objectives, so they are not independent,"
-        " and p is smaller than it should be.",
+        "Correlation of alignment with transfer",
+        "Spearman's ρ of alignment with Δ over the rows above, averaged over pre-training seeds, and recomputed from "
+        "the paper's Tables 3 and 8. A negative ρ means that better alignment goes with a smaller Δ. p: two-sided "
+        "permutation test, over all permutations up to 8 points, else over 10,000. Rows share languages and "
+        "objectives, so they are not independent, and p is too small.",
         ("Score", "Alignment"),
         (("", ("points", "ρ", "p")),),
         tuple(rows),
@@ -126,7 +127,7 @@ def _scores(setting: Setting, regimes: Regimes) -> tuple[Row, ...]:
 
 
 def _lines(setting: Setting) -> Iterable[tuple[tuple[str, str], Entry | None, tuple[str, str] | None]]:
-    """(labels, entry, place in the paper's table) by objective: the paper's, with runs or without, then others."""
+    """Yield (labels, entry, key in the paper's table) by objective: first the paper's rows, even without runs."""
     for objective in published.OBJECTIVES:
         for language in published.LANGUAGES:
             found = [entry for entry in setting.find(objective, language) if entry.variant.standard]
@@ -144,10 +145,10 @@ def _others(setting: Setting, objectives: Sequence[str]) -> Iterable[tuple[tuple
             yield (entry.label, entry.language.spec), entry, None
 
 
-def _correlation_cells(found: Correlation) -> tuple[Cell, ...]:
-    rho = Cell() if found.rho is None else Cell(f"{found.rho:.3f}".replace("-", "−"))
-    p = Cell() if found.p is None else Cell("< 0.001" if found.p < 0.001 else f"{found.p:.3f}")
-    return Cell(str(found.n)), rho, p
+def _correlation_cells(found: Correlation) -> tuple[TableCell, ...]:
+    rho = TableCell() if found.rho is None else TableCell(f"{found.rho:.3f}".replace("-", "−"))
+    p = TableCell() if found.p is None else TableCell("< 0.001" if found.p < 0.001 else f"{found.p:.3f}")
+    return TableCell(str(found.n)), rho, p
 
 
 _CORRELATED = {"heldout": "held-out", "all": "all"}

@@ -1,6 +1,6 @@
-"""A report as one HTML page that needs nothing else: styles, figures and their files are in it.
+"""A report as one self-contained HTML page, with its styles and figures.
 
-It follows the reader's light or dark setting; tables scroll inside their own box, so the page never does sideways.
+It follows the reader's light or dark setting. Tables scroll inside their own boxes, so the page never scrolls sideways.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from html import escape
 from itertools import groupby
 
-from derivlang.evaluation.report.cells import EMPTY, Cell, Row, Table
+from derivlang.evaluation.report.cells import EMPTY, Row, Table, TableCell
 from derivlang.evaluation.report.figures import Figure
 
 _STYLE = """
@@ -82,7 +82,7 @@ def facts(lines: Sequence[str]) -> str:
 
 
 def contents(entries: Sequence[tuple[str, str]]) -> str:
-    """(id, text) of each part."""
+    """Return the links to the parts. entries: (id, text) of each part."""
     links = "".join(f'<a href="#{escape(id)}">{escape(text)}</a>' for id, text in entries)
     return f'<nav aria-label="Contents">{links}</nav>\n'
 
@@ -98,9 +98,9 @@ def figures(found: Sequence[Figure]) -> str:
 
 
 def table(one: Table) -> str:
-    """Its note, and the table in a box that scrolls; a box can have the focus, so that keys scroll it.
+    """Return a table's note and the table in a scrolling box. A box can have the focus, so that keys scroll it.
 
-    Where a first label has several rows it stands above them: a narrow screen has no room for a column of it.
+    If first labels have several rows, they become titles above their rows: a narrow screen has no room for a column.
     """
     titled = 2 * len({row.labels[0] for row in one.rows}) <= len(one.rows)
     width = len(one.labels) + sum(len(names) for _, names in one.columns) - 1
@@ -140,7 +140,7 @@ def _head(one: Table, labels: Sequence[str], texts: Sequence[bool]) -> str:
 
 
 def _body(rows: Sequence[Row], texts: Sequence[bool]) -> str:
-    """Table rows; labels that stay the same downwards, with all before them, are one cell."""
+    """Return table rows. A label that equals the one above, with all labels before it, shares its cell."""
     lines = []
     for number, row in enumerate(rows):
         heads = []
@@ -160,18 +160,18 @@ def _body(rows: Sequence[Row], texts: Sequence[bool]) -> str:
     return "".join(lines)
 
 
-def _cell(cell: Cell, words: bool) -> str:
+def _cell(cell: TableCell, words: bool) -> str:
     title = f' title="{escape(cell.title)}"' if cell.title else ""
     note = f"<small>{escape(cell.note)}</small>" if cell.note else ""
     return f"<td{_TEXT * words}{title}>{escape(cell.text)}{note}</td>"
 
 
 def _label(text: str) -> str:
-    """A spec may break after a comma."""
+    """Return an escaped label in which a spec may break after a comma."""
     return escape(text).replace(",", ",<wbr>")
 
 
-def _is_number(cell: Cell) -> bool:
+def _is_number(cell: TableCell) -> bool:
     return cell.text in ("", EMPTY) or cell.text.lstrip("−+< ")[:1].isdigit()
 
 

@@ -1,7 +1,8 @@
-"""The numbers of the ALIGN-MLM paper (Tables 1 to 8), as printed: dev sets, one run each, percent.
+"""The numbers of the ALIGN-MLM paper (Tables 1 to 8), as printed: on dev sets, one run each, in percent.
 
 Defaults: XLM with 25 % parallel sentences, dictionaries of 25 % of the vocabulary, α = 10. POS is the F1 of seqeval
-over runs of a tag. Where Tables 3 and 8 contradict each other (XLM under trans: Δ -0.2 and 0.2), Table 3 holds.
+over runs of a tag. Tables 3 and 8 contradict each other in one value (XLM under trans: Δ -0.2 and 0.2); Table 3 is
+used.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ TRANS, INV, SYN = "trans", "trans,inv", "trans,syn"
 OBJECTIVES = ("mlm", "xlm", "dict-mlm", "align-mlm")
 LANGUAGES = (TRANS, INV, SYN)
 COVERAGE = PARALLEL = 25.0  # percent, the defaults
-METRIC = {"xnli": "accuracy", "ner": "f1", "pos": "seqeval_f1"}  # what the paper reports of each task
+METRIC = {"xnli": "accuracy", "ner": "f1", "pos": "seqeval_f1"}  # the metric that the paper reports for each task
 
 
 def _line(*values: float) -> Line:
@@ -42,7 +43,7 @@ TABLE_3: dict[tuple[str, str], Line] = {
     ("align-mlm", SYN): _line(74.7, 71.1, 3.6, 71.3, 58.3, 13.1, 93.7, 92.9, 0.8),
 }
 
-# Table 8: a random share of all rows, those of the training dictionary among them
+# Table 8: over a random sample of all rows, including those of the training dictionary
 ALIGNMENT: dict[tuple[str, str], float] = {
     (objective, language): value
     for objective, values in {

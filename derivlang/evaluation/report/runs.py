@@ -1,14 +1,12 @@
-"""Run folders as the report reads them: `run.json`, `evaluation.json`, and the counts behind its scores.
+"""Read run folders for the report: `run.json`, `evaluation.json`, and the counts behind its scores.
 
-A run without an evaluation is listed, and its cells stay empty. Anything that cannot be read is an error: a report over
-what happens to be readable would be a silent choice of runs.
+A run without an evaluation is listed with empty cells. Any unreadable file is an error, because skipping it would
+silently select runs.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +16,12 @@ import numpy as np
 
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.parse_errors import parse_errors
 from derivlang.core.spec import read_spec
 from derivlang.evaluation.report.columns import DEV, Column
-from derivlang.evaluation.tasks import REGIMES, task_of
+from derivlang.evaluation.tasks import REGIMES, TASKS, task_of
+from derivlang.lexical.percent import percent
+from derivlang.store.record import Kind, check_types, read_record, short
 
 RUN, EVALUATION, COUNTS = "run.json", "evaluation.json", "evaluation"
 FORMAT = 1
@@ -28,8 +29,8 @@ _FINE_TUNING = ("source", "epochs", "lr", "batch_size", "max_length", "train", "
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
-    """Percent. mean over fine-tuning seeds; deviation None of one seed; low, high: 95 %, None where not known."""
+class TaskScore:
+    """A score in percent. mean, deviation: over fine-tuning seeds. low, high: 95 % interval. None: not known."""
 
     mean: float
     deviation: float | None
@@ -40,7 +41,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """id: R1, R2 … in the report. facts: `run.json`. evaluation: `evaluation.json`, None if there is none."""
+    """A run. id: R1, R2 … in the report. facts: `run.json`. evaluation: `evaluation.json`, or None."""
 
     id: str
     folder: Path
@@ -52,19 +53,24 @@ class Run:
         return str(self.facts["fingerprint"])
 
     @property
+    def weights(self) -> str:
+        """The hash of the finished model's weights; "" if run.json has none."""
+        return str(self.facts.get("weights") or "")
+
+    @property
     def seed(self) -> int:
         return int(self.facts["seed"])
 
     @property
     def state(self) -> str:
-        """What a reader must know of the run besides its numbers."""
+        """The state of the run: done, or unfinished or not evaluated."""
         status, step, steps = (self.facts.get(name) for name in ("status", "step", "steps"))
         parts = [] if status in (None, "done") else [f"{status} at step {_count(step)} of {_count(steps)}"]
         return ", ".join(parts + ([] if self.evaluation else ["not evaluated"])) or "done"
 
     @property
     def signature(self) -> str:
-        """All that its numbers depend on, in a line."""
+        """Everything that its numbers depend on, in one line."""
         facts = self.facts
         parts = {
             "spec": facts["spec"],
@@ -82,27 +88,27 @@ class Run:
 
     @property
     def steps(self) -> int:
-        """Of the weights that were evaluated, else of the run as a whole."""
+        """The step of the evaluated weights, else the number of steps of the run."""
         signature = (self.evaluation or {}).get("signature") or {}
         return int(signature.get("steps") or self.facts["steps"])
 
     def settings(self, task: str) -> str | None:
-        """How a task was fine-tuned and tested, as text that is equal for equal settings; None if it was not."""
+        """Return the fine-tuning settings of a task as text, equal for equal settings; None if not evaluated."""
         found = self._task(task).get("settings")
         return None if found is None else ", ".join(f"{name} {found[name]}" for name in _FINE_TUNING if name in found)
 
-    def score(self, column: Column, regime: str) -> Score | None:
-        """regime: sup, zs, delta, dev-sup … (on the derived dev set), or source (ZS, tested on the source)."""
+    def score(self, column: Column, regime: str) -> TaskScore | None:
+        """Return a score or None. regime: sup, zs, delta, dev-sup … (derived dev set), source (ZS on source test)."""
         task = self._task(column.task)
         part = (task.get("dev") or {}) if regime.startswith(DEV) else task
         found = (part.get(regime.removeprefix(DEV)) or {}).get(column.name)
         if found is None or found["mean"] is None:
             return None
         low, high, deviation = (found.get(name) for name in ("low", "high", "deviation"))
-        return Score(float(found["mean"]), deviation, low, high, tuple(found["seeds"]))
+        return TaskScore(float(found["mean"]), deviation, low, high, tuple(found["seeds"]))
 
     def alignment(self, name: str) -> float | None:
-        """Percent of rows; None where it was not measured."""
+        """Return the percentage of aligned rows, or None if not measured."""
         value = ((self.evaluation or {}).get("alignment") or {}).get(name)
         return None if value is None else float(value)
 
@@ -111,18 +117,21 @@ class Run:
         return None if value is None else float(value)
 
     def contextual(self) -> Sequence[Mapping[str, Any]]:
-        """Layers with their word alignment and sentence retrieval."""
+        """Return the layers with their word alignment and sentence retrieval."""
         return tuple((self.evaluation or {}).get("contextual") or ())
 
     def counts(self, column: Column) -> list[tuple[Int64, Int64]]:
-        """(SUP, ZS) int64[S, k] of each fine-tuning seed; [] unless all are there. StoreError if not of its scores."""
+        """Return (SUP, ZS) counts, int64[S, k], of each fine-tuning seed, or [] if any is missing.
+
+        Raise StoreError if they do not give the stored scores.
+        """
         scores = [self.score(column, regime) for regime in REGIMES]
         if None in scores:
             return []
         sides = [self._counts(column, regime, score) for regime, score in zip(REGIMES, scores, strict=True) if score]
         return list(zip(*sides, strict=True)) if all(sides) and len({len(side) for side in sides}) == 1 else []
 
-    def _counts(self, column: Column, regime: str, score: Score) -> list[Int64]:
+    def _counts(self, column: Column, regime: str, score: TaskScore) -> list[Int64]:
         name = task_of(column.task).file_name
         paths = [self.folder / COUNTS / f"{name}.{regime}.{seed}.npz" for seed in range(1, len(score.seeds) + 1)]
         if not all(path.exists() for path in paths):
@@ -130,7 +139,7 @@ class Run:
         found = [_counts(path, column.name) for path in paths]
         for path, counts, value in zip(paths, found, score.seeds, strict=True):
             if not math.isclose(column.metric.value(counts), value, abs_tol=1e-6):
-                raise StoreError(f"is not what {EVALUATION} was made of", where=str(path), fix=_AGAIN, id="run")
+                raise StoreError(f"does not give the scores of {EVALUATION}", where=str(path), fix=_AGAIN, id="run")
         return found
 
     def _task(self, task: str) -> Mapping[str, Any]:
@@ -139,23 +148,31 @@ class Run:
 
 
 def read_runs(folders: Iterable[Path]) -> list[Run]:
-    """The runs in these folders, in this order; a folder of run folders stands for them. Each folder once.
+    """Read the runs in these folders, in this order, each folder once. A folder of run folders stands for all of them.
 
-    Raises UsageError where there is none, StoreError for a folder that holds no run and for damaged files.
+    Raise UsageError if there is no run, StoreError for a folder without a run and for damaged files.
     """
     found: dict[Path, Path] = {}
     for folder in folders:
         for run in _find(folder):
             found.setdefault(run.resolve(), run)
     if not found:
-        raise UsageError("there are no runs to report", where="RUNS", fix="name run folders", id="no-runs")
+        raise UsageError("there are no runs to report", where="RUNS", fix="give run folders", id="no-runs")
     return [_read(folder, f"R{number}") for number, folder in enumerate(found.values(), 1)]
 
 
 def same_model(runs: Iterable[Run]) -> dict[str, str]:
-    """Copies: a run's id -> the id of an earlier run with the same fingerprint."""
-    first: dict[str, str] = {}
-    return {run.id: first[run.fingerprint] for run in runs if first.setdefault(run.fingerprint, run.id) != run.id}
+    """Return the copies: a run's id -> the id of an earlier run with the same fingerprint and the same weights.
+
+    Equal settings and data are not enough, as other threads, devices or libraries give other weights. A run whose
+    weights are unknown (of an older version, or unfinished) is not a copy.
+    """
+    first: dict[tuple[str, str], str] = {}
+    return {
+        run.id: first[run.fingerprint, run.weights]
+        for run in runs
+        if run.weights and first.setdefault((run.fingerprint, run.weights), run.id) != run.id
+    }
 
 
 def _find(folder: Path) -> list[Path]:
@@ -166,7 +183,7 @@ def _find(folder: Path) -> list[Path]:
     inside = sorted(path.parent for path in folder.glob(f"*/{RUN}"))
     if not inside:
         raise StoreError(
-            f"not a run: there is no {RUN}, here or in a folder in it",
+            f"not a run: there is no {RUN}, here or in its subfolders",
             where=str(folder),
             fix="make one: derivlang pretrain … -o RUN",
             id="not-a-run",
@@ -175,53 +192,64 @@ def _find(folder: Path) -> list[Path]:
 
 
 def _read(folder: Path, id: str) -> Run:
-    path = folder / RUN
-    facts = _json(path, _RERUN)
-    if facts.get("format") != FORMAT:
-        raise _damaged(path, f"format {facts.get('format')}, but this version reads {FORMAT}", _RERUN)
-    for name, kind in _FACTS.items():
-        if not isinstance(facts.get(name), kind):
-            raise _damaged(path, f"{name} is {json.dumps(facts.get(name))}", _RERUN)
-    if not isinstance(facts["model"].get("name"), str):
-        raise _damaged(path, "the model has no name", _RERUN)
-    for name in ("spec", "objective"):
-        try:
-            read_spec(facts[name], name)
-        except UsageError as error:
-            raise _damaged(path, str(error.what), _RERUN) from None
+    facts = read_record(folder / RUN, RUN, _check_facts, id="run", fix=_RERUN)
     path = folder / EVALUATION
     if not path.exists():
         return Run(id, folder, facts, None)
-    evaluation = _json(path, _AGAIN)
-    try:
-        told = evaluation["signature"]["fingerprint"]
-        _check_scores(evaluation)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        told = error.args[0] if not isinstance(error, KeyError) else f"there is no {error}"
-        raise _damaged(path, told, _AGAIN) from None
-    made = facts["fingerprint"]
-    told_step, step = evaluation["signature"].get("steps"), facts.get("step", facts["steps"])
-    if (told, told_step) != (made, step):
-        raise StoreError(
-            f"is of {told} at step {_count(told_step)}, but the run has made {made} at step {_count(step)}",
-            where=str(path),
-            fix=_AGAIN,
-            id="stale-evaluation",
-        )
-    return Run(id, folder, facts, evaluation)
+    evaluation = read_record(path, EVALUATION, _check_evaluation, id="run", fix=_AGAIN)
+    signature = evaluation["signature"]
+    told, made = ((one.get("weights"), one["fingerprint"]) for one in (signature, facts))
+    told_step, step = signature.get("steps"), facts.get("step", facts["steps"])
+    if told[1] != made[1] or told_step != step:
+        told_of, made_of = f"{told[1]} at step {_count(told_step)}", f"{made[1]} at step {_count(step)}"
+    elif told[0] and made[0] and told[0] != made[0]:
+        told_of, made_of = f"the weights {told[0]}", f"the weights {made[0]}"
+    else:
+        return Run(id, folder, facts, evaluation)
+    raise StoreError(
+        f"is of {told_of}, but the run has made {made_of}", where=str(path), fix=_AGAIN, id="stale-evaluation"
+    )
+
+
+def _check_facts(facts: dict[str, Any]) -> None:
+    """Raise ValueError for a run.json that the report cannot show."""
+    if facts.get("format") != FORMAT:
+        raise ValueError(f"format {short(facts.get('format'))}, but this version reads {FORMAT}")
+    check_types(facts, _FACTS, _MORE_FACTS)
+    check_types(facts["model"], {"name": str}, {"tie": bool, "language_ids": bool})
+    dictionary = facts.get("dictionary") or {}
+    check_types(dictionary, {}, {"coverage": _SHARE, "by": str, "seed": int, "sha256": str})
+    for value in (dictionary.get("coverage"), facts.get("parallel")):
+        if value is not None:
+            percent(str(value), "percent", zero=True)
+    for name in ("spec", "objective"):
+        for _, _, keyed in read_spec(facts[name], name):
+            _check_number(float(keyed.get("overlap", 0)), f"{name}: overlap")
+
+
+def _check_evaluation(evaluation: dict[str, Any]) -> None:
+    """Raise ValueError for an evaluation.json that the report cannot show."""
+    check_types(evaluation, {"signature": dict}, {"tasks": dict, "alignment": dict, "perplexity": dict})
+    check_types(evaluation, {}, {"contextual": list})
+    check_types(evaluation["signature"], {"fingerprint": str}, {"steps": int, "weights": str})
+    _check_scores(evaluation)
 
 
 def _check_scores(evaluation: Mapping[str, Any]) -> None:
-    """ValueError for what would be printed as a number and is none."""
+    """Raise ValueError for a score that is not a number."""
     for task, entry in (evaluation.get("tasks") or {}).items():
+        if task.partition(":")[0] in TASKS:
+            task_of(task)
+        check_types(entry, {}, {"settings": dict, "dev": dict})
         regimes = {regime: entry.get(regime) for regime in (*REGIMES, "delta", "source")}
         regimes |= {f"{DEV}{regime}": found for regime, found in (entry.get("dev") or {}).items()}
         for regime, found in regimes.items():
             for metric, score in (found or {}).items():
+                check_types(score, {"seeds": list})
                 for name in ("mean", "deviation", "low", "high"):
                     _check_number(score.get(name), f"{task}.{regime}.{metric}.{name}")
-                for value in score["seeds"]:
-                    _check_number(value, f"{task}.{regime}.{metric}.seeds")
+                for value in (score["mean"], *score["seeds"]):
+                    _check_number(value, f"{task}.{regime}.{metric}.seeds", none=score["mean"] is None)
     for part in ("alignment", "perplexity"):
         for name, value in (evaluation.get(part) or {}).items():
             _check_number(value, f"{part}.{name}")
@@ -230,47 +258,38 @@ def _check_scores(evaluation: Mapping[str, Any]) -> None:
             _check_number(layer.get(name), f"contextual.{name}")
 
 
-def _check_number(value: Any, name: str) -> None:
-    if value is not None and not (isinstance(value, int | float) and math.isfinite(value)):
-        raise ValueError(f"{name} is {json.dumps(value)}, not a number")
-
-
-def _json(path: Path, fix: str) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise StoreError(f"cannot be read: {error.strerror}", where=str(path), id="run") from error
-    except ValueError as error:
-        raise _damaged(path, str(error), fix) from None
-    if not isinstance(found, dict):
-        raise _damaged(path, "not an object", fix)
-    return found
+def _check_number(value: Any, name: str, *, none: bool = True) -> None:
+    if value is None and none:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _LARGEST:
+        raise ValueError(f"{name} is {short(value)}, not a number")
 
 
 def _counts(path: Path, metric: str) -> Int64:
-    try:
-        with path.open("rb") as stream, np.load(stream) as arrays:
-            found = np.asarray(arrays[metric], np.int64)
+    with (
+        parse_errors(str(path), "file of counts", error=StoreError, id="run", fix=_AGAIN),
+        path.open("rb") as stream,
+        np.load(stream) as arrays,
+    ):
+        found = np.asarray(arrays[metric], np.int64)
         if found.ndim != 2:
             raise ValueError(f"{metric} has {found.ndim} dimensions")
-    except OSError as error:
-        raise StoreError(f"cannot be read: {error.strerror or error}", where=str(path), id="run") from error
-    except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise _damaged(path, str(error.args[0] if error.args else error), _AGAIN) from None
-    return found
-
-
-def _damaged(path: Path, what: str, fix: str) -> StoreError:
-    return StoreError(f"not what derivlang can read: {what}", where=str(path), fix=fix, id="run")
+        return found
 
 
 def _count(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-_FACTS: dict[str, type] = {
+_FACTS: dict[str, Kind] = {
     "source": str, "spec": str, "objective": str, "seed": int, "steps": int, "model": dict, "data": str,
     "fingerprint": str, "derivlang": str,
 }  # fmt: skip
+_SHARE = (str, int, float)  # a percentage: 25, "12.5", "1/3"
+_MORE_FACTS: dict[str, Kind] = {
+    "status": str, "step": int, "batch_size": int, "seq_len": int, "dictionary": dict, "parallel": _SHARE,
+    "settings": dict, "weights": str,
+}  # fmt: skip
+_LARGEST = 1e15  # bound of a number to print
 _RERUN = "leave this run out, or make it again"
 _AGAIN = "evaluate the run again: derivlang evaluate RUN"

@@ -1,9 +1,9 @@
-"""Which runs may stand in one table, and which of them are one row.
+"""Group runs into settings (tables) and entries (rows).
 
-A *setting* is what all numbers of a table have in common: source, model, steps, all that no row names. Where a setting
-has runs of one language on different data, or with different fine-tuning of a task, these divide it, too.
+A *setting* is everything that the numbers of a table have in common: source, model, steps and whatever rows do not
+name. Runs of one language on different data, or with different fine-tuning of a task, are in different settings.
 
-An *entry* is a row: an objective with its parameters and a language; its runs differ in the pre-training seed alone.
+An *entry* is a row: an objective with its parameters, and a language. Its runs differ only in the pre-training seed.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from typing import Any
 from derivlang.core.spec import read_spec
 from derivlang.evaluation.report.columns import TASKS, Column, columns
 from derivlang.evaluation.report.published import COVERAGE, LANGUAGES, OBJECTIVES, PARALLEL
-from derivlang.evaluation.report.runs import Run, Score, same_model
+from derivlang.evaluation.report.runs import Run, TaskScore, same_model
+from derivlang.lexical.percent import percent
 
 NAMES = {"mlm": "MLM", "xlm": "XLM", "dict-mlm": "DICT-MLM", "align-mlm": "ALIGN-MLM"}
-# Of a run's settings, what rows tell apart; all others are of the whole table.
+# The settings of a run that differ between rows; all others are common to a table.
 _OF_ROWS = {
     "source", "spec", "objective", "model", "seed", "steps", "tie", "language_ids", "coverage", "dictionary_by",
     "dictionary_seed", "parallel",
 }  # fmt: skip
-# What the paper does, so that a spec that says so is the paper's.
+# The paper's parameters. A spec that names them is the same as one without them.
 _DEFAULTS = {("align-mlm", "alpha=10"), ("dict-mlm", "rate=50"), ("dict-mlm", "variant=label"), ("mlm", "rate=15")}
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Variant:
-    """An objective with its parameters. coverage, parallel: percent, None where the objective uses none."""
+    """An objective with its parameters. coverage, parallel: in percent, None if the objective does not use them."""
 
     rank: int
     objective: str
@@ -51,23 +52,23 @@ class Variant:
             OBJECTIVES.index(name) if known else len(OBJECTIVES),
             name,
             tuple(one for one in given if (name, one) not in _DEFAULTS),
-            _percent(dictionary.get("coverage")) if uses else None,
-            _percent(run.facts.get("parallel")) if name == "xlm" or not known else None,
+            percent_of(dictionary.get("coverage")) if uses else None,
+            percent_of(run.facts.get("parallel")) if name == "xlm" or not known else None,
         )
 
     @property
     def usual(self) -> bool:
-        """Has it as much dictionary and parallel text as the paper's defaults."""
+        """Whether coverage and parallel text are the paper's defaults."""
         return self.coverage in (None, COVERAGE) and self.parallel in (None, PARALLEL)
 
     @property
     def standard(self) -> bool:
-        """Is it in Table 3."""
+        """Whether it is in Table 3."""
         return self.objective in OBJECTIVES and not self.parameters and self.usual
 
     @property
     def family(self) -> str:
-        """Its name whatever the size of dictionary and parallel text."""
+        """The name without the sizes of dictionary and parallel text."""
         return ", ".join([NAMES.get(self.objective, self.objective), *self.parameters])
 
     @property
@@ -82,7 +83,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Language:
-    """A derived language, `trans` first: it commutes with every order. overlap: percent of shared types."""
+    """A derived language, with `trans` first, as it commutes with every order. overlap: percentage of shared types."""
 
     rank: int
     spec: str
@@ -101,13 +102,13 @@ class Language:
 
     @property
     def without_overlap(self) -> str:
-        """The language that this one would be if it shared nothing."""
+        """The spec of the same language without overlap."""
         return ",".join(_bare(*step) for step in read_spec(self.spec))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """A row: runs of an objective and a language, of different pre-training seeds. more: what tells it from others."""
+    """A row: runs of an objective and a language with different pre-training seeds. more: an addition to its name."""
 
     variant: Variant
     language: Language
@@ -120,19 +121,19 @@ class Entry:
 
     @property
     def swept(self) -> bool:
-        """Is it a point of a sweep: more or less of a dictionary, of parallel sentences or shared words than usual."""
+        """Whether it is a point of a sweep over the sizes of dictionary, parallel text or overlap."""
         return not self.variant.usual or self.language.overlap > 0
 
     @property
     def key(self) -> tuple[str, str]:
         return self.variant.objective, self.language.spec
 
-    def scores(self, column: Column, regime: str) -> list[tuple[Run, Score]]:
+    def scores(self, column: Column, regime: str) -> list[tuple[Run, TaskScore]]:
         found = ((run, run.score(column, regime)) for run in self.runs)
         return [(run, score) for run, score in found if score is not None]
 
     def alignment(self, name: str) -> float | None:
-        """Averaged over the runs; None where no run has it."""
+        """Return the mean over the runs, or None if no run has it."""
         found = [value for run in self.runs if (value := run.alignment(name)) is not None]
         return mean(found) if found else None
 
@@ -143,8 +144,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setting:
-    """title: what all numbers share. notes: further facts of the same kind. entries: in the paper's order. tasks: the
-    paper's, and others that runs have."""
+    """Runs that may be compared.
+
+    title, notes: what all numbers share. entries: rows, in the paper's order. tasks: the paper's, and others that runs
+    have.
+    """
 
     title: str
     notes: tuple[str, ...]
@@ -164,14 +168,14 @@ class Setting:
 
 
 def settings_of(runs: Sequence[Run]) -> list[Setting]:
-    """Runs that may be compared, together; copies of a run are left out (`same_model`)."""
+    """Return the settings of runs, without copies of a run (`same_model`)."""
     copies = same_model(runs)
     groups = _by((run for run in runs if run.id not in copies), lambda run: (_title(run), _recipe(run)))
     return [_setting_of(title, recipe, part) for (title, recipe), group in groups.items() for part in _divided(group)]
 
 
-def spread(values: Sequence[float]) -> float | None:
-    """The deviation of a sample; None of one."""
+def standard_deviation(values: Sequence[float]) -> float | None:
+    """Return the sample deviation, or None for a single value."""
     return stdev(values) if len(values) > 1 else None
 
 
@@ -188,7 +192,7 @@ def _setting_of(title: str, recipe: str, runs: Sequence[Run]) -> Setting:
 
 
 def _entries(runs: Sequence[Run]) -> list[Entry]:
-    """In the paper's order; what has the same name, but is no other seed of the same, is told apart by its id."""
+    """Return the entries in the paper's order. Runs with one name that differ in more than the seed get their id."""
     entries: list[Entry] = []
     named = _by(runs, lambda run: (Variant.of(run), Language.of(run.facts["spec"])))
     for (variant, language), group in named.items():
@@ -202,7 +206,7 @@ def _entries(runs: Sequence[Run]) -> list[Entry]:
 
 
 def _unseen(run: Run) -> tuple[Any, ...]:
-    """What the name of a row does not say."""
+    """Return the settings that the name of a row does not show."""
     return run.facts["model"].get("language_ids"), (run.facts.get("dictionary") or {}).get("seed")
 
 
@@ -220,13 +224,13 @@ def _title(run: Run) -> str:
 
 
 def _recipe(run: Run) -> str:
-    """All other settings of pre-training, as text."""
+    """Return all other settings of pre-training as text."""
     found = run.facts.get("settings") or {}
     return ", ".join(f"{name} {value}" for name, value in found.items() if name not in _OF_ROWS and value is not None)
 
 
 def _tasks(runs: Iterable[Run]) -> tuple[str, ...]:
-    """The paper's, then other sets."""
+    """Return the paper's tasks, then other sets."""
     return (*TASKS, *sorted({task for run in runs for task in run.tasks} - set(TASKS)))
 
 
@@ -235,7 +239,7 @@ def _listed(values: Iterable[str]) -> str:
 
 
 def _divided(runs: Sequence[Run]) -> list[list[Run]]:
-    """By data where a language has several; by fine-tuning where a task has several."""
+    """Divide runs by data if a language has several, and by fine-tuning settings if a task has several."""
     marks: list[Callable[[Run], Any]] = []
     if any(
         len({run.facts["data"] for run in group}) > 1
@@ -256,11 +260,13 @@ def _by(runs: Iterable[Run], key: Callable[[Run], Any]) -> dict[Any, list[Run]]:
 
 
 def _bare(name: str, values: list[str], keyed: dict[str, str]) -> str:
-    """A transform without what makes no other language for the paper: script, overlap, and that `syn` is French."""
+    """Return a transform without parameters that do not matter to the paper: script, overlap, table, and `syn`'s fr."""
+    unlike = ("script", "overlap", "table")
     values = [] if name == "trans" or (name == "syn" and values == ["fr"]) else values
-    kept = [f"{key}={value}" for key, value in keyed.items() if name != "trans" or key not in ("script", "overlap")]
+    kept = [f"{key}={value}" for key, value in keyed.items() if name != "trans" or key not in unlike]
     return ":".join([name, *values, *kept])
 
 
-def _percent(value: Any) -> float | None:
-    return None if value is None else float(value)
+def percent_of(value: Any) -> float | None:
+    """Return a percentage as a number. run.json writes it as 25, "12.5" or "1/3"."""
+    return None if value is None else float(percent(str(value), "percent", zero=True))

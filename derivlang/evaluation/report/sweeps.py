@@ -11,7 +11,7 @@ from derivlang.evaluation.report.settings import NAMES, Setting
 
 
 def sweeps(setting: Setting) -> list[Table]:
-    """Tables 1 and 6, 7, and 2, 4, 5 of the paper, those that this setting has runs for beyond the defaults."""
+    """Return Tables 1 and 6, 7, and 2, 4, 5 of the paper, if this setting has runs for them beyond the defaults."""
     found = (
         _by_parallel(setting),
         _by_overlap(setting),
@@ -31,7 +31,7 @@ def _by_parallel(setting: Setting) -> Table | None:
         rows += pair(("XLM", f"{share:g} %"), entries.get(share), published.BY_PARALLEL.get(share), setting.headline)
     align = next((e for e in setting.find("align-mlm", published.INV) if e.variant.standard and not e.more), None)
     rows += pair(("ALIGN-MLM", "0 %"), align, published.TABLE_3["align-mlm", published.INV], setting.headline)
-    note = "As Tables 1 and 6 of the paper: under trans,inv, by sentence pairs in percent of the sentences."
+    note = "Like Tables 1 and 6 of the paper: under trans,inv, by sentence pairs in percent of the sentences."
     return _table(setting, "parallel", "More parallel sentences for XLM", note, "Parallel", rows)
 
 
@@ -43,7 +43,7 @@ def _by_overlap(setting: Setting) -> Table | None:
     rows: list[Row] = []
     for share in sorted({*published.BY_OVERLAP, *entries}):
         rows += pair(("XLM", f"{share:g} %"), entries.get(share), published.BY_OVERLAP.get(share), setting.headline)
-    note = "As Table 7 of the paper: under trans,inv. Its 25 % were 22.1 % of the types, its 50 % 39.4 %."
+    note = "Like Table 7 of the paper: under trans,inv. The paper's 25 % were 22.1 % of the types, its 50 % 39.4 %."
     return _table(setting, "overlap", "Shared vocabulary for XLM", note, "Overlap", rows)
 
 
@@ -62,7 +62,7 @@ def _by_dictionary(setting: Setting, spec: str, tables: str) -> Table | None:
         for share in sorted({*printed, *(coverage for name, coverage in entries if name == objective)}):
             labels = (NAMES[objective], f"{share:g} %")
             rows += pair(labels, entries.get((objective, share)), printed.get(share), setting.headline, REGIMES[2:])
-    note = f"As {tables} of the paper, which give Δ alone."
+    note = f"Like {tables} of the paper, which print only Δ."
     id = f"dictionary-{spec.partition(',')[2]}"
     return _table(setting, id, f"Larger dictionaries under {spec}", note, "Dictionary", rows, REGIMES[2:])
 

@@ -1,6 +1,6 @@
-"""From run folders to a report's folder.
+"""Write a report's folder from run folders.
 
-DIR/index.html            all of it on one page that needs nothing else
+DIR/index.html            the whole report as one self-contained page
 DIR/report.md             the same as Markdown, with figures/*.png
 DIR/report.json           runs, scores, differences and correlations as data
 DIR/figures/*.png, *.svg
@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import derivlang
 from derivlang.core.errors import StoreError
+from derivlang.core.version import __version__
 from derivlang.evaluation.report import listings, markdown, page
 from derivlang.evaluation.report.cells import ALIGNMENTS, Table
 from derivlang.evaluation.report.columns import REGIMES, Column
@@ -27,14 +27,15 @@ from derivlang.evaluation.report.runs import Run, read_runs, same_model
 from derivlang.evaluation.report.settings import Entry, Setting, settings_of
 from derivlang.evaluation.report.sweeps import sweeps
 from derivlang.store.disk import whole_folder
+from derivlang.store.record import read_record
 
 PAGE, MARKDOWN, DATA, FIGURES = "index.html", "report.md", "report.json", "figures"
 FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """A setting and all that is shown of it."""
+class ReportSection:
+    """A setting and everything that the report shows of it."""
 
     setting: Setting
     differences: list[Difference]
@@ -48,9 +49,9 @@ class Part:
 
 
 def report(folders: Iterable[Path], out: Path) -> dict[str, Any]:
-    """Write a report of these runs; {"out", "runs", "evaluated", "settings", "figures"}.
+    """Write a report of these runs and return {"out", "runs", "evaluated", "settings", "figures"}.
 
-    An earlier report in `out` is replaced; anything else there is a StoreError.
+    An earlier report in `out` is replaced. Raise StoreError if anything else is there.
     """
     _check_free(out)
     runs = read_runs(folders)
@@ -76,8 +77,8 @@ def report(folders: Iterable[Path], out: Path) -> dict[str, Any]:
     }
 
 
-def _part(setting: Setting, prefix: str) -> Part:
-    return Part(
+def _part(setting: Setting, prefix: str) -> ReportSection:
+    return ReportSection(
         setting,
         differences_of(setting),
         correlations(setting),
@@ -86,7 +87,7 @@ def _part(setting: Setting, prefix: str) -> Part:
     )
 
 
-def _page(runs: Sequence[Run], parts: Sequence[Part]) -> str:
+def _page(runs: Sequence[Run], parts: Sequence[ReportSection]) -> str:
     links = [(f"s{number}", part.setting.title) for number, part in enumerate(parts, 1)]
     out = [
         page.heading(1, "What the models transfer"),
@@ -103,10 +104,10 @@ def _page(runs: Sequence[Run], parts: Sequence[Part]) -> str:
     return page.page("derivlang report", out)
 
 
-def _markdown(runs: Sequence[Run], parts: Sequence[Part]) -> str:
-    out = [markdown.heading(1, "What the models transfer"), _told(runs) + "\n"]
+def _markdown(runs: Sequence[Run], parts: Sequence[ReportSection]) -> str:
+    out = [markdown.heading(1, "What the models transfer"), markdown.paragraph(_told(runs))]
     for part in parts:
-        out += [markdown.heading(2, part.setting.title), "".join(f"- {note}\n" for note in part.setting.notes)]
+        out += [markdown.heading(2, part.setting.title), markdown.points(part.setting.notes)]
         for table, figures in _shown(part):
             out += [markdown.heading(3, table.title), markdown.table(table)]
             if figures:
@@ -118,8 +119,8 @@ def _markdown(runs: Sequence[Run], parts: Sequence[Part]) -> str:
     return "\n".join(out)
 
 
-def _shown(part: Part) -> list[tuple[Table, list[Figure]]]:
-    """Tables in their order, each with the figures below it."""
+def _shown(part: ReportSection) -> list[tuple[Table, list[Figure]]]:
+    """Return the tables in order, each with the figures below it."""
     found: list[tuple[Table | None, list[Figure]]] = [
         (overview(part.setting), part.deltas),
         (listings.differences(part.setting, part.differences), []),
@@ -130,8 +131,8 @@ def _shown(part: Part) -> list[tuple[Table, list[Figure]]]:
     return [(table, figures) for table, figures in found if table is not None]
 
 
-def _folded(part: Part) -> list[Table]:
-    """Longer tables, closed at first on the page."""
+def _folded(part: ReportSection) -> list[Table]:
+    """Return the longer tables, which are folded on the page."""
     found = (dev_overview, listings.every_alignment, listings.inside, listings.every_score)
     return [table for listing in found if (table := listing(part.setting)) is not None]
 
@@ -140,18 +141,18 @@ def _told(runs: Sequence[Run]) -> str:
     evaluated = sum(run.evaluation is not None for run in runs)
     missing = f", {len(runs) - evaluated} not evaluated yet" if evaluated < len(runs) else ""
     return (
-        f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}{missing}; written by derivlang {derivlang.__version__}. "
+        f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}{missing}; written by derivlang {__version__}. "
         "Rows marked “paper” are the printed numbers of the ALIGN-MLM paper. Runs of different sources, models, "
-        "steps or data stand in tables of their own. – is a value that was not measured. Point at a number for the "
-        "runs that it comes from."
+        "steps or data are in separate tables. – is a value that was not measured. Hover over a number to see its "
+        "runs."
     )
 
 
-def _data(runs: Sequence[Run], parts: Sequence[Part]) -> dict[str, Any]:
+def _data(runs: Sequence[Run], parts: Sequence[ReportSection]) -> dict[str, Any]:
     copies = same_model(runs)
     return {
         "format": FORMAT,
-        "derivlang": derivlang.__version__,
+        "derivlang": __version__,
         "runs": [
             {"id": run.id, "folder": str(run.folder), "state": run.state, "same_as": copies.get(run.id), **run.facts}
             for run in runs
@@ -204,14 +205,14 @@ def _difference(one: Difference) -> dict[str, Any]:
 
 
 def _check_free(out: Path) -> None:
-    """StoreError where something else than a report lies."""
+    """Raise StoreError if the folder holds something else than a report."""
     if not out.exists() or (out.is_dir() and (not any(out.iterdir()) or _is_report(out / DATA))):
         return
-    raise StoreError("holds something else than a report", where=str(out), fix="another folder", id="output")
+    raise StoreError("holds something else than a report", where=str(out), fix="give another folder", id="output")
 
 
 def _is_report(path: Path) -> bool:
     try:
-        return "settings" in json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, TypeError):
+        return "settings" in read_record(path, DATA, id="output")
+    except StoreError:
         return False

@@ -1,1 +1,1 @@
-"""Training objectives: one file each, by name in `registry.py`."""
+"""Training objectives, one file each; `registry.py` finds them by name."""

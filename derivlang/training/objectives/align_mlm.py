@@ -1,9 +1,9 @@
-"""ALIGN-MLM: masked words, and the embeddings of a dictionary's pairs drawn together.
+"""ALIGN-MLM: masked language modelling, plus a loss that aligns the embeddings of dictionary pairs.
 
     L = L_MLM + alpha * L_align        L_align = -(1/|B|) * sum over pairs (b1, b2) of cos(E[b1], E[b2])
 
-E is the input embedding matrix; all pairs of the dictionary, in every step. Tang, Deshpande and Narasimhan (2022),
-section 3.
+E is the input embedding matrix. Every step uses all pairs of the dictionary. Source: Tang, Deshpande and Narasimhan
+(2022), section 3.
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from derivlang.core.spec import param
-from derivlang.training.objectives.base import Context, Inputs, Loss, Objective, masked_loss
+from derivlang.training.inputs import Inputs
+from derivlang.training.objectives.base import Context, Loss, Objective, masked_loss
 
 if TYPE_CHECKING:
     import torch
 
-    from derivlang.training.model import Model
+    from derivlang.training.model import LanguageModel
 
 
 @dataclass(frozen=True, kw_only=True)
 class AlignMlm(Objective):
-    """Masked words, and the embeddings of dictionary pairs drawn together."""
+    """Masked words, and alignment of the embeddings of dictionary pairs."""
 
     name = "align-mlm"
     needs = frozenset({"dictionary"})
-    alpha: float = param(10.0, "weight of the embeddings' part", positional=True, low=0)
+    alpha: float = param(10.0, "weight of the alignment loss", positional=True, low=0)
 
-    def state(self, model: Model, context: Context) -> torch.nn.Module:
+    def state(self, model: LanguageModel, context: Context) -> torch.nn.Module:
         import torch
 
         assert context.dictionary is not None
@@ -36,7 +37,7 @@ class AlignMlm(Objective):
         state.register_buffer("pairs", torch.from_numpy(context.dictionary.pairs.astype("int64")))
         return state
 
-    def loss(self, model: Model, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: LanguageModel, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
         assert state is not None
         mlm = masked_loss(model, inputs.rows)
         align = alignment_loss(model.embeddings, state.pairs) * inputs.share  # type: ignore[arg-type]
@@ -44,7 +45,7 @@ class AlignMlm(Objective):
 
 
 def alignment_loss(embeddings: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
-    """The mean of -cos over pairs. embeddings: float[V, d]; pairs: int64[K, 2]. A scalar from -1 to 1."""
+    """Return the mean of -cos over pairs, from -1 to 1. embeddings: float[V, d]; pairs: int64[K, 2]."""
     from torch.nn.functional import cosine_similarity, embedding
 
     left, right = embedding(pairs[:, 0], embeddings), embedding(pairs[:, 1], embeddings)

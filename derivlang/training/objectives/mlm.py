@@ -1,8 +1,8 @@
-"""MLM: hidden sub-words of both languages are to be found again.
+"""MLM: masked language modelling on both languages.
 
-    L = mean over hidden positions i of  -log p(x_i)
+    L = mean over masked positions i of  -log p(x_i)
 
-Devlin et al. (2019), section 3.1; the baseline of ALIGN-MLM (Tang et al., section 3).
+Source: Devlin et al. (2019), section 3.1; the baseline of ALIGN-MLM (Tang et al., section 3).
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from derivlang.training.objectives.base import Inputs, Loss, Objective, masked_loss
+from derivlang.training.inputs import Inputs
+from derivlang.training.objectives.base import Loss, Objective, masked_loss
 
 if TYPE_CHECKING:
     import torch
 
-    from derivlang.training.model import Model
+    from derivlang.training.model import LanguageModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,6 @@ class Mlm(Objective):
 
     name = "mlm"
 
-    def loss(self, model: Model, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: LanguageModel, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
         loss = masked_loss(model, inputs.rows)
         return Loss(loss, {"mlm": loss.detach()})

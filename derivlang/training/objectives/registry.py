@@ -23,7 +23,7 @@ _ADDED: dict[str, type[Objective]] = {}
 
 
 def register_objective(objective: type[Objective]) -> type[Objective]:
-    """Register an objective for this process; a decorator, for notebooks and tests."""
+    """Register an objective for this process. Works as a decorator, for notebooks and tests."""
     _ADDED[objective.name] = objective
     return objective
 
@@ -33,14 +33,17 @@ def objective_names() -> list[str]:
 
 
 def find_objective(name: str) -> type[Objective]:
-    """The class of this name; UsageError with near names, or if a plug-in is no Objective."""
+    """Return the class of this name.
+
+    Raise UsageError with similar names if there is none, or if a plug-in is not an Objective.
+    """
     return find_class(name, Objective, GROUP, _BUILT_IN, _ADDED)
 
 
 def read_objective(spec: str) -> Objective:
-    """From a spec, `name[:value][:key=value]...`; UsageError says what is wrong with it."""
+    """Return the objective of a spec, `name[:value][:key=value]...`. Raise UsageError for a wrong spec."""
     parts = read_spec(spec, "--objective", "align-mlm:alpha=10")
     if len(parts) != 1:
-        raise UsageError(f"{spec!r} names {len(parts)} objectives", where="--objective", fix="name one", id="bad-spec")
+        raise UsageError(f"{spec!r} names {len(parts)} objectives", where="--objective", fix="give one", id="bad-spec")
     name, values, keyed = parts[0]
     return find_objective(name).from_values(values, keyed)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from derivlang import param
-from derivlang.training.objectives.base import Inputs, Loss, Objective, masked_loss
+from derivlang.training.inputs import Inputs
+from derivlang.training.objectives.base import Loss, Objective, masked_loss
 
 
 @dataclass(frozen=True, kw_only=True)

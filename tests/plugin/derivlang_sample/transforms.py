@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang import Transform, param
-from derivlang.core.arrays import lengths_of, offsets_of, places
+from derivlang.core.arrays import lengths_of, offsets_of, positions
 from derivlang.core.batch import Batch
 from derivlang.core.keys import Draws
 from derivlang.core.order import Order
@@ -28,7 +28,7 @@ class Swap(Transform):
     def order(self, batch: Batch, draws: Draws) -> Order:
         lengths = lengths_of(batch.sentences)
         body = np.repeat(lengths - batch.tails, lengths)
-        place = places(batch.sentences).astype(np.int64) - self.skip
+        place = positions(batch.sentences).astype(np.int64) - self.skip
         partner = place ^ 1
         moves = (place >= 0) & (place + self.skip < body) & (partner + self.skip < body)
         index = np.arange(batch.n_words, dtype=np.int32)

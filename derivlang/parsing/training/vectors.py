@@ -1,10 +1,10 @@
-"""Word vectors from plain text: which words stand at which places around a word, compressed.
+"""Word vectors from plain text: positive pointwise mutual information with the words around, compressed.
 
-    X[w, (place, c)] = max(0, log P(w, place, c) / (P(w) P(c)^0.75))    places -2, -1, 1, 2; c: frequent words
+    X[w, (offset, c)] = max(0, log P(w, offset, c) / (P(w) P(c)^0.75))    offsets -2, -1, 1, 2; c: frequent words
 
-A truncated singular value decomposition of these, U S^0.5, rows of equal length: positive pointwise mutual information
-with places kept apart, so that words of like syntax come out alike (Levy, Goldberg and Dagan 2015). A treebank of
-200,000 words leaves most words unseen or seen once; running text, without any annotation, tells what they are like.
+The vectors are U S^0.5 of a truncated singular value decomposition, scaled to equal length. Offsets are kept apart, so
+that words of like syntax have like vectors (Levy, Goldberg and Dagan 2015). Most words of a language are unseen or seen
+once in a treebank of 200,000 words; running text, without any annotation, shows how they are used.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from derivlang.core.arrays import Int32, Int64, owners
 from derivlang.parsing.quantised import Float32
 
-PLACES = (-2, -1, 1, 2)
-N_CONTEXTS = 3000  # the most frequent words; all others are one context
+OFFSETS = (-2, -1, 1, 2)  # of a context word from the word
+N_CONTEXTS = 3000  # the most frequent words; all other words are one context
 
 
 def context_vectors(codes: Int32, lines: Int64, rows: Sequence[int], width: int, seed: int) -> Float32:
-    """float32[len(rows), width] of some types, each row of length 1 (0 where a type has no context).
+    """Return float32[len(rows), width]: the vectors of the types `rows`, of length 1 (0 for a type without context).
 
-    codes: int32[N], the types of running text; lines: int64[L + 1], offsets within which contexts are taken.
+    codes: int32[N], the types of running text; lines: int64[L + 1], offsets. Contexts do not cross lines.
     """
     import torch
 
@@ -35,10 +35,12 @@ def context_vectors(codes: Int32, lines: Int64, rows: Sequence[int], width: int,
     row_of = np.full(n_types, -1, np.int64)
     row_of[np.asarray(rows)] = np.arange(len(rows))
     line = owners(lines)
-    n_columns = len(PLACES) * (N_CONTEXTS + 1)
+    n_columns = len(OFFSETS) * (N_CONTEXTS + 1)
     cells, times = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    for number, place in enumerate(PLACES):
-        first, second = (slice(0, -place), slice(place, None)) if place > 0 else (slice(-place, None), slice(0, place))
+    for number, offset in enumerate(OFFSETS):
+        # Pairs (word, context) of neighbours: for offset 1, words 0 … N - 2 with words 1 … N - 1; for -1 the reverse.
+        ahead, back = slice(abs(offset), None), slice(0, -abs(offset))
+        first, second = (back, ahead) if offset > 0 else (ahead, back)
         row = row_of[codes[first]]
         kept = (row >= 0) & (line[first] == line[second])
         column = context[codes[second][kept]] + number * (N_CONTEXTS + 1)
@@ -51,12 +53,12 @@ def context_vectors(codes: Int32, lines: Int64, rows: Sequence[int], width: int,
     of_column = np.bincount(column, times, n_columns) ** 0.75
     pmi = np.log(times * of_column.sum() / (of_row[row] * of_column[column]))
     positive = pmi > 0
-    place_in = torch.from_numpy(np.stack([row[positive], column[positive]]))
+    index = torch.from_numpy(np.stack([row[positive], column[positive]]))
     values = torch.from_numpy(pmi[positive].astype(np.float32))
-    table = torch.sparse_coo_tensor(place_in, values, (len(rows), n_columns), check_invariants=False).coalesce()
+    table = torch.sparse_coo_tensor(index, values, (len(rows), n_columns), check_invariants=False).coalesce()
     torch.manual_seed(seed)
     u, s, _ = torch.svd_lowrank(table, q=min(width + 32, *table.shape), niter=4)
     flat: Float32 = (u[:, :width] * s[:width].sqrt()).numpy()
-    out = np.zeros((len(rows), width), np.float32)  # a small text has fewer dimensions
+    out = np.zeros((len(rows), width), np.float32)  # a small text gives fewer dimensions
     out[:, : flat.shape[1]] = flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-8)
     return out

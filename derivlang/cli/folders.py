@@ -1,0 +1,87 @@
+"""Default names of output folders, made from the source, the transforms and the other options.
+
+    make --t trans,inv wikitext103                wikitext103.trans-inv
+    make --t perm corpus.txt.gz                   corpus.txt.gz.perm
+    make --t trans ner:fr                         ner-fr.trans
+    make --t perm:window=3 demo --limit 5         demo.perm-window-3.limit-5.1b2c3d4e
+
+A plain name determines the command: two commands with one name are the same command. If the name leaves something out
+or spells it differently, eight hex digits of a hash of the whole follow.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+
+import click
+
+_LONGEST = 60  # maximum number of characters in each part of a name
+_NAMED = re.compile(r"[A-Za-z0-9_]+:[A-Za-z0-9_-]+")
+_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_WORDS = re.compile(r"[a-z0-9_]+(,[a-z0-9_]+)*")
+_LAST = re.compile(r"[a-z0-9_-]*")
+
+# Options that change where or how fast a command runs, but not what it makes.
+_NEUTRAL = frozenset(
+    "source spec out as_json force workers engine parses data_dir threads device resume tensorboard keep save_every "
+    "log_every shard_tokens data data_only data_as_is".split()
+)
+
+
+def default_folder(source: str, spec: str = "", options: Mapping[str, object] | None = None, *, last: str = "") -> Path:
+    """Return the folder, in the current one, for the output of a command.
+
+    options: those that differ from their defaults. last: a final part of the name, e.g. "tokenizer" or an objective.
+    """
+    identity = _identity(source)
+    changed = [f"{name}={_text(value)}" for name, value in sorted((options or {}).items())]
+    plain = _is_plain(identity) and (not spec or _WORDS.fullmatch(spec)) and not changed and _LAST.fullmatch(last)
+    parts = [_slug(identity.rpartition("/")[2] if ":" not in identity else identity)]
+    parts += [_slug(spec)] if spec else []
+    parts += [_slug("-".join(changed))] if changed else []
+    parts += [_slug(last)] if last else []
+    name = ".".join(parts)
+    if plain and len(name) <= 2 * _LONGEST:
+        return Path(name)
+    whole = "\0".join([identity, spec, last, *changed])
+    return Path(f"{name}.{sha256(whole.encode()).hexdigest()[:8]}")
+
+
+def changed_options(*leave_out: str) -> dict[str, object]:
+    """Return the options of the running command that differ from their defaults and change what it makes."""
+    context = click.get_current_context()
+    return {
+        parameter.name: context.params[parameter.name]
+        for parameter in context.command.params
+        if parameter.name is not None
+        and parameter.name not in (*_NEUTRAL, *leave_out)
+        and context.params[parameter.name] not in (parameter.get_default(context), None, ())
+    }
+
+
+def _identity(source: str) -> str:
+    """Return a source's name, or its path: relative inside the current folder, else absolute."""
+    if ":" in source or not os.path.lexists(source):
+        return source
+    path = Path(os.path.normpath(Path.cwd() / source))
+    return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else path.as_posix()
+
+
+def _is_plain(identity: str) -> bool:
+    """Return whether the name is unambiguous. `ner:fr` becomes ner-fr, so a path with `-` must also have a dot."""
+    if _NAMED.fullmatch(identity):
+        return True
+    return _FILE.fullmatch(identity) is not None and ("." in identity or "-" not in identity)
+
+
+def _slug(text: str) -> str:
+    """Return the text with hyphens for everything except letters, digits, dots and underscores."""
+    return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.")[:_LONGEST].rstrip("-.") or "x"
+
+
+def _text(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)

@@ -1,0 +1,84 @@
+"""Click options from declared settings (core/settings.py): name, type, default and help of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from derivlang.cli.types import FILE, FOLDER, Whole
+from derivlang.core.settings import MAXIMUM, Declared, declared
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def settings_options(
+    kind: type,
+    *,
+    only: Collection[str] = (),
+    without: Collection[str] = (),
+    unset: Mapping[str, str] | None = None,
+    **more: Any,
+) -> Callable[[Command], Command]:
+    """Return a decorator that adds the options of a dataclass's settings to a click command.
+
+    only: names of the settings to add. without: names of settings to leave out. unset: the default to show for settings
+    whose default depends on something else. more: further arguments of every `click.option`.
+
+    An option has the value None if it is not given and a file may give the setting, or `unset` names its default.
+    `core.settings.given` omits it, so that the dataclass's default applies.
+    """
+    found = [
+        one
+        for one in declared(kind).values()
+        if one.option and (not only or one.name in only) and one.name not in without
+    ]
+
+    def add(command: Command) -> Command:
+        for one in reversed(found):
+            command = option_of(one, (unset or {}).get(one.name, one.unset), **more)(command)
+        return command
+
+    return add
+
+
+def option_of(one: Declared, unset: str = "", **more: Any) -> Callable[[Command], Command]:
+    """The click option of a setting."""
+    assert one.option is not None
+    left_open = one.in_file or bool(unset or more) or one.default is None
+    facts: dict[str, Any] = {"help": one.help, "default": None if left_open else one.default}
+    spelling = one.option
+    if one.kind is bool and left_open:
+        spelling = f"{one.option}/--no-{one.option.removeprefix('--')}"
+    elif one.kind is bool:
+        facts["is_flag"] = True
+    elif one.kind is tuple:
+        facts["multiple"] = True
+    elif not more:
+        facts["type"] = type_of(one)
+    shown = unset or ("" if one.default is None else default_text(one))
+    if left_open and shown:
+        facts["help"] += f"  [default: {shown}]"
+    facts["show_default"] = not left_open and one.kind not in (bool, tuple)
+    return click.option(spelling, one.name, **{**facts, **more})
+
+
+def default_text(one: Declared) -> str:
+    """A setting's default as a help page shows it."""
+    if one.kind is bool:
+        assert one.option is not None
+        return ("" if one.default else "no-") + one.option.removeprefix("--")
+    return f"{one.default:g}" if one.kind is float else str(one.default)
+
+
+def type_of(one: Declared) -> Any:
+    """The click type of a setting."""
+    if one.choices:
+        return click.Choice(one.choices)
+    if one.kind is int:
+        return Whole(int(one.minimum or 0), int(MAXIMUM if one.maximum is None else one.maximum))
+    if issubclass(one.kind, Path):
+        return FILE if one.file else FOLDER
+    return one.kind

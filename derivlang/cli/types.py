@@ -1,0 +1,124 @@
+"""Types of arguments and options: whole numbers, paths and `--t`, with uniform messages.
+
+A wrong value is a usage error (exit code 2), raised before anything is read or written.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from derivlang.core.errors import UsageError
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_LONGEST = 40  # maximum number of characters of a value that a message quotes
+
+
+class Whole(click.ParamType):  # type: ignore[type-arg]
+    """A whole number from `least` to `most`."""
+
+    name = "integer"
+
+    def __init__(self, least: int = 0, most: int = 2**31 - 1):
+        self.least, self.most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            raise _wrong(f"must be a whole number, got {_quoted(value)}", param) from None
+        if number < self.least:
+            raise _wrong(f"must be at least {self.least:,}, got {_shortened(value)}", param)
+        if number > self.most:
+            raise _wrong(f"must be at most {self.most:,}, got {_shortened(value)}", param)
+        return number
+
+
+class _Path(click.Path):
+    """A non-empty local path, converted to `Path`."""
+
+    def __init__(self, *, file: bool = True, folder: bool = True):
+        super().__init__(file_okay=file, dir_okay=folder, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value):
+            self.fail("must not be empty", param, ctx)
+        if _URL.match(str(value)):  # Path would read s3://bucket/out as a folder `s3:`
+            self.fail(f"{_quoted(value)} is not a local path; other stores are not supported yet", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+COUNT = Whole(1)  # a number of things, at least one
+PLACE = Whole(0)  # a position, counted from 0
+SEED = Whole(0, 2**63 - 1)
+PATH = _Path()
+FILE = _Path(folder=False)
+FOLDER = _Path(file=False)
+
+
+class SpecOption(click.Option):
+    """The option `--t`, also spelt `-t` and `--transform`. Help and messages show only `--t`."""
+
+    def __init__(self, *args: Any, **options: Any):
+        super().__init__(["--t", "-t", "--transform", "spec"], **options)
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        return record and ("--t TEXT", record[1])
+
+    def get_error_hint(self, ctx: click.Context | None, *args: Any) -> str:
+        return "'--t'"
+
+
+class Group(click.Group):
+    """A group of commands that suggests similar names for a mistyped one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            ctx.fail(f"there is no command {_quoted(name)}{near_names(name, self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+
+def near_names(name: str, names: Sequence[str]) -> str:
+    """Return a suggestion such as `; did you mean show?`, or "" if no name is similar."""
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def check_arguments(arguments: Sequence[str]) -> None:
+    """Raise click.UsageError for an argument with a NUL character or with bytes other than UTF-8."""
+    for argument in arguments:
+        if "\0" in argument:
+            raise click.UsageError(f"the argument {_quoted(argument)} holds a NUL character")
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise click.UsageError(
+                f"the argument {_quoted(argument)} is not valid UTF-8; rename the file, or use a link to it"
+            ) from None
+
+
+def _wrong(what: str, parameter: click.Parameter | None) -> UsageError:
+    return UsageError(what, where=parameter.opts[0] if parameter is not None else None, id="bad-value")
+
+
+def shortened(message: str) -> str:
+    """Return a message with overlong paths and values cut."""
+    return re.sub(r"\S{500,}", lambda found: f"{found[0][:200]}…", message)
+
+
+def _quoted(value: Any) -> str:
+    return ascii(_shortened(value)) if not str(value).isprintable() else repr(_shortened(value))
+
+
+def _shortened(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"

@@ -1,0 +1,134 @@
+"""BareBatch: a batch without its layers; what a layer sees of the words that it annotates.
+
+    words -> sentences -> units -> records      (offsets of offsets; a record's units by number)
+
+A *record* is an output row: a sentence of running text, an annotated sentence, a pair, a question. It holds a *unit*
+(one word sequence) for each *side* of the set: `("",)` for one sequence, `("premise", "hypothesis")` for a pair.
+Records may share a unit: the context of several questions is stored, and derived, once.
+
+    a b . c | d e .   two units, the first of two sentences; three records, the first two of the same unit
+    sentences [0, 3, 4, 7]      units [0, 2, 3]      records [[0], [0], [1]]      unit_words [0, 4, 7]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from derivlang.core.arrays import Bool, Int32, Int64, UInt64, owners
+from derivlang.core.arrow import list_array, to_arrow, to_numpy
+from derivlang.core.gaps import Gaps
+from derivlang.core.keys import hash_types, mix, sequence_keys
+
+
+@dataclass(frozen=True, eq=False)
+class BareBatch:
+    """Struct of arrays; N words, T types, S sentences, U units, R records, K sides.
+
+    words: int32[N], codes into types. types: Arrow strings [T], distinct. hashes: uint64[T] or None.
+    sentences: int64[S + 1], word offsets. tails: int32[S], words in each sentence's tail.
+    units: int64[U + 1], sentence offsets. records: int32[R, K], the unit of each side.
+    documents: int64[R], number of the document that a record stands in. keys: uint64[S], content keys
+    of the *source* words.
+    running: records are the sentences of running text, documents its lines.
+    gaps: the source's white space, where it is known.
+    grouped: bool[N], words that continue the group of the word before (`answers=atomic`), where groups are settled:
+    the groups of a context are those of the answers to all its questions, which a single row does not know.
+    """
+
+    words: Int32
+    types: pa.Array
+    sentences: Int64
+    tails: Int32
+    units: Int64
+    records: Int32
+    documents: Int64
+    keys: UInt64
+    hashes: UInt64 | None = None
+    sides: tuple[str, ...] = ("",)
+    running: bool = False
+    gaps: Gaps | None = None
+    grouped: Bool | None = None
+
+    @property
+    def n_words(self) -> int:
+        return len(self.words)
+
+    @property
+    def n_units(self) -> int:
+        return len(self.units) - 1
+
+    @property
+    def n_records(self) -> int:
+        return len(self.records)
+
+    @property
+    def lines(self) -> Int64 | None:
+        """int64[U]: the line of each unit of running text; None elsewhere."""
+        return self.documents if self.running else None
+
+    @cached_property
+    def type_hashes(self) -> UInt64:
+        """uint64[T]: content hashes of the types."""
+        return hash_types(self.types) if self.hashes is None else self.hashes
+
+    @cached_property
+    def unit_words(self) -> Int64:
+        """int64[U + 1]: word offsets of the units."""
+        return self.sentences[self.units]
+
+    @cached_property
+    def unit_keys(self) -> UInt64:
+        """uint64[U]: content keys of the units' source words."""
+        if len(self.units) == len(self.sentences) and (self.units == np.arange(len(self.units))).all():
+            return self.keys
+        return sequence_keys(self.type_hashes[self.words], self.unit_words)
+
+    @cached_property
+    def record_keys(self) -> UInt64:
+        """uint64[R]: a record's key; that of its unit, or the keys of its units mixed in order."""
+        keys = self.unit_keys[self.records[:, 0]]
+        for side in range(1, len(self.sides)):
+            keys = mix(keys) + self.unit_keys[self.records[:, side]]
+        return keys
+
+    def strings(self) -> pa.Array:
+        """Return Arrow strings [N]: the words, written out. For small batches."""
+        return self.types.take(to_arrow(self.words))
+
+    def unit_lists(self) -> pa.Array:
+        """Return list<string>[U]: the words of each unit."""
+        return list_array(self.unit_words, self.strings())
+
+    def texts(self) -> pa.Array:
+        """Return Arrow strings [U]: each unit as text, with its own gaps where known, else joined by one space."""
+        if self.gaps is not None:
+            return self.gaps.texts(self.words, self.types, self.unit_words)
+        return pc.binary_join(self.unit_lists(), " ")
+
+    def word_lengths(self) -> Int64:
+        """Return int64[N]: code points of each word."""
+        return np.asarray(to_numpy(pc.utf8_length(self.types))[self.words], np.int64)
+
+    def word_starts(self) -> Int64:
+        """Return int64[N]: where each word begins in its unit's text, in code points.
+
+        "ab c" and "de", joined by spaces: lengths [2, 1, 2], before [0, 1, 0], ends [2, 4, 6], starts [0, 3, 4];
+        the second unit's first word is to begin at 0, so 4 is subtracted in it: [0, 3, 0].
+        """
+        lengths = self.word_lengths()
+        first = self.unit_words[:-1]
+        full = first < self.unit_words[1:]
+        if self.gaps is not None:
+            before = self.gaps.widths(self.unit_words)
+        else:
+            before = np.ones(self.n_words, np.int64)
+            before[first[full]] = 0
+        starts = np.cumsum(lengths + before) - lengths
+        zero = np.zeros(len(first), np.int64)
+        zero[full] = starts[first[full]] - before[first[full]]
+        return np.asarray(starts - zero[owners(self.unit_words)])

@@ -1,0 +1,32 @@
+"""Rows in which two columns differ."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from derivlang.core.arrays import Bool, offsets_of, segment_any
+from derivlang.core.arrow import to_numpy
+
+
+def differs(ours: pa.Array, theirs: pa.Array) -> Bool:
+    """Return bool[R]: rows of two columns that are not equal.
+
+    [[1, 2], [3]] and [[1, 4], [3]]   ->   [True, False]
+    """
+    kind = ours.type
+    if pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type):
+        lengths, others = (to_numpy(pc.list_value_length(column).fill_null(0)) for column in (ours, theirs))
+        if np.array_equal(lengths, others):
+            values = _unequal(ours.flatten(), theirs.flatten().cast(kind.value_type))
+            missing = to_numpy(pc.xor(ours.is_null(), theirs.is_null()))
+            return np.asarray(segment_any(values, offsets_of(lengths)) | missing)
+    pairs = zip(ours.to_pylist(), theirs.to_pylist(), strict=True)
+    return np.array([a != b for a, b in pairs], bool)
+
+
+def _unequal(ours: pa.Array, theirs: pa.Array) -> Bool:
+    """Return bool[n]: values that are not equal; two nulls are."""
+    unequal = pc.not_equal(ours, theirs).fill_null(False)
+    return to_numpy(pc.or_(unequal, pc.xor(ours.is_null(), theirs.is_null())))

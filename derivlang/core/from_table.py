@@ -1,0 +1,225 @@
+"""from_table: the batches that output rows were made of, and the order between them.
+
+    from_table(table, schema, lexicon)   ->  source, derived, order
+
+The source is read back from the derived words, by the inverse order and lexicon; `source_<label>` replaces the labels
+in which the way back is not exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of, owners
+from derivlang.core.arrow import list_array, to_arrow, to_numpy, whole
+from derivlang.core.batch import Batch, build, realign
+from derivlang.core.errors import LayerError
+from derivlang.core.gaps import Gaps
+from derivlang.core.groups import read_groups
+from derivlang.core.layers.base import Layer
+from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.registry import find_layer
+from derivlang.core.lexicon import Lexicon
+from derivlang.core.order import Order
+from derivlang.core.schema import Schema
+
+
+def from_table(
+    table: pa.Table, schema: Schema, lexicon: Lexicon, *, stored_source: bool = False
+) -> tuple[Batch, Batch, Order]:
+    """Return (source, derived, order) of R output rows.
+
+    The source words come from the inverse order and lexicon alone, where every source word is in the order and the
+    lexicon has an inverse; else, or with stored_source, from the `source` column where there is one. Raise LayerError
+    where columns do not fit together.
+    """
+    table = table.combine_chunks()
+    n = table.num_rows
+    columns = {name: whole(table[name]) for name in table.column_names}
+    sides = schema.sides
+
+    def stack(part: str) -> pa.Array:
+        found = [columns[side.column(part)] for side in sides]
+        return found[0] if len(found) == 1 else pa.concat_arrays(found)
+
+    order_lists, stored = stack("order"), stack("sentences")
+    if sides[0].column("tokens") in columns:
+        tokens = stack("tokens")
+    else:  # left out, as it follows from the source where the order is a permutation
+        tokens = _tokens_of(stack("source"), order_lists, lexicon)
+    units = offsets_of(to_numpy(pc.list_value_length(tokens)))
+    if not np.array_equal(offsets_of(to_numpy(pc.list_value_length(order_lists))), units):
+        raise LayerError("the columns tokens and order differ in length", id="row-lengths")
+    encoded = tokens.flatten().dictionary_encode()
+    records = np.arange(n * len(sides), dtype=np.int32).reshape(len(sides), n).T.copy()
+    documents = to_numpy(columns["document"]) if "document" in columns else np.zeros(n, np.int64)
+    derived = build(
+        to_numpy(encoded.indices).astype(np.int32),
+        encoded.dictionary,
+        units,
+        records,
+        documents,
+        sides=tuple(side.name for side in sides),
+        running=schema.running,
+    )
+    local = to_numpy(order_lists.flatten()).astype(np.int64)
+    given = stack("source") if sides[0].column("source") in columns else None
+    sizes = _source_sizes(stored, local, units)
+    if given is None and (sizes > lengths_of(units)).any():
+        raise LayerError("words were deleted, and the source is not stored", id="row-order")
+    if given is not None and not np.array_equal(to_numpy(pc.list_value_length(given)), sizes):
+        raise LayerError("the source words and the order differ in length", id="row-order")
+    # From here on, the sizes are those of columns that are in memory.
+    source_units = offsets_of(sizes)
+    if (local >= sizes[owners(units)]).any() or (local < -1).any():
+        raise LayerError("an order points outside its row", id="row-order")
+    index = np.where(local < 0, -1, local + source_units[:-1][owners(units)]).astype(np.int32)
+    marks = encoded.dictionary.take(to_arrow(derived.words[local < 0]))
+    order = Order(
+        index,
+        units,
+        np.zeros(len(units) - 1, np.int32),
+        int(source_units[-1]),
+        marks if len(marks) else None,
+        np.zeros(len(marks), np.int32) if len(marks) else None,
+    ).check()
+    sentences = _read_sentences(stored, source_units)
+    layers = _read_layers(columns, schema, derived)
+    derived = replace(derived, layers=layers)
+    if not (order.n_deleted or stored_source or not lexicon.injective):
+        given = None
+    source, back = _undo(derived, order, source_units, sentences, lexicon, given)
+    if side_gaps := [side.column("gaps") for side in sides if side.column("gaps") in columns]:
+        source = replace(
+            source, gaps=Gaps.read(pa.concat_arrays([columns[n] for n in side_gaps]), source.unit_words, source.lines)
+        )
+    if any(side.column("groups") in columns for side in sides):
+        none = pa.nulls(n, pa.list_(pa.int32()))
+        stored_groups = pa.concat_arrays([columns.get(side.column("groups"), none).cast(none.type) for side in sides])
+        source = replace(source, grouped=read_groups(stored_groups, source.unit_words))
+    return replace(source, layers=_restore(columns, schema, source, back)), derived, order
+
+
+def _tokens_of(source: pa.Array, order_lists: pa.Array, lexicon: Lexicon) -> pa.Array:
+    """Return list<string>[U]: the derived words of rows whose source words are all in the order."""
+    words = source.flatten().dictionary_encode()
+    image = lexicon.apply(words.dictionary)
+    units = offsets_of(to_numpy(pc.list_value_length(order_lists)))
+    index = to_numpy(order_lists.flatten()) + units[:-1][owners(units)]
+    if len(index) != len(words) or (index < 0).any() or (index >= len(words)).any():
+        raise LayerError("an order points outside its row", id="row-order")
+    codes = to_numpy(words.indices)[index]
+    return list_array(units, image.take(to_arrow(codes)))
+
+
+def _undo(
+    derived: Batch,
+    order: Order,
+    source_units: Int64,
+    sentences: tuple[Int64, Int32],
+    lexicon: Lexicon,
+    given: pa.Array | None,
+) -> tuple[Batch, dict[str, Layer]]:
+    """Return the source without layers and gaps, and the layers that the way back gives. given: its stored words."""
+    n = len(source_units) - 1
+    back: dict[str, Layer] = {}
+    flat = replace(derived, sentences=order.sentences, units=np.arange(n + 1), tails=np.zeros(n, np.int32))
+    words, types = flat.words, flat.types
+    if order.n_derived:
+        inverse = order.invert_padded(source_units, np.zeros(n, np.int32), source_units, order.sentences)
+        one_way = lexicon.is_identity or not lexicon.injective
+        labels = lexicon.of_labels.invert()
+        undone = realign(flat, inverse, None if one_way else lexicon.invert().apply(derived.types), labels=labels)
+        words, types, back = undone.words, undone.types, dict(undone.layers)
+    if given is not None:
+        encoded = given.flatten().dictionary_encode()
+        words, types = to_numpy(encoded.indices).astype(np.int32), encoded.dictionary
+    elif not lexicon.injective:
+        raise LayerError("the lexicon has no inverse, and the source is not stored", id="row-order")
+    source = build(
+        words,
+        types,
+        source_units,
+        derived.records,
+        derived.documents,
+        sides=derived.sides,
+        running=derived.running,
+        sentences=sentences,
+    )
+    return source, back
+
+
+def _restore(columns: dict[str, pa.Array], schema: Schema, source: Batch, back: dict[str, Layer]) -> dict[str, Layer]:
+    """Return the source's layers: those of the way back, with `source_<label>` in the rows that have one.
+
+    source_ner_tags [null, [1, 2]] and, from the way back, [[0], [1, 1]]   ->   ner_tags [[0], [1, 2]]
+    """
+    undone: dict[str, pa.Array] = {}
+    for layer in back.values():
+        undone |= layer.columns(source)
+    fixed = dict(columns)
+    for name, column in list(columns.items()):
+        if not name.startswith("source_") or schema.field(name) is not None:
+            continue
+        label = name.removeprefix("source_")
+        # Where no word was derived there is no way back: rows without words have the labels that they had.
+        fixed[label] = _coalesce(column, undone.get(label, columns.get(label, column)))
+    for name, column in undone.items():
+        if f"source_{name}" not in columns:
+            fixed[name] = column
+    return _read_layers(fixed, schema, source)
+
+
+def _coalesce(first: pa.Array, second: pa.Array) -> pa.Array:
+    """Return the first column, with the second's rows where it is null."""
+    if first.null_count == 0:
+        return first
+    if first.null_count == len(first):
+        return second
+    rows = [b if a is None else a for a, b in zip(first.to_pylist(), second.to_pylist(), strict=True)]
+    return pa.array(rows, second.type)
+
+
+def _read_layers(columns: Mapping[str, pa.Array], schema: Schema, batch: Batch) -> dict[str, Layer]:
+    labels = Labels(columns, batch)
+    return {field.column: find_layer(field.kind).restore(field, labels) for field in schema.layer_fields}
+
+
+def _source_sizes(stored: pa.Array, local: Int64, units: Int64) -> Int64:
+    """Return int64[U]: source words of each unit, from the stored sentences, else from the order itself.
+
+    stored [3, 1, 2, 0], [] with orders [4, 1, 2, 0], [1, -1, 0]   ->   3 + 2 = 5 (one was deleted), 2
+    """
+    kept = offsets_of(local >= 0)
+    sizes = kept[units[1:]] - kept[units[:-1]]
+    lengths = to_numpy(pc.list_value_length(stored))
+    flat = to_numpy(stored.flatten())
+    if (lengths % 2).any() or (flat < 0).any() or (flat[1::2] > flat[0::2]).any():
+        raise LayerError("sentences are not pairs of a number of words and a shorter tail", id="row-sentences")
+    sums = offsets_of(flat[0::2])
+    at = offsets_of(lengths // 2)
+    told = sums[at[1:]] - sums[at[:-1]]
+    return np.where(lengths > 0, told, sizes)
+
+
+def _read_sentences(stored: pa.Array, units: Int64) -> tuple[Int64, Int32]:
+    """Return the sentences (offsets, tails) of the column of U rows. units: word offsets.
+
+    stored [3, 1, 2, 0], [] of units of 5 and 2 words   ->   [0, 3, 5, 7], [1, 0, 1]
+    """
+    lengths = to_numpy(pc.list_value_length(stored))
+    sizes = lengths_of(units)
+    counts = np.where(lengths > 0, lengths // 2, (sizes > 0).astype(np.int64))
+    at = offsets_of(counts)
+    words, tails = np.zeros(int(at[-1]), np.int64), np.ones(int(at[-1]), np.int32)
+    told = np.repeat(lengths > 0, counts)
+    flat = to_numpy(stored.flatten())
+    words[told], tails[told] = flat[0::2], flat[1::2]
+    alone = (lengths == 0) & (sizes > 0)
+    words[at[:-1][alone]] = sizes[alone]
+    return offsets_of(words), tails

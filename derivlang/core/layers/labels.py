@@ -1,0 +1,68 @@
+"""Labels: the columns from which layers are read, and where they are, for errors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from derivlang.core.arrays import lengths_of
+from derivlang.core.arrow import to_numpy
+from derivlang.core.bare_batch import BareBatch
+from derivlang.core.errors import LayerError
+
+Where = Callable[[int, int | None], str]  # (row, word or None) -> "file:line"
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The label columns of R rows, and the batch of their words.
+
+    columns: Arrow arrays [R], by name. where: names a row or a word of a labelled table; None for a derived set.
+    repair: ill-formed tags are repaired. counts: what is repaired or widened is added, by reason.
+    """
+
+    columns: Mapping[str, pa.Array]
+    batch: BareBatch
+    where: Where | None = None
+    repair: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
+
+    def __getitem__(self, name: str) -> pa.Array:
+        return self.columns[name]
+
+    def per_word(self, name: str, *, shown: str | None = None, side: int | None = None) -> pa.Array:
+        """Return the values [N] of a column with a list for each row.
+
+        shown: what the source calls the column. side: the side whose words it annotates; without it, there must be one
+        side. Raise LayerError where a row has more or fewer values than words.
+        """
+        column, batch = self.columns[name], self.batch
+        words = lengths_of(batch.unit_words)[batch.records[:, side or 0]]
+        values = to_numpy(pc.list_value_length(column).fill_null(-1))
+        wrong = np.flatnonzero(values != words)
+        if wrong.size or (side is None and len(batch.sides) > 1):
+            row = int(wrong[0]) if wrong.size else 0
+            raise LayerError(
+                f"{int(words[row])} words but {int(values[row])} values in {shown or name}",
+                where=self.row(row),
+                fix="every word needs exactly one value",
+                id="label-length",
+            )
+        return column.flatten()
+
+    def row(self, row: int) -> str | None:
+        """Return the place of a row, where it is known."""
+        return self.where(row, None) if self.where else None
+
+    def word(self, word: int) -> str | None:
+        """Return the place of a word of the batch, where it is known."""
+        unit = int(np.searchsorted(self.batch.unit_words, word, "right")) - 1
+        return self.where(unit, word - int(self.batch.unit_words[unit])) if self.where else None

@@ -1,0 +1,36 @@
+"""Misc: CoNLL-U's MISC column, whose notes on white space are removed when the words move.
+
+    SpaceAfter=No|Gloss=go   ->   Gloss=go            SpaceAfter=No   ->   _
+
+They describe a place in the source text, not a word.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from derivlang.core.layers.base import Move
+from derivlang.core.layers.words import Words
+
+_SPACE_KEYS = ("SpaceAfter=", "SpacesAfter=", "SpacesBefore=", "SpacesInToken=")
+
+
+class Misc(Words):
+    """One string a word: `Key=Value` notes joined by `|`, or `_`."""
+
+    __slots__ = ()
+
+    def realign(self, move: Move) -> Misc:
+        bare = pa.array([_without_spaces(value) for value in self.values.to_pylist()], self.values.type)
+        return super(Misc, replace(self, values=bare)).realign(move)
+
+    def may_change(self, *, has_order: bool, exact: bool) -> bool:
+        return True  # also without an order
+
+
+def _without_spaces(misc: str | None) -> str | None:
+    if misc is None:
+        return None
+    return "|".join(note for note in misc.split("|") if not note.startswith(_SPACE_KEYS)) or "_"

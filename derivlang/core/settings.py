@@ -1,0 +1,164 @@
+"""Settings: one declaration for the type, default, check, help text and option of each.
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class LogSettings:
+        keep: int = setting(2, "Number of checkpoints to keep.", minimum=1)
+
+        def __post_init__(self) -> None:
+            check_settings(self)
+
+    LogSettings(keep=0)                         raises UsageError: --keep: must be at least 1, got 0 [bad-value]
+    @settings_options(LogSettings)              gives a click command the option --keep (cli/settings.py)
+    LogSettings(**given(LogSettings, options))        builds the dataclass from the values of that command's options
+
+The annotation is the type: `int`, `float`, `str`, `bool`, `Path`, `tuple[str, ...]` or a `Literal` of its choices, each
+perhaps `| None`. A field without `setting` has neither an option nor a check. Modules that declare settings import
+nothing heavy, so that help pages stay quick.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from derivlang.core.errors import UsageError
+
+MAXIMUM = 2**31 - 1  # of whole numbers that state no maximum
+
+_KINDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """A declared setting. name: of the field. kind: its type without `None`; choices: of a Literal, else ().
+
+    option: as typed, or None where the command line has none. unset: what holds where nothing is given, if the default
+    does not say it: "the model's". in_file: a file (a model's description) may give it, too. file: a path is that of a
+    file, not of a folder.
+    """
+
+    name: str
+    kind: type
+    optional: bool
+    choices: tuple[str, ...]
+    default: Any
+    help: str
+    option: str | None
+    minimum: float | None
+    maximum: float | None
+    above: float | None
+    below: float | None
+    checked_by: Callable[[Any, str], object] | None
+    unset: str
+    in_file: bool
+    file: bool
+
+    def check(self, value: object) -> None:
+        """Raise UsageError, by the option's name, for a value of another type or outside the bounds."""
+        if value is None and self.optional:
+            return
+        if self.choices:
+            if value not in self.choices:
+                raise self._wrong(f"must be {' or '.join(self.choices)}, got {value!r}")
+        elif self.kind in _KINDS:
+            kinds = (int, float) if self.kind is float else self.kind
+            if not isinstance(value, kinds) or (isinstance(value, bool) and self.kind is not bool):
+                raise self._wrong(f"must be {_KINDS[self.kind]}, got {value!r}")
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                self._check_bounds(value)
+        if self.checked_by is not None:
+            self.checked_by(value, self._where)
+
+    @property
+    def _where(self) -> str:
+        return self.option or self.name
+
+    def _check_bounds(self, value: float) -> None:
+        if not math.isfinite(value):
+            raise self._wrong(f"must be a finite number, got {value}")
+        maximum = MAXIMUM if self.kind is int and self.maximum is None else self.maximum
+        for broken, bound, what in (
+            (self.minimum is not None and value < self.minimum, self.minimum, "at least"),
+            (maximum is not None and value > maximum, maximum, "at most"),
+            (self.above is not None and value <= self.above, self.above, "above"),
+            (self.below is not None and value >= self.below, self.below, "below"),
+        ):
+            if broken:
+                raise self._wrong(f"must be {what} {bound:,}, got {value}")
+
+    def _wrong(self, what: str) -> UsageError:
+        return UsageError(what, where=self._where, id="bad-value")
+
+
+def setting(
+    default: Any,
+    help: str,
+    *,
+    option: str | Literal[False] = "",
+    minimum: float | None = None,
+    maximum: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    check: Callable[[Any, str], object] | None = None,
+    unset: str = "",
+    in_file: bool = False,
+    file: bool = False,
+) -> Any:
+    """A field of a dataclass of settings. help: a noun phrase. option: its name where it is not the field's with
+    hyphens; False for none. minimum, maximum: allowed themselves; above, below: not. check: called with the value and
+    the option's name. unset, in_file, file: see `Declared`."""
+    return dataclasses.field(
+        default=default,
+        metadata={
+            "setting": {
+                "help": help, "option": option, "minimum": minimum, "maximum": maximum, "above": above, "below": below,
+                "checked_by": check, "unset": unset, "in_file": in_file, "file": file,
+            }
+        },
+    )  # fmt: skip
+
+
+def declared(kind: type) -> dict[str, Declared]:
+    """The declared settings of a dataclass, by the name of the field, in its order."""
+    hints = get_type_hints(kind)
+    found = {}
+    for field in dataclasses.fields(kind):
+        if "setting" not in field.metadata:
+            continue
+        facts = dict(field.metadata["setting"])
+        option = facts.pop("option")
+        hint, optional = _without_none(hints[field.name])
+        choices = get_args(hint) if get_origin(hint) is Literal else ()
+        found[field.name] = Declared(
+            name=field.name,
+            kind=str if choices else get_origin(hint) or hint,
+            optional=optional,
+            choices=choices,
+            default=field.default,
+            option=None if option is False else option or "--" + field.name.replace("_", "-"),
+            **facts,
+        )
+    return found
+
+
+def check_settings(settings: Any) -> None:
+    """Raise UsageError for the first declared setting of a dataclass whose value is not allowed."""
+    for name, one in declared(type(settings)).items():
+        one.check(getattr(settings, name))
+
+
+def given(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The declared settings of a dataclass that options give: those that are there and not None."""
+    return {name: options[name] for name in declared(kind) if options.get(name) is not None}
+
+
+def _without_none(hint: Any) -> tuple[Any, bool]:
+    """(a type without `| None`, whether it had one)."""
+    if get_origin(hint) is not types.UnionType:
+        return hint, False
+    (kind,) = (kind for kind in get_args(hint) if kind is not types.NoneType)
+    return kind, True

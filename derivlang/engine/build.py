@@ -1,0 +1,149 @@
+"""Build a set from a job: plan, fit the lexicon, run the tasks, write the manifest and the card.
+
+job ──make_plan──▶ tasks ──engine──▶ shards in .derivlang/ ──Journal.close──▶ the finished set
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import DataError
+from derivlang.engine.engines import Engine, choose
+from derivlang.engine.events import Events
+from derivlang.engine.job import Job, count_vocabulary
+from derivlang.engine.manifest import Plan, Results, manifest_of, plan_hash
+from derivlang.engine.options import MakeOptions
+from derivlang.engine.plan import look, make_plan, source_files, source_size, total_size
+from derivlang.engine.vocabulary import TypeCounts, read_vocabulary, save_vocabulary, shares
+from derivlang.formats.progress import stage
+from derivlang.store.card import CARD, card
+from derivlang.store.journal import STAGE, Journal
+from derivlang.store.manifest import LEXICON, NAME, dump
+
+
+def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
+    """Make the set of a job in `options.out`, unless it is there already. Returns its manifest."""
+    engine = choose(options.engine, options.workers)
+    reference = _reference(job, options)
+    if not job.seen:
+        wanted = [*(list(options.splits) or job.corpus.splits), *([reference] if reference else [])]
+        with stage("hashing", total=source_size(job, wanted)):
+            job = replace(job, seen=look(job, wanted))
+    with stage("planning"):
+        plan = make_plan(
+            job,
+            options.out / STAGE,
+            splits=list(options.splits),
+            shard_tokens=options.shard_tokens,
+            limit=options.limit,
+        )
+    files = job.corpus.options.get("files") or source_files(job, list(plan))
+    fitted_on = source_files(job, [reference]) if reference and reference not in plan else []
+    planned = plan_hash(job, plan, files, fitted_on)
+    before, fingerprint = job.lexicon_text, job.pipeline.fingerprint(job.lexicon_text)
+    journal = Journal(options.out, planned)
+    finished = journal.finished(force=options.force)
+    if finished is not None and not journal.is_begun():
+        events.found(options.out)
+        return finished
+    with journal.held(str(job.pipeline), events.warn):
+        finished = journal.open(force=options.force)
+        if finished is not None:
+            events.found(options.out)
+            return finished
+        try:
+            job = _fit(job, reference, options, events)
+            if job.pipeline.fingerprint(before) != fingerprint:
+                raise DataError(
+                    "a dictionary of the pipeline changed while it was read",
+                    where="--t",
+                    fix="run the same command again",
+                    id="source-changed",
+                )
+            results = _run(job, plan, journal, engine, events)
+            types, counts = results.vocabulary.result()
+            for message in job.pipeline.warnings(job.lexicon, types, counts):
+                events.warn(message)
+            shared = shares(types, counts, job.lexicon)
+            manifest = manifest_of(job, plan, files, planned, results, shared, options.limit)
+            text = card(manifest)
+            manifest["card"] = sha256(text.encode()).hexdigest()
+            texts = {CARD: text, NAME: dump(manifest)}
+            journal.close(texts if job.lexicon_text is None else {LEXICON: job.lexicon_text, **texts})
+        except BaseException:
+            journal.give_up()
+            raise
+    return manifest
+
+
+def summary(out: Path, manifest: dict[str, Any], began: float) -> dict[str, Any]:
+    """Return what `make` returns. began: the `time.perf_counter()` of its start."""
+    splits = {
+        name: {key: entry[key] for key in ("documents", "sentences", "tokens")}
+        for name, entry in manifest["splits"].items()
+    }
+    seconds = time.perf_counter() - began
+    tokens = sum(entry["tokens"] for entry in splits.values())
+    return {
+        "out": str(out),
+        "splits": splits,
+        "changed": manifest["changed"],
+        "dropped": manifest["dropped"],
+        "seconds": round(seconds, 3),
+        "tokens_per_second": round(tokens / seconds),
+    }
+
+
+def _reference(job: Job, options: MakeOptions) -> str | None:
+    """Return the split that the lexicon is fitted on (train, else the first), or None if nothing is fitted."""
+    needed = options.lexicon is None and job.pipeline.needs_counts(job.lexicon_text)
+    return job.corpus.splits[0] if needed else None
+
+
+def _fit(job: Job, reference: str | None, options: MakeOptions, events: Events) -> Job:
+    """Return the job with its lexicon: saved, or fitted on the split `reference`.
+
+    The whole split is counted, whatever the limit.
+    """
+    where = str(options.lexicon or "--lexicon")
+    if reference is None:
+        lexicon = job.pipeline.fit(saved=job.lexicon_text, where=where)
+    else:
+        if reference != "train" and "train" in job.corpus.expected:
+            events.warn(f"no train split here: the kept types are fitted on {reference}")
+        tasks = make_plan(job, options.out, splits=[reference], shard_tokens=1 << 40, limit=None)[reference]
+        with stage("counting words", total=total_size(tasks)):
+            types, counts = count_vocabulary(job, tasks)
+        lexicon = job.pipeline.fit(types, counts, saved=job.lexicon_text, where=where)
+    return replace(job, lexicon=lexicon, lexicon_text=job.pipeline.save(lexicon))
+
+
+def _run(job: Job, plan: Plan, journal: Journal, engine: Engine, events: Events) -> Results:
+    """Run the tasks that the journal has not recorded yet."""
+    tasks = [task for split in plan.values() for task in split]
+    todo = [task for task in tasks if task.name not in journal.done]
+    # A parser works for long on the bytes of one read, and the bytes of a set on the hub are unknown.
+    by_words = job.parser is not None or job.corpus.format == "hub"
+    what = "making" if job.parser is None else "parsing"
+    with stage(what, "words") if by_words else stage(what, total=total_size(todo)):
+        for result in engine(job, todo) if todo else ():
+            save_vocabulary(journal.vocabulary(result.task.name), result.types, result.type_counts)
+            journal.add(
+                result.task.name,
+                {
+                    "shard": result.shard,
+                    "documents": result.documents,
+                    "sentences": result.sentences,
+                    "tokens": result.tokens,
+                    "counts": result.counts,
+                },
+            )
+            events.done(result)
+    vocabulary = TypeCounts()
+    for task in tasks:  # in the order of the plan, so that the manifest does not depend on who was first
+        vocabulary.add(*read_vocabulary(journal.vocabulary(task.name)))
+    return Results({task.name: journal.done[task.name] for task in tasks}, vocabulary)

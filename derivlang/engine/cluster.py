@@ -1,0 +1,240 @@
+"""The Dask engine: run the tasks of a plan on the workers of a Dask cluster.
+
+Workers must see the same folders and read the same files as this process. Each reports what the bytes of a shard
+depend on (`Facts`) before anything runs, and again with every task, since workers may join later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+import unicodedata
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.errors import DataError, DerivlangError, UsageError
+from derivlang.core.parse_errors import reason
+from derivlang.core.version import __version__
+from derivlang.engine.job import Job, Result, ShardTask, run_task
+from derivlang.engine.plan import size_of
+from derivlang.formats.progress import bytes_read, words_done
+from derivlang.parsing.registry import find_parser
+from derivlang.sources.corpus import CorpusFile
+
+PATIENCE = 60.0  # seconds to wait without a scheduler or a worker
+CONNECT = 10.0  # seconds to wait until a scheduler answers
+_POLL, _LOOK = 0.05, 1.0  # seconds between two looks at results, and at workers
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the bytes of a shard depend on besides the job.
+
+    pipeline, parser: fingerprints, which cover the files that a spec names. folder: whether the folder of the shards is
+    there.
+    """
+
+    derivlang: str
+    pyarrow: str
+    numpy: str
+    unicode: str
+    spacy: str | None
+    pipeline: str
+    parser: str | None
+    folder: bool
+
+
+def facts_of(job: Job, folder: Path) -> Facts:
+    """Return the facts of this process. DerivlangError if it cannot read what the job names."""
+    try:
+        spacy = version("spacy")
+    except PackageNotFoundError:
+        spacy = None
+    return Facts(
+        __version__,
+        pa.__version__,
+        np.__version__,
+        unicodedata.unidata_version,
+        spacy,
+        job.pipeline.fingerprint(job.lexicon_text),
+        None if job.parser is None else find_parser(job.parser, job.corpus.language).fingerprint,
+        folder.is_dir(),
+    )
+
+
+def dask(address: str) -> Callable[[Job, list[ShardTask]], Iterator[Result]]:
+    """Return the engine of the cluster whose scheduler has this address."""
+    if not address:
+        raise UsageError(
+            "dask: needs the address of a scheduler", where="--engine", fix="e.g. dask:tcp://host:8786", id="engine"
+        )
+
+    def run(job: Job, tasks: list[ShardTask]) -> Iterator[Result]:
+        job, tasks = _absolute(job, tasks)
+        folder = tasks[0].file.parent
+        expected = facts_of(job, folder)
+        with _connected(address) as client:
+            _check_workers(client, partial(facts_of, job, folder), expected)
+            for result in _results(client, partial(_run_task, job, expected), tasks, address):
+                _remove_leftovers(result.task)
+                bytes_read(size_of(result.task) or 0)
+                words_done(result.tokens)
+                yield result
+
+    return run
+
+
+def _results(
+    client: Any, work: Callable[[ShardTask], Result], tasks: list[ShardTask], address: str
+) -> Iterator[Result]:
+    """Yield each result as it is done. Scheduler, workers and this process then forget it."""
+    from distributed import as_completed
+
+    done = as_completed(client.map(work, tasks, pure=False), loop=client.loop, with_results=True, raise_errors=False)
+    seen = time.monotonic()  # when there was a worker last
+    looked = seen
+    while not done.is_empty():
+        if not done.has_ready():
+            time.sleep(_POLL)
+            now = time.monotonic()
+            if now - looked > _LOOK:
+                looked = now
+                seen = now if _has_workers(client) else seen
+            if now - seen > PATIENCE:
+                raise DataError(
+                    f"the Dask cluster at {address} has had no worker for {PATIENCE:.0f} seconds",
+                    where="--engine",
+                    fix=f"start one: dask worker {address}; the same command goes on from the finished shards",
+                    id="no-workers",
+                )
+        for future, found in done.next_batch(block=False):
+            if future.status != "finished":
+                raise _failed(found[1] if isinstance(found, tuple) else found)
+            future.release()
+            yield found
+
+
+def _run_task(job: Job, expected: Facts, task: ShardTask) -> Result:
+    """Run a task on a worker. DataError if this worker would write other bytes than the main process."""
+    if others := _differences(facts_of(job, task.file.parent), expected):
+        raise _other_workers([f"{socket.gethostname()}: {others}"])
+    return run_task(job, task)
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    """Connect to the scheduler. UsageError if the package is missing or no scheduler answers."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise UsageError(
+            "the Dask engine needs the package distributed",
+            where="--engine",
+            fix="pip install 'derivlang[dask]'",
+            id="missing-package",
+        ) from None
+    log = logging.getLogger("distributed")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # the errors raised here are enough
+    try:
+        try:
+            with ThreadPoolExecutor(1) as thread:  # this thread may have an event loop already, as in Jupyter
+                thread.submit(asyncio.run, _greet(address)).result()
+            client = Client(address, timeout=CONNECT, set_as_default=False)
+        except Exception as error:  # each kind of address fails in its own way
+            raise UsageError(
+                f"no Dask scheduler answers at {address!r}: {reason(error)}",
+                where="--engine",
+                fix="give the address that `dask scheduler` prints, e.g. dask:tcp://host:8786",
+                id="no-scheduler",
+            ) from error
+        with client:
+            yield client
+    finally:
+        log.setLevel(level)
+
+
+async def _greet(address: str) -> None:
+    """Connect once. A `Client` that fails to connect takes 20 seconds to close and prints a traceback."""
+    from distributed import Security
+    from distributed.comm.core import connect
+
+    comm = await connect(address, timeout=CONNECT, **Security().get_connection_args("client"))
+    await comm.close()
+
+
+def _check_workers(client: Any, facts: Callable[[], Facts], expected: Facts) -> None:
+    """Raise DataError, with the list of workers, if some would write other bytes than this process."""
+    others = []
+    for worker, found in sorted(client.run(facts, on_error="return").items()):
+        told = _differences(found, expected) if isinstance(found, Facts) else str(found) or type(found).__name__
+        if told:
+            others.append(f"{worker}: {told}")
+    if others:
+        raise _other_workers(others)
+
+
+def _differences(found: Facts, expected: Facts) -> str:
+    """Return what differs, as text; "" if nothing does."""
+    here, there = asdict(expected), asdict(found)
+    named = [name for name in here if name != "folder" and there[name] != here[name]]
+    told = [f"{name} {there[name]} (here {here[name]})" for name in named]
+    return ", ".join(told + ([] if found.folder else ["it does not see the output folder"]))
+
+
+def _other_workers(told: list[str]) -> DataError:
+    return DataError(
+        "Dask workers would write other bytes than this process:\n    " + "\n    ".join(told),
+        where="--engine",
+        fix="give the workers the same packages and folders; name grammars and parsers by absolute paths",
+        id="other-workers",
+    )
+
+
+def _has_workers(client: Any) -> bool:
+    try:
+        return client.status == "running" and bool(client.nthreads())
+    except (OSError, TimeoutError):  # the scheduler is gone as well
+        return False
+
+
+def _failed(error: BaseException) -> DerivlangError:
+    """Return the error of a task as one of derivlang's."""
+    if isinstance(error, DerivlangError):
+        return error
+    return DataError(
+        f"a task failed on the Dask cluster: {reason(error)}",
+        where="--engine",
+        fix="see the workers' logs (lack of memory kills workers); the same command goes on from the finished shards",
+        id="worker-died",
+    )
+
+
+def _absolute(job: Job, tasks: list[ShardTask]) -> tuple[Job, list[ShardTask]]:
+    """Return job and tasks with absolute paths, since workers have other working folders."""
+    on_disk = job.corpus.format != "hub"
+
+    def absolute(part: CorpusFile) -> CorpusFile:
+        return replace(part, path=part.path.absolute()) if on_disk else part
+
+    corpus = replace(job.corpus, parts=tuple(map(absolute, job.corpus.parts)))
+    return replace(job, corpus=corpus), [
+        replace(task, part=absolute(task.part), file=task.file.absolute()) for task in tasks
+    ]
+
+
+def _remove_leftovers(task: ShardTask) -> None:
+    """Remove temporary files of workers that died while they wrote this shard, which another one has written since."""
+    for path in task.file.parent.glob(f".{task.file.name}.*.tmp"):
+        path.unlink(missing_ok=True)

@@ -1,0 +1,22 @@
+"""Events: what a caller may follow while a set is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from derivlang.engine.job import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Callbacks of a run.
+
+    warn: a warning. done: a task is done. found: the folder of a set that is complete already, so that nothing is made.
+    Stages and their progress are reported by `formats/progress.py`.
+    """
+
+    warn: Callable[[str], None] = lambda message: None
+    done: Callable[[Result], None] = lambda result: None
+    found: Callable[[Path], None] = lambda folder: None

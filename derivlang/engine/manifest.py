@@ -1,0 +1,138 @@
+"""What a finished set says of itself: the plan's hash and the manifest."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.errors import DataError
+from derivlang.core.sentences import RULE_VERSION
+from derivlang.core.version import __version__
+from derivlang.engine.job import Job, ShardTask
+from derivlang.engine.vocabulary import TypeCounts
+from derivlang.parsing.registry import find_parser
+from derivlang.store.manifest import FORMAT, LEXICON, OUTPUT_VERSION
+from derivlang.transforms import fingerprint
+
+_DROPS = ("-dropped", "-deleted")
+_TOTAL = "-total"
+
+Plan = dict[str, list[ShardTask]]  # the tasks of each split
+Files = list[dict[str, Any]]  # name, bytes and SHA-256 of each source file
+
+
+@dataclass(slots=True)
+class Results:
+    """The results of all tasks, those of an earlier run included. entries: the lines of the journal, by task name."""
+
+    entries: dict[str, dict[str, Any]]
+    vocabulary: TypeCounts
+
+
+def plan_hash(job: Job, plan: Plan, files: Files, fitted_on: Files | None = None) -> str:
+    """Return a hash of everything that the output depends on. The number of workers is not part of it.
+
+    fitted_on: the files that only the lexicon is fitted on. The hash of the pipeline in it stays in the first format of
+    fingerprints: with another one, neither unfinished runs nor parsed sources of earlier versions would be recognised.
+    """
+    tasks = [
+        (t.name, t.part.name, t.piece.begin, t.piece.end, t.first_document, t.limit)
+        for split in plan.values()
+        for t in split
+    ]
+    corpus = job.corpus
+    parser = _parser_of(job)
+    parts = (
+        job.pipeline.fingerprint(job.lexicon_text, format=1),
+        (job.rule, RULE_VERSION, asdict(job.policies), job.encoding, job.repair_tags, job.drop_columns),
+        (corpus.name, corpus.schema.to_json(), str(corpus.splitter()), corpus.language),
+        tasks,
+        files,
+        (FORMAT, OUTPUT_VERSION, pa.__version__),
+        *([parser] if parser else []),
+        *([fitted_on] if fitted_on else []),
+    )
+    return sha256(repr(parts).encode()).hexdigest()
+
+
+def manifest_of(
+    job: Job, plan: Plan, files: Files, plan_hash: str, results: Results, shared: dict[str, Any], limit: int | None
+) -> dict[str, Any]:
+    """Return the manifest of a finished set.
+
+    shared: what source and derived language have in common, from `shares`. DataError for a split without words.
+    """
+    corpus, parser = job.corpus, _parser_of(job)
+    # What was widened or repaired when a derived source was first read still is, if all of it was read now.
+    whole = set(plan) == set(corpus.splits) and all(t.limit is None for tasks in plan.values() for t in tasks)
+    counts = Counter(corpus.options.get("read", {}) if whole else {})
+    splits: dict[str, Any] = {}
+    for split, tasks in plan.items():
+        entries = [results.entries[task.name] for task in tasks]
+        for entry in entries:
+            counts.update(entry["counts"])
+        splits[split] = {
+            **{key: sum(entry[key] for entry in entries) for key in ("documents", "sentences", "tokens")},
+            "shards": [entry["shard"] for entry in entries if entry["shard"]["rows"]],
+        }
+        if not splits[split]["tokens"]:
+            files_of = ", ".join(str(part.path) for part in corpus.parts if part.split == split)
+            raise DataError(f"the split {split} of {corpus.name} holds no words", where=files_of, id="empty-file")
+    return {
+        "format": FORMAT,
+        "derivlang": __version__,
+        "spec": job.pipeline.stored,
+        "fingerprint": job.pipeline.fingerprint(job.lexicon_text),
+        "fingerprint_format": fingerprint.FORMAT,
+        "source": {
+            "name": corpus.name,
+            "format": corpus.origin or corpus.format,
+            "language": corpus.language,
+            "licence": corpus.licence,
+            "citation": corpus.citation,
+            "files": files,
+            **({"layout": corpus.layout} if corpus.layout else {}),
+        },
+        "words": str(corpus.splitter()) if corpus.is_raw else corpus.options.get("words", "as given"),
+        "sentences": job.rule,
+        "sentence_rule_version": RULE_VERSION,
+        "policies": asdict(job.policies),
+        "encoding": job.encoding,
+        "schema": corpus.schema.to_json(),
+        "splits": splits,
+        "missing": corpus.missing,
+        "changed": {k: v for k, v in sorted(counts.items()) if not k.endswith((*_DROPS, _TOTAL))},
+        "dropped": {k: v for k, v in sorted(counts.items()) if k.endswith(_DROPS)},
+        "entities": _entities(counts),
+        "vocabulary": shared,
+        "lexicon": LEXICON if job.lexicon_text else None,
+        "columns_left_out": list(job.drop_columns),
+        "limit": limit,
+        "versions": {"python": platform.python_version(), "numpy": np.__version__, "pyarrow": pa.__version__},
+        "plan": plan_hash,
+        **({"parser": parser} if parser else {}),
+    }
+
+
+def _parser_of(job: Job) -> dict[str, str] | None:
+    """Return name and fingerprint of the parser that finds the trees, or that found them when the source was parsed."""
+    if job.parser is None:
+        return job.corpus.options.get("parser")
+    parser = find_parser(job.parser, job.corpus.language)
+    return {"name": parser.name, "fingerprint": parser.fingerprint}
+
+
+def _entities(counts: Counter[str]) -> dict[str, dict[str, Any]]:
+    """Return, for each column with entities, how many there are and how many of them the order has split."""
+    out = {}
+    for key in sorted(key for key in counts if key.endswith(_TOTAL)):
+        name, total = key.removesuffix(_TOTAL), counts[key]
+        broken = counts[f"{name}-split"] + counts[f"{name}-dropped"]
+        out[name] = {"entities": total, "broken": broken, "broken_percent": round(100 * broken / max(total, 1), 2)}
+    return out

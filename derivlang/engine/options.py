@@ -1,0 +1,39 @@
+"""Options of `make`. Each is declared once, with its help, default and check; `cli/make.py` has no list of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from derivlang.core.policies import Policies
+from derivlang.core.rules import Rule
+from derivlang.core.settings import check_settings, setting
+
+
+@dataclass(frozen=True, slots=True)
+class MakeOptions:
+    """What `make` takes besides the pipeline and the source.
+
+    out: the folder to write. splits: () for all. columns: the optional columns to keep, () for all. parser: a name that
+    `find_parser` knows.
+    """
+
+    out: Path
+    splits: tuple[str, ...] = ()
+    workers: int = setting(1, "Number of worker processes.", minimum=1)
+    engine: str = setting("local", "Engine: local, or dask:ADDRESS.")
+    shard_tokens: int = setting(20_000_000, "Approximate number of words a shard.", minimum=1)
+    limit: int | None = setting(None, "Maximum number of documents a split.", minimum=1)
+    lexicon: Path | None = setting(None, "Saved lexicon.tsv, whose kept types are used again.", file=True)
+    sentences: Rule = setting("marks", "Rule for the ends of sentences.")
+    policies: Policies = Policies()
+    repair_tags: bool = setting(False, "Repair ill-formed BIO tags and count them.")
+    columns: tuple[str, ...] = ()
+    force: bool = setting(False, "Replace a set that another plan made in this folder.")
+    parser: str | None = setting(
+        None, "Parser of the trees that syn needs: english (bundled), stanza, spacy:NAME, or a folder/."
+    )
+    parses: Path | None = setting(None, "Folder that keeps parses.", unset="$DERIVLANG_PARSES, then the user's cache")
+
+    def __post_init__(self) -> None:
+        check_settings(self)

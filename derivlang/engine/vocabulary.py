@@ -1,0 +1,105 @@
+"""The vocabulary of a source: its types and their counts, collected over batches and shards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from derivlang.core.arrays import Int64
+from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.batch import Batch
+from derivlang.core.lexicon import Lexicon
+from derivlang.store.disk import disk
+
+# Types of a large vocabulary whose images are computed at a time, so that they never lie in memory all at once.
+_TYPES_AT_ONCE = 1 << 16
+
+
+class TypeCounts:
+    """Collect type counts over batches."""
+
+    def __init__(self) -> None:
+        self._types: list[pa.Array] = []
+        self._counts: list[Int64] = []
+
+    def add(self, types: pa.Array, counts: Int64) -> None:
+        if self._types and self._types[-1] is types:
+            self._counts[-1] = self._counts[-1] + counts
+            return
+        self._types.append(types)
+        self._counts.append(counts)
+        if len(self._types) >= 16:
+            self._merge()
+
+    def result(self) -> tuple[pa.Array, Int64]:
+        """Return the types, Arrow strings [T] in the order of first occurrence, and their counts, int64[T]."""
+        self._merge()
+        seen = self._counts[0] > 0  # the type table of a batch may have types that it does not use
+        return self._types[0].filter(to_arrow(seen)), self._counts[0][seen]
+
+    def _merge(self) -> None:
+        if len(self._types) == 1:
+            return
+        encoded = pa.chunked_array(self._types, pa.string()).combine_chunks().dictionary_encode()
+        codes = to_numpy(encoded.indices)
+        weights = np.concatenate([np.zeros(0, np.int64), *self._counts])
+        counts = np.bincount(codes, weights, minlength=len(encoded.dictionary)).astype(np.int64)
+        self._types, self._counts = [encoded.dictionary], [counts]
+
+
+def count_types(batch: Batch) -> Int64:
+    """Return how often each type occurs in the rows, int64[T]. A unit that several rows share counts in each."""
+    weights = None
+    if not batch.running:
+        rows = np.bincount(batch.records.ravel(), minlength=len(batch.units) - 1)
+        weights = np.repeat(rows, np.diff(batch.unit_words))
+    return np.bincount(batch.words, weights, minlength=len(batch.types)).astype(np.int64)
+
+
+def shares(types: pa.Array, counts: Int64, lexicon: Lexicon, listed: int = 100) -> dict[str, Any]:
+    """Return how much of the vocabulary is the same in both languages, for the manifest.
+
+    stay: the first `listed` types that equal their image. clash: the first whose image is another type of the source.
+    Both are left out if words of one type may have different images.
+    """
+    total = int(counts.sum())
+    out: dict[str, Any] = {"types": len(types), "tokens": total}
+    if lexicon.is_identity or lexicon.chooses or not len(types):
+        return out
+    parts = []
+    for start in range(0, len(types), _TYPES_AT_ONCE):
+        some = types.slice(start, _TYPES_AT_ONCE)
+        image = lexicon.apply(some)
+        equal = to_numpy(pc.equal(some, image))
+        parts.append((equal, to_numpy(pc.is_in(image, value_set=types)) & ~equal))
+    same, clash = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return {
+        **out,
+        "same_types": int(same.sum()),
+        "same_types_percent": round(100 * float(same.mean()), 3),
+        "same_tokens": int(counts[same].sum()),
+        "same_tokens_percent": round(100 * float(counts[same].sum()) / max(total, 1), 3),
+        "clashing_types": int(clash.sum()),
+        "stay": types.filter(to_arrow(same)).to_pylist()[:listed],
+        "clash": types.filter(to_arrow(clash)).to_pylist()[:listed],
+    }
+
+
+def save_vocabulary(path: Path, types: pa.Array, counts: Int64) -> None:
+    """Write types and counts to an Arrow file."""
+    with disk(path), pa.OSFile(str(path), "wb") as sink:
+        table = pa.table({"type": types, "count": to_arrow(counts)})
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+
+
+def read_vocabulary(path: Path) -> tuple[pa.Array, Int64]:
+    """Return what `save_vocabulary` wrote."""
+    with pa.OSFile(str(path), "rb") as file:
+        table = pa.ipc.open_file(file).read_all().combine_chunks()
+    types = table["type"].chunk(0) if table.num_rows else string_array([])
+    return types, to_numpy(table["count"])

@@ -1,0 +1,102 @@
+"""Source files that change while they are read: each file is compared with what it was when the run was planned.
+
+seen = {path: Seen.of(path) for path in paths}      # before the plan
+with unchanged(path, seen.get(path)):               # around each reading
+    ...
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from derivlang.core.errors import DataError
+from derivlang.formats.opening import open_file
+
+_TICK = 20_000_000  # nanoseconds: the clock of a file system may stand still for some milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class FileStamp:
+    """A file as it was when the run was planned.
+
+    stamp: size, time of change, inode, and time of the last change of content or metadata (st_ctime).
+    """
+
+    stamp: tuple[int, int, int, int]
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path) -> FileStamp:
+        """Hash a file. DataError if it cannot be read, or changes while it is hashed."""
+        with _readable(path):
+            stamp = _stamp(path)
+            if abs(time.time_ns() - max(stamp[1], stamp[3])) < _TICK:  # a later change might get the same time
+                time.sleep(_TICK / 1e9)
+                stamp = _stamp(path)
+            found = cls(stamp, _hash(path))
+            if _stamp(path) != stamp:
+                raise _changed(path)
+        return found
+
+
+@contextmanager
+def unchanged(path: Path, seen: FileStamp | None) -> Iterator[None]:
+    """Raise DataError if a file is not the planned one before or after the block. None: the file is not checked.
+
+    A file with another stamp but the planned hash is accepted: it may be a copy on another machine.
+    """
+    if seen is None:
+        yield
+        return
+    with _readable(path):
+        before = _stamp(path)
+        if before != seen.stamp and _hash(path) != seen.sha256:
+            raise _changed(path)
+    try:
+        yield
+    except DataError:
+        check_unchanged(path, seen, before)  # the error may be due to a line that was only half written
+        raise
+    check_unchanged(path, seen, before)
+
+
+def check_unchanged(path: Path, seen: FileStamp, before: tuple[int, int, int, int]) -> None:
+    """Raise DataError if a file is not what it was before it was read. before: its stamp at that time."""
+    with _readable(path):
+        after = _stamp(path)
+        if after[:3] != before[:3] or (after != before and _hash(path) != seen.sha256):
+            raise _changed(path)
+
+
+def _stamp(path: Path) -> tuple[int, int, int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns
+
+
+def _hash(path: Path) -> str:
+    with open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        what = error.strerror or os.strerror(error.errno or 0)
+        raise DataError(f"cannot be read: {what}", where=str(path), id="missing-file") from error
+
+
+def _changed(path: Path) -> DataError:
+    return DataError(
+        "the file changed while it was read",
+        where=str(path),
+        fix="let it be written whole, then run the same command again with --force",
+        id="source-changed",
+    )

@@ -1,0 +1,50 @@
+"""What to evaluate of a run. Help pages import this module, which therefore imports nothing heavy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from derivlang.core.errors import UsageError, unknown
+from derivlang.core.settings import check_settings, setting
+from derivlang.evaluation.tasks import REGIMES, Regime, Task
+
+Measure = Literal["alignment", "contextual", "perplexity"]
+MEASURES: tuple[Measure, ...] = ("alignment", "contextual", "perplexity")
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluateOptions:
+    """What to evaluate. tasks, regimes, measures: any may be empty. device: as torch names it; None: a GPU where there
+    is one. parser, parses: as of `make`, for orders that need trees. Raises UsageError, by the option's name."""
+
+    tasks: tuple[Task, ...] = ()
+    regimes: tuple[Regime, ...] = REGIMES
+    seeds: int = setting(3, "Number of fine-tunings, with seeds 1, 2, and so on.", minimum=1)
+    measures: tuple[Measure, ...] = MEASURES
+    pairs: int = setting(500, "Number of sentence pairs of the contextual measure.", minimum=1)
+    sentences: int = setting(2000, "Number of sentences of the perplexity.", minimum=1)
+    data_dir: Path | None = None
+    device: str | None = setting(
+        None, "Device, as torch names it: cpu, cuda, cuda:1.", unset="a GPU where there is one"
+    )
+    threads: int | None = setting(
+        None, "Number of CPU threads; others give slightly other numbers.", minimum=1, unset="as pretrain"
+    )
+    parser: str | None = None
+    parses: Path | None = None
+    force: bool = setting(False, "Fine-tune again what is there already.")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if len({task.file_name for task in self.tasks}) < len(self.tasks):
+            raise UsageError("a task is named twice", where="--task", id="bad-value")
+
+
+def measure_of(name: str) -> Measure:
+    """alignment, contextual or perplexity; UsageError with near names."""
+    for measure in MEASURES:
+        if name == measure:
+            return measure
+    raise unknown("measure", name, MEASURES)

@@ -1,0 +1,130 @@
+"""Comma-separated values (RFC 4180): quoted fields may hold commas, quotation marks and line ends.
+
+    text,label
+    "He said ""no"".",2        ->    text 'He said "no".', label '2'
+
+All values are strings. Blank lines are skipped. With a tab as `delimiter`, this is TSV with quoting.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.errors import DataError
+from derivlang.core.schema import Schema
+from derivlang.formats.base import Asked, Format, Look
+from derivlang.formats.header import LOOKED_AT, look_at_columns
+from derivlang.formats.opening import empty_file, open_lines
+from derivlang.formats.rows import Rows, as_strings, in_tables
+
+LONGEST = 1 << 24  # characters of a field, so that an unclosed quotation mark does not load the whole file into memory
+
+
+def read(
+    path: Path | str,
+    *,
+    columns: Sequence[str],
+    header: bool = True,
+    delimiter: str = ",",
+    encoding: str = "utf-8",
+    limit: int | None = None,
+) -> Iterator[Rows]:
+    """Yield one row a record, all values strings; a document is a row.
+
+    columns: the names; a header row must have as many. limit: greatest number of rows.
+    Raises DataError: csv (bad quoting), csv-columns (a record with too few or too many fields), empty-file, and as
+    `open_lines`.
+    """
+    path = Path(path)
+    records = _records(path, encoding, delimiter)
+    if header and next(records, None) is None:
+        raise empty_file(path, "row")
+    for first, chunk in in_tables(records, limit, path, "row below its header" if header else "row"):
+        for line, fields in chunk:
+            if len(fields) != len(columns):
+                raise DataError(
+                    f"the record has {len(fields)} fields, expected {len(columns)} ({', '.join(columns)})",
+                    where=f"{path}:{line}",
+                    fix="quote fields that hold a comma, a quotation mark or a line end",
+                    id="csv-columns",
+                )
+        values = zip(*(fields for _, fields in chunk), strict=True)
+        table = pa.table({name: pa.array(column, pa.string()) for name, column in zip(columns, values, strict=True)})
+        lines = np.array([line for line, _ in chunk], np.int64)
+        yield Rows.of_documents(path, table, lines, first)
+
+
+def write(
+    tables: Iterable[pa.Table], out: BinaryIO, *, columns: Sequence[str], header: bool = True, delimiter: str = ","
+) -> None:
+    """Write the named columns. Fields are quoted if necessary, null is empty, and lines end with CR LF (RFC 4180)."""
+    text = io.TextIOWrapper(out, "utf-8", newline="")
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
+    if header:
+        writer.writerow(columns)
+    for table in tables:
+        writer.writerows(zip(*as_strings(table, columns), strict=True))
+    text.flush()
+    text.detach()
+
+
+def count(
+    path: Path | str,
+    encoding: str = "utf-8",
+    *,
+    columns: Sequence[str] = (),
+    header: bool = True,
+    delimiter: str = ",",
+) -> int:
+    """Count the records without the header row."""
+    return max(0, sum(1 for _ in _records(Path(path), encoding, delimiter)) - header)
+
+
+def look(paths: Sequence[Path], asked: Asked, delimiter: str = ",") -> Look:
+    """Return the names of the columns and the first rows."""
+    first = [fields for _, fields in islice(_records(paths[0], asked.encoding, delimiter), LOOKED_AT)]
+    if not first:
+        raise empty_file(paths[0], "row")
+    return replace(look_at_columns(paths[0], first, asked, read, delimiter=delimiter), format="csv")
+
+
+def _records(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line at which it begins, fields) for each record."""
+    csv.field_size_limit(LONGEST)  # a setting of the whole process; the module has no other
+    lines = (line for _, line in open_lines(path, encoding, ends=True))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    line = 1
+    while True:
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            at = f" that begins in line {line}" if reader.line_num > line else ""
+            raise DataError(
+                f"the record{at} is not valid CSV: {error}",
+                where=f"{path}:{max(reader.line_num, line)}",
+                fix='quote a field as "…", and write a quotation mark in it twice',
+                id="csv",
+            ) from None
+        if fields:
+            yield line, fields
+        line = reader.line_num + 1
+
+
+def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
+    write(tables, out, **layout)
+
+
+FORMAT = Format(
+    name="csv", suffixes=(".csv",), what="CSV file", read=read, write=_write, count=count, look=look, tabular=True
+)

@@ -1,0 +1,116 @@
+"""The names of the columns of a CSV or TSV file: those of its header row, or those that the user gives.
+
+Nothing is guessed. If the user gives no names and the first row is not known to be a header, the error lists the
+options that decide it.
+
+    premise  hypothesis  label     a header: two of `KNOWN_NAMES`
+    sentence  stars                a header only with --header, or if --text-column names one of them
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import DataError, UsageError
+from derivlang.core.schema import is_nli
+from derivlang.formats.base import SAMPLE, Asked, Look
+from derivlang.formats.rows import Rows
+
+KNOWN_NAMES = (
+    {"premise", "hypothesis", "sentence1", "sentence2", "sentence", "text", "tokens", "question", "context"}
+    | {"label", "gold_label"}
+    | {"id", "index", "pairID", "promptID", "genre", "language"}
+)
+LOOKED_AT = 100  # rows that the advice in an error is based on
+
+
+def look_at_columns(
+    path: Path, first: Sequence[Sequence[str]], asked: Asked, read: Callable[..., Iterator[Rows]], **layout: Any
+) -> Look:
+    """Return the names of the columns, whether there is a header, and the first rows.
+
+    first: the fields of the first rows. read, layout: the reader of the format and its further options.
+    """
+    names, header = names_of(path, first, asked)
+    layout = {"columns": names, "header": header, **layout}
+    sample = next(read(path, encoding=asked.encoding, limit=SAMPLE, **layout)).table
+    return Look(columns=sample.schema, sample=sample, options=layout, layout=layout)
+
+
+def names_of(path: Path, rows: Sequence[Sequence[str]], asked: Asked) -> tuple[list[str], bool]:
+    """Return the names of the columns and whether the first row is a header, from the first rows of a file.
+
+    Raises UsageError: no-columns, column-names; DataError tsv-header.
+    """
+    first = list(rows[0])
+    if asked.names:
+        return _given_names(path, first, asked)
+    header = asked.header
+    if header is None:
+        header = looks_like_header(first) or any(name in first for name in asked.columns)
+    if header:
+        check_header(path, first)
+        return first, True
+    raise UsageError(
+        f"the columns have no names; the first row is {_shown(first)}",
+        where=f"{path}:1",
+        fix=_advice(rows, asked),
+        id="no-columns",
+    )
+
+
+def looks_like_header(fields: Sequence[str]) -> bool:
+    """Return whether a first row holds two of `KNOWN_NAMES` (one, in a file of one column)."""
+    return len(KNOWN_NAMES.intersection(fields)) >= min(2, len(fields))
+
+
+def check_header(path: Path, fields: Sequence[str]) -> None:
+    """Raise DataError tsv-header if a name is empty or occurs twice."""
+    if len(set(fields)) < len(fields) or "" in fields:
+        raise DataError(
+            f"the header row {list(fields)} has an empty name, or a name twice",
+            where=f"{path}:1",
+            fix="give each column a different name",
+            id="tsv-header",
+        )
+
+
+def _given_names(path: Path, first: list[str], asked: Asked) -> tuple[list[str], bool]:
+    names = list(asked.names)
+    if len(set(names)) < len(names):
+        raise UsageError(f"a name occurs twice in {','.join(names)}", where="--column-names", id="column-names")
+    if asked.header is None and (looks_like_header(first) or first == names):
+        raise UsageError(
+            f"--column-names names the columns, but the first row looks like a header: {_shown(first)}",
+            where=f"{path}:1",
+            fix="add --header if it is one (its names are replaced), or --no-header if it is data",
+            id="column-names",
+        )
+    return names, bool(asked.header)
+
+
+def _advice(rows: Sequence[Sequence[str]], asked: Asked) -> str:
+    """Return the options that say whether there is a header, for the columns of this file."""
+    first, below = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])] or [rows[0]]
+    spaces = [sum(" " in row[i] for row in below) for i in range(len(first))]
+    texts = [i for i, n in enumerate(spaces) if 2 * n > len(below)] or [spaces.index(max(spaces))]
+    names = [f"column{i + 1}" for i in range(len(first))]
+    for i, name in zip(texts, ("text",) if len(texts) == 1 else ("premise", "hypothesis"), strict=False):
+        names[i] = name
+    last = len(first) - 1
+    if last not in texts and (len(texts) == 1 or is_nli(row[last] for row in below)):
+        names[last] = "label"
+    named = f"name the columns: --column-names {','.join(names)}"
+    if asked.header is False or any(len(first[i]) > 40 for i in texts):
+        return f"{named} (with --header, they replace the first row)" if asked.header is None else named
+    flags = " ".join(f"--text-column {shlex.quote(first[i])}" for i in texts)
+    return f"if it is a header: --header {flags}; if it is data, {named}"
+
+
+def _shown(fields: Sequence[str]) -> str:
+    """Return the fields of a row for a message."""
+    shown = ", ".join(repr(field if len(field) <= 40 else f"{field[:40]}…") for field in fields[:8])
+    return shown if len(fields) <= 8 else f"{shown} and {len(fields) - 8} more"

@@ -1,0 +1,127 @@
+"""How far a run is: its stages, and in each the bytes read, the words or rows processed, or the steps done.
+
+The code that does the work names its stages and reports its progress; the caller that shows a bar receives both. The
+receiver belongs to the running context, so the functions in between need no argument for it; without a receiver nothing
+is counted.
+
+    with stage("aligning", "rows", 1000):                 # the work
+        for block in blocks: rows_done(len(block))
+
+    with stages_to(bar.stage): align(...)                 # the caller: bar.stage("aligning", "rows", 1000)
+
+    def stage(self, what, unit, total):                   # a context manager of Bar
+        with progress_to(self.step, unit): yield          # bar.step(64) for each block
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Any, Literal
+
+Unit = Literal["bytes", "words", "rows", "steps"]
+Advance = Callable[[int], None]
+# Name, unit (None: nothing can be counted), total (None: unknown) -> a context for the stage.
+ShowStage = Callable[[str, Unit | None, int | None], AbstractContextManager[None]]
+
+_receivers: ContextVar[dict[Unit, Advance] | None] = ContextVar("receivers", default=None)
+_show_stage: ContextVar[ShowStage | None] = ContextVar("show_stage", default=None)
+
+
+@contextmanager
+def progress_to(advance: Advance, unit: Unit | None) -> Iterator[None]:
+    """Call `advance(n)` for each n bytes, words, rows or steps that the block does; other units are not reported."""
+    token = _receivers.set({} if unit is None else {unit: advance})
+    try:
+        yield
+    finally:
+        _receivers.reset(token)
+
+
+@contextmanager
+def stages_to(show: ShowStage) -> Iterator[None]:
+    """Run each stage that the block names in the context `show(what, unit, total)`."""
+    token = _show_stage.set(show)
+    try:
+        yield
+    finally:
+        _show_stage.reset(token)
+
+
+def receive_all(receivers: dict[Unit, Advance]) -> None:
+    """Call these functions for all that this process does from now on. For worker processes."""
+    _receivers.set(receivers)
+
+
+def stage(what: str, unit: Unit | None = "bytes", total: int | None = None) -> AbstractContextManager[None]:
+    """Name the work of the block as a stage.
+
+    unit: the unit in which the block reports its progress, None where the work is one call that reports nothing.
+    total: how much there is to do, None if unknown.
+    """
+    show = _show_stage.get()
+    return nullcontext() if show is None else show(what, unit, total)
+
+
+def bytes_read(n: int) -> None:
+    """Report n further bytes of a file, as it lies on disk."""
+    _report("bytes", n)
+
+
+def words_done(n: int) -> None:
+    """Report n further words, derived or parsed."""
+    _report("words", n)
+
+
+def rows_done(n: int) -> None:
+    """Report n further rows, sentences or pairs that were processed."""
+    _report("rows", n)
+
+
+def steps_done(n: int) -> None:
+    """Report n further steps of an iterative method."""
+    _report("steps", n)
+
+
+def counted(stream: io.RawIOBase) -> io.BufferedReader:
+    """Return a file that was opened without a buffer as a buffered stream that reports what is read from it."""
+    return io.BufferedReader(stream if _receivers.get() is None else _Counted(stream))
+
+
+def _report(unit: Unit, n: int) -> None:
+    receivers = _receivers.get()
+    if receivers is not None and unit in receivers:
+        receivers[unit](n)
+
+
+class _Counted(io.RawIOBase):
+    """A file that reports the bytes read from it."""
+
+    def __init__(self, stream: io.RawIOBase):
+        self._stream = stream
+
+    def readinto(self, buffer: Any) -> int | None:
+        n = self._stream.readinto(buffer)
+        bytes_read(n or 0)
+        return n
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._stream.seekable()
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()

@@ -1,0 +1,50 @@
+"""Sentences with a word a line and an empty line after each, as CoNLL-U and tagged files have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from derivlang.core.errors import LayerError
+
+
+class LineBlock(NamedTuple):
+    """Lines that follow each other, and their numbers."""
+
+    numbers: list[int]
+    lines: list[str]
+
+
+def line_blocks(lines: Iterable[tuple[int, str]]) -> Iterator[LineBlock]:
+    """Yield the runs of non-empty lines; lines: (number, line).
+
+    (1, "a"), (2, "b"), (3, ""), (4, ""), (5, "c")    ->    numbers 1 2, lines a b; numbers 5, lines c
+    """
+    block = LineBlock([], [])
+    for number, line in lines:
+        if line:
+            block.numbers.append(number)
+            block.lines.append(line)
+        elif block.lines:
+            yield block
+            block = LineBlock([], [])
+    if block.lines:
+        yield block
+
+
+def word_values(table: pa.Table, column: str) -> list[str]:
+    """Return a list column's values of all words, as strings.
+
+    Raises LayerError layer-length if a sentence has more or fewer of them than `tokens`.
+    """
+    lists = table.column(column).combine_chunks()
+    if not pc.list_value_length(lists).equals(pc.list_value_length(table.column("tokens").combine_chunks())):
+        raise LayerError(
+            f"a sentence has more or fewer values in {column} than tokens",
+            fix="give each token one value",
+            id="layer-length",
+        )
+    return cast("list[str]", lists.flatten().cast(pa.string()).to_pylist())

@@ -1,0 +1,35 @@
+"""Packed orders: an order of at most 16 members in one number, four bits a position, the first position lowest.
+
+[2, 0, 1]  ->  0xFEDCBA9876543102        positions from 3 on are as in IDENTITY
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from derivlang.core.arrays import Int32, Int64, UInt64
+
+IDENTITY = np.uint64(0xFEDCBA9876543210)
+LONGEST = 16  # members
+
+
+def pack(orders: NDArray[np.int8]) -> UInt64:
+    """Return uint64[q] of orders int8[q, n], n at most `LONGEST`."""
+    n = orders.shape[1]
+    if n == LONGEST:
+        out = np.zeros(len(orders), np.uint64)
+    else:
+        out = np.full(len(orders), (IDENTITY >> np.uint64(4 * n)) << np.uint64(4 * n))
+    for p in range(n):
+        out |= orders[:, p].astype(np.uint64) << np.uint64(4 * p)
+    return out
+
+
+def unpack(packed: UInt64, positions: Int32, lengths: Int64) -> Int32:
+    """Return int32[M]: the members of F orders, one after the other.
+
+    packed: uint64[F]. lengths: int64[F], members of each. positions: int32[M], 0 … length - 1 of each order.
+    """
+    shift = (np.minimum(positions, LONGEST - 1) * 4).astype(np.uint64)
+    return ((np.repeat(packed, lengths) >> shift) & np.uint64(15)).astype(np.int32)

@@ -1,0 +1,93 @@
+"""Parsers by name: the one in this package, Stanza, spaCy, stored models, and those of other packages.
+
+    parser = find_parser(None, "en")                  # the bundled one
+    parses = parser.parse(batch.words, batch.types, batch.sentences)
+
+A package adds a parser under its own `pyproject.toml`. The registered object is called without arguments and returns a
+`Parser` (`base.py`):
+
+    [project.entry-points."derivlang.parsers"]
+    mine = "my_package.parser:MyParser"
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from derivlang.core.errors import UsageError, unknown
+from derivlang.core.plugins import load_plug_in, plug_ins
+from derivlang.formats.paths import is_path
+from derivlang.parsing.base import Parser
+
+GROUP = "derivlang.parsers"
+BUNDLED = {"en": "english"}  # language -> the parser in this package
+
+
+def find_parser(spec: str | None, language: str) -> Parser:
+    """Return the parser that `spec` names, for sources in `language` (a code such as "en").
+
+    spec: None for the parser that this package has for the language; "english"; "stanza", "stanza:DIR"; "spacy:NAME";
+    a folder made by `derivlang parser train`; the name of a plug-in. A process loads each model once.
+    Raises UsageError parser-language, unknown-parser, plug-in, parser-name; DataError parser-missing, parser-damaged;
+    DerivlangError missing-package.
+    """
+    if spec is None:
+        if language not in BUNDLED:
+            raise UsageError(
+                f"derivlang brings no parser for the language {language!r} (only for: {', '.join(sorted(BUNDLED))})",
+                where="--parser",
+                fix=f"name a parser for {language!r}: --parser stanza, --parser spacy:NAME, or a folder made by "
+                "`derivlang parser train`; or use CoNLL-U with trees",
+                id="parser-language",
+            )
+        spec = BUNDLED[language]
+    parser = _load(spec, language)
+    if parser.language != language:
+        raise UsageError(
+            f"the parser {spec!r} is for the language {parser.language!r}, but the source is in {language!r}",
+            where="--parser",
+            fix="name a parser for the source's language, or correct the language (--lang)",
+            id="parser-language",
+        )
+    return parser
+
+
+def parser_names() -> list[str]:
+    """Return the names that `find_parser` takes without an argument."""
+    return sorted({*BUNDLED.values(), "stanza", *plug_ins(GROUP)})
+
+
+@cache
+def _load(spec: str, language: str) -> Parser:
+    """Load a parser.
+
+    The imports stand here because most commands need no parser: they take 60 ms, and no module below imports this one.
+    """
+    name, colon, argument = spec.partition(":")
+    if name == "english" and not colon:
+        from derivlang.parsing.bundled import bundled_parser
+
+        return bundled_parser("english")
+    if name == "stanza":
+        from derivlang.parsing.stanza_adapter import load_stanza
+
+        return load_stanza(argument or None, language)
+    if name == "spacy":
+        from derivlang.parsing.spacy_adapter import load_spacy
+
+        return load_spacy(argument)
+    if spec in plug_ins(GROUP):
+        made = load_plug_in(GROUP, spec)
+        parser = made() if callable(made) else made
+        if not isinstance(parser, Parser):
+            raise UsageError(f"the plug-in {spec!r} is not a derivlang Parser", id="plug-in")
+        return parser
+    if "/" in spec or "\\" in spec or is_path(spec, "folder"):
+        from derivlang.parsing.bundled import ModelParser
+
+        return ModelParser.load(Path(spec))
+    names = [*parser_names(), "spacy:NAME"]
+    raise unknown(
+        "parser", spec, names, fix="list the parsers with `derivlang parser ls`; the path of a folder needs a /"
+    )

@@ -1,0 +1,134 @@
+"""Padded batches of sentences of like length, with the noise of training.
+
+Noise makes the parser robust: some words are read as unseen or as `<unk>`, some sentences are in lower case or lack
+their final punctuation mark. `ParserConfig` has the rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from derivlang.core.arrays import Bool, Int32, Int64, lengths_of
+from derivlang.parsing.base import UPOS
+from derivlang.parsing.features import MASKED, UNSEEN
+from derivlang.parsing.training.config import ParserConfig
+from derivlang.parsing.training.vocabulary import EncodedTreebank
+from derivlang.parsing.treebank import Treebank
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(slots=True, eq=False)
+class PaddedBatch:
+    """B sentences of at most L words, as torch tensors with time first.
+
+    Two sentences, `She reads .` and `Yes !`, in int64[L, B]:
+
+        code      [[She, Yes], [reads, !], [., She]]      padding is the first word of the corpus
+        inside    [[1, 1], [1, 1], [1, 0]]
+        backward  [[2, 1], [1, 0], [0, 2]]                row of the word that a right-to-left pass reads at each step
+        head      [[2, 0], [0, 1], [2, 0]]
+    """
+
+    code: torch.Tensor  # int64[L, B]
+    new: torch.Tensor  # bool[L, B]: words read as known from running text only
+    buckets: torch.Tensor  # int64[L, B, N_PIECES]
+    inside: torch.Tensor  # bool[L, B]
+    backward: torch.Tensor  # int64[L, B]
+    upos: torch.Tensor  # int64[L, B]
+    head: torch.Tensor  # int64[L, B], 1-based in the sentence, 0 = root
+    deprel: torch.Tensor  # int64[L, B]
+
+
+def batches(
+    data: EncodedTreebank, config: ParserConfig, draws: np.random.Generator | None
+) -> Iterator[tuple[Int64, PaddedBatch]]:
+    """Yield (numbers of the sentences, batch) for batches of at most `words_per_step` padded words.
+
+    draws: the generator of noise and order; None for batches by rising length without noise.
+    """
+    lengths = lengths_of(data.bank.sentences)
+    jitter = 0.0 if draws is None else draws.random(len(lengths)) * 3  # so that batches differ between epochs
+    order = np.argsort(lengths + jitter, kind="stable")
+    order = order[lengths[order] > 0]
+    groups: list[list[int]] = []
+    group: list[int] = []
+    longest = 0
+    for number in order.tolist():
+        longest = max(longest, int(lengths[number]))
+        if group and longest * (len(group) + 1) > config.words_per_step:
+            groups.append(group)
+            group, longest = [], int(lengths[number])
+        group.append(number)
+    groups.append(group)
+    turn = range(len(groups)) if draws is None else draws.permutation(len(groups)).tolist()
+    for number in turn:
+        chosen = np.array(groups[number], np.int64)
+        yield chosen, _padded(data, config, chosen, draws)
+
+
+def _padded(
+    data: EncodedTreebank, config: ParserConfig, chosen: Int64, draws: np.random.Generator | None
+) -> PaddedBatch:
+    """Return the batch of the chosen sentences."""
+    import torch
+
+    bank = data.bank
+    start, length = bank.sentences[chosen], lengths_of(bank.sentences)[chosen]
+    if draws is not None:
+        length = length - _unstopped(bank, start, length, draws.random(len(chosen)) < config.unstopped)
+    at = np.arange(int(length.max()))[:, None]
+    inside = at < length[None, :]
+    position = np.where(inside, start[None, :] + at, 0)
+    types = bank.words[position]
+    code, buckets, new = data.code[types], data.buckets[types], data.new[types]
+    if draws is not None:
+        low = (draws.random(len(chosen)) < config.lowered)[None, :]
+        types = np.where(low, data.lower[types], types)
+        code, buckets, count = data.code[types], data.buckets[types], data.count[types]
+        unseen = draws.random(code.shape) < config.unseen / np.maximum(config.unseen + count, 1e-9)
+        # With a text, half of the unseen words are read as words that only the text has.
+        entirely = draws.random(code.shape) < 0.5
+        new = data.new[types] | (unseen & ~entirely)
+        code = np.where(unseen & (entirely | (not config.text)), UNSEEN, code)
+        masked = _masked(config, count, draws)
+        code = np.where(masked, MASKED, code)
+        buckets = np.where(masked[:, :, None], 0, buckets)
+    backward = np.where(inside, length[None, :] - 1 - at, at)
+    return PaddedBatch(
+        code=torch.from_numpy(code.astype(np.int64)),
+        buckets=torch.from_numpy(buckets.astype(np.int64)),
+        inside=torch.from_numpy(inside),
+        backward=torch.from_numpy(backward),
+        new=torch.from_numpy(new & (code > MASKED)),
+        upos=torch.from_numpy(bank.upos[position].astype(np.int64)),
+        head=torch.from_numpy(np.where(inside, bank.head[position], 0).astype(np.int64)),
+        deprel=torch.from_numpy(data.deprel[position].astype(np.int64)),
+    )
+
+
+def _masked(config: ParserConfig, count: Int32, draws: np.random.Generator) -> Bool:
+    """Return bool[L, B]: the words read as `<unk>`, as in corpora with a closed vocabulary.
+
+    In some sentences these are nearly all words seen at most k times (k from 1 to 3), elsewhere a few rare words.
+    """
+    n = count.shape[1]
+    most = np.where(draws.random(n) < config.masked_sentences, draws.choice(np.array([1, 1, 2, 3]), n), 0)
+    share = np.where(most > 0, 0.95, config.masked_words)[None, :]
+    rare = count <= np.maximum(most, 2)[None, :]
+    return np.asarray(rare & (draws.random(count.shape) < share))
+
+
+def _unstopped(bank: Treebank, start: Int64, length: Int64, chosen: Bool) -> Int64:
+    """Return int64[B], 1 where the last word is left out: a punctuation mark without dependents, not the root."""
+    out = np.zeros(len(start), np.int64)
+    for i in np.flatnonzero(chosen & (length > 2)):
+        last = start[i] + length[i] - 1
+        heads = bank.head[start[i] : start[i] + length[i]]
+        out[i] = bank.upos[last] == UPOS.index("PUNCT") and heads[-1] != 0 and not (heads == length[i]).any()
+    return out

@@ -1,0 +1,173 @@
+"""The network in torch, for training; `inference.py` runs the same network on whole numbers.
+
+    word vectors -> BiLSTM, two layers -> tags
+                                       -> arcs:   score(d, h) = dep(d) · head(h)
+                                       -> labels: low-rank bilinear and linear terms of (d, its head)
+
+A biaffine parser after Dozat and Manning (2017), "Deep Biaffine Attention for Neural Dependency Parsing", made small so
+that plain numpy runs it quickly: hashed pieces of words replace the character model, dot products of two learned maps
+replace the bilinear form over arcs, and the bilinear form over labels has a limited rank.
+
+Axes: L words (time first), B sentences, R relations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from derivlang.core.arrays import Bool
+from derivlang.parsing.quantised import WORD_LIMIT, Float32
+from derivlang.parsing.training.batches import PaddedBatch
+from derivlang.parsing.training.config import ParserConfig
+
+if TYPE_CHECKING:
+    import torch
+
+ARC_SCALE = 0.25  # factor of the dot products
+
+
+class TorchNetwork:
+    """The network's weights and its forward pass; `noise` turns dropout on.
+
+    named: the weights under the names of the stored model. vectors: float32[n_words, width] from running text, or None.
+    """
+
+    def __init__(
+        self, config: ParserConfig, n_words: int, n_tags: int, n_relations: int, vectors: Float32 | None = None
+    ) -> None:
+        import torch
+        from torch import nn
+
+        self.config = config
+        wide = 2 * config.hidden[-1]
+
+        def normal(*shape: int, std: float) -> torch.Tensor:
+            return nn.Parameter(torch.randn(*shape) * std)
+
+        def linear(outputs: int, inputs: int) -> torch.Tensor:
+            return normal(outputs, inputs, std=inputs**-0.5)
+
+        self.named: dict[str, torch.Tensor] = {
+            "words": normal(n_words, config.width, std=0.3),
+            "pieces": normal(config.n_buckets, config.width, std=0.5),
+        }
+        self.vectors = None if vectors is None else torch.from_numpy(vectors)
+        if vectors is not None:
+            self.named["words"].data *= 0.3
+            self.named["text_map"] = nn.Parameter(torch.eye(config.width))
+            self.named["text_only"] = nn.Parameter(torch.zeros(config.width))
+        for layer, hidden in enumerate(config.hidden):
+            for side in ("forward", "backward"):
+                name = f"{side}{layer}"
+                inputs = 2 * config.hidden[layer - 1] if layer else config.width
+                self.named[f"{name}.input"] = linear(4 * hidden, inputs)
+                recurrent = torch.cat([nn.init.orthogonal_(torch.empty(hidden, hidden)) for _ in range(4)])
+                self.named[f"{name}.state"] = nn.Parameter(recurrent)
+                bias = torch.zeros(4 * hidden)
+                bias[hidden : 2 * hidden] = 1.0  # forget gates start open
+                self.named[f"{name}.bias"] = nn.Parameter(bias)
+        for name, outputs in (("tag", n_tags), ("arc_dep", config.arc), ("arc_head", config.arc)):
+            self.named[name] = linear(outputs, wide)
+            self.named[f"{name}.bias"] = nn.Parameter(torch.zeros(outputs))
+        self.named["arc_root"] = normal(1, config.arc, std=0.1)
+        for name in ("label_dep", "label_head"):
+            self.named[name] = linear(config.label, wide)
+            self.named[f"{name}.bias"] = nn.Parameter(torch.zeros(config.label))
+        self.named["label_root"] = normal(1, config.label, std=0.1)
+        self.named["label"] = linear(n_relations, 3 * config.label)
+        self.named["label.bias"] = nn.Parameter(torch.zeros(n_relations))
+
+    def exported(self, new: Bool) -> dict[str, Float32]:
+        """Return the weights by the names of a stored model, the parts of each word vector added up.
+
+        new: bool[n_words], words known from running text only.
+        """
+        out = {name: w.detach().numpy().copy() for name, w in self.named.items()}
+        if self.vectors is not None:
+            words, only = out["words"], out.pop("text_only")
+            words[new] = only
+            words += self.vectors.numpy() @ out.pop("text_map")
+        return out
+
+    def states(self, batch: PaddedBatch, noise: bool) -> torch.Tensor:
+        """Return float[L, B, 2 * hidden[-1]], the last layer."""
+        import torch
+        from torch.nn.functional import embedding
+
+        w, config = self.named, self.config
+        x = embedding(batch.code, w["words"])
+        if self.vectors is not None:
+            x = torch.where(batch.new[:, :, None], w["text_only"], x)
+            x = x + embedding(batch.code, self.vectors) @ w["text_map"]
+        x = x + embedding(batch.buckets, w["pieces"]).mean(2)
+        x = x.clamp(-WORD_LIMIT, WORD_LIMIT)
+        if noise:
+            x = x * _mask(x, config.dropout)
+        back = batch.backward[:, :, None]
+        for layer, hidden in enumerate(config.hidden):
+            zero = x.new_zeros(1, x.shape[1], hidden)
+            sides = []
+            for side in ("forward", "backward"):
+                name = f"{side}{layer}"
+                weights = [
+                    w[f"{name}.input"],
+                    w[f"{name}.state"],
+                    w[f"{name}.bias"],
+                    torch.zeros_like(w[f"{name}.bias"]),
+                ]
+                given = x if side == "forward" else x.gather(0, back.expand(-1, -1, x.shape[2]))
+                out = torch.lstm(given, (zero, zero), weights, True, 1, 0.0, True, False, False)[0]
+                sides.append(out if side == "forward" else out.gather(0, back.expand(-1, -1, hidden)))
+            x = torch.cat(sides, 2)
+            if noise:
+                x = x * _mask(x, config.dropout)
+        return x
+
+    def scores(self, batch: PaddedBatch, noise: bool) -> tuple[torch.Tensor, torch.Tensor, Callable[..., torch.Tensor]]:
+        """Return (tags float[L, B, 17], arcs float[B, L, 1 + L], labels).
+
+        arcs: [sentence, word, head], head 0 the root. labels: a function from heads int64[L, B] to float[L, B, R].
+        """
+        import torch
+        from torch.nn.functional import linear
+
+        w, config = self.named, self.config
+        x = self.states(batch, noise)
+        n, b = batch.code.shape
+
+        def project(name: str) -> torch.Tensor:
+            y = torch.tanh(linear(x, w[name], w[f"{name}.bias"]))
+            return y * _mask(y, config.dropout) if noise else y
+
+        tags = linear(x, w["tag"], w["tag.bias"])
+        root = torch.tanh(w["arc_root"]).expand(b, 1, config.arc)
+        heads = torch.cat([root, project("arc_head").transpose(0, 1)], 1)
+        arcs = project("arc_dep").transpose(0, 1) @ heads.transpose(1, 2) * ARC_SCALE
+        outside = torch.cat([batch.inside.new_zeros(b, 1), ~batch.inside.T], 1)
+        arcs = arcs.masked_fill(outside[:, None, :], -1e4)
+        dep = project("label_dep")
+        root = torch.tanh(w["label_root"]).expand(b, config.label)[None]
+        heads = torch.cat([root, project("label_head")], 0)
+
+        def labels(head: torch.Tensor) -> torch.Tensor:
+            at = heads.gather(0, head[:, :, None].expand(n, b, config.label))
+            return linear(torch.cat([dep * at, dep, at], 2), w["label"], w["label.bias"])
+
+        return tags, arcs, labels
+
+    def loss(self, batch: PaddedBatch) -> torch.Tensor:
+        """Return the mean over words of the cross-entropies of head, relation and (weighted) tag."""
+        from torch.nn.functional import cross_entropy
+
+        tags, arcs, labels = self.scores(batch, noise=True)
+        inside = batch.inside
+        arc = cross_entropy(arcs.transpose(0, 1)[inside], batch.head[inside])
+        label = cross_entropy(labels(batch.head)[inside], batch.deprel[inside])
+        tag = cross_entropy(tags[inside], batch.upos[inside])
+        return arc + label + self.config.tag_weight * tag
+
+
+def _mask(x: torch.Tensor, dropout: float) -> torch.Tensor:
+    """Return a dropout mask float[1, B, K]: one per sentence, for all its words."""
+    return x.new_empty(1, *x.shape[1:]).bernoulli_(1 - dropout) / (1 - dropout)

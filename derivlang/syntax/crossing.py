@@ -1,0 +1,63 @@
+"""Crossing arcs: the parts that may cause them, and the words that such a part must include so that no order can.
+
+A part is laid out as one node. That is safe if the part has one connection to the rest:
+
+    only its highest word has dependents outside the part                 `Ada Lovelace` with an adjective of `Ada`
+    or its words have one head outside the part, and no dependents there  `do n't`, both under the verb
+
+Any other part is *open*. In `and in the house`, one multiword token in Hebrew, `and` depends on a later verb, but the
+dependents of `house` would move around the whole part, and their arcs would cross the arc of `and`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from derivlang.core.arrays import Bool, Int32, Int64
+from derivlang.syntax.forest import Forest
+
+
+def open_yields(forest: Forest, part: Int32) -> Int64:
+    """Return the nodes whose whole yields open parts must include, ascending. part: int32[n], number of each part.
+
+    The yields of a projective tree are ranges of nodes, and each of these overlaps its part. A part that includes them
+    may still be open: call it again.
+    """
+    parent, n_parts = forest.parent, int(part[-1]) + 1 if len(part) else 0
+    inner = parent >= 0
+    tops = np.ones(len(forest), bool)  # words with a head outside their part
+    tops[inner] = part[parent[inner]] != part[inner]
+    busy = np.zeros(len(forest), bool)  # words with a dependent outside their part
+    busy[parent[inner & tops]] = True
+    several = np.bincount(part[tops], minlength=n_parts) > 1
+    found = np.flatnonzero(busy & (~tops | several[part]))
+    at = np.flatnonzero(tops & several[part])
+    head, of = parent[at], part[at]
+    low, high = np.full(n_parts, len(forest)), np.full(n_parts, -1)
+    np.minimum.at(low, of, head)
+    np.maximum.at(high, of, head)
+    apart = (low < high)[of]
+    if apart.any():
+        head, of = head[apart], of[apart]
+        depth = np.where(head >= 0, forest.depth[head], -1)
+        deepest = np.full(n_parts, -1)
+        np.maximum.at(deepest, of, depth)
+        found = np.union1d(found, head[depth == deepest[of]])
+    return found
+
+
+def crossing_trees(forest: Forest) -> Bool:
+    """Return bool[T]: the trees that are not projective."""
+    out = np.zeros(len(forest.trees) - 1, bool)
+    out[forest.tree_of[forest.has_gap]] = True
+    return out
+
+
+def reordered(forest: Forest, place: Int64) -> Forest:
+    """Return the forest with its nodes in another order inside their trees.
+
+    place: int64[n], the new position of each node. parent [1, -1], place [1, 0] -> parent [-1, 0].
+    """
+    parent = np.empty_like(forest.parent)
+    parent[place] = np.where(forest.parent < 0, -1, place[forest.parent])
+    return Forest(parent, forest.trees)

@@ -1,0 +1,116 @@
+"""The lexicon of a chain of transforms: what a saved lexicon holds is loaded, the rest is fitted.
+
+Each lexical transform is fitted on the images of the reference vocabulary under the transforms before it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.arrays import Int64
+from derivlang.core.arrow import string_array, to_numpy
+from derivlang.core.errors import DataError, UsageError
+from derivlang.core.keys import Draws
+from derivlang.core.lexicon import Lexicon, TypeMap, chooses
+from derivlang.core.parse_errors import parse_errors
+from derivlang.transforms.base import Transform
+from derivlang.transforms.lexicon_file import count_sections, other_lexicon, saved_states, saving
+
+
+def fit(
+    transforms: Sequence[Transform],
+    types: pa.Array | None = None,
+    counts: Int64 | None = None,
+    *,
+    saved: str | None = None,
+    where: str = "--lexicon",
+) -> Lexicon:
+    """Return the lexicon of a chain of transforms; see `Pipeline.fit`."""
+    loaded = saved_states(transforms, saved, where)
+    unfitted = [transforms[i] for i in saving(transforms)[len(loaded) :] if transforms[i].needs_reference]
+    if types is not None and counts is None and unfitted:
+        raise UsageError("a reference vocabulary needs the counts of its types", id="counts")
+    if types is None and unfitted:
+        raise _unfitted(transforms) if saved is None else other_lexicon(transforms, saved, where)
+    reference = types if types is not None else string_array([])
+    numbers = counts if counts is not None else np.zeros(len(reference), np.int64)
+    steps, states = [], iter(loaded)
+    for transform, draws in streams(transforms):
+        if not transform.has_lexicon:
+            continue
+        state = next(states, None) if transform.saves else None
+        step = transform.fit(reference, numbers, draws) if state is None else _load(transform, state, draws, where)
+        if step is not None:
+            steps.append(step)
+            reference, numbers = _image(step, reference, numbers)
+    return Lexicon(tuple(steps))
+
+
+def needs_counts(transforms: Sequence[Transform], saved: str | None) -> bool:
+    """Return whether a reference vocabulary must be counted, beyond what a saved lexicon holds."""
+    return any(transforms[i].needs_reference for i in saving(transforms)[count_sections(saved) :])
+
+
+def warnings(transforms: Sequence[Transform], lexicon: Lexicon, types: pa.Array, counts: Int64) -> list[str]:
+    """Return the warnings of all lexical transforms on a vocabulary; see `Pipeline.warnings`."""
+    out: list[str] = []
+    steps = iter(lexicon.steps)
+    for transform in transforms:
+        if transform.has_lexicon:
+            step = next(steps)
+            out += transform.warnings(step, types, counts)
+            if chooses(step):
+                break  # from here on, the words of one type may differ
+            types = step.apply(types)
+    return out
+
+
+def streams(transforms: Sequence[Transform]) -> list[tuple[Transform, Draws]]:
+    """Return each transform with its draws. A transform that occurs twice draws differently the second time."""
+    seen: Counter[str] = Counter()
+    out = []
+    for transform in transforms:
+        out.append((transform, transform.stream(seen[transform.name])))
+        seen[transform.name] += 1
+    return out
+
+
+def _load(transform: Transform, state: str, draws: Draws, where: str) -> TypeMap | None:
+    """Return the fitted map of a saved state. DataError, with the file's name, if the state is damaged."""
+    with parse_errors(where, "lexicon", id="lexicon"):
+        try:
+            return transform.load(state, draws)
+        except DataError as error:
+            raise ValueError(error.what) from error
+
+
+def _unfitted(transforms: Sequence[Transform]) -> UsageError:
+    return UsageError(
+        f"{','.join(map(str, transforms))} keeps some types and must be fitted on a reference vocabulary",
+        fix="pass a saved one: --lexicon FILE, or lexicon=Path(...) in Python; `make` saves lexicon.tsv",
+        id="needs-lexicon",
+    )
+
+
+def _image(step: TypeMap, types: pa.Array, counts: Int64) -> tuple[pa.Array, Int64]:
+    """Return a reference vocabulary under one more map.
+
+    Types with the same image are merged and their counts added. Of several images, the first translation gets the
+    count: cat 3 with the images cat, chat, minet becomes cat 0, chat 3, minet 0.
+    """
+    if not chooses(step):
+        types = step.apply(types)
+    else:
+        found = step.images(types)
+        several = np.zeros(len(found.strings), np.int64)
+        several[np.minimum(found.offsets[:-1] + 1, found.offsets[1:] - 1)] = counts
+        types, counts = found.strings, several
+    if step.injective:
+        return types, counts
+    merged = types.dictionary_encode()
+    total = np.bincount(to_numpy(merged.indices), counts, minlength=len(merged.dictionary))
+    return merged.dictionary, total.astype(np.int64)

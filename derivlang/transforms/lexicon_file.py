@@ -1,0 +1,105 @@
+"""The file `lexicon.tsv`: what the transforms of a pipeline were fitted with, a section for each of them.
+
+    # derivlang lexicon: trans:overlap=25     the title: the lexical transforms up to this one, as a spec
+    type	image	count	kept              the state: what the fitted map's `state()` returned
+    the	the	9	kept
+
+A pipeline that begins with the same lexical transforms can use the file: it loads the sections that are there and fits
+the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from derivlang.core.errors import UsageError
+from derivlang.core.lexicon import Lexicon
+from derivlang.core.parse_errors import parse_errors
+from derivlang.transforms.base import Transform
+
+_TITLE = "# derivlang lexicon: "
+# A word of a row is followed by a tab, so that no row is taken for a title.
+_SECTIONS = re.compile(r"^(?=# derivlang lexicon: [^\t\n]*$)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The saved state of one transform."""
+
+    title: str
+    state: str
+
+
+def read_lexicon(path: Path) -> str:
+    """Return the text of a saved lexicon.tsv. DataError if the file cannot be read."""
+    with parse_errors(str(path), "lexicon", id="lexicon"):
+        return path.read_bytes().decode("utf-8")  # with its line ends: read_text would turn \r\n into \n
+
+
+def sections(text: str | None) -> list[Section]:
+    """Return the sections of a saved lexicon, in order; none for None."""
+    found = [section.removeprefix(_TITLE).partition("\n") for section in _SECTIONS.split(text or "")[1:]]
+    return [Section(title, state) for title, _, state in found]
+
+
+def count_sections(text: str | None) -> int:
+    """Return how many transforms a saved lexicon holds."""
+    return len(_SECTIONS.findall(text or ""))
+
+
+def write_lexicon(transforms: Sequence[Transform], lexicon: Lexicon) -> str | None:
+    """Return the text of lexicon.tsv for a fitted lexicon, or None if no transform has anything to save."""
+    found = []
+    steps = iter(lexicon.steps)
+    for transform, title in zip(transforms, _titles(transforms), strict=True):
+        if transform.has_lexicon:
+            state = next(steps).state()
+            if state is not None:
+                found.append(f"{_TITLE}{title}\n{state}")
+    return "".join(found) or None
+
+
+def saving(transforms: Sequence[Transform]) -> list[int]:
+    """Return the positions of the transforms that have a section in lexicon.tsv."""
+    return [i for i, transform in enumerate(transforms) if transform.saves]
+
+
+def saved_positions(transforms: Sequence[Transform], text: str | None) -> list[int]:
+    """Return the positions of the transforms whose sections are in a saved lexicon."""
+    return saving(transforms)[: count_sections(text)]
+
+
+def saved_states(transforms: Sequence[Transform], text: str | None, where: str) -> list[str]:
+    """Return the states of a saved lexicon, in the order of `saving`. UsageError if it is another pipeline's."""
+    if text is None:
+        return []
+    found = sections(text)
+    wanted = [_titles(transforms)[i] for i in saving(transforms)]
+    if not found or [section.title for section in found] != wanted[: len(found)]:
+        raise other_lexicon(transforms, text, where)
+    return [section.state for section in found]
+
+
+def other_lexicon(transforms: Sequence[Transform], text: str, where: str) -> UsageError:
+    """Return the error for a saved lexicon that does not fit the transforms."""
+    found = [section.title for section in sections(text)]
+    wanted = [_titles(transforms)[i] for i in saving(transforms)]
+    return UsageError(
+        f"the lexicon was fitted for {', '.join(found) or 'nothing'}, "
+        f"but the pipeline has {', '.join(wanted) or 'no transform that needs one'}",
+        where=where,
+        fix="pass the lexicon.tsv of a set made with the same --t",
+        id="other-lexicon",
+    )
+
+
+def _titles(transforms: Sequence[Transform]) -> list[str]:
+    """Return the title of each transform's section: the lexical transforms up to and with it, as a spec.
+
+    [trans:overlap=25, perm, lex:a.txt] -> ["trans:overlap=25", "trans:overlap=25", "trans:overlap=25,lex:a.txt"]
+    """
+    lexical = [t.stored if t.has_lexicon else None for t in transforms]
+    return [",".join(t for t in lexical[: i + 1] if t is not None) for i in range(len(lexical))]

@@ -1,0 +1,756 @@
+"""The registry of readers: whatever takes bytes that derivlang did not write, with small real files to begin from.
+
+A reader may raise DerivlangError and nothing else. It returns None, or a sentence about a fault of its own, such as a
+damage that `verify` does not find. `modules` names the modules that it tries: `tests/test_fuzz.py` compares them with
+the package's source, so that a module that starts to read files must join a reader here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import shutil
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from derivlang.engine.make import make
+from derivlang.engine.options import MakeOptions
+from derivlang.pipeline import Pipeline
+from derivlang.sources.find import SourceRequest, find
+from tests.real import SHARED
+
+if TYPE_CHECKING:
+    from derivlang.evaluation.cell import FinetuneCell
+    from derivlang.evaluation.report.settings import Setting
+    from derivlang.evaluation.report.write import ReportSection
+
+DEMO = Path(__file__).parents[2] / "derivlang" / "sources" / "demo"
+GRAMMARS = Path(__file__).parents[2] / "grammars"
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """seeds: small valid files. read: (a fresh folder, the bytes) -> None or what went wrong; kind: see mutate.py."""
+
+    name: str
+    kind: str
+    seeds: Callable[[], list[bytes]]
+    read: Callable[[Path, bytes], str | None]
+    modules: tuple[str, ...]
+
+
+READERS: dict[str, Reader] = {}
+
+
+def reader(
+    name: str, kind: str, seeds: Callable[[], list[bytes]], *modules: str
+) -> Callable[[Callable[[Path, bytes], str | None]], None]:
+    """Register the decorated function as a reader."""
+
+    def add(read: Callable[[Path, bytes], str | None]) -> None:
+        READERS[name] = Reader(name, kind, cache(seeds), read, modules)
+
+    return add
+
+
+def files(*names: str, size: int = 3_000) -> Callable[[], list[bytes]]:
+    """The beginnings of real files that are there: of the demo, the grammars, or the data folder. Cut after a line."""
+
+    def seeds() -> list[bytes]:
+        out = []
+        for name in names:
+            for path in (DEMO / name, GRAMMARS / name, SHARED / name):
+                if path.is_file():
+                    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+                    cut = data.rfind(b"\n\n", 0, size) if ".conllu" in name else data.rfind(b"\n", 0, size)
+                    out.append(data if len(data) <= size else data[: cut + 1])
+        return out
+
+    return seeds
+
+
+# ---- corpora: every format, by the way that `make` takes
+
+
+def corpus(folder: Path, name: str, data: bytes, **options: object) -> str | None:
+    """Recognise a file, read all its rows, and count its documents."""
+    from derivlang.formats.base import WHOLE
+    from derivlang.sources.read import Reading, batches, count_documents
+
+    path = folder / name
+    path.write_bytes(data)
+    found = find(SourceRequest(str(path), **options))  # type: ignore[arg-type]
+    for part in found.parts:
+        for batch in batches(found, part, Reading(found.splitter(), "utf-8", repair_tags=False)):
+            assert batch.n_words >= 0
+        count_documents(found, part, WHOLE, "utf-8")
+    return None
+
+
+_PAIRS = files("demo-nli-dev.tsv", "demo-nli-test.tsv")
+_TREES = files("demo-ud-dev.conllu", "ud/UD_French-GSD/fr_gsd-ud-dev.conllu", "ud/UD_Hebrew-HTB/he_htb-ud-dev.conllu")
+_TEXT = files("demo-nli-train.tsv", "text/wikitext-2/wiki.valid.tokens")
+
+
+@reader("text", "text", _TEXT, "formats.text", "formats.line_chunks", "formats.utf8", "formats.opening",
+        "formats.pieces", "sources.find")  # fmt: skip
+def _(folder: Path, data: bytes) -> str | None:
+    return corpus(folder, "a.txt", data, mode="unicode")
+
+
+@reader("tokens", "text", _TEXT)
+def _(folder: Path, data: bytes) -> str | None:
+    return corpus(folder, "a.tokens", data)
+
+
+@reader("text.gz", "gz", lambda: [gzip.compress(seed) for seed in _TEXT()])
+def _(folder: Path, data: bytes) -> str | None:
+    return corpus(folder, "a.tokens.gz", data)
+
+
+@reader("conllu", "text", _TREES, "formats.conllu", "parsing.treebank", "grammar.treebank")
+def _(folder: Path, data: bytes) -> str | None:
+    return corpus(folder, "a.conllu", data)
+
+
+@reader("tagged", "text", lambda: [b"Ann\tB-PER\nruns\tO\n\nto\tO\nNew\tB-LOC\nYork\tI-LOC\n\n" * 3], "formats.tagged")
+def _(folder: Path, data: bytes) -> str | None:
+    return corpus(folder, "a.tsv", data)
+
+
+@reader("tsv", "text", lambda: [b"premise\thypothesis\tlabel\n" + seed for seed in _PAIRS()], "formats.delimited")
+def _(folder: Path, data: bytes) -> str | None:
+    return corpus(folder, "a.tsv", data)
+
+
+@reader("tsv-columns", "text", _PAIRS)
+def _(folder: Path, data: bytes) -> str | None:
+    return corpus(folder, "a.tsv", data, names=("premise", "hypothesis", "label"))
+
+
+@reader("csv", "text", lambda: [b'text,label\n"A ""b"", c",x\nAnn runs.,y\n"two\nlines",x\n' * 2], "formats.csv")
+def _(folder: Path, data: bytes) -> str | None:
+    return corpus(folder, "a.csv", data)
+
+
+@reader("jsonl", "jsonl", lambda: [_json_lines()], "formats.jsonl", "formats.json_text")
+def _(folder: Path, data: bytes) -> str | None:
+    return corpus(folder, "a.jsonl", data)
+
+
+@reader("squad", "json", files("demo-qa-test.json", size=100_000), "formats.squad")
+def _(folder: Path, data: bytes) -> str | None:
+    return corpus(folder, "a.json", data)
+
+
+@reader("parquet", "parquet", lambda: [_parquet(_rows()), _parquet(_rows().drop_columns("label"))], "formats.parquet",
+        "sources.infer")  # fmt: skip
+def _(folder: Path, data: bytes) -> str | None:
+    return corpus(folder, "a.parquet", data)
+
+
+def _json_lines() -> bytes:
+    rows = [
+        {"tokens": ["Ann", "runs", "."], "upos": ["PROPN", "VERB", "PUNCT"], "label": i % 3, "text": None}
+        for i in range(9)
+    ]
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def _rows() -> pa.Table:
+    return pa.table({"tokens": [["Ann", "runs", "."], ["Yes"]] * 4, "ner_tags": [["B-PER", "O", "O"], ["O"]] * 4,
+                     "label": [0, 1] * 4})  # fmt: skip
+
+
+def _parquet(table: pa.Table) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(table, out)
+    return out.getvalue()
+
+
+# ---- derived sets: manifest, shards, lexicon, what an interrupted run left
+
+
+@cache
+def derived_set(spec: str = "trans:overlap=20,inv", source: str = "demo") -> Path:
+    """A small set with labels, trees, entities and a lexicon."""
+    out = Path(mkdtemp(prefix="derivlang-tests-")) / "set"
+    make(Pipeline.parse(spec), SourceRequest(source), MakeOptions(out, splits=("test",)))
+    return out
+
+
+def with_file(folder: Path, name: str, data: bytes) -> Path:
+    """A copy of the set with one file changed."""
+    out = folder / "set"
+    shutil.copytree(derived_set(), out)
+    (out / name).write_bytes(data)
+    return out
+
+
+def use(folder: Path, *, changed: bool) -> str | None:
+    """Verify a set, and undo it; a changed one that verifies is a fault."""
+    from derivlang.core.errors import DerivlangError
+    from derivlang.store.export import undo
+    from derivlang.store.verify import verify
+
+    with suppress(DerivlangError):
+        undo(folder, None, folder.parent / "undone")
+    right = verify(folder)["ok"]
+    return "verify calls it right" if changed and right else None
+
+
+def _same_json(a: bytes, b: bytes) -> bool:
+    try:
+        return bool(json.loads(a) == json.loads(b))
+    except (ValueError, RecursionError):
+        return False
+
+
+@reader(
+    "manifest",
+    "json",
+    lambda: [(derived_set() / "derivlang.json").read_bytes()],
+    "store.manifest",
+    "store.verify",
+    "store.record",
+)
+def _(folder: Path, data: bytes) -> str | None:
+    true = (derived_set() / "derivlang.json").read_bytes()
+    return use(with_file(folder, "derivlang.json", data), changed=not _same_json(true, data))
+
+
+@reader(
+    "lexicon",
+    "text",
+    lambda: [(derived_set() / "lexicon.tsv").read_bytes()],
+    "transforms.trans",
+    "transforms.lexicon_file",
+    "pipeline",
+)
+def _(folder: Path, data: bytes) -> str | None:
+    true = (derived_set() / "lexicon.tsv").read_bytes()
+    return use(with_file(folder, "lexicon.tsv", data), changed=true != data)
+
+
+def _shard() -> Path:
+    return next((derived_set() / "data").iterdir())
+
+
+@reader("shard", "parquet", lambda: [_shard().read_bytes()], "store.shards", "store.load", "core.from_table")
+def _(folder: Path, data: bytes) -> str | None:
+    return use(with_file(folder, f"data/{_shard().name}", data), changed=data != _shard().read_bytes())
+
+
+@reader("shard, its hash forged", "parquet", lambda: [_shard().read_bytes()])
+def _(folder: Path, data: bytes) -> str | None:
+    """The damage reaches what lies behind the hash: rows, offsets, columns."""
+    from tests.fuzz.forge import forge
+
+    out = with_file(folder, f"data/{_shard().name}", data)
+    forge(out)
+    return use(out, changed=False)
+
+
+@reader("derived set as a source", "parquet", lambda: [_shard().read_bytes()])
+def _(folder: Path, data: bytes) -> str | None:
+    from tests.fuzz.forge import forge
+
+    out = with_file(folder, f"data/{_shard().name}", data)
+    forge(out)
+    make(Pipeline.parse("inv"), SourceRequest(str(out)), MakeOptions(folder / "again"))
+    return None
+
+
+def _unfinished(folder: Path, name: str, data: bytes) -> str | None:
+    """A run that was stopped, one of its own files damaged: the same command goes on, or makes it anew."""
+    out = folder / "set"
+    shutil.copytree(_stopped(), out)
+    (out / ".derivlang" / name).write_bytes(data)
+    text = _stopped().parent / "a.tokens"
+    make(Pipeline.parse("inv"), SourceRequest(str(text)), MakeOptions(out, shard_tokens=40))
+    shards = {path.name: path.read_bytes() for path in (out / "data").iterdir()}
+    whole = {path.name: path.read_bytes() for path in (_stopped().parent / "whole" / "data").iterdir()}
+    return None if shards == whole and not (out / ".derivlang").exists() else "another set than that of one run"
+
+
+@cache
+def _stopped() -> Path:
+    """A run of three shards that was stopped after two; beside it its source, and the whole set."""
+    from derivlang.engine.events import Events
+
+    folder = Path(mkdtemp(prefix="derivlang-tests-"))
+    (folder / "a.tokens").write_text("The cat sat on the mat .\nAnn saw it .\n" * 8, "utf-8")
+    request, done = SourceRequest(str(folder / "a.tokens")), []
+
+    def stop(result: object) -> None:
+        done.append(result)
+        if len(done) == 2:
+            raise KeyboardInterrupt
+
+    make(Pipeline.parse("inv"), request, MakeOptions(folder / "whole", shard_tokens=40))
+    with suppress(KeyboardInterrupt):
+        make(Pipeline.parse("inv"), request, MakeOptions(folder / "set", shard_tokens=40), Events(done=stop))
+    return folder / "set"
+
+
+@reader("journal", "jsonl", lambda: [(_stopped() / ".derivlang" / "journal.jsonl").read_bytes()], "store.journal")
+def _(folder: Path, data: bytes) -> str | None:
+    return _unfinished(folder, "journal.jsonl", data)
+
+
+def _vocabulary() -> Path:
+    return sorted((_stopped() / ".derivlang").glob("*.vocabulary"))[0]
+
+
+@reader("vocabulary", "ipc", lambda: [_vocabulary().read_bytes()], "engine.vocabulary")
+def _(folder: Path, data: bytes) -> str | None:
+    return _unfinished(folder, _vocabulary().name, data)
+
+
+# ---- word orders, dictionaries, links, tokenizers
+
+
+def _grammar_seed() -> list[bytes]:
+    """The beginning of a shipped grammar, without the number of weights that the whole has."""
+    (seed,) = files("fr.grammar.tsv", size=6_000)()
+    return [b"".join(line for line in seed.splitlines(True) if not line.startswith(b"# weights"))]
+
+
+@reader("grammar", "text", _grammar_seed, "grammar.file", "formats.whole")
+def _(folder: Path, data: bytes) -> str | None:
+    return _grammar(folder / "x.grammar.tsv", data)
+
+
+@reader("grammar.gz", "gz", lambda: [gzip.compress(seed) for seed in _grammar_seed()])
+def _(folder: Path, data: bytes) -> str | None:
+    return _grammar(folder / "x.grammar.tsv", data)
+
+
+@reader("orm", "text", lambda: [_ORM], "grammar.orm")
+def _(folder: Path, data: bytes) -> str | None:
+    return _grammar(folder / "x@V.orm", data)
+
+
+@reader("orm.gz", "gz", lambda: [gzip.compress(_ORM)])
+def _(folder: Path, data: bytes) -> str | None:
+    return _grammar(folder / "x@V.orm.gz", data)
+
+
+# The form of the published models: KIND_label_label weight.
+_ORM = b"BTW_nsubj_obj 1.25\nBTW_nsubj_# 0.5\nHI_nsubj_#_obj 2.0\nBTW_obj_# -3e-1\n"
+
+
+def _grammar(path: Path, data: bytes) -> str | None:
+    from derivlang.grammar.load import load_grammar
+
+    path.write_bytes(data)
+    load_grammar(path)
+    return None
+
+
+def _dictionary(name: str) -> Callable[[Path, bytes], str | None]:
+    def read(folder: Path, data: bytes) -> str | None:
+        from derivlang.formats.dictionary import read_dictionary
+
+        (folder / name).write_bytes(data)
+        read_dictionary(folder / name)
+        return None
+
+    return read
+
+
+_MUSE = b"cat chat\ncat minou\ndog chien\nthe le\nthe la\nhouse maison\n"
+reader("dictionary.txt", "text", lambda: [_MUSE], "formats.dictionary")(_dictionary("a.txt"))
+reader("dictionary.txt.gz", "gz", lambda: [gzip.compress(_MUSE)])(_dictionary("a.txt.gz"))
+reader("dictionary.tsv", "text", lambda: [b"source\ttarget\n" + _MUSE.replace(b" ", b"\t")])(_dictionary("a.tsv"))
+reader("dictionary.json", "json", lambda: [b'{"cat": ["chat", "minou"], "dog": ["chien"], "the": "le"}'])(
+    _dictionary("a.json")
+)
+
+
+@reader("lex", "text", lambda: [_MUSE], "transforms.lex")
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang import derive
+
+    (folder / "a.txt").write_bytes(data)
+    derive(["the", "cat", "sees", "the", "dog", "."], f"lex:{folder / 'a.txt'}")
+    return None
+
+
+@reader("pharaoh", "numbers", lambda: [b"0-0 1-1 2p3\n\n0-1 1-0\n3-2 2-3 0-0 1p1\n"], "align.links", "cli.align")
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.align.links import check_range, parse_lines
+    from derivlang.formats.opening import open_lines
+
+    (folder / "a.pharaoh").write_bytes(data)
+    links = parse_lines([line for _, line in open_lines(folder / "a.pharaoh")], "a.pharaoh")
+    check_range(links, None, None)
+    return None
+
+
+@reader("bitext", "text", lambda: [b"the cat sleeps .\nthe dog sees the cat .\n\nyes .\n" * 2], "align.bitext")
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.align.align import AlignOptions, align
+    from derivlang.formats.opening import open_lines
+
+    (folder / "a.txt").write_bytes(data)
+    side = [line for _, line in open_lines(folder / "a.txt")]
+    align(side, side, AlignOptions("ibm2", iterations=1))
+    return None
+
+
+@cache
+def tokenizer_folder() -> Path:
+    from derivlang.lexical.train import train
+    from derivlang.lexical.twin_folder import make_twin
+
+    folder = Path(mkdtemp(prefix="derivlang-tests-"))
+    train(SourceRequest("demo"), folder / "tok", vocab_size=200, min_frequency=1)
+    make_twin(folder / "tok", "trans", folder / "twin")
+    return folder
+
+
+def _tokenizer(which: str, name: str) -> Callable[[Path, bytes], str | None]:
+    def read(folder: Path, data: bytes) -> str | None:
+        from derivlang.lexical.tokenizer import Tokenizer
+        from derivlang.lexical.twin_folder import Twin
+
+        shutil.copytree(tokenizer_folder(), folder / "t")
+        (folder / "t" / which / name).write_bytes(data)
+        (Twin if which == "twin" else Tokenizer).load(folder / "t" / which)
+        return None
+
+    return read
+
+
+def _tokenizer_seed(which: str, name: str) -> Callable[[], list[bytes]]:
+    return lambda: [(tokenizer_folder() / which / name).read_bytes()]
+
+
+reader("tokenizer.json", "json", _tokenizer_seed("tok", "tokenizer.json"), "lexical.tokenizer", "lexical.bpe")(
+    _tokenizer("tok", "tokenizer.json")
+)
+reader("tokenizer recipe", "json", _tokenizer_seed("tok", "derivlang-tokenizer.json"))(
+    _tokenizer("tok", "derivlang-tokenizer.json")
+)
+reader("twin recipe", "json", _tokenizer_seed("twin", "derivlang-tokenizer.json"), "lexical.twin_folder")(
+    _tokenizer("twin", "derivlang-tokenizer.json")
+)
+
+
+@reader("kept sub-words", "text", lambda: [_kept_subwords()], "lexical.overlap")
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.lexical.overlap import read_subwords
+    from derivlang.lexical.tokenizer import Tokenizer
+
+    (folder / "s.tsv").write_bytes(data)
+    read_subwords(folder / "s.tsv", Tokenizer.load(tokenizer_folder() / "tok"))
+    return None
+
+
+def _kept_subwords() -> bytes:
+    from derivlang.lexical.overlap import choose, subwords_text
+    from derivlang.lexical.tokenizer import Tokenizer
+
+    tokenizer = Tokenizer.load(tokenizer_folder() / "tok")
+    counts = np.arange(len(tokenizer.bpe.entries), dtype=np.int64)
+    return subwords_text(tokenizer, counts, choose(tokenizer, counts, 30)).encode()
+
+
+# ---- specs, settings, models, runs
+
+
+@reader("spec", "text", lambda: [b"trans:greek,perm:window=3:seed=2", b"lex:a.txt:rate=50,inv:final=move"])
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang import derive
+
+    (folder / "a.txt").write_bytes(_MUSE)
+    derive(["Ann", "runs", "."], data.decode("utf-8", "surrogateescape").replace("a.txt", str(folder / "a.txt")))
+    return None
+
+
+@reader("model.toml", "text", files("../../training/models/tiny.toml"), "training.model")
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.training.model import ModelConfig
+
+    (folder / "m.toml").write_bytes(data)
+    ModelConfig.read(str(folder / "m.toml"))
+    return None
+
+
+def _parser(name: str) -> Callable[[Path, bytes], str | None]:
+    def read(folder: Path, data: bytes) -> str | None:
+        from derivlang.parsing.model import load_model
+
+        (folder / "p").mkdir()
+        for path in (Path(__file__).parents[2] / "derivlang" / "parsing" / "english").iterdir():
+            if path.is_file():
+                (folder / "p" / path.name).symlink_to(path)
+        (folder / "p" / name).unlink()
+        (folder / "p" / name).write_bytes(data)
+        load_model(folder / "p")
+        return None
+
+    return read
+
+
+def _parser_seed(name: str) -> Callable[[], list[bytes]]:
+    return lambda: [(Path(__file__).parents[2] / "derivlang" / "parsing" / "english" / name).read_bytes()]
+
+
+reader("parser card", "json", _parser_seed("model.json"), "parsing.model", "parsing.quantised")(_parser("model.json"))
+reader("parser weights", "npz", _parser_seed("model.npz"))(_parser("model.npz"))
+
+
+def _report(name: str) -> Callable[[Path, bytes], str | None]:
+    def read(folder: Path, data: bytes) -> str | None:
+        from derivlang.evaluation.report.write import report
+
+        shutil.copytree(_evaluated(), folder / "run")
+        (folder / "run" / name).write_bytes(data)
+        # Drawing takes 25 times as long as the rest: one input in 25 gets its figures.
+        drawn = nullcontext() if crc32(data) % 25 == 0 else patch("derivlang.evaluation.report.write._part", _undrawn)
+        with drawn:
+            report([folder / "run"], folder / "report")
+        return None
+
+    return read
+
+
+def _undrawn(setting: Setting, prefix: str) -> ReportSection:
+    """The part of a report on a setting, without its figures."""
+    from derivlang.evaluation.report.differences import differences_of
+    from derivlang.evaluation.report.overview import correlations
+    from derivlang.evaluation.report.write import ReportSection
+
+    return ReportSection(setting, differences_of(setting), correlations(setting), [], [])
+
+
+@cache
+def _evaluated() -> Path:
+    """The files of an evaluated run; no model made them."""
+    from tests.runs import run
+
+    return run(Path(mkdtemp(prefix="derivlang-tests-")) / "run")
+
+
+def _run_seed(name: str) -> Callable[[], list[bytes]]:
+    return lambda: [(_evaluated() / name).read_bytes()]
+
+
+reader("run.json", "json", _run_seed("run.json"), "evaluation.report.runs")(_report("run.json"))
+reader("evaluation.json", "json", _run_seed("evaluation.json"))(_report("evaluation.json"))
+reader("evaluation counts", "npz", _run_seed("evaluation/pos.sup.1.npz"))(_report("evaluation/pos.sup.1.npz"))
+
+
+# ---- what training reads back: a run of six steps of a model of width 16
+
+
+@cache
+def _trained() -> Path:
+    from tests.training import trained
+
+    folder = Path(mkdtemp(prefix="derivlang-tests-"))
+    trained(folder / "run")
+    return folder / "run"
+
+
+@cache
+def _halted() -> Path:
+    """The same run as it was after three of its six steps."""
+    folder = Path(mkdtemp(prefix="derivlang-tests-")) / "run"
+    shutil.copytree(_trained(), folder)
+    shutil.rmtree(folder / "model")
+    shutil.rmtree(sorted((folder / "checkpoints").iterdir())[-1])
+    record = json.loads((folder / "run.json").read_text("utf-8"))
+    record |= {"status": "stopped", "result": None}
+    (folder / "run.json").write_text(json.dumps(record), "utf-8")
+    return folder
+
+
+def _checkpoint() -> Path:
+    (found,) = (_halted() / "checkpoints").iterdir()
+    return found.relative_to(_halted())
+
+
+def _resumed(name: Callable[[], str]) -> Callable[[Path, bytes], str | None]:
+    """A run goes on for three steps with a damaged file of its own."""
+
+    def read(folder: Path, data: bytes) -> str | None:
+        from tests.training import trained
+
+        shutil.copytree(_halted(), folder / "run")
+        (folder / "run" / name()).write_bytes(data)
+        trained(folder / "run", resume=True)
+        return None
+
+    return read
+
+
+def _trained_seed(name: Callable[[], str]) -> Callable[[], list[bytes]]:
+    return lambda: [(_halted() / name()).read_bytes()]
+
+
+for _what, _kind, _name, _modules in (
+    ("run.json, resumed", "json", lambda: "run.json", ("training.folder",)),
+    ("log.jsonl", "jsonl", lambda: "log.jsonl", ("training.loop",)),
+    ("checkpoint state", "json", lambda: f"{_checkpoint()}/state.json", ("training.checkpoint",)),
+    ("checkpoint optimiser", "bytes", lambda: f"{_checkpoint()}/training.pt", ()),
+    ("checkpoint weights", "safetensors", lambda: f"{_checkpoint()}/model/model.safetensors", ()),
+    ("checkpoint config", "json", lambda: f"{_checkpoint()}/model/config.json", ()),
+):
+    reader(_what, _kind, _trained_seed(_name), *_modules)(_resumed(_name))
+
+
+def _loaded(name: str) -> Callable[[Path, bytes], str | None]:
+    def read(folder: Path, data: bytes) -> str | None:
+        from derivlang.evaluation.trained import PretrainedRun
+
+        shutil.copytree(_trained(), folder / "run")
+        (folder / "run" / name).write_bytes(data)
+        PretrainedRun.load(folder / "run")
+        return None
+
+    return read
+
+
+for _path in ("run.json", "model/config.json"):
+    reader(f"{_path}, evaluated", "json", lambda name=_path: [(_trained() / name).read_bytes()], "evaluation.trained")(
+        _loaded(_path)
+    )
+
+
+def _encoded_folder() -> Path:
+    from tests.training import SEQ_LEN, data_folder, pair
+
+    pair()
+    return data_folder() / f"train-{SEQ_LEN}"
+
+
+def _encoded(name: str) -> Callable[[Path, bytes], str | None]:
+    def read(folder: Path, data: bytes) -> str | None:
+        from derivlang.training.data import Data
+        from tests.training import pair
+
+        shutil.copytree(_encoded_folder(), folder / "data", ignore=shutil.ignore_patterns("tokenizer", "twin"))
+        (folder / "data" / name).write_bytes(data)
+        found = Data.open(folder / "data", pair().languages)
+        n = min(4, found.n_instances)
+        found.rows(np.arange(n), np.zeros(n, np.int64))
+        return None
+
+    return read
+
+
+def _encoded_seed(name: str) -> Callable[[], list[bytes]]:
+    return lambda: [(_encoded_folder() / name).read_bytes()]
+
+
+reader("encoded data", "json", _encoded_seed("data.json"), "training.data", "training.encode")(_encoded("data.json"))
+for _file in ("pieces.bin", "instances.bin", "ids.bin"):
+    reader(f"encoded {_file}", "bytes", _encoded_seed(_file))(_encoded(_file))
+
+
+@reader("words of a tokenizer", "parquet", lambda: [(tokenizer_folder() / "tok" / "words.parquet").read_bytes()],
+        "lexical.train")  # fmt: skip
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.lexical.twin_folder import make_twin
+
+    shutil.copytree(tokenizer_folder() / "tok", folder / "tok")
+    (folder / "tok" / "words.parquet").write_bytes(data)
+    make_twin(folder / "tok", "trans:overlap=25", folder / "twin")
+    return None
+
+
+def _token_types(name: str) -> Callable[[Path, bytes], str | None]:
+    """A tokenizer of another program: the entries of a dictionary at token level."""
+
+    def read(folder: Path, data: bytes) -> str | None:
+        from derivlang.lexical.vocabulary import token_entries
+        from derivlang.pipeline import Pipeline
+
+        shutil.copytree(tokenizer_folder() / "tok", folder / "tok")
+        (folder / "tok" / name).write_bytes(data)
+        token_entries(folder / "tok", pa.array(["the", "cat"]), np.array([3, 1]), Pipeline.parse("trans"))
+        return None
+
+    return read
+
+
+reader("tokenizer of token entries", "json", _tokenizer_seed("tok", "tokenizer.json"), "lexical.vocabulary")(
+    _token_types("tokenizer.json")
+)
+
+
+@cache
+def _cell() -> FinetuneCell:
+    from derivlang.evaluation.cell import FinetuneCell
+    from derivlang.evaluation.tasks import task_of
+    from derivlang.evaluation.trained import PretrainedRun
+
+    return FinetuneCell(PretrainedRun.load(_trained()), task_of("pos"), "zs", 1, "data")
+
+
+def _cell_seed() -> list[bytes]:
+    made = _cell()
+    made._write({"accuracy": np.array([[3, 4], [1, 2]])}, {"key": made.key})
+    data = made.path.read_bytes()
+    shutil.rmtree(made.path.parent)
+    return [data]
+
+
+@reader("cell", "npz", _cell_seed, "evaluation.cell")
+def _(folder: Path, data: bytes) -> str | None:
+    shutil.copytree(_trained(), folder / "run")
+    made = replace(_cell(), trained=replace(_cell().trained, folder=folder / "run"))
+    made.path.parent.mkdir()
+    made.path.write_bytes(data)
+    made.counts()
+    return None
+
+
+def _command(*arguments: str) -> str | None:
+    """A command in this process, whose messages are those of a DerivlangError."""
+    from click.testing import CliRunner
+
+    from derivlang.cli.main import main
+
+    found = CliRunner().invoke(main, arguments)
+    if found.exception is not None and not isinstance(found.exception, SystemExit):
+        raise found.exception
+    return None
+
+
+@reader(
+    "nodes of grammar probs",
+    "text",
+    lambda: [b"VERB\tnsubj VERB obj\nNOUN\tdet amod NOUN\n"],
+    "grammar.heads",
+    "cli.grammar",
+)
+def _(folder: Path, data: bytes) -> str | None:
+    (folder / "nodes.tsv").write_bytes(data)
+    (folder / "x.grammar.tsv").write_bytes(_grammar_seed()[0])
+    superstrate = str(folder / "x.grammar.tsv")
+    return _command("grammar", "probs", "--superstrate", superstrate, "--nodes-file", str(folder / "nodes.tsv"))
+
+
+@reader("text of parser train", "text", _TEXT, "cli.parser")
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.cli.parser import _read_text
+
+    (folder / "a.txt").write_bytes(data)
+    _read_text(folder / "a.txt")
+    return None

@@ -1,0 +1,413 @@
+"""What the columns of a file mean is told by names, by flags or by the source, and never guessed."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from derivlang import Columns, Pipeline, map_dataset
+from derivlang.core.errors import DataError, DerivlangError, UsageError
+from derivlang.engine.make import make as run_make
+from derivlang.engine.options import MakeOptions
+from derivlang.formats import csv as csv_format
+from derivlang.formats import delimited
+from derivlang.sources.find import SourceRequest, find
+from tests.helpers import cli, manifest, right, rows, undone
+
+REVIEWS = "sentence\tstars\nA good film .\t5\nBad , bad .\t1\n"
+NLI = "premise\thypothesis\tlabel\nHe left .\tHe went .\tentailment\nShe sang .\tNo .\tcontradictory\n"
+
+
+def file(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def made(path: Path, **asked: Any) -> Path:
+    out = path.parent / f"{path.name}.out"
+    run_make(Pipeline.parse("trans,inv"), SourceRequest(str(path), mode="space", **asked), MakeOptions(out))
+    right(out)
+    return out
+
+
+# header rows and names
+
+
+def test_two_columns_are_not_taken_for_a_pair(tmp_path: Path) -> None:
+    path = file(tmp_path, "x.tsv", REVIEWS)
+    with pytest.raises(UsageError) as caught:
+        find(SourceRequest(str(path)))
+    assert caught.value.id == "no-columns"
+    assert caught.value.where == f"{path}:1"
+    assert "--header --text-column sentence" in str(caught.value.fix)
+    assert "--column-names text,label" in str(caught.value.fix)
+
+
+@pytest.mark.parametrize(
+    ("asked", "texts", "n_rows"),
+    [
+        ({"header": True}, "sentence", 2),
+        ({"header": True, "texts": ("sentence",)}, "sentence", 2),
+        ({"texts": ("sentence",)}, "sentence", 2),
+        ({"header": True, "names": ("text", "stars")}, "text", 2),
+        ({"header": False, "names": ("text", "stars")}, "text", 3),
+        ({"names": ("text", "stars")}, "text", 3),
+        ({"names": ("body", "stars"), "texts": ("body",)}, "body", 3),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["tsv", "csv"])
+def test_what_the_user_says_is_done(
+    asked: dict[str, Any], texts: str, n_rows: int, suffix: str, tmp_path: Path
+) -> None:
+    content = REVIEWS if suffix == "tsv" else REVIEWS.replace(",", ";").replace("\t", ",")
+    out = made(file(tmp_path, f"x.{suffix}", content), **asked)
+    table = rows(out)
+    assert table.num_rows == n_rows
+    assert texts in table.column_names
+    assert table["stars"].to_pylist()[-2:] == ["5", "1"]
+    assert table["source"].to_pylist()[-2] == ["A", "good", "film", "."]
+
+
+def test_the_advice_is_true(tmp_path: Path) -> None:
+    """Each of the two lines of flags in the error, as it stands there, makes a set."""
+    path = file(tmp_path, "x.tsv", REVIEWS)
+    told = cli("make", "--t", "inv", path, "-o", tmp_path / "no")
+    assert told.returncode == 2
+    header, names = told.stderr.partition("if it is a header: ")[2].split("; if it is data, name the columns: ")
+    for number, flags in enumerate((header, names)):
+        done = cli("make", "--t", "inv", path, "-o", tmp_path / str(number), *flags.split())
+        assert done.returncode == 0, done.stderr
+    assert rows(tmp_path / "0").num_rows == 2
+    assert rows(tmp_path / "1").num_rows == 3
+
+
+@pytest.mark.parametrize("header", [None, False, True])
+def test_pairs_without_a_header_are_told_their_names(header: bool | None, tmp_path: Path) -> None:
+    path = file(tmp_path, "x.tsv", NLI.partition("\n")[2])
+    if header is not True:
+        with pytest.raises(UsageError, match="--column-names premise,hypothesis,label"):
+            find(SourceRequest(str(path), header=header))
+    out = made(path, names=("premise", "hypothesis", "label"), header=header)
+    assert rows(out)["label"].to_pylist() == ([2] if header else [0, 2])
+
+
+def test_names_and_a_row_that_looks_like_a_header(tmp_path: Path) -> None:
+    path = file(tmp_path, "x.tsv", NLI)
+    with pytest.raises(UsageError, match=r"add --header .*or --no-header"):
+        find(SourceRequest(str(path), names=("a", "b", "c"), texts=("a",)))
+    with pytest.raises(UsageError, match="a name occurs twice"):
+        find(SourceRequest(str(path), names=("a", "a", "c")))
+
+
+def test_names_that_are_too_few(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"x\.tsv:1: the line has 2 columns, expected 1"):
+        find(SourceRequest(str(file(tmp_path, "x.tsv", REVIEWS)), names=("text",)))
+
+
+def test_one_column_is_not_taken_for_text(tmp_path: Path) -> None:
+    path = file(tmp_path, "x.tsv", "One .\nTwo .\n")
+    with pytest.raises(UsageError, match="--column-names text"):
+        find(SourceRequest(str(path)))
+    assert rows(made(path, names=("text",))).num_rows == 2
+
+
+def test_words_and_tags_stay_recognised(tmp_path: Path) -> None:
+    path = file(tmp_path, "x.tsv", "Ann\tB-PER\nsang\tO\n\nBo\tB-PER\n")
+    assert find(SourceRequest(str(path))).format == "tagged"
+
+
+def test_an_empty_line_at_the_end_makes_no_tags(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"x\.tsv:4: the line has 1 column, expected 3"):
+        made(file(tmp_path, "x.tsv", NLI + "\n"))
+
+
+def test_rows_of_another_language_are_kept(tmp_path: Path) -> None:
+    """Only the files of XNLI 1.0 hold languages that were not asked for."""
+    path = file(tmp_path, "x.tsv", "text\tlanguage\nHello .\ten\nSalut .\tfr\n")
+    assert rows(made(path))["language"].to_pylist() == ["en", "fr"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "asked", "option"),
+    [
+        ("x.txt", "a .\n", {"texts": ("text",)}, "--text-column"),
+        ("x.txt", "a .\n", {"header": True}, "--header"),
+        ("x.jsonl", '{"text":"a"}\n', {"header": False}, "--no-header"),
+        ("x.jsonl", '{"text":"a"}\n', {"names": ("a",)}, "--column-names"),
+        ("x.jsonl", '{"text":"a"}\n', {"quoting": True}, "--quoting"),
+        (None, "demo", {"texts": ("text",)}, "--text-column"),
+        (None, "demo:nli", {"header": True}, "--header"),
+    ],
+)
+def test_a_flag_that_has_no_effect_is_refused(
+    name: str | None, content: str, asked: dict[str, Any], option: str, tmp_path: Path
+) -> None:
+    source = content if name is None else str(file(tmp_path, name, content))
+    with pytest.raises(UsageError) as caught:
+        find(SourceRequest(source, **asked))
+    assert (caught.value.id, caught.value.where) == ("unused-option", option)
+
+
+def test_files_of_one_source_have_the_same_columns(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    file(tmp_path / "in", "a.train.jsonl", '{"text":"a","label":1}\n')
+    path = file(tmp_path / "in", "b.test.jsonl", '{"text":"a"}\n')
+    with pytest.raises(DataError) as caught:
+        made(tmp_path / "in")
+    assert (caught.value.id, caught.value.where) == ("missing-column", str(path))
+
+
+# CSV
+
+
+@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_quoted_fields(packed: str, suffix: str, tmp_path: Path) -> None:
+    """In CSV always, in TSV where the user says so."""
+    text = 'He said "no", twice.\nThen left .'
+    table = [["id", "text", "label"], ["1", text, "good"], ["2", "plain", ""], ["3", "a,\tb", "x"]]
+    delimiter = "," if suffix == "csv" else "\t"
+    stream = io.StringIO(newline="")
+    csv.writer(stream, delimiter=delimiter).writerows(table)
+    content = stream.getvalue() + "\r\n"  # a blank line at the end is no row
+    data = content.encode()
+    data = {"": data, ".gz": gzip.compress(data), ".zst": zstandard.compress(data)}[packed]
+    out = made(file(tmp_path, f"x.{suffix}{packed}", data), quoting=suffix == "tsv")
+    assert rows(out)["id"].to_pylist() == ["1", "2", "3"]
+    assert rows(out)["label"].to_pylist() == ["good", "", "x"]
+    assert list(csv.reader(io.StringIO(undone(out).decode(), newline=""), delimiter=delimiter)) == table
+
+
+def test_tsv_is_literal(tmp_path: Path) -> None:
+    path = file(tmp_path, "x.tsv", 'text\tlabel\n"a"" b\t"c"\n')
+    out = made(path)
+    assert rows(out)["source"].to_pylist() == [['"a""', "b"]]
+    assert rows(out)["label"].to_pylist() == ['"c"']
+    assert undone(out) == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "id", "line"),
+    [
+        ('text,label\na,b\n"c" d,e\n', "csv", 3),
+        ('text,label\na,b\nc,"d\ne\n', "csv", 4),
+        ("text,label\na,b\nc\n", "csv-columns", 3),
+        ('text,label\n"a\nb",c\nd,e,f\n', "csv-columns", 4),
+        ("text,label\na\rb,c\n", "csv", 2),
+        ("text,label,text\na,b,c\n", "tsv-header", 1),
+        ("text,label\n" + '"' + "x" * (csv_format.LONGEST + 1) + '",a\n', "csv", 2),
+    ],
+)
+def test_bad_csv_is_named_by_its_line(content: str, id: str, line: int, tmp_path: Path) -> None:
+    path = file(tmp_path, "x.csv", content)
+    with pytest.raises(DataError) as caught:
+        made(path)
+    assert (caught.value.id, caught.value.where) == (id, f"{path}:{line}")
+
+
+VALUES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff"), max_size=5)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@given(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=4))
+def test_any_values_come_back_from_csv(tmp_path: Path, values: list[tuple[str, str]]) -> None:
+    table = pa.table({"a": [a for a, _ in values], "b": [b for _, b in values]})
+    out = io.BytesIO()
+    csv_format.write([table], out, columns=["a", "b"])
+    path = file(tmp_path, "x.csv", out.getvalue())
+    read = [rows.table for rows in csv_format.read(path, columns=["a", "b"])]
+    assert pa.concat_tables(read).equals(table)
+    assert csv_format.count(path) == len(values)
+
+
+def test_undo_gives_the_header_and_the_order_of_the_columns(tmp_path: Path) -> None:
+    path = file(tmp_path, "x.tsv", "label\tid\ttext\ngood\t1\tA film .\nbad\t2\tNo .\n")
+    assert undone(made(path)) == path.read_bytes()
+    again = tmp_path / "again"
+    run_make(Pipeline.parse("inv"), SourceRequest(str(tmp_path / "x.tsv.out")), MakeOptions(again))
+    assert undone(again) == path.read_bytes()
+
+
+# labels are any classes
+
+LABELS = {"strings": ["a", "b", "-"], "numbers": [3, 7, -2], "nli strings": ["neutral", "entailment", "maybe"]}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize("sides", [("text",), ("premise", "hypothesis"), ("sentence1", "sentence2")])
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet", "csv", "tsv", "map", "stream"])
+def test_labels_are_kept_as_they_are(suffix: str, sides: tuple[str, ...], labels: list[Any], tmp_path: Path) -> None:
+    data = {**{side: ["One .", "Two .", "Three ."] for side in sides}, "label": labels, "other": ["x", "y", "z"]}
+    if suffix in ("map", "stream"):
+        dataset = datasets.Dataset.from_dict(data)
+        found = map_dataset(dataset.to_iterable_dataset() if suffix == "stream" else dataset, "inv")
+        got = [(row["label"], row["other"]) for row in found]
+    else:
+        path = tmp_path / f"x.{suffix}"
+        listed = [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
+        if suffix == "parquet":
+            pq.write_table(pa.table(data), path)
+        elif suffix == "jsonl":
+            path.write_text("".join(json.dumps(row) + "\n" for row in listed))
+        else:
+            lines = [list(data), *(list(map(str, row.values())) for row in listed)]
+            path.write_text("".join(("," if suffix == "csv" else "\t").join(line) + "\n" for line in lines))
+            labels = [str(label) for label in labels]
+        table = rows(made(path))
+        got = list(zip(table["label"].to_pylist(), table["other"].to_pylist(), strict=True))
+    assert got == list(zip(labels, "xyz", strict=True))
+
+
+def test_a_late_label_decides(tmp_path: Path) -> None:
+    """What a set's labels are does not depend on its first rows, nor on one of its files."""
+    (tmp_path / "in").mkdir()
+    row = '{"premise":"a","hypothesis":"b","label":"neutral"}\n'
+    file(tmp_path / "in", "x.train.jsonl", row * 1500)
+    file(tmp_path / "in", "x.test.jsonl", row + row.replace("neutral", "maybe"))
+    out = made(tmp_path / "in")
+    assert rows(out, "test")["label"].to_pylist() == ["neutral", "maybe"]
+    assert set(rows(out, "train")["label"].to_pylist()) == {"neutral"}
+
+
+# map_dataset
+
+
+@pytest.mark.parametrize("value", [[{"text": "a"}], None, {"text": ["a"]}, "text", pa.table({"text": ["a"]})])
+def test_map_of_what_is_no_dataset(value: Any) -> None:
+    with pytest.raises(UsageError, match=r"map_dataset takes .*Dataset") as caught:
+        map_dataset(value, "inv")
+    assert caught.value.id == "dataset"
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "advice"),
+    [
+        ({"body": ["a b"]}, {}, "Columns(texts=['NAME'])"),
+        ({"tokens": [["a", "b"]], "ner_tags": [["O", "I-PER"]]}, {}, "repair_tags=True"),
+        ({"text": ["a b"]}, {"language": "nope"}, "words='unicode'"),
+    ],
+)
+def test_map_advises_arguments(data: dict[str, Any], options: dict[str, Any], advice: str) -> None:
+    with pytest.raises(DerivlangError) as caught:
+        map_dataset(datasets.Dataset.from_dict(data), "inv", **options)
+    assert advice in str(caught.value)
+    assert "--" not in str(caught.value)
+
+
+def test_the_hub_says_what_is_wrong_with_the_name_that_was_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(name: str, config: str | None = None, **options: Any) -> Any:
+        if (name, config) == ("glue", "mrpx"):
+            raise ValueError("BuilderConfig 'mrpx' not found. Available: ['mrpc']\nmore")
+        raise datasets.exceptions.DatasetNotFoundError(f"Dataset '{name}' doesn't exist on the Hub")
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    with pytest.raises(DataError, match=r"hub does not give glue/mrpx: BuilderConfig 'mrpx' not found"):
+        find(SourceRequest("hub:glue/mrpx"))
+    with pytest.raises(DataError, match=r"hub does not give owner/set: Dataset 'owner/set' doesn't exist"):
+        find(SourceRequest("hub:owner/set"))
+    with pytest.raises(DataError, match=r"the hub \(facebook/xnli/sw\) does not give it: Dataset 'facebook/xnli'"):
+        find(SourceRequest("xnli:sw"))
+
+
+# what parsers raise
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.jsonl", '{"text":"a","n":' + "9" * 5000 + "}\n"),
+        ("x.jsonl", '{"text":"a"}\n{"text":' + "[" * 100_000 + "\n"),
+        ("x.jsonl", '{"text":"a","n":' + "[" * 900 + "]" * 900 + "}\n"),
+        ("x.json", '{"data":' + "9" * 5000 + "}"),
+        ("x.json", '{"data":' + "[" * 100_000),
+        ("x.json", '{"data":[{"title":"t","paragraphs":[{"context":"a","qas":[{"id":"q","question":"?","answers":'
+                   '[{"text":"a","answer_start":99999999999999999999}]}]}]}]}'),
+        ("x.json", '{"data":[{"title":"t","paragraphs":[{"context":"a","qas":[{"id":"q","question":"?","answers":'
+                   '[{"text":"","answer_start":99999999999}]}]}]}]}'),
+    ],
+)  # fmt: skip
+def test_numbers_and_nesting_without_a_bound(name: str, content: str, tmp_path: Path) -> None:
+    path = file(tmp_path, name, content)
+    with pytest.raises(DataError) as caught:
+        made(path)
+    assert str(caught.value.where).startswith(str(path))
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize("encoding", ["idna", "punycode", "undefined", "hex", "utf9", "a\0b", ""])
+def test_encodings_that_are_none_of_text(encoding: str, tmp_path: Path) -> None:
+    path = file(tmp_path, "x.txt", "a .\n")
+    with pytest.raises(UsageError, match=r"unknown encoding"):
+        made(path, encoding=encoding)
+
+
+@pytest.mark.parametrize("encoding", ["unicode_escape", "utf-7", "utf-16", "utf-32", "raw_unicode_escape"])
+@pytest.mark.parametrize("name", ["x.txt", "x.jsonl", "x.csv", "x.conllu", "x.json"])
+def test_encodings_that_do_not_fit(name: str, encoding: str, tmp_path: Path) -> None:
+    path = file(tmp_path, name, b"text,label\n\\ud800 a+,b\n")
+    with pytest.raises(DerivlangError):
+        made(path, encoding=encoding)
+
+
+NAMES = ["a\0b.txt", "dir/a\0b.txt", "ner:a\0b", "ner:**x", "pos:[", "hub:a\0b", "\ud800.txt", "x" * 5000 + ".txt"]
+
+
+@pytest.mark.parametrize("source", NAMES, ids=range(len(NAMES)))
+def test_names_that_no_file_has(source: str, tmp_path: Path) -> None:
+    with pytest.raises(DerivlangError):
+        find(SourceRequest(source, tmp_path))
+
+
+def test_a_file_name_that_is_no_utf8(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    path = os.fsencode(folder) + b"/caf\xe9.test.txt"
+    Path(os.fsdecode(path)).write_text("A cat .\n")
+    for number, source in enumerate((folder, Path(os.fsdecode(path)))):
+        out = tmp_path / str(number)
+        run_make(Pipeline.parse("inv"), SourceRequest(str(source), mode="space"), MakeOptions(out))
+        right(out)
+        assert undone(out) == b"A cat .\n"
+        assert manifest(out)["source"]["files"][0]["name"] == "caf\\xe9.test.txt"
+    Path(os.fsdecode(path)).write_bytes(b"\xff\n")
+    with pytest.raises(DataError, match=r"test\.txt:1"):
+        run_make(Pipeline.parse("inv"), SourceRequest(str(folder), mode="space"), MakeOptions(tmp_path / "bad"))
+
+
+def test_a_nul_in_a_text_of_json_is_named_by_its_line(tmp_path: Path) -> None:
+    path = file(tmp_path, "x.jsonl", '{"text":"a"}\n{"text":"b\\u0000"}\n')
+    with pytest.raises(DataError) as caught:
+        made(path)
+    assert (caught.value.id, caught.value.where) == ("nul-byte", f"{path}:2")
+
+
+def test_columns_by_name_in_python() -> None:
+    dataset = datasets.Dataset.from_dict({"review": ["One .", "Two ."], "label": ["x", "y"]})
+    assert map_dataset(dataset, "inv", Columns(texts=("review",)))["label"] == ["x", "y"]
+
+
+def test_delimited_read_needs_names(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--column-names"):
+        list(delimited.read(file(tmp_path, "x.tsv", "a\tb\n")))
+
+
+def test_a_null_among_tags_is_an_error_with_its_row(tmp_path: Path) -> None:
+    """Found by fuzzing: the names of tags are collected before any row is read."""
+    table = pa.table({"tokens": [["Ann", "runs"], ["Yes", "."]], "ner_tags": [["B-PER", "O"], ["O", None]]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=r"row 1.*ner_tags is None"):
+        run_make(Pipeline.parse("inv"), SourceRequest(str(tmp_path / "a.parquet")), MakeOptions(tmp_path / "out"))

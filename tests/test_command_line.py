@@ -1,0 +1,372 @@
+"""Every command as people mistype it: hostile values for each argument and option, found by walking click's parameters.
+
+Each gives exit code 1 or 2 and a message, never a traceback, and leaves nothing behind in the current folder.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from derivlang.cli.folders import default_folder
+from derivlang.cli.main import COMMANDS, main
+from derivlang.cli.types import SpecOption, Whole
+from tests import commands
+from tests.commands import run, spawn
+
+Words = tuple[str, ...]
+
+HUGE = "9" * 20
+NUMBERS = ("-1", HUGE, f"-{HUGE}", "9" * 5000, "1.5", "", "x")
+PATHS = ("", "a\0b", b"caf\xe9".decode(errors="surrogateescape"), "x" * 5000, "/dev/null/x")
+
+
+def every_command() -> Iterator[tuple[Words, click.Command]]:
+    """The words of each command that can be run, and the command."""
+    context = click.Context(main)
+    for name in COMMANDS:
+        found = main.get_command(context, name)
+        assert found is not None
+        if isinstance(found, click.Group):
+            yield from (((name, inner), command) for inner, command in sorted(found.commands.items()))
+        else:
+            yield (name,), found
+
+
+EVERY = list(every_command())
+NAMES = [" ".join(words) for words, _ in EVERY]
+
+
+def takes_path(parameter: click.Parameter) -> bool:
+    return isinstance(parameter.type, click.Path) or parameter.name in ("source", "derived", "grammar", "parser")
+
+
+def command_line(words: Words, command: click.Command, changed: click.Parameter, value: str) -> list[str]:
+    """The command with its required parameters and one that has this value."""
+    line: list[str] = list(words)
+    arguments: list[str] = []
+    for parameter in command.params:
+        text = value if parameter is changed else sample(parameter)
+        if isinstance(parameter, click.Argument):
+            arguments.append(text)
+        elif parameter is changed or parameter.required:
+            line.append(f"{parameter.opts[0]}={text}" if parameter.opts[0].startswith("--") else parameter.opts[0])
+            line += [] if parameter.opts[0].startswith("--") else [text]
+    return [*line, "--", *arguments]
+
+
+def sample(parameter: click.Parameter) -> str:
+    """A value that is right in form; the files it names are not there."""
+    if isinstance(parameter, SpecOption):
+        return "trans,inv"
+    if isinstance(parameter.type, click.Choice):
+        return str(parameter.type.choices[0])
+    return "no-such-thing"
+
+
+def cases() -> Iterator[object]:
+    for words, command in EVERY:
+        for parameter in command.params:
+            values: tuple[str, ...] = ()
+            if isinstance(parameter.type, (Whole, click.types.IntParamType)):
+                values = NUMBERS
+            elif takes_path(parameter):
+                values = PATHS
+            elif isinstance(parameter, SpecOption):
+                values = ("", " ", ",", "trans,", "a\0b", "trans:" + "x" * 5000)
+            elif parameter.name in ("splits", "columns", "cells", "as_published", "tasks", "regimes", "measures"):
+                values = ("", ",", " , ")
+            if values:
+                yield pytest.param(words, command, parameter, values, id=f"{' '.join(words)} {parameter.name}")
+
+
+@pytest.mark.parametrize(("words", "command", "parameter", "values"), list(cases()))
+def test_a_hostile_value_is_one_clear_message(
+    words: Words,
+    command: click.Command,
+    parameter: click.Parameter,
+    values: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for value in values:
+        line = command_line(words, command, parameter, value)
+        result = CliRunner().invoke(main, line)
+        shown = ascii(line)[:300]
+        assert isinstance(result.exception, SystemExit), (shown, result.exception)
+        assert result.exit_code in (1, 2), (shown, result.output)
+        assert result.stderr.strip(), shown
+        assert "Traceback" not in result.output, shown
+        assert len(result.stderr) < 2500, (shown, "a message does not repeat thousands of characters")
+        assert not list(tmp_path.iterdir()), (shown, "something was left behind")
+
+
+@pytest.mark.parametrize(("words", "command"), EVERY, ids=NAMES)
+def test_whole_numbers_and_paths_have_a_type_that_checks_them(words: Words, command: click.Command) -> None:
+    for parameter in command.params:
+        assert not isinstance(parameter.type, (click.types.IntParamType, click.IntRange)), parameter.name
+        assert type(parameter.type) is not click.Path, parameter.name
+
+
+@pytest.mark.parametrize(("words", "command"), EVERY, ids=NAMES)
+def test_a_folder_where_a_file_is_needed_and_the_reverse(words: Words, command: click.Command, tmp_path: Path) -> None:
+    file, folder = commands.written(tmp_path / "file", "x\n"), tmp_path / "folder"
+    folder.mkdir()
+    for parameter in command.params:
+        kind = parameter.type
+        if not isinstance(kind, click.Path) or (kind.file_okay and kind.dir_okay):
+            continue
+        wrong = folder if kind.file_okay else file
+        result = CliRunner().invoke(main, command_line(words, command, parameter, str(wrong)))
+        assert result.exit_code == 2, result.output
+        assert str(wrong) in result.stderr.replace("\n", "")
+        assert ("is a directory" if kind.file_okay else "is a file") in result.stderr
+
+
+@pytest.mark.parametrize(("words", "command"), EVERY, ids=NAMES)
+def test_every_help_page_ends_with_an_example(words: Words, command: click.Command) -> None:
+    page = run(*words, "--help").out
+    text = page.partition("\nOptions:")[0].rstrip().splitlines()
+    assert text[-1].strip().startswith(f"derivlang {' '.join(words)}"), text[-1]
+
+
+@pytest.mark.parametrize("spelling", ["--t", "-t", "--transform"])
+@pytest.mark.parametrize(("words", "command"), EVERY, ids=NAMES)
+def test_spellings_of_the_transforms(words: Words, command: click.Command, spelling: str) -> None:
+    specs = [p for p in command.params if p.name == "spec"]
+    if not specs:
+        return
+    assert isinstance(specs[0], SpecOption)
+    assert spelling in specs[0].opts
+    page = run(*words, "--help").out
+    assert "--t TEXT" in page
+    assert "--transform" not in page
+
+
+def test_spellings_mean_the_same() -> None:
+    shown = [run("show", spelling, "inv", "a b c .").out for spelling in ("--t", "-t", "--transform")]
+    assert shown[0] == shown[1] == shown[2]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("sohw", "show"), ("mkae", "make"), ("verfy", "verify"), ("grammar shwo", "show"), ("parser scroe", "score"),
+     ("align trian", "train"), ("tokenizer twinn", "twin"), ("make --spilts x demo", "--splits")],
+)  # fmt: skip
+def test_a_mistyped_name_is_answered_with_a_near_one(typed: str, meant: str) -> None:
+    ran = run(*typed.split(), code=2)
+    assert "did you mean" in ran.err.lower()
+    assert meant in ran.err
+
+
+def test_a_mistyped_choice_lists_the_choices() -> None:
+    ran = run("export", "OUT", "--format", "jsnol", code=2)
+    assert "jsonl" in ran.err
+
+
+# Default outputs
+
+
+def named(source: str, spec: str = "", last: str = "", **options: object) -> str:
+    return str(default_folder(source, spec, options, last=last))
+
+
+def test_plain_names_are_what_was_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    commands.written(tmp_path / "my-corpus.txt.gz", "")
+    assert named("wikitext103", "trans,inv") == "wikitext103.trans-inv"
+    assert named("ner:fr", "trans") == "ner-fr.trans"
+    assert named("pos:French-GSD", "syn,inv") == "pos-French-GSD.syn-inv"
+    assert named("my-corpus.txt.gz", "perm") == "my-corpus.txt.gz.perm"
+    assert named("./my-corpus.txt.gz", "perm") == "my-corpus.txt.gz.perm"
+    assert named("demo", last="tokenizer") == "demo.tokenizer"
+    assert named("wikitext2", "trans,inv", last="align-mlm") == "wikitext2.trans-inv.align-mlm"
+
+
+def test_names_tell_apart_what_was_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in ("a/x.txt", "b/x.txt", "x.txt", "ner-fr/x.tsv", "ünï cöde.txt", ".hidden.txt", "x y.txt", "x-y.txt"):
+        commands.written(tmp_path / path, "")
+    long = ",".join(f"perm:window={n}" for n in range(40))
+    different = [
+        ("x.txt", "trans"), ("a/x.txt", "trans"), ("b/x.txt", "trans"), (str(Path("/elsewhere/x.txt")), "trans"),
+        ("ner:fr", "trans"), ("ner-fr", "trans"), ("hub:ner/fr", "trans"), ("hub:ner-fr", "trans"),
+        ("demo", "trans,inv"), ("demo", "trans:overlap=25,perm:window=3"), ("demo", "trans:overlap=253,perm:window="),
+        ("demo", "syn:ja@N~ga@V"), ("demo", "syn:ja@N~ga,V"), ("demo", long), ("demo", long + ",inv"), (long, "inv"),
+        ("ünï cöde.txt", "inv"), (".hidden.txt", "inv"), ("x y.txt", "inv"), ("x-y.txt", "inv"),
+    ]  # fmt: skip
+    found = [named(source, spec) for source, spec in different]
+    found += [named("demo", "inv", limit=5), named("demo", "inv", limit=6), named("demo", "inv", splits="limit=5")]
+    assert len(set(found)) == len(found)
+    assert len({name.lower() for name in found}) == len(found)
+    for name in found:
+        assert name.isascii()
+        assert not set(name) & set('/\\:*?"<>|=@~, ')
+        assert name[0] not in ".-"
+        assert len(name) < 200
+    assert found == [named(source, spec) for source, spec in different] + found[-3:]
+
+
+def test_make_without_an_output_and_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DERIVLANG_DATA", str(commands.wikitext103(tmp_path)))
+    first = run("make", "--t", "trans,inv", "wikitext103", "--json")
+    assert first.err.splitlines()[0] == f"derivlang: writing to wikitext103.trans-inv{os.sep}"
+    assert first.json["out"] == "wikitext103.trans-inv"
+    before = commands.snapshot(tmp_path / "wikitext103.trans-inv")
+    again = run("make", "-t", "trans, inv", "wikitext103")
+    assert f"wikitext103.trans-inv{os.sep} is already complete: nothing to do" in again.err
+    assert commands.snapshot(tmp_path / "wikitext103.trans-inv") == before
+    other = run("make", "--t", "trans,inv", "wikitext103", "--limit", 1, "--json")
+    assert other.json["out"].startswith("wikitext103.trans-inv.limit-1.")
+    refused = run("make", "--t", "trans,inv", "wikitext103", "--shard-tokens", 3, code=1)
+    assert "other-plan" in refused.err
+
+
+def test_a_tokenizer_and_its_twin_without_an_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words, folder in (
+        (("train", "demo", "--vocab-size", 400), "demo.vocab_size-400."),
+        (("twin", "TOK", "--t", "trans"), "TOK.trans"),
+    ):
+        first = run("tokenizer", *words, "--json")
+        out = first.json["out"]
+        assert out.startswith(folder)
+        assert first.err == f"derivlang: writing to {out}{os.sep}\n"
+        again = run("tokenizer", *words, "--json")
+        assert again.json == first.json
+        assert f"{out}{os.sep} is already complete" in again.err
+        Path(out).rename("TOK") if words[0] == "train" else None
+    (tmp_path / "TOK.trans" / "tokenizer.json").write_text("{}")
+    assert "holds a tokenizer already" in run("tokenizer", "twin", "TOK", "--t", "trans", code=1).err
+
+
+def test_pretraining_without_an_output_goes_on_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    typed = ("pretrain", "--source", "demo", "-t", "trans,inv", "--vocab-size", 300, "--steps", 2, "--json")
+    first = run(*typed)
+    out = first.json["out"]
+    assert out.startswith("demo.trans-inv.steps-2-vocab_size-300.mlm.")
+    assert first.err == f"derivlang: writing to {out}{os.sep}\n"
+    again = run(*typed)
+    assert again.json == first.json
+    assert again.err.endswith(f"derivlang: {out}{os.sep} is already complete: nothing to do\n")
+
+
+# Standard output
+
+
+@pytest.fixture(scope="module")
+def derived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("derived")
+    commands.make("trans,inv", commands.wiki(folder, commands.WIKI * 200), folder / "out")
+    return folder / "out"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [("undo", "{}"), ("export", "{}", "--format", "pharaoh"), ("export", "{}", "--format", "jsonl"),
+     ("pair", "{}", "--format", "pharaoh"), ("pair", "{}", "--format", "tmx"), ("pair", "{}", "--format", "parquet"),
+     ("dict", "{}"), ("dict", "{}", "--format", "tsv"), ("dict", "{}", "--format", "json"),
+     ("align", "train", "en.txt", "fr.txt")],
+    ids=" ".join,
+)  # fmt: skip
+def test_the_file_goes_to_standard_output_and_talk_to_standard_error(
+    line: Words, derived: Path, tmp_path: Path
+) -> None:
+    commands.written(tmp_path / "en.txt", "the cat sleeps\na cat\n" * 2000)
+    commands.written(tmp_path / "fr.txt", "le chat dort\nun chat\n" * 2000)
+    words = [str(derived) if word == "{}" else word for word in line]
+    suffix = {"tsv": ".tsv", "json": ".json"}.get(line[-1], ".txt")
+    run(*words, "-o", tmp_path / f"x{suffix}") if line[0] != "align" else spawn(
+        *words, "-o", f"x{suffix}", cwd=tmp_path
+    )
+    typed = [sys.executable, "-m", "derivlang", *words]
+    options = {"cwd": tmp_path, "env": commands.environment(), "timeout": 60, "check": False}
+    done = subprocess.run(typed, capture_output=True, **options)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (tmp_path / f"x{suffix}").read_bytes()
+    assert b"standard output" in done.stderr
+    as_json = subprocess.run([*typed, "--json"], capture_output=True, **options)
+    assert as_json.stdout == done.stdout
+    assert as_json.stderr.startswith(b"{")
+    # A reader that stops early, and a disk that is full: never exit 0 after half a file
+    piped = subprocess.Popen(typed, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **_without_checks(options))
+    assert piped.stdout is not None
+    piped.stdout.close()
+    _, error = piped.communicate(timeout=60)
+    assert piped.returncode != 0
+    assert b"Traceback" not in error
+    assert b"Exception" not in error
+    with Path("/dev/full").open("wb") as full:
+        failed = subprocess.run(typed, stdout=full, stderr=subprocess.PIPE, **options)
+    assert failed.returncode == 1
+    assert b"No space left" in failed.stderr
+    assert b"Traceback" not in failed.stderr
+    assert b"Exception" not in failed.stderr
+
+
+def _without_checks(options: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in options.items() if name not in ("timeout", "check")}
+
+
+def test_what_needs_several_files_asks_for_a_name(derived: Path) -> None:
+    for line in (
+        ("pair", derived, "--format", "text"),
+        ("pair", derived, "--format", "pharaoh", "--noise", 10),
+        ("dict", derived, "--heldout", 10),
+    ):
+        ran = run(*line, code=2)
+        assert ran.out == ""
+        assert "-o" in ran.err
+
+
+def test_parquet_is_not_written_to_a_terminal(derived: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pty = pytest.importorskip("pty")
+
+    parent, child = pty.openpty()
+    typed = [sys.executable, "-m", "derivlang", "pair", str(derived), "--format", "parquet"]
+    done = subprocess.run(typed, stdout=child, stderr=subprocess.PIPE, env=commands.environment(), timeout=60)
+    os.close(child)
+    with suppress(OSError):  # Linux: nothing was written, and the other side is closed
+        assert os.read(parent, 100) == b""
+    os.close(parent)
+    assert done.returncode == 2
+    assert b"-o FILE" in done.stderr
+
+
+def test_printed_results_are_not_lost_in_silence() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "derivlang", "ls"], stdout=full, stderr=subprocess.PIPE, env=commands.environment()
+        )
+    assert done.returncode == 1
+    assert b"No space left" in done.stderr
+    assert b"Exception" not in done.stderr
+
+
+# Treebanks by name
+
+
+def test_a_treebank_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "data" / "ud" / "UD_English-Tiny"
+    for split in ("train", "test"):
+        commands.written(folder / f"en_tiny-ud-{split}.conllu", commands.TREES)
+    monkeypatch.chdir(tmp_path)
+    named_ = run("parser", "score", "english", "UD_English-Tiny", "--data-dir", tmp_path / "data", "--json").json
+    assert named_ == run("parser", "score", "english", folder, "--json").json
+    monkeypatch.setenv("DERIVLANG_DATA", str(tmp_path / "data"))
+    assert run("parser", "score", "english", "UD_English-Tiny", "--json").json == named_
+    missing = run("parser", "score", "english", "UD_English-Other", code=1)
+    assert "UD_English-Other" in missing.err
+    assert str(tmp_path / "data") in missing.err

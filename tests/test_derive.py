@@ -1,0 +1,135 @@
+"""`derive` and `show --t`: a string is raw text, as in a .txt file; a list of strings is words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import derivlang
+from derivlang.core.errors import DataError, DerivlangError, UsageError
+from tests.commands import run
+from tests.helpers import make, rows
+from tests.real import SHARED, needs_data
+
+RAW = "Hello, world! It's me."
+WORDS = ["Hello", ",", "world", "!", "It", "'s", "me", "."]
+LINES = [
+    RAW,
+    "\ufeffA mark at the head of a line, and it isn't text (so they say)...",
+    'He said: "Don\'t!" — and left\u00a0 at 5:30\tp.m.  ',
+    "<unk> and x<unk>y, [MASK].",
+    "Über 3.000 Häuser\r",
+]
+
+
+def made(line: str, spec: str, folder: Path, **options: Any) -> tuple[list[str], list[str], list[int]]:
+    """Derived words, source words and order of a .txt file with one line."""
+    file = folder / "a.txt"
+    file.write_bytes(line.encode("utf-8-sig") + b"\n")  # a mark at the head of a file is no part of the text
+    words: list[str] = []
+    source: list[str] = []
+    order: list[int] = []
+    for row in rows(make(spec, file, folder / "out", **options)).to_pylist():
+        order += [i + len(source) for i in row["order"]]
+        words += row["tokens"]
+        source += row["source"]
+    return words, source, order
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("words", [None, "unicode", "space"])
+def test_a_string_is_what_a_text_file_with_it_is(line: str, words: Any, tmp_path: Path) -> None:
+    found = derivlang.derive(line, "trans,inv", words=words)
+    assert (found.words, found.source, found.order) == made(line, "trans,inv", tmp_path, words=words)
+
+
+def test_the_lines_of_a_string_are_those_of_a_file(tmp_path: Path) -> None:
+    text = 'He said "go.\n\n  and went" . Then\nwhat ?'
+    found = derivlang.derive(text, "inv")
+    assert (found.words, found.source, found.order) == made(text, "inv", tmp_path)
+
+
+@needs_data
+@pytest.mark.parametrize("spec", ["inv", "trans:cyrillic,perm", "perm:window=3", "syn:fr", "syn:ja,inv"])
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_real_text_is_derived_as_make_derives_it(spec: str, language: str, tmp_path: Path) -> None:
+    if "syn" in spec and language != "en":
+        pytest.skip("the parser in the package is for English")
+    articles = json.loads((SHARED / f"qa/xquad/xquad.{language}.json").read_text("utf-8"))["data"]
+    lines = [paragraph["context"] for article in articles[:6] for paragraph in article["paragraphs"]]
+    lines = [" ".join(line.split("\n")) for line in lines]
+    file = tmp_path / "a.txt"
+    file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    out = make(spec, file, tmp_path / "out", language=language, parses=tmp_path / "parses")
+    documents: list[list[str]] = [[] for _ in lines]
+    for row in rows(out).to_pylist():
+        documents[row["document"]] += row["tokens"]
+    assert len(lines) > 25
+    for line, words in zip(lines, documents, strict=True):
+        assert derivlang.derive(line, spec, language=language).words == words
+
+
+def test_a_list_of_strings_is_words() -> None:
+    assert derivlang.derive(RAW, "identity").words == WORDS
+    assert derivlang.derive(RAW.split(), "inv").words == ["me.", "It's", "world!", "Hello,"]
+    assert derivlang.derive(WORDS, "inv") == derivlang.derive(RAW, "inv")
+    assert derivlang.derive(("New York", "is"), "inv").words == ["is", "New York"]
+    assert derivlang.derive([], "inv").words == []
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n", " \u3000\n\n"])
+def test_no_words(text: str) -> None:
+    found = derivlang.derive(text, "trans,inv")
+    assert (found.words, found.order, found.text, found.source) == ([], [], "", [])
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "error", "message"),
+    [
+        (None, {}, UsageError, "not None"),
+        (5, {}, UsageError, "of type int"),
+        (b"abc", {}, UsageError, "of type bytes"),
+        ({"a": 1}, {}, UsageError, "of type dict"),
+        (["a", 5], {}, UsageError, "word 2 is of type int"),
+        (["a", None], {}, UsageError, "word 2 is None"),
+        (["a", ""], {}, DataError, "word 2 is empty"),
+        (["a"], {"words": "space"}, UsageError, "list of words"),
+        ("a \ud800", {}, DataError, "surrogates not allowed"),
+        (["a \ud800"], {}, DataError, "surrogates not allowed"),
+        ("a\0b", {}, DataError, "NUL"),
+        ("a", {"words": "word"}, UsageError, "there is no word splitter 'word'"),
+        ("a", {"words": ""}, UsageError, "there is no word splitter ''"),
+        ("a", {"sentences": "lines"}, UsageError, "there is no sentence rule 'lines'"),
+        ("a", {"language": "tlh"}, UsageError, "tlh"),
+        ("a", {"lexicon": "/no/such/lexicon.tsv"}, DataError, "lexicon"),
+        ("a", {"spec": None}, UsageError, "not None"),
+        ("a", {"spec": "\ud800"}, UsageError, "is not text"),
+    ],
+)
+def test_what_is_no_text_is_refused(text: Any, options: dict[str, Any], error: type, message: str) -> None:
+    with pytest.raises(DerivlangError, match=message) as raised:
+        derivlang.derive(text, **{"spec": "inv", **options})
+    assert type(raised.value) is error
+
+
+def test_show_takes_raw_text() -> None:
+    shown = run("show", "--t", "inv", RAW, "--json").json
+    assert shown["source"] == WORDS
+    assert shown["tokens"] == derivlang.derive(RAW, "inv").words
+    assert run("show", "--t", "inv", "--words", "space", RAW, "--json").json["source"] == RAW.split()
+    german = "Wie geht's? z.B. so."
+    assert (
+        run("show", "--t", "inv", "--lang", "de", german, "--json").json["source"]
+        == derivlang.derive(german, "inv", language="de").source
+        != derivlang.derive(german, "inv").source
+    )
+
+
+def test_show_of_a_set_takes_no_words(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a b\n")
+    out = make("inv", tmp_path / "a.txt", tmp_path / "out")
+    assert "give --t" in run("show", out, "--words", "space", code=2).err
+    assert "give --t" in run("show", out, "--lang", "de", code=2).err

@@ -1,0 +1,35 @@
+"""The table of error ids (docs/errors.md): up to date, whole, and no id vanishes."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from typing import Any
+
+from tests.helpers import ROOT
+
+WRITER: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "errors.py"))
+FROZEN = (ROOT / "tests" / "error_ids.txt").read_text("utf-8").split()
+IDS = {one.id for one in WRITER["errors"]()}
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert (ROOT / "docs" / "errors.md").read_text("utf-8") == WRITER["page"](), "run: python docs/errors.py"
+
+
+def test_ids_are_stable() -> None:
+    """An id is a promise to scripts: one that is renamed or removed breaks them; a new one joins the list."""
+    assert sorted(set(FROZEN) - IDS) == [], "an id vanished"
+    assert sorted(IDS - set(FROZEN)) == [], "add these to tests/error_ids.txt"
+    assert sorted(set(FROZEN)) == FROZEN
+
+
+def test_every_id_of_the_source_is_in_the_page() -> None:
+    """By plain search, so that a call which the writer does not understand is noticed."""
+    for path in (ROOT / "derivlang").rglob("*.py"):
+        for id in re.findall(r'\bid="([^"{}]+)"', path.read_text("utf-8")):
+            assert id in IDS, f"{path}: {id}"
+
+
+def test_an_id_is_short_and_plain() -> None:
+    assert [id for id in IDS if not re.fullmatch(r"[a-z]+(-[a-z0-9]+){0,3}", id) or len(id) > 30] == []

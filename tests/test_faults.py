@@ -1,0 +1,71 @@
+"""What `python -m tests.faults` tries at length, in short: kills, damages, two runs at once, sources, disks."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from tests.faults import around, damage, kills
+from tests.faults.scenarios import SCENARIOS, Scenario
+
+# The last operations of a run put the set in its place: each of them is tried; of the rest, some.
+LAST = 8
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_a_killed_run_goes_on(scenario: Scenario) -> None:
+    total = kills.points(scenario)
+    chosen = {*kills.some(scenario, 4), *(range(max(0, total - LAST), total) if scenario.older else ())}
+    faults = [(o.point, o.fault) for point in sorted(chosen) if (o := kills.killed_at(scenario, point)).fault]
+    assert not faults
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_a_run_killed_anywhere_goes_on(scenario: Scenario) -> None:
+    """At each of its file operations."""
+    outcomes = [kills.killed_at(scenario, point) for point in range(kills.points(scenario))]
+    assert not [(o.point, o.fault) for o in outcomes if o.fault]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_no_worker_outlives_a_killed_run(seed: int) -> None:
+    assert kills.worker_killed(random.Random(seed)).fault is None
+
+
+@pytest.mark.parametrize("name", damage.DAMAGES)
+def test_damage_is_found(name: str) -> None:
+    """Each kind of damage, at five random places."""
+    assert not [missed for seed in range(5) if (missed := damage.tried(name, seed))]
+
+
+@pytest.mark.parametrize("specs", [("trans,inv", "perm"), ("inv", "inv")], ids=["two plans", "one plan"])
+def test_two_runs_in_one_folder(specs: tuple[str, str]) -> None:
+    assert around.two_runs(specs, 0) is None
+
+
+@pytest.mark.parametrize("change", around.CHANGES)
+def test_a_source_that_changes(change: str) -> None:
+    assert not [fault for seed in range(3) if (fault := around.changing_source(change, seed))]
+
+
+needs_mount = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
+
+
+@needs_mount
+@pytest.mark.parametrize("kilobytes", [40, 100, 160, 400])
+def test_a_full_disk(kilobytes: int) -> None:
+    try:
+        assert around.full_disk(kilobytes) is None
+    except OSError as error:
+        pytest.skip(str(error))
+
+
+@needs_mount
+def test_a_read_only_disk() -> None:
+    try:
+        assert around.read_only_disk() is None
+    except OSError as error:
+        pytest.skip(str(error))

@@ -1,0 +1,72 @@
+"""Every reader of foreign bytes takes some hundred damaged inputs; the long run is `python -m tests.fuzz`."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.harness import AT_LEAST
+from tests.fuzz.readers import READERS
+
+PACKAGE = Path(__file__).parents[1] / "derivlang"
+# Calls that read a file, or turn the bytes of one into something else.
+READING = {"open_lines", "open_bytes", "open_file", "read_text", "read_bytes", "ParquetFile", "read_table", "memmap",
+           "from_pretrained", "decompress", "json.load", "json.loads", "tomllib.load", "tomllib.loads", "np.load",
+           "torch.load", "csv.reader", "ipc.open_file"}  # fmt: skip
+# Modules that read nothing foreign, with the reason.
+EXEMPT = {
+    "formats.opening": "lines and bytes for the readers that are tried",
+    "transforms.scripts": "tables of the package",
+    "align.eflomal": "output of a program that it has just run",
+    "cli.options": "a manifest that the run has just written or checked",
+    "engine.watch": "bytes for a hash alone",
+    "reproduce.run": "records, by store.record",
+    "training.dictionary": "bytes for a hash alone",
+    "training.memory": "/proc and /sys",
+}
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_no_reader_raises_a_foreign_error(part: int) -> None:
+    """In a process with bounded memory; the inputs are the same in each run."""
+    names = list(READERS)[part::4]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz", *names, "--inputs", "80", "--seconds", "2", "--json"],
+        cwd=PACKAGE.parent,
+        env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
+        capture_output=True,
+        text=True,
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    faults = [line for line in lines if "number" in line]
+    assert not faults
+    assert done.returncode == 0, done.stderr[-2000:]  # it died: of memory, or in a library
+    assert [line["reader"] for line in lines] == names
+    assert all(line["inputs"] >= AT_LEAST for line in lines)
+
+
+def test_every_module_that_reads_files_is_tried() -> None:
+    tried = {module for reader in READERS.values() for module in reader.modules} | set(EXEMPT)
+    assert not sorted(_reading() - tried), "register a reader for these in tests/fuzz/readers.py"
+    assert not sorted(tried - {_name(path) for path in PACKAGE.rglob("*.py")}), "these modules are gone"
+
+
+def _reading() -> set[str]:
+    """The modules that call one of `READING`."""
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        for call in (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)):
+            called = ast.unparse(call.func)
+            if called in READING or called.rpartition(".")[2] in READING:
+                found.add(_name(path))
+    return found
+
+
+def _name(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")

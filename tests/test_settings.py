@@ -1,0 +1,187 @@
+"""Declared settings: what help pages show, what files may give and what is recorded come from one declaration."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from derivlang.cli.main import main
+from derivlang.cli.settings import default_text
+from derivlang.core.errors import UsageError
+from derivlang.core.policies import Policies
+from derivlang.core.settings import Declared, check_settings, declared, given, setting
+from derivlang.engine.options import MakeOptions
+from derivlang.evaluation import tasks
+from derivlang.evaluation.settings import EvaluateOptions
+from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings, Where
+from derivlang.training.start import settings_of
+from tests.commands import ROOT, run
+
+# The dataclasses that a command's options come from.
+USED = (
+    [("pretrain", kind) for kind in (TrainingSettings, Duration, Machine, LogSettings, Where)]
+    + [("evaluate", kind) for kind in (EvaluateOptions, tasks.FinetuneSettings)]
+    + [("make", kind) for kind in (MakeOptions, Policies)]
+)
+EVERY = [
+    pytest.param(command, kind, one, id=f"{command} {kind.__name__}.{one.name}")
+    for command, kind in USED
+    for one in declared(kind).values()
+]
+MODELS = sorted((ROOT / "derivlang" / "training" / "models").glob("*.toml"))
+
+
+def option_of(command: str, name: str) -> click.Option:
+    found = main.get_command(click.Context(main), command)
+    assert found is not None
+    option = next(p for p in found.params if p.name == name)
+    assert isinstance(option, click.Option)
+    return option
+
+
+@pytest.mark.parametrize(("command", "kind", "one"), EVERY)
+def test_a_setting_has_one_option_with_its_help_and_its_default(command: str, kind: type, one: Declared) -> None:
+    if one.option is None:
+        return
+    option = option_of(command, one.name)
+    assert option.opts[0] == one.option
+    assert option.help is not None
+    assert option.help.startswith(one.help)
+    page = " ".join(run(command, "--help").out.split())
+    shown = f"{' '.join(one.help.split())} "
+    assert shown in page
+    after = page.partition(shown)[2]
+    found = re.match(r"\[default: ([^\]]*)\]", after)
+    if one.unset:
+        assert found is not None
+        assert found[1] == one.unset
+    elif one.default is None or one.default is False or one.default == ():
+        assert found is None
+    else:
+        assert found is not None
+        assert found[1] == default_text(one)
+
+
+@pytest.mark.parametrize(("command", "kind", "one"), EVERY)
+def test_help_is_a_noun_phrase_and_of_a_flag_a_command(command: str, kind: type, one: Declared) -> None:
+    assert one.help[0].isupper()
+    assert one.help.endswith(".")
+    assert not re.match(r"(The|A|An|Of|Whether) ", one.help)
+    assert one.kind is bool or not re.match(r"(Use|Let|Give|Take|Tie) ", one.help)
+
+
+@pytest.mark.parametrize(("command", "kind", "one"), EVERY)
+def test_a_default_passes_its_own_check(command: str, kind: type, one: Declared) -> None:
+    if one.name != "steps":  # which has none: a model's file, or an option, must give it
+        one.check(one.default)
+
+
+@pytest.mark.parametrize(("command", "kind", "one"), EVERY)
+def test_a_bound_is_the_same_for_the_option_and_for_the_api(
+    command: str, kind: type, one: Declared, tmp_path: Path
+) -> None:
+    if one.kind is not int or one.option is None:
+        return
+    assert one.minimum is not None
+    value = int(one.minimum) - 1
+    with pytest.raises(UsageError) as caught:
+        one.check(value)
+    asked = ["--source", "demo", "--t", "trans", "-o"] if command == "pretrain" else []
+    (tmp_path / "run").mkdir()
+    ran = run(command, *asked, tmp_path / "run", one.option, value, code=2)
+    assert str(caught.value) == f"{one.option}: must be at least {one.minimum:,}, got {value} [bad-value]"
+    assert str(caught.value) in ran.err
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_what_is_the_models_stands_in_its_file(path: Path) -> None:
+    training = tomllib.loads(path.read_text("utf-8"))["training"]
+    for one in declared(TrainingSettings).values():
+        assert (one.unset == "the model's") == (one.name in training), one.name
+        assert one.in_file or one.name not in training
+
+
+def test_what_is_not_given_is_the_declared_default() -> None:
+    options: dict[str, Any] = {p.name: p.get_default(click.Context(main)) for p in _pretrain().params if p.name}
+    found, design, watch = settings_of("demo", {**options, "spec": "trans"})
+    for one in declared(TrainingSettings).values():
+        if one.name in design.training:
+            assert getattr(found, one.name) == design.training[one.name]
+        elif one.name not in ("precision", "language_ids"):  # of the machine, of the objective
+            assert getattr(found, one.name) == one.default
+    assert watch == dataclasses.replace(LogSettings(), compile=watch.compile)
+
+
+def test_a_file_gives_what_the_command_line_gives(tmp_path: Path) -> None:
+    wanted = {
+        "batch_size": 6,
+        "weight_decay": 0.5,
+        "tie": False,
+        "packing": "stream",
+        "dictionary_seed": 7,
+        "clip": 0.5,
+    }
+    text = next(path for path in MODELS if path.stem == "tiny").read_text("utf-8").replace("batch_size = 16\n", "")
+    lines = [f"{name} = {json.dumps(value)}" for name, value in wanted.items()]
+    (tmp_path / "mine.toml").write_text(text + "\n".join(lines), "utf-8")
+    asked = {"objective": "mlm", "spec": "trans"}
+    by_file, _, _ = settings_of("demo", {**asked, "model": str(tmp_path / "mine.toml")})
+    by_options, _, _ = settings_of("demo", {**asked, **wanted, "model": "tiny"})
+    assert dataclasses.replace(by_file, model="tiny") == by_options
+    # The command line has the last word.
+    found, _, _ = settings_of("demo", {**asked, "model": str(tmp_path / "mine.toml"), "batch_size": 4})
+    assert found.batch_size == 4
+
+
+def _pretrain() -> click.Command:
+    found = main.get_command(click.Context(main), "pretrain")
+    assert found is not None
+    return found
+
+
+# the declarations themselves
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    plain: int = 3
+    count: int = setting(1, "Number.", minimum=1, maximum=9)
+    share: float = setting(0.5, "Share.", above=0, below=1)
+    text: str | None = setting(None, "Text.")
+    yes: bool = setting(False, "Yes.")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"count": 0}, "--count: must be at least 1, got 0"),
+        ({"count": 10}, "--count: must be at most 9, got 10"),
+        ({"count": 1.0}, "--count: must be a whole number, got 1.0"),
+        ({"count": True}, "--count: must be a whole number, got True"),
+        ({"count": None}, "--count: must be a whole number, got None"),
+        ({"share": 0}, "--share: must be above 0, got 0"),
+        ({"share": 1.0}, "--share: must be below 1, got 1.0"),
+        ({"share": float("nan")}, "--share: must be a finite number, got nan"),
+        ({"text": 3}, "--text: must be text, got 3"),
+        ({"yes": 1}, "--yes: must be true or false, got 1"),
+    ],
+)
+def test_a_wrong_value_is_named_by_its_option(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        Example(**values)
+
+
+def test_given_leaves_out_what_was_not_asked_for() -> None:
+    options = {"plain": 5, "count": 2, "share": None, "yes": False, "other": 1}
+    assert given(Example, options) == {"count": 2, "yes": False}
+    assert Example(**given(Example, options)) == Example(count=2)

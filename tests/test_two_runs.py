@@ -1,0 +1,131 @@
+"""Several runs at once in one folder: one makes the set, the others wait for it or are refused."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from derivlang.core.errors import StoreError
+from derivlang.engine.events import Events
+from derivlang.engine.make import make as make_set
+from derivlang.engine.options import MakeOptions
+from derivlang.engine.parse import parse as parse_set
+from derivlang.pipeline import Pipeline
+from derivlang.sources.find import SourceRequest
+from derivlang.store.disk import locked
+from tests import commands
+from tests.commands import make, run, snapshot, spawn, wiki
+
+TEXT = "".join(f" Line {i} of the text has some words , {i % 7} . And more ! \n" for i in range(60))
+SHARD = ("--shard-tokens", 100)
+
+
+def during(call: Callable[[], None]) -> Events:
+    """Call once, when the first shard of a run is there."""
+    calls = [call]
+    return Events(done=lambda result: calls.pop()() if calls else None)
+
+
+def begin(out: Path, source: Path, events: Events, spec: str = "trans,inv") -> Any:
+    return make_set(Pipeline.parse(spec), SourceRequest(str(source)), MakeOptions(out, shard_tokens=100), events)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return wiki(tmp_path, TEXT)
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_another_plan_is_refused_while_a_run_is_at_work(tmp_path: Path, source: Path, force: list[str]) -> None:
+    out = tmp_path / "out"
+    make("trans,inv", source, tmp_path / "whole", *SHARD)
+
+    def other() -> None:
+        ran = spawn("make", "--t", "perm", source, "-o", out, *SHARD, *force, code=1)
+        assert ran.err.startswith(f"derivlang: {out}: another run is making a set in this folder")
+        assert "(trans,inv)" in ran.err
+        assert "[other-run]" in ran.err
+
+    begin(out, source, during(other))
+    assert snapshot(out) == snapshot(tmp_path / "whole")
+
+
+def test_the_same_plan_waits_and_finds_the_set_made(tmp_path: Path, source: Path) -> None:
+    out = tmp_path / "out"
+    others = []
+
+    def other() -> None:
+        line = commands.command_line("make", "--t", "trans,inv", source, "-o", out, *SHARD, "--json")
+        process = subprocess.Popen(
+            line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=commands.environment(), text=True
+        )
+        assert process.stderr is not None
+        assert "waiting for it" in process.stderr.readline()
+        others.append(process)
+
+    begin(out, source, during(other))
+    made = {file: file.stat().st_mtime_ns for file in out.rglob("*.parquet")}
+    told, err = others[0].communicate(timeout=60)
+    assert (others[0].returncode, err) == (0, f"derivlang: {out}/ is already complete: nothing to do\n")
+    assert '"tokens": 840' in told
+    assert {file: file.stat().st_mtime_ns for file in out.rglob("*.parquet")} == made
+    make("trans,inv", source, tmp_path / "whole", *SHARD)
+    assert snapshot(out) == snapshot(tmp_path / "whole")
+
+
+def test_a_parse_holds_its_folder_too(tmp_path: Path, source: Path) -> None:
+    out = tmp_path / "out"
+
+    def other() -> None:
+        assert "[other-run]" in spawn("make", "--t", "perm", source, "-o", out, *SHARD, "--force", code=1).err
+
+    parse_set(SourceRequest(str(source)), MakeOptions(out, limit=3), during(other))
+    assert run("verify", out).code == 0
+
+
+@pytest.mark.parametrize("folder", ["empty", "finished"])
+def test_the_lock_of_a_dead_run_does_not_block(tmp_path: Path, source: Path, folder: str) -> None:
+    out = tmp_path / "out"
+    if folder == "finished":
+        make("perm", source, out)
+    commands.written(out / ".derivlang.lock", "0123 another plan")
+    make("trans,inv", source, out, *(["--force"] if folder == "finished" else []))
+    assert not (out / ".derivlang.lock").exists()
+    assert run("verify", out).code == 0
+
+
+def test_a_failed_run_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "deep" / "out").mkdir(parents=True)
+    for out in (tmp_path / "a" / "b" / "out", tmp_path / "deep" / "out"):
+        bad = commands.written(tmp_path / "bad.txt", b"caf\xe9\n")
+        run("make", "--t", "inv", bad, "-o", out, code=1)
+    assert not (tmp_path / "a").exists()
+    assert list((tmp_path / "deep" / "out").iterdir()) == []
+
+
+def test_a_wait_ends_when_the_other_process_names_another_text(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def met(text: str) -> None:
+        seen.append(text)
+        raise StoreError("refused")
+
+    with locked(tmp_path / "lock", "the first"):
+        with pytest.raises(StoreError), locked(tmp_path / "lock", "the second", met=met):
+            pass
+        assert seen == ["the first"]
+        assert (tmp_path / "lock").read_text() == "the first"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nobody can make one")
+def test_a_lock_that_cannot_be_made_is_one_error(source: Path) -> None:
+    ran = spawn("make", "--t", "inv", source, "-o", "/proc/x/y", code=1)
+    assert ran.err.startswith("derivlang: /proc/x/y: ")
+    ran = spawn("make", "--t", "syn:fr", source, "-o", "out", "--parses", "/proc/x", code=1)
+    assert ran.err.startswith("derivlang: /proc/x/")
+    assert "Traceback" not in ran.err
