@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from derivlang.cli.counts import sentence, templates_of
 from derivlang.core.batch import Batch, groups, realign
 from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.from_table import from_table
@@ -238,7 +239,7 @@ def test_what_is_counted_is_declared(
 ) -> None:
     batch, counts = labelled(kind, rows, seed), Counter[str]()
     realign(batch, some_order(batch.sentences, shuffle, insert=insert, delete=delete), policies=policies, counts=counts)
-    declared = {loss.format(n) for n, layer in batch.layers.items() for loss in layer.losses}
+    declared = {name.format(n) for n, layer in batch.layers.items() for name in layer.losses}
     assert set(counts) <= declared
 
 
@@ -246,9 +247,19 @@ def test_what_is_counted_is_declared(
 def test_losses_are_in_the_documentation(kind: str) -> None:
     table = (ROOT / "docs" / "formats.md").read_text("utf-8")
     names = {"entities": "ner_tags", "answers": "answers"}
-    for loss, meaning in find_layer(kind).losses.items():
+    for name in find_layer(kind).losses:
         if kind != "referents":
-            assert f"| `{loss.format(names.get(kind))}` | {meaning} |" in table
+            assert f"| `{name.format(names.get(kind))}` | " in table
+
+
+@every
+def test_every_loss_reads_as_a_sentence(kind: str) -> None:
+    for name, template in templates_of([Field("cited", kind)]).items():
+        one, many = (sentence(name, count, {name: template}) for count in (1, 2345))
+        assert one.startswith("1 ")
+        assert many.startswith("2,345 ")
+        assert one[2:] != many[6:]
+        assert not set("[]|{}") & set(one + many)
 
 
 @every

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from derivlang.cli.counts import sentence
+from derivlang.cli.counts import sentence, templates_of
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import FOLDER, SpecOption, shortened
 from derivlang.core.errors import UsageError
@@ -168,13 +168,13 @@ def told(text: str, *, as_json: bool, out: Path) -> None:
 
 def run_and_show(run: Callable[[Events], dict[str, Any]], *, as_json: bool) -> None:
     """Run `make` or `parse` with a progress bar, and print the result: its speed, too, unless the set was complete."""
+    from derivlang.engine.events import Events
+
     earlier: list[Path] = []
 
     def found(out: Path) -> None:
         earlier.append(out)
         complete(out)
-
-    from derivlang.engine.events import Events
 
     with Bar():
         result = run(Events(warn, found=found))
@@ -185,15 +185,18 @@ def _show(result: dict[str, Any], as_json: bool, *, timed: bool) -> None:
     if as_json:
         click.echo(json.dumps(result, ensure_ascii=False))
         return
+    from derivlang.core.schema import Schema
+
     for name, entry in result["splits"].items():
         click.echo(
             f"{name:<11}{entry['documents']:>12,} documents {entry['sentences']:>12,} sentences "
             f"{entry['tokens']:>13,} tokens"
         )
-    entities = _entities(Path(result["out"]))
+    manifest = _manifest(Path(result["out"]))
+    templates = templates_of(Schema.from_json(manifest["schema"]).layer_fields if manifest else ())
     for name, count in {**result["changed"], **result["dropped"]}.items():
-        click.echo(sentence(name, count, entities))
-    for name, entry in entities.items():
+        click.echo(sentence(name, count, templates))
+    for name, entry in manifest.get("entities", {}).items():
         click.echo(
             f"{name}: {entry['broken_percent']} % of {entry['entities']:,} entities were split by the reordering"
         )
@@ -201,10 +204,10 @@ def _show(result: dict[str, Any], as_json: bool, *, timed: bool) -> None:
     click.echo(f"{result['out']}{os.sep}{speed}")
 
 
-def _entities(folder: Path) -> dict[str, Any]:
-    """What the manifest says of entities; `--json` has a fixed form, which holds their counts alone."""
+def _manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest, for what the fixed form of `--json` leaves out; {} if the result is not a derived set."""
     path = folder / "derivlang.json"
-    found: dict[str, Any] = json.loads(path.read_text("utf-8")).get("entities", {}) if path.exists() else {}
+    found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
     return found
 
 

@@ -43,9 +43,11 @@ class Answers(Layer):
     """
 
     losses: ClassVar[Mapping[str, str]] = {
-        "{}-cut": "answers cut to their longest run",
-        "{}-dropped": "the same under `--answers drop`",
-        "{}-widened": "answers widened to whole words when read",
+        "{}-cut": "answer[|s] of {} [was|were] cut to [its|their] longest run of words, since the reordering splits "
+        "[it|them] (--answers atomic keeps [it|them] whole, drop leaves [it|them] out)",
+        "{}-dropped": "answer[|s] of {} [was|were] left out, since the reordering splits [it|them] "
+        "(--answers atomic keeps [it|them] whole)",
+        "{}-widened": "answer[|s] of {} [was|were] widened to whole words",
     }
 
     name: str

@@ -66,7 +66,8 @@ class Move:
 class Layer(ABC):
     """An annotation of the words of a batch; a frozen dataclass, named by its column.
 
-    losses: the counters that reading and realigning add to, and what each one counts; `{}` stands for the column.
+    losses: the counters that reading and realigning add to, each with the sentence that is printed after its number;
+    `{}` stands for the column, `[a|b]` for a of one thing and b of several.
     """
 
     __slots__ = ()

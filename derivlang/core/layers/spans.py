@@ -38,11 +38,13 @@ class Spans(Layer):
     """
 
     losses: ClassVar[Mapping[str, str]] = {
-        "{}-total": "entities (in the manifest under `entities`)",
-        "{}-split": "entities that the reordering split: each is now several",
-        "{}-dropped": "the same under `--entities drop`: now O",
-        "{}-deleted": "entities whose words were all deleted",
-        "{}-repaired": "ill-formed tags repaired under `--repair-tags`",
+        "{}-total": "entit[y|ies] of {}",
+        "{}-split": "entit[y|ies] of {} [was|were] split by the reordering (--entities atomic keeps [it|them] whole, "
+        "drop leaves [it|them] out)",
+        "{}-dropped": "entit[y|ies] of {} [was|were] left out, since the reordering splits [it|them] "
+        "(--entities atomic keeps [it|them] whole)",
+        "{}-deleted": "entit[y|ies] of {} [was|were] deleted with all [its|their] words",
+        "{}-repaired": "ill-formed tag[|s] of {} [was|were] repaired",
     }
 
     name: str

@@ -92,8 +92,9 @@ class Tree(Layer):
     """
 
     losses: ClassVar[Mapping[str, str]] = {
-        "mwt-dissolved": "multiword tokens whose words are no longer adjacent and in order",
-        "empty-nodes-dropped": "empty nodes whose word was deleted",
+        "mwt-dissolved": "multiword token[|s] [was|were] dissolved: [its|their] words are no longer adjacent and in "
+        "order (--mwt atomic keeps [it|them])",
+        "empty-nodes-dropped": "empty node[|s] [was|were] left out, since [its|their] word was deleted",
     }
 
     head: Int32

@@ -28,7 +28,7 @@ from derivlang.core.schema import Field
 class Referents(Layer):
     """name: the column. numbers: int32[N], 1-based in the unit, 0 = none."""
 
-    losses: ClassVar[Mapping[str, str]] = {"{}-lost": "references to words that were deleted"}
+    losses: ClassVar[Mapping[str, str]] = {"{}-lost": "reference[|s] of {} to deleted words"}
 
     name: str
     numbers: Int32
