@@ -11,7 +11,8 @@ folder for `AutoModel` and `AutoModelForMaskedLM`.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
@@ -20,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.parse_errors import parse_errors
+from derivlang.training.batch import TokenBatch
 from derivlang.training.data import SpecialIds
-from derivlang.training.inputs import TokenBatch
 
 if TYPE_CHECKING:
     import torch
@@ -196,15 +197,30 @@ class LanguageModel:
             raise UsageError("the model has no token types", where="--model", id="no-token-types")
         return table.weight  # type: ignore[no-any-return]
 
-    def states(self, part: TokenBatch) -> torch.Tensor:
-        """Return float[B, H, d]: the states of the last layer."""
+    def states(self, batch: TokenBatch, layer: int | None = None) -> torch.Tensor:
+        """Return float[B, H, d]: the states of a layer. 0: the embeddings; None: the last layer."""
         more: dict[str, Any] = {}
         if self.language_ids:
-            more["token_type_ids"] = part.language
-        if part.positions is not None:
-            more["position_ids"] = part.positions + self._first_position
-        out = self.lm.base_model(input_ids=part.ids, attention_mask=part.attention, **more)
-        return out.last_hidden_state  # type: ignore[no-any-return]
+            more["token_type_ids"] = batch.language
+        if batch.positions is not None:
+            more["position_ids"] = batch.positions + self._first_position
+        if layer is not None:
+            more["output_hidden_states"] = True
+        out = self.lm.base_model(input_ids=batch.ids, attention_mask=batch.attention, **more)
+        return out.last_hidden_state if layer is None else out.hidden_states[layer]  # type: ignore[no-any-return]
+
+    @contextmanager
+    def without_gradient(self) -> Iterator[None]:
+        """Compute states in the block without gradient and without dropout, e.g. for labels of the model's own."""
+        import torch
+
+        training = self.lm.training
+        self.lm.eval()
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            self.lm.train(training)
 
     def predict(self, states: torch.Tensor) -> torch.Tensor:
         """Return float[n, V]: the logits of states float[n, d]."""

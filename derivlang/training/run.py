@@ -20,22 +20,21 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest
 from derivlang.training import checkpoint, folder
 from derivlang.training.checkpoint import Checkpoint
-from derivlang.training.data import Data
 from derivlang.training.languages import check_pipeline
-from derivlang.training.loader import Loader
+from derivlang.training.loader import Loader, open_streams
 from derivlang.training.loop import train
 from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import check_step
 from derivlang.training.model import ModelConfig, set_tie
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.pairs import PairData
 from derivlang.training.prepare import Prepared, prepare_data
 from derivlang.training.processes import processes
 from derivlang.training.settings import Duration, LogSettings, TrainingSettings, Where
+from derivlang.training.streams.base import Material
 
 # Raise it when the same settings and data give another model.
-RULE_VERSION = 1
+RULE_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,11 @@ def pretrain(
     with ranks.main_process_first():  # the others reuse what it has made
         before = folder.taken(run, resume=resume, force=force) if main else folder.read(run)
         prepared = prepare_data(settings, request, where, talk.warn, talk.say)
-        settings = replace(settings, steps=_steps(settings, duration, prepared.data))
+        found = {need.name: need.prepare(prepared) for need in objective.needs()}
+        streams = open_streams(objective, Material(settings, prepared.encoded.__getitem__, found))
+        context = Context(LanguageIds.of(prepared.languages), settings.mask, found)
+        loader = Loader(streams, objective, context, settings.seed)
+        settings = replace(settings, steps=_steps(settings, duration, loader))
         fingerprint = _fingerprint(settings, design, prepared)
         if before is not None:
             _same(before, settings, prepared, fingerprint, run)
@@ -88,16 +91,18 @@ def pretrain(
             )
         if begin is not None:
             talk.say(f"resuming from step {begin.step:,}")
-        lm = _model(settings, design, prepared, begin)
+        longest = max(settings.seq_len, *(one.source.length for one in streams))
+        lm = _model(settings, design, prepared, begin, longest)
         parameters = sum({p.data_ptr(): p.numel() for p in lm.parameters()}.values())
         record = _record(settings, design, prepared, fingerprint, parameters) | {"reading": reading_of(request)}
-        pairs = _pairs(settings, objective, prepared)
-        if pairs is not None:
-            record["pairs"] = {"chosen": pairs.chosen, "dropped": pairs.dropped, "instances": pairs.n_instances}
-        context = Context(LanguageIds.of(prepared.languages), settings.mask, prepared.pairs)
+        record["streams"] = {
+            one.stream.name: {"rows_per_step": one.size, "length": one.source.length, **one.source.facts()}
+            for one in streams
+        }
 
         def probe(rows: int) -> Loader:
-            return Loader(prepared.data, objective, context, settings.seed, rows, pairs)
+            some = (replace(one, size=-(-one.size * rows // settings.batch_size)) for one in streams)
+            return Loader(tuple(some), objective, context, settings.seed)
 
         if ranks.device.type == "cpu":
             check_step(settings, lm, objective, probe, world=ranks.num_processes, goes_on=begin is not None)
@@ -109,16 +114,16 @@ def pretrain(
             folder.begin(run, prepared, record)
 
     def loader_of(rank: int, world: int) -> Loader:
-        if settings.batch_size % (settings.accumulate * world):
+        parts = settings.accumulate * world
+        if settings.batch_size % parts:
             raise UsageError(
-                f"{settings.batch_size} rows cannot be divided into {settings.accumulate * world} equal micro-batches",
+                f"{settings.batch_size} rows cannot be divided into {parts} equal micro-batches",
                 where="--batch-size",
                 id="bad-value",
             )
-        return Loader(
-            prepared.data, objective, context, settings.seed, settings.batch_size, pairs,
-            settings.accumulate, rank, world,
-        )  # fmt: skip
+        # every micro-batch has a row of each stream
+        enough = tuple(replace(one, size=max(one.size, parts)) for one in streams)
+        return Loader(enough, objective, context, settings.seed, settings.accumulate, rank, world)
 
     try:
         with stage("training", "steps", settings.steps):
@@ -178,23 +183,17 @@ def _distinct(environments: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [one for place, one in enumerate(environments) if one not in environments[:place]]
 
 
-def _model(settings: TrainingSettings, design: ModelConfig, prepared: Prepared, begin: Checkpoint | None) -> Any:
-    """Return the model of a checkpoint, or a new one."""
+def _model(
+    settings: TrainingSettings, design: ModelConfig, prepared: Prepared, begin: Checkpoint | None, longest: int
+) -> Any:
+    """Return the model of a checkpoint, or a new one for rows of `longest` sub-words."""
     if begin is None:
         size, marks = prepared.languages.size, prepared.data.marks
         ids, seed = settings.language_ids, settings.seed
-        return design.build(size, settings.seq_len, marks, tie=settings.tie, language_ids=ids, seed=seed)
+        return design.build(size, longest, marks, tie=settings.tie, language_ids=ids, seed=seed)
     lm = begin.load_model()
     set_tie(lm, settings.tie)
     return lm
-
-
-def _pairs(settings: TrainingSettings, objective: Objective, prepared: Prepared) -> PairData | None:
-    """Return sentence pairs for an objective that needs them, else None."""
-    if "pairs" not in objective.requires:
-        return None
-    reset = bool(getattr(objective, "reset", False))
-    return PairData.of(prepared.data, settings.parallel_rate, seed=settings.dictionary_seed, reset=reset)
 
 
 def _check(settings: TrainingSettings, objective: Objective, design: ModelConfig) -> None:
@@ -207,22 +206,16 @@ def _check(settings: TrainingSettings, objective: Objective, design: ModelConfig
             fix="use RoBERTa or BERT, or leave it out",
             id="no-token-types",
         )
-    if "language-ids" in objective.requires and not settings.language_ids:
-        raise UsageError(
-            f"{objective} needs language ids",
-            where="--objective",
-            fix="use a model with token types (roberta-8) and --language-ids",
-            id="needs-language-ids",
-        )
+    for need in objective.needs():
+        need.check(settings)
 
 
-def _steps(settings: TrainingSettings, duration: Duration, data: Data) -> int:
-    """Return the number of steps of the whole run."""
+def _steps(settings: TrainingSettings, duration: Duration, loader: Loader) -> int:
+    """Return the number of steps of the whole run. A number of sub-words counts those of all streams."""
     if duration.tokens is not None:
-        mean = (data.n_subwords + len(data.pieces) - 1 + data.n_instances) / data.n_instances
-        return max(1, round(duration.tokens / (mean * settings.batch_size)))
+        return max(1, round(duration.tokens / loader.subwords_per_step))
     if duration.epochs is not None:
-        return max(1, round(duration.epochs * 2 * data.n_instances / settings.batch_size))
+        return max(1, round(duration.epochs * loader.steps_per_epoch))
     return duration.steps or settings.steps
 
 
@@ -231,7 +224,7 @@ def _fingerprint(settings: TrainingSettings, design: ModelConfig, prepared: Prep
     parts = (
         record_of(settings),
         {"type": design.type, "fields": dict(design.fields), "std": design.embedding_std},
-        prepared.data.fingerprint,
+        [prepared.encoded[length].fingerprint for length in sorted(prepared.encoded)],
         prepared.pairs.sha256,
         RULE_VERSION,
     )

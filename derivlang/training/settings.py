@@ -45,6 +45,9 @@ class TrainingSettings:
     steps: int = _shared(0, "Number of updates of the weights.", minimum=1, unset=_MODELS)
     batch_size: int = _shared(128, "Number of rows in a step, of both languages together.", minimum=1, unset=_MODELS)
     seq_len: int = _shared(512, "Number of sub-words in a row.", minimum=8, maximum=LONGEST, unset=_MODELS)
+    pair_length: int = _shared(
+        128, "Number of sub-words in a row of sentence pairs, of both sides together.", minimum=8, maximum=LONGEST
+    )
     accumulate: int = _shared(1, "Number of micro-batches in a step, on each process.", minimum=1)
     learning_rate: float = _shared(1e-4, "Peak learning rate.", above=0, unset=_MODELS)
     warmup: float = _shared(
@@ -64,7 +67,7 @@ class TrainingSettings:
     dictionary_seed: int = _shared(
         1, "Seed of dictionary entries and sentence pairs.", option="--dict-seed", minimum=0, maximum=2**63 - 1
     )
-    parallel: str = _shared("25", "Percentage of the sentences that are pairs (xlm).", check=percent)
+    parallel: str = _shared("25", "Percentage of the sentences that are pairs (xlm, tlm).", check=percent)
     packing: Packing = _shared("sentences", "Content of a row: whole sentences, or a stream cut every --seq-len.")
     limit: int | None = _shared(None, "Maximum number of documents.", minimum=1)
     precision: Precision = setting("fp32", "Precision of the arithmetic.", option=False)  # of --precision, resolved

@@ -17,6 +17,7 @@ _BUILT_IN = {
     "align-mlm": f"{_HERE}.align_mlm:AlignMlm",
     "dict-mlm": f"{_HERE}.dict_mlm:DictMlm",
     "mlm": f"{_HERE}.mlm:Mlm",
+    "tlm": f"{_HERE}.tlm:Tlm",
     "xlm": f"{_HERE}.xlm:Xlm",
 }
 _ADDED: dict[str, type[Objective]] = {}
