@@ -41,8 +41,9 @@ class AlignMlm(Objective):
 
     def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         assert state is not None
+        mlm = masked_part(model, micro["rows"])
         align = alignment_loss(model.embeddings, state.pairs) * micro.share  # type: ignore[arg-type]
-        return {"mlm": masked_part(model, micro["rows"]), "align": LossPart(align, weight=self.alpha)}
+        return {"mlm": mlm, "align": LossPart(align, weight=self.alpha)}
 
 
 def alignment_loss(embeddings: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
