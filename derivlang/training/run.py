@@ -75,13 +75,14 @@ def pretrain(
         before = folder.taken(run, resume=resume, force=force) if main else folder.read(run)
         prepared = prepare_data(settings, request, where, talk.warn, talk.say)
         found = {need.name: need.prepare(prepared) for need in objective.needs()}
-        streams = open_streams(objective, Material(settings, prepared.encoded.__getitem__, found))
+        streams = open_streams(objective, Material(settings, prepared.languages, prepared.encoded, where.pairs, found))
         context = Context(LanguageIds.of(prepared.languages), settings.mask, found)
         loader = Loader(streams, objective, context, settings.seed)
         settings = replace(settings, steps=_steps(settings, duration, loader))
-        fingerprint = _fingerprint(settings, design, prepared)
+        facts = {one.stream.name: one.source.facts() for one in streams}
+        fingerprint = _fingerprint(settings, design, prepared, facts)
         if before is not None:
-            _same(before, settings, prepared, fingerprint, run)
+            _same(before, settings, prepared, fingerprint, facts, run)
             if before["status"] == "done" and before.get("result"):
                 return before["result"]  # type: ignore[no-any-return]
         begin = checkpoint.newest(run, talk.warn) if before is not None else None
@@ -96,7 +97,7 @@ def pretrain(
         parameters = sum({p.data_ptr(): p.numel() for p in lm.parameters()}.values())
         record = _record(settings, design, prepared, fingerprint, parameters) | {"reading": reading_of(request)}
         record["streams"] = {
-            one.stream.name: {"rows_per_step": one.size, "length": one.source.length, **one.source.facts()}
+            one.stream.name: {"rows_per_step": one.size, "length": one.source.length, **facts[one.stream.name]}
             for one in streams
         }
 
@@ -219,19 +220,29 @@ def _steps(settings: TrainingSettings, duration: Duration, loader: Loader) -> in
     return duration.steps or settings.steps
 
 
-def _fingerprint(settings: TrainingSettings, design: ModelConfig, prepared: Prepared) -> str:
+def _fingerprint(
+    settings: TrainingSettings, design: ModelConfig, prepared: Prepared, streams: dict[str, dict[str, Any]]
+) -> str:
     """Return 16 hex digits of everything that the model depends on."""
     parts = (
         record_of(settings),
         {"type": design.type, "fields": dict(design.fields), "std": design.embedding_std},
         [prepared.encoded[length].fingerprint for length in sorted(prepared.encoded)],
         prepared.pairs.sha256,
+        [facts.get("sha256") for facts in streams.values()],
         RULE_VERSION,
     )
     return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def _same(before: dict[str, Any], settings: TrainingSettings, prepared: Prepared, fingerprint: str, run: Path) -> None:
+def _same(
+    before: dict[str, Any],
+    settings: TrainingSettings,
+    prepared: Prepared,
+    fingerprint: str,
+    streams: dict[str, dict[str, Any]],
+    run: Path,
+) -> None:
     """Raise StoreError if the run to resume had other settings or data."""
     if before["fingerprint"] == fingerprint:
         return
@@ -244,6 +255,8 @@ def _same(before: dict[str, Any], settings: TrainingSettings, prepared: Prepared
         what = f"its data was {before.get('data')}, and is now {prepared.data.fingerprint}"
     elif (before.get("dictionary") or {}).get("sha256") != prepared.pairs.sha256:
         what = f"its dictionary was not {prepared.dictionary}"
+    elif any((before.get("streams") or {}).get(n, {}).get("sha256") != f.get("sha256") for n, f in streams.items()):
+        what = "its sentence pairs were others"
     else:
         what = f"the config of the model {settings.model}, or derivlang's rules, have changed since"
     raise StoreError(

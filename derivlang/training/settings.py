@@ -152,6 +152,12 @@ class Where:
     data: Path | None = setting(None, "Folder of encoded data, shared by runs.", unset="OUT/data")
     tokenizer: Path | None = setting(None, "Folder of a tokenizer.", unset="train one")
     dictionary: Path | None = setting(None, "Dictionary of `dict --level token`.", unset="make one", file=True)
+    pairs: Path | None = setting(
+        None,
+        "Sentence pairs of `derivlang pair`: a Parquet file, or PREFIX of text files.",
+        unset="of the corpus",
+        file=True,
+    )
     parser: str | None = None
     parses: Path | None = None
     data_as_is: bool = setting(False, "Take what --data holds without its source, which need not be there.")

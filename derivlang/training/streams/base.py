@@ -6,26 +6,31 @@ Stream ──open(Material)──▶ RowSource ──rows(numbers)──▶ Subw
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 from derivlang.core.arrays import Ints
 from derivlang.training.data import Data, SubwordRows
+from derivlang.training.languages import Languages
 from derivlang.training.masking import Keys
 from derivlang.training.settings import TrainingSettings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Material:
-    """What streams are opened from. encoded: the corpus in pieces for rows of a length.
+    """What streams are opened from.
 
-    found: the values of the objective's needs, by name.
+    encoded: the corpus in pieces for rows of a length. pairs: the file of sentence pairs, if one was given. found: the
+    values of the objective's needs, by name.
     """
 
     settings: TrainingSettings
-    encoded: Callable[[int], Data]
-    found: Mapping[str, Any]
+    languages: Languages
+    encoded: Mapping[int, Data]
+    pairs: Path | None = None
+    found: Mapping[str, Any] = field(default_factory=dict)
 
 
 class RowSource(ABC):

@@ -18,7 +18,7 @@ class Packed(Stream):
     name: ClassVar[str] = "rows"
 
     def open(self, material: Material) -> PackedRows:
-        return PackedRows(material.encoded(material.settings.seq_len))
+        return PackedRows(material.encoded[material.settings.seq_len])
 
 
 class PackedRows(RowSource):

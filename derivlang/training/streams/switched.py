@@ -21,7 +21,8 @@ from derivlang.training.dictionary import JointDictionary
 from derivlang.training.masking import Keys, whole_words
 from derivlang.training.objectives.needs import DICTIONARY
 from derivlang.training.streams.base import Material
-from derivlang.training.streams.pairs import DerivedPairs, PairRows, SentencePairs
+from derivlang.training.streams.pair_source import DerivedPairs
+from derivlang.training.streams.pairs import PairRows, SentencePairs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ class CodeSwitched(SentencePairs):
 
     def open(self, material: Material) -> SwitchedRows:
         settings = material.settings
-        data = material.encoded(self.piece_length(settings))
+        data = material.encoded[self.piece_length(settings)]
         copies = Copies(data, Fraction(100), seed=settings.dictionary_seed)
         return SwitchedRows(self, copies, self.length(settings), material.found[DICTIONARY.name])
 
