@@ -24,10 +24,9 @@ Tokens = list[tuple[int, int]]
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All pairs of the demo, as text and as Parquet."""
     folder = tmp_path_factory.mktemp("bitext")
+    command("make", "--t", "trans,inv", "demo", "-o", folder / "set")
     for form, name in (("text", "pairs"), ("parquet", "pairs.parquet")):
-        made = command("pair", "demo", "--t", "trans,inv", "--split", "train", "--rate", "100",
-                       "--format", form, "-o", folder / name)  # fmt: skip
-        assert made.code == 0, made.err
+        command("pair", folder / "set", "--split", "train", "--rate", "100", "--format", form, "-o", folder / name)
     return folder
 
 

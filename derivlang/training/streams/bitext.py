@@ -20,12 +20,13 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.align.links import Links, check_range, parse_lines
-from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, offsets_of, owners, positions
+from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.arrow import to_numpy
 from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.formats.opening import open_lines
 from derivlang.lexical.encoding import Encoded
+from derivlang.lexical.subwords import lift_links
 from derivlang.training.data import PieceTokens, SpecialIds
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.streams.pair_source import PairSource
@@ -184,25 +185,18 @@ def _cut(encoded: Encoded, starts: Int64, whole: Int64, side: int, room: int) ->
 def _lifted(
     file: PairFile, encoded: tuple[Encoded, Encoded], starts: Int64, kept: Int64, some: Int64
 ) -> tuple[Int64, Int64]:
-    """Return (int64[2, L]: linked sub-words, counted in their pair's sides; int64[K + 1]: offsets of the kept pairs).
+    """Return (int64[2, L]: linked sub-words, counted in the sides of their pair; int64[K + 1]: offsets of pairs).
 
-    a link between words of 2 and 1 sub-words  ->  2 links
+    A word of 2 sub-words linked to one of 1  ->  2 links.
     """
     if file.links is None:
         return np.zeros((2, 0), np.int64), np.zeros(len(some) + 1, np.int64)
-    pair = owners(file.links.offsets).astype(np.int64)
-    begins, counts = [], []
-    for i, (side, words) in enumerate(((file.source, file.links.source), (file.derived, file.links.target))):
-        word = side.offsets[pair] + words
-        first, last = encoded[i].offsets[word] - starts[pair, i], encoded[i].offsets[word + 1] - starts[pair, i]
-        begins.append(first)
-        counts.append(np.maximum(np.minimum(last, kept[pair, i]) - first, 0))
-    n = counts[0] * counts[1]
-    at = positions(offsets_of(n)).astype(np.int64)
-    width = np.repeat(np.maximum(counts[1], 1), n)
-    found = np.stack([np.repeat(begins[0], n) + at // width, np.repeat(begins[1], n) + at % width])
-    row = np.repeat(pair, n)
+    pair = owners(file.links.offsets)
+    words = file.source.offsets[pair] + file.links.source, file.derived.offsets[pair] + file.links.target
+    found = lift_links(np.stack(words, axis=1), *encoded)
+    row = np.searchsorted(starts[:, 0], found[:, 0], "right") - 1
+    found -= starts[row]
     number = np.full(len(kept), -1)
     number[some] = np.arange(len(some))
-    there = number[row] >= 0
-    return found[:, there], offsets_of(np.bincount(number[row][there], minlength=len(some)))
+    there = (number[row] >= 0) & (found < kept[row]).all(axis=1)
+    return found[there].T, offsets_of(np.bincount(number[row][there], minlength=len(some)))
