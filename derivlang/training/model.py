@@ -250,6 +250,13 @@ def set_tie(lm: Any, tie: bool) -> None:
             bias.requires_grad_(False)
 
 
+def positions_of(config: Any) -> int | None:
+    """Return the maximum number of sub-words in a row, with special ids; None if the model has no limit."""
+    most = getattr(config, "max_position_embeddings", None)
+    shifted = config.model_type in AFTER_PADDING  # positions count from padding + 1
+    return None if most is None else int(most) - (int(config.pad_token_id) + 1 if shifted else 0)
+
+
 def is_tied(lm: Any) -> bool:
     """Return whether input and output embeddings are one matrix."""
     source, output = lm.get_input_embeddings().weight, lm.get_output_embeddings().weight

@@ -6,21 +6,19 @@ an error for other settings or other data.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
-from hashlib import sha256
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from derivlang.core.errors import StoreError, UsageError
-from derivlang.core.version import __version__
+from derivlang.core.keys import text_key
 from derivlang.formats.progress import stage
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest
 from derivlang.training import checkpoint, folder
+from derivlang.training.begin import Init, freeze, model_of
 from derivlang.training.checkpoint import Checkpoint
-from derivlang.training.languages import check_pipeline
+from derivlang.training.languages import TOKENIZER, check_pipeline
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.loop import train
 from derivlang.training.masking import LanguageIds
@@ -28,13 +26,11 @@ from derivlang.training.memory import check_step
 from derivlang.training.model import ModelConfig, set_tie
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.prepare import Prepared, prepare_data
+from derivlang.training.prepare import prepare_data
 from derivlang.training.processes import processes
+from derivlang.training.record import RunInputs, environment
 from derivlang.training.settings import Duration, LogSettings, TrainingSettings, Where
 from derivlang.training.streams.base import Material
-
-# Raise it when the same settings and data give another model.
-RULE_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +69,18 @@ def pretrain(
         talk = Callbacks(watch=replace(talk.watch, logged=LogSettings().logged, tensorboard=None))
     with ranks.main_process_first():  # the others reuse what it has made
         before = folder.taken(run, resume=resume, force=force) if main else folder.read(run)
-        prepared = prepare_data(settings, request, where, talk.warn, talk.say)
+        init = _init(where, settings, before)
+        prepared = prepare_data(settings, request, _with_tokenizer(where, settings, before), talk.warn, talk.say)
         found = {need.name: need.prepare(prepared) for need in objective.needs()}
         streams = open_streams(objective, Material(settings, prepared.languages, prepared.encoded, where.pairs, found))
         context = Context(LanguageIds.of(prepared.languages), settings.mask, found)
-        loader = Loader(streams, objective, context, settings.seed)
-        settings = replace(settings, steps=_steps(settings, duration, loader))
-        facts = {one.stream.name: one.source.facts() for one in streams}
-        fingerprint = _fingerprint(settings, design, prepared, facts)
+        # A run that begins from another one does not see its rows and masks again.
+        seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init.facts['weights']}")) >> 1
+        settings = replace(settings, steps=_steps(settings, duration, Loader(streams, objective, context, seed)))
+        inputs = RunInputs(settings, design, prepared, streams, init)
+        fingerprint = inputs.fingerprint
         if before is not None:
-            _same(before, settings, prepared, fingerprint, facts, run)
+            inputs.check_same(before, run)
             if before["status"] == "done" and before.get("result"):
                 return before["result"]  # type: ignore[no-any-return]
         begin = checkpoint.newest(run, talk.warn) if before is not None else None
@@ -92,18 +90,13 @@ def pretrain(
             )
         if begin is not None:
             talk.say(f"resuming from step {begin.step:,}")
-        longest = max(settings.seq_len, *(one.source.length for one in streams))
-        lm = _model(settings, design, prepared, begin, longest)
+        lm = _model(inputs, begin, max(settings.seq_len, *(one.source.length for one in streams)))
         parameters = sum({p.data_ptr(): p.numel() for p in lm.parameters()}.values())
-        record = _record(settings, design, prepared, fingerprint, parameters) | {"reading": reading_of(request)}
-        record["streams"] = {
-            one.stream.name: {"rows_per_step": one.size, "length": one.source.length, **facts[one.stream.name]}
-            for one in streams
-        }
+        record = inputs.record(parameters, request)
 
         def probe(rows: int) -> Loader:
             some = (replace(one, size=-(-one.size * rows // settings.batch_size)) for one in streams)
-            return Loader(tuple(some), objective, context, settings.seed)
+            return Loader(tuple(some), objective, context, seed)
 
         if ranks.device.type == "cpu":
             check_step(settings, lm, objective, probe, world=ranks.num_processes, goes_on=begin is not None)
@@ -124,7 +117,7 @@ def pretrain(
             )
         # every micro-batch has a row of each stream
         enough = tuple(replace(one, size=max(one.size, parts)) for one in streams)
-        return Loader(enough, objective, context, settings.seed, settings.accumulate, rank, world)
+        return Loader(enough, objective, context, seed, settings.accumulate, rank, world)
 
     try:
         with stage("training", "steps", settings.steps):
@@ -154,46 +147,45 @@ def pretrain(
     return result
 
 
-def record_of(settings: TrainingSettings) -> dict[str, Any]:
-    """Settings as run.json keeps them; their spec means the same to later versions."""
-    return asdict(settings) | {"spec": Pipeline.parse(settings.spec).stored}
-
-
-def reading_of(request: SourceRequest) -> dict[str, Any]:
-    """Return the options for reading a source as in run.json: a request without its name and data folder."""
-    return {name: value for name, value in asdict(request).items() if name not in ("source", "data_dir")}
-
-
-def environment() -> dict[str, Any]:
-    """Return what a model's weights depend on besides settings and data: libraries, device, threads."""
-    import torch
-    import transformers
-
-    return {
-        "derivlang": __version__,
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
-        "threads": torch.get_num_threads(),
-        "processes": int(processes().num_processes),
-    }
-
-
 def _distinct(environments: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return each environment once, in the order of training."""
     return [one for place, one in enumerate(environments) if one not in environments[:place]]
 
 
-def _model(
-    settings: TrainingSettings, design: ModelConfig, prepared: Prepared, begin: Checkpoint | None, longest: int
-) -> Any:
-    """Return the model of a checkpoint, or a new one for rows of `longest` sub-words."""
-    if begin is None:
+def _with_tokenizer(where: Where, settings: TrainingSettings, before: dict[str, Any] | None) -> Where:
+    """Return `where` with the tokenizer of the run to begin from, whose embeddings belong to it."""
+    if where.init is None or where.tokenizer is not None or settings.embeddings == "new":
+        return where
+    run = where.run if before is not None else model_of(where.init, "--init")[0]
+    return replace(where, tokenizer=run / TOKENIZER)
+
+
+def _init(where: Where, settings: TrainingSettings, before: dict[str, Any] | None) -> Init | None:
+    """Return what the run begins from. A resumed run needs only its record."""
+    if where.init is None:
+        if settings.embeddings != "keep":
+            raise UsageError(
+                "there is no run to take the embeddings from", where="--embeddings", fix="give --init RUN", id="usage"
+            )
+        return None
+    if before is not None and (before.get("init") or {}).get("run") == where.init:
+        return Init(before["init"])
+    return Init.of(where.init, settings.embeddings)
+
+
+def _model(inputs: RunInputs, begin: Checkpoint | None, longest: int) -> Any:
+    """Return the model of a checkpoint, of a run to begin from, or a new one, for rows of `longest` sub-words."""
+    settings, design, prepared = inputs.settings, inputs.design, inputs.prepared
+    if begin is not None:
+        lm = begin.load_model()
+        set_tie(lm, settings.tie)
+    elif inputs.init is not None:
+        lm = inputs.init.model(settings, design, prepared.languages, longest)
+    else:
         size, marks = prepared.languages.size, prepared.data.marks
         ids, seed = settings.language_ids, settings.seed
-        return design.build(size, longest, marks, tie=settings.tie, language_ids=ids, seed=seed)
-    lm = begin.load_model()
-    set_tie(lm, settings.tie)
+        lm = design.build(size, longest, marks, tie=settings.tie, language_ids=ids, seed=seed)
+    freeze(lm, settings.freeze)
     return lm
 
 
@@ -218,88 +210,3 @@ def _steps(settings: TrainingSettings, duration: Duration, loader: Loader) -> in
     if duration.epochs is not None:
         return max(1, round(duration.epochs * loader.steps_per_epoch))
     return duration.steps or settings.steps
-
-
-def _fingerprint(
-    settings: TrainingSettings, design: ModelConfig, prepared: Prepared, streams: dict[str, dict[str, Any]]
-) -> str:
-    """Return 16 hex digits of everything that the model depends on."""
-    parts = (
-        record_of(settings),
-        {"type": design.type, "fields": dict(design.fields), "std": design.embedding_std},
-        [prepared.encoded[length].fingerprint for length in sorted(prepared.encoded)],
-        prepared.pairs.sha256,
-        [facts.get("sha256") for facts in streams.values()],
-        RULE_VERSION,
-    )
-    return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
-def _same(
-    before: dict[str, Any],
-    settings: TrainingSettings,
-    prepared: Prepared,
-    fingerprint: str,
-    streams: dict[str, dict[str, Any]],
-    run: Path,
-) -> None:
-    """Raise StoreError if the run to resume had other settings or data."""
-    if before["fingerprint"] == fingerprint:
-        return
-    now = record_of(settings)
-    other = [name for name, value in now.items() if before["settings"].get(name) != value]
-    if other:
-        name = other[0]
-        what = f"{name.replace('_', '-')} was {before['settings'].get(name)!r}, and is now {now[name]!r}"
-    elif before.get("data") != prepared.data.fingerprint:
-        what = f"its data was {before.get('data')}, and is now {prepared.data.fingerprint}"
-    elif (before.get("dictionary") or {}).get("sha256") != prepared.pairs.sha256:
-        what = f"its dictionary was not {prepared.dictionary}"
-    elif any((before.get("streams") or {}).get(n, {}).get("sha256") != f.get("sha256") for n, f in streams.items()):
-        what = "its sentence pairs were others"
-    else:
-        what = f"the config of the model {settings.model}, or derivlang's rules, have changed since"
-    raise StoreError(
-        f"is another run: {what}",
-        where=str(run),
-        fix="give the same command as before, or another folder",
-        id="other-run",
-    )
-
-
-def _record(
-    settings: TrainingSettings, design: ModelConfig, prepared: Prepared, fingerprint: str, parameters: int
-) -> dict[str, Any]:
-    return {
-        "format": folder.FORMAT,
-        "derivlang": __version__,
-        "status": "training",
-        "source": settings.source,
-        "spec": Pipeline.parse(settings.spec).stored,
-        "objective": settings.objective,
-        "seed": settings.seed,
-        "steps": settings.steps,
-        "step": 0,
-        "tokens": 0,
-        "seconds": 0.0,
-        "batch_size": settings.batch_size,
-        "seq_len": settings.seq_len,
-        "model": {
-            "name": design.name,
-            "type": design.type,
-            "parameters": parameters,
-            "tie": settings.tie,
-            "language_ids": settings.language_ids,
-        },
-        "dictionary": {
-            "coverage": settings.coverage,
-            "by": settings.dictionary_by,
-            "seed": settings.dictionary_seed,
-            "pairs": len(prepared.pairs.pairs),
-            "sha256": prepared.pairs.sha256,
-        },
-        "parallel": settings.parallel,
-        "data": prepared.data.fingerprint,
-        "fingerprint": fingerprint,
-        "settings": record_of(settings),
-    }

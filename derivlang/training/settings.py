@@ -9,6 +9,7 @@ Each setting is declared once (core/settings.py). Help pages import this module,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -16,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import check_settings, setting
 from derivlang.lexical.percent import percent
 
@@ -26,6 +27,29 @@ Precision = Literal["fp32", "bf16"]
 By = Literal["random", "frequency", "mass"]
 
 _MODELS = "the model's"
+_FREEZE = re.compile(r"embeddings|encoder|layers=[0-9]{1,4}(-[0-9]{1,4})?")
+
+
+def layers_of(part: str) -> tuple[int, int]:
+    """Return the first and the last layer of `layers=2` or `layers=0-3`."""
+    first, _, last = part.removeprefix("layers=").partition("-")
+    return int(first), int(last or first)
+
+
+def _check_freeze(value: Any, option: str) -> None:
+    for part in filter(None, value.split(",")):
+        if not _FREEZE.fullmatch(part):
+            raise unknown("part to freeze", part, ("embeddings", "encoder", "layers=0-3"), where=option)
+        if part.startswith("layers=") and layers_of(part)[0] > layers_of(part)[1]:
+            raise UsageError(f"{part} names no layer", where=option, fix="write e.g. layers=0-3", id="bad-value")
+
+
+def _check_embeddings(value: Any, option: str) -> None:
+    how, _, other = value.partition("=")
+    if value not in ("keep", "new", "permute") and (how != "from" or not other):
+        raise unknown("way to begin embeddings", value, ("keep", "new", "permute", "from=RUN"), where=option)
+
+
 # A setting that [training] of a model's file may give, too.
 _shared = partial(setting, in_file=True)
 
@@ -68,6 +92,15 @@ class TrainingSettings:
         1, "Seed of dictionary entries and sentence pairs.", option="--dict-seed", minimum=0, maximum=2**63 - 1
     )
     parallel: str = _shared("25", "Percentage of the sentences that are pairs (xlm, tlm).", check=percent)
+    embeddings: str = setting(
+        "keep", "Embeddings of a run that --init names: keep, new, permute or from=RUN.", check=_check_embeddings
+    )
+    freeze: str = setting(
+        "",
+        "Parts that are not trained: embeddings, encoder, layers=0-3, with commas.",
+        check=_check_freeze,
+        unset="none",
+    )
     packing: Packing = _shared("sentences", "Content of a row: whole sentences, or a stream cut every --seq-len.")
     limit: int | None = _shared(None, "Maximum number of documents.", minimum=1)
     precision: Precision = setting("fp32", "Precision of the arithmetic.", option=False)  # of --precision, resolved
@@ -152,6 +185,7 @@ class Where:
     data: Path | None = setting(None, "Folder of encoded data, shared by runs.", unset="OUT/data")
     tokenizer: Path | None = setting(None, "Folder of a tokenizer.", unset="train one")
     dictionary: Path | None = setting(None, "Dictionary of `dict --level token`.", unset="make one", file=True)
+    init: str | None = setting(None, "Run to begin from: RUN, or RUN@STEP for a checkpoint.", unset="a new model")
     pairs: Path | None = setting(
         None,
         "Sentence pairs of `derivlang pair`: a Parquet file, or PREFIX of text files.",
