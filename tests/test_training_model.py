@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,12 @@ from tests.training import (
     SEQ_LEN,
     batches,
     built,
-    inputs_of,
     loader,
+    micro_of,
     model_file,
     model_of,
     pair,
+    rows_batch,
     toml,
     trained,
     weights,
@@ -37,7 +39,7 @@ ties = pytest.mark.parametrize("tie", [True, False])
 def step(lm: Any, *, tie: bool) -> None:
     """One update by the masked words' loss."""
     model = LanguageModel(lm)
-    part = inputs_of(loader()).rows
+    part = rows_batch()
     logits = model.predict(model.states(part).flatten(0, 1)[part.targets])
     torch.nn.functional.cross_entropy(logits, part.labels).backward()
     torch.optim.SGD(lm.parameters(), lr=0.5).step()
@@ -137,7 +139,7 @@ def test_a_run_is_read_by_auto_model_and_auto_tokenizer(kind: str, tmp_path: Pat
     assert encoder.config.pad_token_id == tokenizer.pad_token_id
     lm = load_model(folder).eval()
     spoken = kind != "modernbert"
-    part = inputs_of(loader()).rows
+    part = rows_batch()
     more = {"token_type_ids": part.language} if spoken else {}
     with torch.no_grad():
         theirs = encoder(input_ids=part.ids, attention_mask=part.attention.long(), **more).last_hidden_state
@@ -164,7 +166,7 @@ def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
 def test_language_ids_are_token_types(kind: str) -> None:
     model = model_of(kind, language_ids=True)
     assert model.language_embeddings.shape == (2, 16)
-    part = inputs_of(loader()).rows
+    part = rows_batch()
     assert set(part.language.unique().tolist()) == {SOURCE, DERIVED}
     plain = model.states(part)
     with torch.no_grad():
@@ -178,9 +180,7 @@ def test_language_ids_are_token_types(kind: str) -> None:
 @kinds
 def test_positions_restart_in_the_second_half_of_a_pair(kind: str) -> None:
     """With one layer that does not mix positions, equal sub-words at equal places have equal states."""
-    made = loader("xlm")
-    pairs = inputs_of(made).pairs
-    assert pairs is not None
+    pairs = micro_of(loader("xlm"))["pairs"]
     assert pairs.positions is not None
     for positions, attention in zip(pairs.positions.tolist(), pairs.attention.tolist(), strict=True):
         half = sum(attention) // 2
@@ -193,7 +193,41 @@ def test_positions_restart_in_the_second_half_of_a_pair(kind: str) -> None:
     )
     model.states(pairs)
     assert torch.equal(seen[0], pairs.positions + first)
-    assert inputs_of(loader("xlm:reset=no")).pairs.positions is None  # type: ignore[union-attr]
+    assert micro_of(loader("xlm:reset=no"))["pairs"].positions is None
+
+
+@kinds
+def test_states_of_every_layer(kind: str) -> None:
+    """The last one is what the head gets; 0 is the embeddings, which do not depend on other positions."""
+    model, batch = model_of(kind), rows_batch()
+    n = model.lm.config.num_hidden_layers
+    assert torch.equal(model.states(batch, 0), model.states(batch, layer=0))
+    last = model.states(batch)
+    assert last.shape == model.states(batch, n).shape == (*batch.ids.shape, 16)
+    out = model.lm.base_model(input_ids=batch.ids, attention_mask=batch.attention, output_hidden_states=True)
+    for layer, states in enumerate(out.hidden_states):
+        assert torch.equal(model.states(batch, layer), states)
+    changed = batch.ids.clone()
+    changed[:, 3] = batch.ids.max()
+    differs = (model.states(replace(batch, ids=changed), 0) != model.states(batch, 0)).any(dim=(0, 2))
+    assert differs.nonzero().flatten().tolist() == [3]
+
+
+def test_states_without_gradient_have_no_dropout() -> None:
+    lm = ModelConfig.read(model_file("roberta", 0.5)).build(
+        pair().languages.size, SEQ_LEN, pair().data.marks, tie=True, language_ids=False, seed=1
+    )
+    model, batch = LanguageModel(lm.train()), rows_batch()
+    assert not torch.equal(model.states(batch), model.states(batch))
+    with model.without_gradient():
+        assert torch.equal(model.states(batch), model.states(batch))
+        assert not model.states(batch).requires_grad
+        assert not lm.training
+    assert lm.training
+    lm.eval()
+    with pytest.raises(ZeroDivisionError), model.without_gradient():
+        raise ZeroDivisionError
+    assert not lm.training
 
 
 # descriptions
