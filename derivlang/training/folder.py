@@ -41,9 +41,13 @@ def _check(record: dict[str, Any]) -> None:
     required: dict[str, Kind] = {"status": str, "settings": dict, "fingerprint": str}
     optional: dict[str, Kind] = {
         "model": dict, "dictionary": dict, "result": dict, "reading": dict, "environments": list, "weights": str,
-        "step": int, "steps": int, "seed": int, "data": str,
+        "step": int, "steps": int, "seed": int, "data": str, "streams": dict, "init": dict,
     }  # fmt: skip
     check_types(record, required, optional)
+    for name, facts in (record.get("streams") or {}).items():
+        check_types(facts, {}, {"sha256": str}, where=f"streams.{name}.")
+    if record.get("init") is not None:
+        check_types(record["init"], {"run": str, "weights": str}, {"embeddings": str}, where="init.")
 
 
 def taken(run: Path, *, resume: bool, force: bool) -> dict[str, Any] | None:
