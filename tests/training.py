@@ -161,7 +161,7 @@ def network(
 
 def trained(run: Path, objective: str = "mlm", spec: str = "trans,inv", **changes: Any) -> dict[str, Any]:
     """The result of a run in this process, on the shared data. changes: of settings, `Where`, `Watch` or `pretrain`."""
-    where = {name: changes.pop(name) for name in ("data", "tokenizer", "dictionary", "pairs") if name in changes}
+    where = {f.name: changes.pop(f.name) for f in fields(Where) if f.name in changes}
     watch = {f.name: changes.pop(f.name) for f in fields(LogSettings) if f.name in changes}
     talk = Callbacks(
         warn=changes.pop("warn", lambda message: None), watch=LogSettings(**{"log_every": 2, "save_every": 3, **watch})
