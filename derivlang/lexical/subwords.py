@@ -1,4 +1,4 @@
-"""Lift orders, labels and links of words to their sub-words; and order sub-words themselves.
+"""Lift orders and links of words to their sub-words, and order sub-words themselves.
 
     words  we lower it      sub-words  we low er it      order [2, 1, 0]  ->  [3, 1, 2, 0]
 
@@ -26,8 +26,6 @@ from derivlang.core.policies import Policies
 from derivlang.lexical.encoding import Encoded
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.base import SUBWORDS, Transform
-
-IGNORED = -100  # the label that the cross-entropy of `torch` ignores
 
 
 def lift_order(
@@ -64,14 +62,6 @@ def lift_order(
     return Order(
         index, offsets[order.sentences], tails.astype(np.int32), source.n_subwords, strings, marks, order.counts
     )
-
-
-def lift_labels(labels: Ints, encoded: Encoded, ignored: int = IGNORED) -> Int64:
-    """Return int64[M]: the label of each word on its first sub-word, `ignored` on the others. labels: [N]."""
-    out = np.full(encoded.n_subwords, ignored, np.int64)
-    some = np.diff(encoded.offsets) > 0
-    out[encoded.offsets[:-1][some]] = labels[some]
-    return out
 
 
 def lift_links(links: Ints, source: Encoded, derived: Encoded, how: Literal["each", "all"] = "all") -> Int64:
