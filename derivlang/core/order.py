@@ -48,14 +48,17 @@ class Order:
 
     @property
     def n_derived(self) -> int:
+        """M."""
         return len(self.index)
 
     @property
     def n_inserted(self) -> int:
+        """Number of inserted words."""
         return 0 if self.inserted is None else len(self.inserted)
 
     @property
     def n_deleted(self) -> int:
+        """Number of source words that the order leaves out."""
         return self.n_source - (self.n_derived - self.n_inserted)
 
     @property

@@ -22,7 +22,9 @@ class Policies:
 
     entities: Fragment = setting("split", "Treatment of entities that an order splits.")
     answers: Fragment = setting("split", "Treatment of answers that an order splits; split keeps the longest run.")
-    mwt: Literal["free", "atomic"] = setting("free", "Multiword tokens: their words move freely, or as one.")
+    mwt: Literal["free", "atomic"] = setting(
+        "free", "Treatment of multiword tokens: their words move freely, or as one word."
+    )
 
     def __post_init__(self) -> None:
         for name, one in declared(Policies).items():

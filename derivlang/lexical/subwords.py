@@ -36,6 +36,8 @@ def lift_order(
     source: sub-words of the source's words. inserted: sub-words of the words that the order inserts, in derived order.
     entries: Arrow strings [V], the vocabulary. Raise LayerError if the order inserts words and these are missing.
 
+    A mark on a word becomes a mark on its first sub-word.
+
         sub-word offsets [0, 1, 3, 4], order [2, -1, 1], inserted word of 2 sub-words
         counts [1, 2, 2], starts [3, _, 1]  ->  index [3, -1, -1, 1, 2]
     """
@@ -67,8 +69,9 @@ def lift_order(
 def lift_links(links: Ints, source: Encoded, derived: Encoded, how: Literal["each", "all"] = "all") -> Int64:
     """Return int64[L', 2]: links (i, j) of words as links of their sub-words, in the order of `links`.
 
-    how: `all` links every sub-word of a word to every sub-word of the other. `each` links the k-th to the k-th, for
-    derived languages, where a word and its image have equally many sub-words; raise LayerError if they have not.
+    links: int[L, 2]. how: `all` links every sub-word of a word to every sub-word of the other. `each` links the k-th to
+    the k-th, for derived languages, where a word and its image have the same number of sub-words. Raise LayerError if
+    the numbers differ.
 
         one link between words of sub-words 4 5 and 7 8:  all -> 4-7 4-8 5-7 5-8     each -> 4-7 5-8
     """
@@ -81,6 +84,7 @@ def lift_links(links: Ints, source: Encoded, derived: Encoded, how: Literal["eac
             )
         left, right = expand_ranges(source.offsets[:-1][i], ours), expand_ranges(derived.offsets[:-1][j], theirs)
         return np.stack([left, right], axis=1)
+    # Above, sub-words 4 5 have 2 partners each: left 4 4 5 5, and the range 7 8 twice.
     left = expand_ranges(source.offsets[:-1][i], ours)
     per_left = np.repeat(theirs, ours)
     right = expand_ranges(np.repeat(derived.offsets[:-1][j], ours), per_left)
@@ -88,7 +92,10 @@ def lift_links(links: Ints, source: Encoded, derived: Encoded, how: Literal["eac
 
 
 def lift_offsets(offsets: Ints, encoded: Encoded) -> Int64:
-    """Return word offsets (of sentences, units, groups) as sub-word offsets."""
+    """Return word offsets (of sentences, units, groups) as sub-word offsets.
+
+    [0, 2] over words of 1 and 2 sub-words  ->  [0, 3]
+    """
     return encoded.offsets[offsets]
 
 

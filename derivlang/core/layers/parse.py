@@ -43,6 +43,7 @@ class ParsedTags(Words):
         return _side_columns(self.name, batch, pa.DictionaryArray.from_arrays(to_arrow(self.codes), self.values))
 
     def may_change(self, *, has_order: bool, exact: bool) -> bool:
+        """Return whether words may be inserted or deleted."""
         return has_order and not exact
 
 
@@ -69,6 +70,7 @@ class ParsedTree(Tree):
         return _side_columns("head", batch, to_arrow(self.head)) | self.deprel.columns(batch)
 
     def may_change(self, *, has_order: bool, exact: bool) -> bool:
+        """Return whether words may be inserted or deleted."""
         return has_order and not exact
 
 
