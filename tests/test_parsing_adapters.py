@@ -16,6 +16,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from derivlang.core import plugins
 from derivlang.core.arrays import Int32, Int64
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.trees import first_fault
@@ -136,8 +137,8 @@ class Chain:
 
 def test_a_plug_in_is_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     made = {"chain": Chain, "broken": object}
-    monkeypatch.setattr(registry, "plug_ins", lambda group: made)
-    monkeypatch.setattr(registry, "load_plug_in", lambda group, name: made[name])
+    monkeypatch.setattr(plugins, "plug_ins", lambda group: made)
+    monkeypatch.setattr(plugins, "load_plug_in", lambda group, name: made[name])
     assert isinstance(find_parser("chain", "en"), Parser)
     assert "chain" in parser_names()
     with pytest.raises(UsageError, match="not a derivlang Parser"):

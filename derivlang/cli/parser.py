@@ -163,14 +163,14 @@ def ls(as_json: bool) -> None:
     """
     from derivlang.core.plugins import plug_ins
     from derivlang.parsing.bundled import bundled_model
-    from derivlang.parsing.registry import BUNDLED, GROUP
+    from derivlang.parsing.registry import BUNDLED, PARSERS
 
     found = []
     for language, name in sorted(BUNDLED.items()):
         card = bundled_model(name).card
         summary = f"part of this package; trained on {', '.join(card['trained_on'])}"
         found.append({"name": name, "language": language, "summary": summary, "licence": card["licence"]})
-    found += [{"name": name, "summary": f"plug-in: {point.value}"} for name, point in sorted(plug_ins(GROUP).items())]
+    found += [{"name": name, "summary": f"plug-in: {p.value}"} for name, p in plug_ins(PARSERS.group).items()]
     found += [
         {"name": "stanza", "summary": "Stanza's models in its default folder (pip install 'derivlang[stanza]')"},
         {"name": "stanza:DIR", "summary": "Stanza's models in a folder"},

@@ -139,6 +139,6 @@ def bundled_model(name: str) -> StoredModel:
     return load_model(Path(__file__).parent / name)
 
 
-def bundled_parser(name: str) -> ModelParser:
-    """Return the parser of this name in the package."""
-    return ModelParser.load(Path(__file__).parent / name, name)
+def english() -> ModelParser:
+    """Return the English parser of the package."""
+    return ModelParser.load(Path(__file__).parent / "english", "english")
