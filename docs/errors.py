@@ -3,7 +3,7 @@
     python docs/errors.py
 
 An id is read where an error is made: `UsageError("…", id="columns")`, `parse_errors(…, id="manifest")`,
-`unknown("source", …)` for `unknown-source`. What a message fills in stands in braces.
+`unknown("source", …)` and `Registry("source", …)` for `unknown-source`. What a message fills in stands in braces.
 """
 
 from __future__ import annotations
@@ -95,12 +95,10 @@ def _raised(node: ast.AST) -> Iterator[tuple[str, str, str, str]]:
     callee = node.func.id if isinstance(node.func, ast.Name) else ""
     named = {keyword.arg: keyword.value for keyword in node.keywords}
     fix = _text(named["fix"]) if "fix" in named else ""
-    if callee in ("unknown", "find_class", "find_object"):  # the last two: core/plugins.py
-        if callee == "unknown":
-            kind = _text(node.args[0])
-        else:
-            kind = _text(node.args[1]).strip("{}").lower() if callee == "find_class" else _text(node.args[2])
-            fix = f"`derivlang ls` lists the {kind}s"
+    if callee in ("unknown", "Registry"):
+        kind = _text(node.args[0])
+        if callee == "Registry":  # as in core/plugins.py
+            fix = fix or f"`derivlang ls` lists the {kind}s"
         if not kind.startswith("{"):
             yield (
                 f"unknown-{kind.split()[0]}",

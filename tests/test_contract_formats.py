@@ -193,7 +193,7 @@ def test_whatever_a_reader_raises_is_one_error(
             yield Rows(path, pa.table({"tokens": [["a"]]}), np.array([7]), np.array([at]))
         raise error
 
-    monkeypatch.setattr(registry, "_ADDED", {})
+    monkeypatch.setattr(registry.FORMATS, "added", {})
     registry.register(Format(name="mine", suffixes=(".mine",), read=read))
     path = tmp_path / "x.mine"
     path.write_text("x")

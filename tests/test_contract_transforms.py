@@ -104,7 +104,7 @@ of_text = pytest.mark.parametrize("transform", OF_TEXT, ids=str)
 @pytest.fixture(autouse=True)
 def _samples(monkeypatch: pytest.MonkeyPatch) -> None:
     for sample in SAMPLES:
-        monkeypatch.setitem(registry._ADDED, sample.name, sample)
+        monkeypatch.setitem(registry.TRANSFORMS.added, sample.name, sample)
 
 
 UNITS: dict[str, list[list[str]]] = {

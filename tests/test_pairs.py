@@ -198,7 +198,7 @@ def test_a_word_with_a_space(tmp_path: Path) -> None:
 
 def test_inserted_and_deleted_words_have_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for sample in (Mark, Drop):
-        monkeypatch.setitem(registry._ADDED, sample.name, sample)
+        monkeypatch.setitem(registry.TRANSFORMS.added, sample.name, sample)
     source = tmp_path / "a.train.tokens"
     source.write_text("".join(f"{s}\n" for s in sentences(60)), "utf-8")
     for spec in (str(Mark()), str(Drop()), f"{Mark()},inv"):
@@ -452,7 +452,7 @@ def test_tokenizers_that_do_not_fit(derived: Path, tokenizers: tuple[Path, Path]
     ours, theirs = tokenizers
     out = tmp_path / "out"
     alone = run("pair", derived, "--format", "parquet", "-o", out, "--tokenizer", ours, code=2)
-    assert "go together" in alone.err
+    assert "must be given together" in alone.err
     text = run("pair", derived, "--format", "text", "-o", out, "--tokenizer", ours, "--twin", theirs, code=2)
     assert "Parquet" in text.err
     assert not list(tmp_path.glob("out*"))

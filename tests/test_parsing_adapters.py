@@ -16,6 +16,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
+from derivlang.core import plugins
 from derivlang.core.arrays import Int32, Int64
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.trees import first_fault
@@ -136,8 +137,8 @@ class Chain:
 
 def test_a_plug_in_is_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     made = {"chain": Chain, "broken": object}
-    monkeypatch.setattr(registry, "plug_ins", lambda group: made)
-    monkeypatch.setattr(registry, "load_plug_in", lambda group, name: made[name])
+    monkeypatch.setattr(plugins, "plug_ins", lambda group: made)
+    monkeypatch.setattr(plugins, "load_plug_in", lambda group, name: made[name])
     assert isinstance(find_parser("chain", "en"), Parser)
     assert "chain" in parser_names()
     with pytest.raises(UsageError, match="not a derivlang Parser"):
@@ -192,7 +193,7 @@ def test_stanza_gets_a_bounded_number_of_words_at_once() -> None:
 @pytest.mark.parametrize(
     ("pipeline", "id", "message"),
     [
-        (Pipeline(heads=lambda n: [0, 0, 1][:n]), "parser-tree", "returned no tree"),
+        (Pipeline(heads=lambda n: [0, 0, 1][:n]), "parser-tree", "did not return a tree"),
         (Pipeline(heads=lambda n: [0]), "parser-tree", "returned 1 heads for a sentence of 3 words"),
         (Pipeline(relation="pobj"), "parser-labels", "'pobj'"),
     ],
@@ -235,7 +236,7 @@ def test_stanza_is_asked_for_given_words_and_downloads_nothing(monkeypatch: pyte
 
 def test_stanza_without_models_names_the_command_that_fetches_them(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_stanza(monkeypatch, FileNotFoundError("resources.json"))
-    with pytest.raises(DataError, match=r"no models for tagging and parsing 'de'") as caught:
+    with pytest.raises(DataError, match=r"models for tagging and parsing 'de'") as caught:
         load_stanza(None, "de")
     assert caught.value.fix is not None
     assert "stanza.download('de')" in caught.value.fix

@@ -64,7 +64,7 @@ class Toy(Transform):
 def _toy_is_registered() -> Iterator[None]:
     registry.register(Toy)
     yield
-    del registry._ADDED["toy"]
+    del registry.TRANSFORMS.added["toy"]
 
 
 _IN_SPECS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
@@ -454,7 +454,6 @@ def test_plug_ins_are_transforms(monkeypatch: pytest.MonkeyPatch) -> None:
         def load(self) -> object:
             return np.zeros
 
-    monkeypatch.setattr(registry, "plug_ins", lambda group: {"odd": Point()})
     monkeypatch.setattr(plugins, "plug_ins", lambda group: {"odd": Point()})
     with pytest.raises(UsageError, match="plug-in"):
         Pipeline.parse("odd")

@@ -179,7 +179,7 @@ def test_their_output_is_a_source(site: Path, trees: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("derivlang_sample.source:FOLDER", "is no derivlang Transform"),
+        ("derivlang_sample.source:FOLDER", "is not a derivlang Transform"),
         ("derivlang_nowhere:Swap", "derivlang_nowhere"),
         ("derivlang_sample.transforms:Nope", "Nope"),
     ],
@@ -292,7 +292,7 @@ def test_register_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     import derivlang
     from derivlang.transforms import registry
 
-    monkeypatch.setattr(registry, "_ADDED", {})
+    monkeypatch.setattr(registry.TRANSFORMS, "added", {})
 
     @derivlang.register
     @dataclass(frozen=True, kw_only=True)

@@ -61,7 +61,7 @@ def test_python_sample() -> None:
 def test_own_transform_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     from derivlang.transforms import registry
 
-    monkeypatch.setattr(registry, "_ADDED", {})
+    monkeypatch.setattr(registry.TRANSFORMS, "added", {})
     sample = next(block for block in blocks("python") if "class Rotate" in block)
     names: dict[str, object] = {}
     exec(compile(sample, "README.md", "exec"), names)
@@ -76,7 +76,7 @@ def test_own_objective_sample_trains(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     from derivlang.training.run import pretrain
     from derivlang.training.settings import TrainingSettings, Where
 
-    monkeypatch.setattr(registry, "_ADDED", {})
+    monkeypatch.setattr(registry.OBJECTIVES, "added", {})
     sample = next(block for block in blocks("python") if "class Small" in block)
     names: dict[str, object] = {}
     exec(compile(sample, "README.md", "exec"), names)

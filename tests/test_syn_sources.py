@@ -399,7 +399,7 @@ def test_what_changes_the_trees_is_another_parse(
         def load(self) -> Callable[[], Chain]:
             return lambda: Chain("chain-too")
 
-    points = plug_ins(registry.GROUP)
+    points = plug_ins(registry.PARSERS.group)
     monkeypatch.setitem(points, "chain-too", Point())  # type: ignore[arg-type]
     parse(text)
     parsed = parsed_words(log)

@@ -214,7 +214,7 @@ def test_a_killed_process_goes_on(number: signal.Signals, status: str, tmp_path:
         time.sleep(0.005)
     process.send_signal(number)
     said = process.communicate()[1].decode()
-    assert number == signal.SIGKILL or "interrupted; the same command with --resume goes on from here" in said
+    assert number == signal.SIGKILL or "interrupted; the same command with --resume continues from here" in said
     assert runs.read(killed)["status"] == status
     run(*options, "-o", killed, "--resume")
     run(*options, "-o", tmp_path / "whole")
@@ -590,7 +590,7 @@ def exploding(at: int) -> type[Objective]:
 
 @pytest.mark.parametrize(("at", "kept"), [(5, 3), (8, 6), (2, None)])
 def test_a_loss_that_is_no_number(at: int, kept: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._ADDED, "exploding", exploding(at))
+    monkeypatch.setitem(registry.OBJECTIVES.added, "exploding", exploding(at))
     monkeypatch.setattr("derivlang.training.run.check_step", lambda *_, **__: None)  # it computes losses, too
     with pytest.raises(DataError) as error:
         trained(tmp_path / "run", "exploding", steps=9)

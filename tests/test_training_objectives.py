@@ -59,7 +59,7 @@ cases = pytest.mark.parametrize(("name", "kind"), CASES)
 
 @pytest.fixture(autouse=True)
 def _sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._ADDED, "small", Small)
+    monkeypatch.setitem(registry.OBJECTIVES.added, "small", Small)
 
 
 class Spy(LanguageModel):
@@ -449,7 +449,7 @@ def test_the_dose_by_a_slow_count(name: str, tmp_path: Path) -> None:
 
 
 def test_an_objective_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_ADDED", {})
+    monkeypatch.setattr(registry.OBJECTIVES, "added", {})
 
     @register_objective
     @dataclass(frozen=True, kw_only=True)
@@ -481,7 +481,7 @@ def test_an_objective_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_objective_of_another_package(plugins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_ADDED", {})
+    monkeypatch.setattr(registry.OBJECTIVES, "added", {})
     assert "small" in objective_names()
     result = trained(tmp_path / "run", "small:weight=3.0")
     assert set(result["parts"]) == {"mlm", "size"}

@@ -20,25 +20,25 @@ from derivlang.evaluation.tasks import FinetuneSettings, regime_of, task_of
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What an option gives for the tasks."""
+    """The value of an option of fine-tuning: one number for all tasks, or one for each."""
 
     option: str
     values: tuple[int | float, ...]
 
     def of(self, task: int, n_tasks: int) -> int | float:
-        """That of a task, by its place. UsageError where there are neither one nor as many as there are tasks."""
+        """Return the number for a task, by its position from 0. Raise UsageError unless there are 1 or n_tasks."""
         if len(self.values) not in (1, n_tasks):
             raise UsageError(
                 f"{len(self.values)} numbers for {n_tasks} tasks",
                 where=self.option,
-                fix="one, or one for each",
+                fix="give one number for all tasks, or one for each",
                 id="usage",
             )
         return self.values[task % len(self.values)]
 
 
 def _numbers(context: click.Context, option: click.Parameter, value: str | None) -> Numbers | None:
-    """A setting of fine-tuning: a number for all tasks, or one for each, with commas."""
+    """Return the numbers of an option of fine-tuning; a click callback. Raise UsageError for anything else."""
     if value is None:
         return None
     one = declared(FinetuneSettings)[option.name or ""]
@@ -48,7 +48,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
             float(part) if one.kind is float else whole.convert(part, option, context) for part in value.split(",")
         ]
     except ValueError:
-        fix = "a number, or one for each task, with commas"
+        fix = "give one number, or one for each task, separated by commas"
         raise UsageError(f"{value!r} is not a number", where=option.opts[0], fix=fix, id="usage") from None
     for number in numbers:
         one.check(number)
@@ -58,13 +58,13 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 @click.command("evaluate", no_args_is_help=True)
 @click.argument("run", type=FOLDER)
 @click.option("--task", "tasks", default="none", show_default=True,
-              help="Tasks, of pos, ner and xnli; pos:French-GSD is another set.")  # fmt: skip
+              help="Tasks: any of pos, ner and xnli; pos:French-GSD names another set.")  # fmt: skip
 @click.option("--regime", "regimes", default="sup,zs", show_default=True,
-              help="Regimes: sup is fine-tuned on the derived language, zs on the source.")  # fmt: skip
+              help="Regimes: sup fine-tunes on the derived language, zs on the source.")  # fmt: skip
 @settings_options(EvaluateOptions, only=("seeds",))
 @settings_options(FinetuneSettings, metavar="N[,N...]", callback=_numbers)
 @click.option("--measure", "measures", default="alignment,contextual,perplexity", show_default=True,
-              help="Further measures; none for tasks alone.")  # fmt: skip
+              help="Measures besides the tasks, or none.")  # fmt: skip
 @settings_options(EvaluateOptions, only=("pairs", "sentences"))
 @data_dir_option
 @parser_options
@@ -74,13 +74,15 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, **options: Any) -> None:
     """Evaluate RUN, the folder of a pre-trained run, and write RUN/evaluation.json.
 
-    Upper bound (SUP), zero-shot (ZS) and the gap between them, on test, by several seeds with 95 % intervals; how well
-    embeddings and contextual states of the two languages align; perplexity. The same command goes on where one was
-    interrupted. Small models take other settings than the published ones, which are the defaults; an option of
-    fine-tuning has a number for all tasks, or one for each: --epochs 1,2.
+    For each task, it measures the upper bound (SUP), zero-shot transfer (ZS) and the gap between them on the test
+    split, over several seeds with 95 % intervals. It also measures how well the embeddings and the contextual
+    states of the two languages align, and the perplexity. The same command continues an interrupted evaluation.
+
+    The defaults are the published settings, which do not suit small models. An option of fine-tuning takes one number
+    for all tasks, or one for each, such as --epochs 1,2.
 
     \b
-    derivlang evaluate RUN --task pos --epochs 1 --lr 2e-3 --train-examples 4000    # 2 s each, on a small model
+    derivlang evaluate RUN --task pos --epochs 1 --lr 2e-3 --train-examples 4000
     derivlang evaluate RUN --measure alignment
     """
     from derivlang.evaluation.evaluate import evaluate
@@ -97,7 +99,7 @@ def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, *
         **options,
     )
     if not settings.tasks and not settings.measures:
-        raise UsageError("there is nothing to evaluate", fix="--task pos, or --measure alignment", id="usage")
+        raise UsageError("there is nothing to evaluate", fix="give --task pos or --measure alignment", id="usage")
     with Bar():
         found = evaluate(run, settings, events())
     shown = {task.name: found["tasks"][task.name] for task in settings.tasks}
@@ -111,7 +113,7 @@ def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, *
 
 
 def _listed(text: str, option: str) -> tuple[str, ...]:
-    """Names of a list with commas; `none` is no name."""
+    """Return the names of a list separated by commas; () for `none`."""
     found = names(text, option)
     return () if found == ("none",) else found
 

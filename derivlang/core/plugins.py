@@ -1,11 +1,17 @@
-"""Plug-ins of other packages, found by entry point. Each is loaded separately, so a broken one breaks nothing else."""
+"""Registries: objects by name, built in, added in this process, or from the entry points of other packages.
+
+A package adds an object, here a transform, in its `pyproject.toml`:
+
+    [project.entry-points."derivlang.transforms"]
+    swap = "my_package.swap:Swap"
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from derivlang.core.errors import UsageError, unknown
 
@@ -16,47 +22,72 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 
+class Registry(Generic[Found]):
+    """The objects of one kind by name. An added one hides a built-in one of the same name, which hides a plug-in.
+
+    kind: the noun of messages; entry points have the group `derivlang.<kind>s`. base: the class of the objects; with
+    `of_classes` they are its subclasses, otherwise its instances, or functions that return one. built_in: objects, or
+    "module:attribute", imported when it is needed. fix: what to do about an unknown name. added: the objects of `add`.
+    Each plug-in is loaded separately, so a broken one breaks nothing else.
+    """
+
+    def __init__(
+        self, kind: str, base: type[Any], built_in: Mapping[str, Any], *, of_classes: bool = False, fix: str = ""
+    ) -> None:
+        self.kind = kind
+        self.base = base
+        self.group = f"derivlang.{kind}s"
+        self.built_in = built_in
+        self.of_classes = of_classes
+        self.fix = fix or f"`derivlang ls` lists the {kind}s"
+        self.added: dict[str, Found] = {}
+
+    def add(self, name: str, found: Found) -> Found:
+        """Add an object for this process, for notebooks and tests."""
+        self.added[name] = found
+        return found
+
+    def names(self) -> list[str]:
+        """Return all names, in the order in which `find` looks."""
+        return list(dict.fromkeys([*self.added, *self.built_in, *plug_ins(self.group)]))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.added or name in self.built_in or name in plug_ins(self.group)
+
+    def find(self, name: str) -> Found:
+        """Return the object of a name.
+
+        Raises UsageError with similar names if there is none, or if a plug-in cannot be loaded or is of another kind.
+        """
+        if name not in self:
+            raise self.unknown(name)
+        found: Any = self.added[name] if name in self.added else self.built_in.get(name)
+        if isinstance(found, str):
+            module, _, attribute = found.partition(":")
+            found = getattr(import_module(module), attribute)
+        elif found is None:
+            found = load_plug_in(self.group, name)
+        if self.of_classes:
+            right = isinstance(found, type) and issubclass(found, self.base)
+        else:
+            if callable(found) and (isinstance(found, type) or not isinstance(found, self.base)):
+                found = found()  # a class may pass for an instance of a protocol, hence the first test
+            right = isinstance(found, self.base)
+        if not right:
+            raise UsageError(f"the plug-in {name!r} is not a derivlang {self.base.__name__}", id="plug-in")
+        return found  # type: ignore[no-any-return]
+
+    def unknown(self, name: str, *others: str) -> UsageError:
+        """Return the error for an unknown name. others: further names that could be meant."""
+        return unknown(self.kind, name, [*self.names(), *others], fix=self.fix)
+
+
 @cache
 def plug_ins(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by name."""
     from importlib.metadata import entry_points  # imported late: a third of the package's start-up time
 
-    return {point.name: point for point in entry_points(group=group)}
-
-
-def find_class(
-    name: str, base: type[Found], group: str, built_in: Mapping[str, str], added: Mapping[str, type[Found]]
-) -> type[Found]:
-    """Return the class of a name: registered in this process, built in ("module:attribute"), or from an entry point.
-
-    Raise UsageError with similar names if there is none, or if a plug-in is not a `base`.
-    """
-    found = _find(name, base.__name__.lower(), group, built_in, added)
-    if not (isinstance(found, type) and issubclass(found, base)):
-        raise UsageError(f"the plug-in {name!r} is no derivlang {base.__name__}", id="plug-in")
-    return found
-
-
-def find_object(
-    name: str, base: type[Found], kind: str, group: str, built_in: Mapping[str, str], added: Mapping[str, Found]
-) -> Found:
-    """Return the object of a name, an instance of `base`; otherwise like `find_class`."""
-    found = _find(name, kind, group, built_in, added)
-    if not isinstance(found, base):
-        raise UsageError(f"the plug-in {name!r} is no derivlang {base.__name__}", id="plug-in")
-    return found
-
-
-def _find(name: str, kind: str, group: str, built_in: Mapping[str, str], added: Mapping[str, Any]) -> Any:
-    if name in added:
-        return added[name]
-    if name in built_in:
-        module, _, attribute = built_in[name].partition(":")
-        return getattr(import_module(module), attribute)
-    if name in plug_ins(group):
-        return load_plug_in(group, name)
-    names = {*added, *built_in, *plug_ins(group)}
-    raise unknown(kind, name, names, fix=f"`derivlang ls` lists the {kind}s")
+    return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
 
 
 def load_plug_in(group: str, name: str) -> Any:

@@ -1,49 +1,36 @@
-"""File formats by name and by suffix: the built-in ones, and those that other packages register by entry point.
-
-A package adds a format under its own `pyproject.toml`:
-
-    [project.entry-points."derivlang.formats"]
-    blocks = "my_package.blocks:FORMAT"
-"""
+"""File formats by name and suffix: built-in ones and those of other packages (entry points `derivlang.formats`)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from derivlang.core.errors import DerivlangError, UsageError
-from derivlang.core.plugins import find_object, plug_ins
+from derivlang.core.plugins import Registry
 from derivlang.formats.base import Asked, Format
 from derivlang.formats.opening import suffix_of
 
-GROUP = "derivlang.formats"
 # If several formats have the same suffix, the first that recognises a file reads it.
-_BUILT_IN = {
-    "text": "derivlang.formats.text:FORMAT",
-    "conllu": "derivlang.formats.conllu:FORMAT",
-    "jsonl": "derivlang.formats.jsonl:FORMAT",
-    "tagged": "derivlang.formats.tagged:FORMAT",
-    "delimited": "derivlang.formats.delimited:FORMAT",
-    "csv": "derivlang.formats.csv:FORMAT",
-    "parquet": "derivlang.formats.parquet:FORMAT",
-    "squad": "derivlang.formats.squad:FORMAT",
-}
-_ADDED: dict[str, Format] = {}
+FORMATS: Registry[Format] = Registry(
+    "format",
+    Format,
+    {
+        "text": "derivlang.formats.text:FORMAT",
+        "conllu": "derivlang.formats.conllu:FORMAT",
+        "jsonl": "derivlang.formats.jsonl:FORMAT",
+        "tagged": "derivlang.formats.tagged:FORMAT",
+        "delimited": "derivlang.formats.delimited:FORMAT",
+        "csv": "derivlang.formats.csv:FORMAT",
+        "parquet": "derivlang.formats.parquet:FORMAT",
+        "squad": "derivlang.formats.squad:FORMAT",
+    },
+)
+format_names = FORMATS.names
+find_format = FORMATS.find
 
 
 def register(format: Format) -> Format:
     """Register a format for this process, for notebooks and tests."""
-    _ADDED[format.name] = format
-    return format
-
-
-def format_names() -> list[str]:
-    """Return the names of all formats."""
-    return [*_ADDED, *(name for name in (*_BUILT_IN, *plug_ins(GROUP)) if name not in _ADDED)]
-
-
-def find_format(name: str) -> Format:
-    """Return the format of this name. Raises UsageError if there is none, or if a plug-in is not a Format."""
-    return find_object(name, Format, "format", GROUP, _BUILT_IN, _ADDED)
+    return FORMATS.add(format.name, format)
 
 
 def formats() -> list[Format]:
@@ -53,7 +40,7 @@ def formats() -> list[Format]:
         try:
             found.append(find_format(name))
         except DerivlangError:
-            if name in _BUILT_IN:
+            if name in FORMATS.built_in:
                 raise
     return found
 
@@ -66,7 +53,7 @@ def suffixes() -> list[str]:
 def candidates(path: Path) -> list[Format]:
     """Return the formats of a file's suffix. Plug-ins are loaded only if no other format has the suffix."""
     suffix = suffix_of(path)
-    near = [find_format(name) for name in dict.fromkeys([*_ADDED, *_BUILT_IN])]
+    near = [find_format(name) for name in dict.fromkeys([*FORMATS.added, *FORMATS.built_in])]
     found = [format for format in near if suffix in format.suffixes]
     return found or [format for format in formats() if suffix in format.suffixes]
 

@@ -3,11 +3,7 @@
     parser = find_parser(None, "en")                  # the bundled one
     parses = parser.parse(batch.words, batch.types, batch.sentences)
 
-A package adds a parser under its own `pyproject.toml`. The registered object is called without arguments and returns a
-`Parser` (`base.py`):
-
-    [project.entry-points."derivlang.parsers"]
-    mine = "my_package.parser:MyParser"
+A package adds a `Parser` (`base.py`), or a class or function that returns one, as an entry point `derivlang.parsers`.
 """
 
 from __future__ import annotations
@@ -15,13 +11,18 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from derivlang.core.errors import UsageError, unknown
-from derivlang.core.plugins import load_plug_in, plug_ins
+from derivlang.core.errors import UsageError
+from derivlang.core.plugins import Registry
 from derivlang.formats.paths import is_path
 from derivlang.parsing.base import Parser
 
-GROUP = "derivlang.parsers"
 BUNDLED = {"en": "english"}  # language -> the parser in this package
+PARSERS: Registry[Parser] = Registry(
+    "parser",
+    Parser,
+    {"english": "derivlang.parsing.bundled:english"},
+    fix="list the parsers with `derivlang parser ls`; the path of a folder needs a /",
+)
 
 
 def find_parser(spec: str | None, language: str) -> Parser:
@@ -55,7 +56,7 @@ def find_parser(spec: str | None, language: str) -> Parser:
 
 def parser_names() -> list[str]:
     """Return the names that `find_parser` takes without an argument."""
-    return sorted({*BUNDLED.values(), "stanza", *plug_ins(GROUP)})
+    return [*PARSERS.names(), "stanza"]
 
 
 @cache
@@ -64,11 +65,7 @@ def _load(spec: str, language: str) -> Parser:
 
     The imports stand here because most commands need no parser: they take 60 ms, and no module below imports this one.
     """
-    name, colon, argument = spec.partition(":")
-    if name == "english" and not colon:
-        from derivlang.parsing.bundled import bundled_parser
-
-        return bundled_parser("english")
+    name, _, argument = spec.partition(":")
     if name == "stanza":
         from derivlang.parsing.stanza_adapter import load_stanza
 
@@ -77,17 +74,10 @@ def _load(spec: str, language: str) -> Parser:
         from derivlang.parsing.spacy_adapter import load_spacy
 
         return load_spacy(argument)
-    if spec in plug_ins(GROUP):
-        made = load_plug_in(GROUP, spec)
-        parser = made() if callable(made) else made
-        if not isinstance(parser, Parser):
-            raise UsageError(f"the plug-in {spec!r} is not a derivlang Parser", id="plug-in")
-        return parser
+    if spec in PARSERS:
+        return PARSERS.find(spec)
     if "/" in spec or "\\" in spec or is_path(spec, "folder"):
         from derivlang.parsing.bundled import ModelParser
 
         return ModelParser.load(Path(spec))
-    names = [*parser_names(), "spacy:NAME"]
-    raise unknown(
-        "parser", spec, names, fix="list the parsers with `derivlang parser ls`; the path of a folder needs a /"
-    )
+    raise PARSERS.unknown(spec, "stanza", "spacy:NAME")

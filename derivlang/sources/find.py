@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from derivlang.core.errors import DataError, UsageError, unknown
+from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.spans import complete_classes
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import Field
@@ -24,11 +24,10 @@ from derivlang.formats.words import Mode
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.infer import infer, without_nli
 from derivlang.sources.named import (
+    SOURCES,
     find_named,
     hub_name,
-    is_named,
     missing,
-    source_names,
 )
 from derivlang.sources.read import tables
 
@@ -93,7 +92,7 @@ def _locate(request: SourceRequest) -> Corpus:
         request.refuse("columns of a set of the hub have names", tables=True)
         return _with_labels(find_hub(source.removeprefix("hub:"), request.words, request.texts), request.encoding)
     name, _, argument = source.partition(":")
-    if is_named(name):
+    if name in SOURCES:
         request.refuse(f"the source {name} knows its columns")
         folders = data_folders(request.data_dir)
         corpus, named = find_named(name, argument, folders)
@@ -119,7 +118,7 @@ def _locate(request: SourceRequest) -> Corpus:
         return _from_path(path, request)
     if any(mark in source for mark in ("/", "\\", ".")):
         raise DataError("there is no such file or folder", where=source, fix="check the path", id="missing-file")
-    raise unknown("source", source, source_names(), fix="a path to a file or folder works too")
+    raise SOURCES.unknown(source)
 
 
 def data_folders(data_dir: Path | None) -> list[Path]:

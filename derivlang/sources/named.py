@@ -1,6 +1,6 @@
 """The named sources: where their files are, what their columns mean, and where the hub has them.
 
-A package adds one by entry point (group `derivlang.sources`): a `NamedSource`, or a function that returns one.
+A package adds a `NamedSource`, or a function that returns one, as an entry point `derivlang.sources`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError, UsageError
-from derivlang.core.plugins import load_plug_in, plug_ins
+from derivlang.core.plugins import Registry
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
 from derivlang.core.splits import SPLITS
 from derivlang.formats.conllu import MEANING as CONLLU
@@ -21,7 +21,6 @@ from derivlang.formats.squad import MEANING as SQUAD
 from derivlang.formats.words import Mode
 from derivlang.sources.corpus import Corpus, CorpusFile, first_existing, not_found
 
-GROUP = "derivlang.sources"
 WIKIANN = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
 
 TAGGED = Schema((Side("", words="tokens"),), (Field("ner_tags", "entities", WIKIANN),))
@@ -273,35 +272,23 @@ def _shipped() -> list[tuple[str, str]]:
     return list(zip(SPLITS, ("train", "dev", "test"), strict=True))
 
 
-def is_named(name: str) -> bool:
-    """Return whether there is a source of this name. Plug-ins are searched only if no built-in one has it."""
-    return name == "demo" or any(named.name == name for named in _NAMED) or name in plug_ins(GROUP)
-
-
-def _plug_in(name: str) -> NamedSource:
-    """Return a source of another package. UsageError if it cannot be loaded."""
-    loaded = load_plug_in(GROUP, name)
-    return loaded if isinstance(loaded, NamedSource) else loaded()
-
-
-def source_names() -> list[str]:
-    """Return the names of all sources."""
-    return [*(named.name for named in _NAMED), "demo", *plug_ins(GROUP)]
+SOURCES: Registry[NamedSource] = Registry(
+    "source",
+    NamedSource,
+    {**{named.name: named for named in _NAMED}, "demo": _demo},
+    fix="a path to a file or folder works too",
+)
 
 
 def named_sources() -> dict[str, NamedSource]:
     """Return all named sources, with those of plug-ins."""
-    found = {named.name: named for named in (*_NAMED, _demo())}
-    return {**found, **{name: _plug_in(name) for name in plug_ins(GROUP)}}
+    return {name: SOURCES.find(name) for name in SOURCES.names()}
 
 
 def find_named(name: str, argument: str, folders: Sequence[Path]) -> tuple[Corpus | None, NamedSource]:
-    """Return the corpus of a named source in these folders, or None, and the source. name: one that `is_named`."""
-    if name == "demo":
-        return _find_demo(argument), _demo()
-    built_in = {named.name: named for named in _NAMED}
-    named = built_in.get(name) or _plug_in(name)
-    return named.find(argument, folders), named
+    """Return the corpus of a named source in these folders, or None, and the source. name: one of SOURCES."""
+    named = SOURCES.find(name)
+    return _find_demo(argument) if name == "demo" else named.find(argument, folders), named
 
 
 def hub_name(named: NamedSource, argument: str) -> tuple[str, str] | None:

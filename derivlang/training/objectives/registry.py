@@ -1,44 +1,31 @@
-"""Objectives by name: the built-in ones, and those of other packages by entry point.
-
-[project.entry-points."derivlang.objectives"]
-mine = "my_package.mine:Mine"
-"""
+"""Objectives by name: the built-in ones, and those of other packages (entry points `derivlang.objectives`)."""
 
 from __future__ import annotations
 
 from derivlang.core.errors import UsageError
-from derivlang.core.plugins import find_class, plug_ins
+from derivlang.core.plugins import Registry
 from derivlang.core.spec import read_spec
 from derivlang.training.objectives.base import Objective
 
-GROUP = "derivlang.objectives"
-_HERE = "derivlang.training.objectives"
-_BUILT_IN = {
-    "align-mlm": f"{_HERE}.align_mlm:AlignMlm",
-    "dict-mlm": f"{_HERE}.dict_mlm:DictMlm",
-    "mlm": f"{_HERE}.mlm:Mlm",
-    "tlm": f"{_HERE}.tlm:Tlm",
-    "xlm": f"{_HERE}.xlm:Xlm",
-}
-_ADDED: dict[str, type[Objective]] = {}
+OBJECTIVES: Registry[type[Objective]] = Registry(
+    "objective",
+    Objective,
+    {
+        "align-mlm": "derivlang.training.objectives.align_mlm:AlignMlm",
+        "dict-mlm": "derivlang.training.objectives.dict_mlm:DictMlm",
+        "mlm": "derivlang.training.objectives.mlm:Mlm",
+        "tlm": "derivlang.training.objectives.tlm:Tlm",
+        "xlm": "derivlang.training.objectives.xlm:Xlm",
+    },
+    of_classes=True,
+)
+objective_names = OBJECTIVES.names
+find_objective = OBJECTIVES.find
 
 
 def register_objective(objective: type[Objective]) -> type[Objective]:
     """Register an objective for this process. Works as a decorator, for notebooks and tests."""
-    _ADDED[objective.name] = objective
-    return objective
-
-
-def objective_names() -> list[str]:
-    return sorted({*_BUILT_IN, *_ADDED, *plug_ins(GROUP)})
-
-
-def find_objective(name: str) -> type[Objective]:
-    """Return the class of this name.
-
-    Raise UsageError with similar names if there is none, or if a plug-in is not an Objective.
-    """
-    return find_class(name, Objective, GROUP, _BUILT_IN, _ADDED)
+    return OBJECTIVES.add(objective.name, objective)
 
 
 def read_objective(spec: str) -> Objective:
