@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from derivlang.training.model import ModelConfig
+from derivlang.training.config import ModelConfig
 from tests.commands import run, snapshot, written
 from tests.training import data_folder, model_file, pair, toml, trained
 

@@ -13,8 +13,9 @@ import torch
 
 from derivlang.core.errors import DerivlangError, UsageError
 from derivlang.training.begin import Init, freeze, model_of
+from derivlang.training.config import ModelConfig
 from derivlang.training.masking import LanguageIds
-from derivlang.training.model import ModelConfig, is_tied
+from derivlang.training.model import is_tied
 from tests.training import built, log, model_file, pair, settings, trained, weights
 
 KINDS = ["modernbert", "roberta", "bert"]

@@ -20,10 +20,11 @@ from derivlang.evaluation.trained import PretrainedRun
 from derivlang.training import devices
 from derivlang.training.bench import Plan, bench
 from derivlang.training.checkpoint import load_model
+from derivlang.training.config import ModelConfig
 from derivlang.training.data import SpecialIds
 from derivlang.training.devices import device_of
-from derivlang.training.model import ModelConfig, is_tied
-from derivlang.training.network import optimizer_of
+from derivlang.training.loss_module import optimizer_of
+from derivlang.training.model import build_model, is_tied
 from derivlang.training.start import settings_of
 from tests.test_evaluate_measures import heldout
 from tests.test_evaluate_runs import options
@@ -198,7 +199,7 @@ def test_two_accelerators_train_what_one_does(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tie", [True, False])
 def test_tying_holds_on_the_device(tie: bool) -> None:
-    lm = ModelConfig.read("tiny").build(600, 32, SpecialIds(0, 1, 2, 4), tie=tie, language_ids=False, seed=1)
+    lm = build_model(ModelConfig.read("tiny"), 600, 32, SpecialIds(0, 1, 2, 4), tie=tie, language_ids=False, seed=1)
     assert is_tied(lm.to("cuda")) == tie
     assert is_tied(lm.to("cpu")) == tie
 

@@ -26,8 +26,9 @@ from derivlang.training import folder as runs
 from derivlang.training.batch import MicroBatch
 from derivlang.training.begin import Init
 from derivlang.training.checkpoint import hash_of_weights, load_model, newest
-from derivlang.training.model import LanguageModel, ModelConfig
-from derivlang.training.network import optimizer_of
+from derivlang.training.config import ModelConfig
+from derivlang.training.loss_module import optimizer_of
+from derivlang.training.model import LanguageModel, build_model
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Loss, LossPart, Objective, masked_part
 from derivlang.training.objectives.registry import objective_names, read_objective
@@ -511,8 +512,14 @@ def test_an_update_is_that_of_adamw_on_the_clipped_gradient(tmp_path: Path) -> N
     """One step of the loop, by hand."""
     clip = 0.01
     trained(tmp_path / "run", kind="roberta", steps=1, clip=clip, weight_decay=0.1, warmup=0.0)
-    lm = ModelConfig.read(model_file("roberta")).build(
-        pair().languages.size, 32, pair().data.marks, tie=True, language_ids=False, seed=1
+    lm = build_model(
+        ModelConfig.read(model_file("roberta")),
+        pair().languages.size,
+        32,
+        pair().data.marks,
+        tie=True,
+        language_ids=False,
+        seed=1,
     )
     mlm = masked_part(LanguageModel(lm), rows_batch())
     (mlm.total / mlm.by).backward()

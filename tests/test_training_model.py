@@ -13,8 +13,9 @@ import torch
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.training.checkpoint import load_model
+from derivlang.training.config import ModelConfig
 from derivlang.training.languages import DERIVED, SOURCE
-from derivlang.training.model import LanguageModel, ModelConfig, is_tied, set_tie
+from derivlang.training.model import LanguageModel, build_model, is_tied, set_tie
 from derivlang.training.quiet import quiet
 from tests.training import (
     KINDS,
@@ -214,8 +215,14 @@ def test_states_of_every_layer(kind: str) -> None:
 
 
 def test_states_without_gradient_have_no_dropout() -> None:
-    lm = ModelConfig.read(model_file("roberta", 0.5)).build(
-        pair().languages.size, SEQ_LEN, pair().data.marks, tie=True, language_ids=False, seed=1
+    lm = build_model(
+        ModelConfig.read(model_file("roberta", 0.5)),
+        pair().languages.size,
+        SEQ_LEN,
+        pair().data.marks,
+        tie=True,
+        language_ids=False,
+        seed=1,
     )
     model, batch = LanguageModel(lm.train()), rows_batch()
     assert not torch.equal(model.states(batch), model.states(batch))
@@ -272,7 +279,9 @@ def test_embeddings_are_as_wide_as_asked(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(toml().replace("embedding_std = 0.1", "embedding_std = 3.0"))
     marks = pair().data.marks
     for tie in (True, False):
-        lm = ModelConfig.read(str(tmp_path / "a.toml")).build(600, 32, marks, tie=tie, language_ids=False, seed=1)
+        lm = build_model(
+            ModelConfig.read(str(tmp_path / "a.toml")), 600, 32, marks, tie=tie, language_ids=False, seed=1
+        )
         for weight in (lm.get_input_embeddings().weight, lm.get_output_embeddings().weight):
             assert weight.std().item() == pytest.approx(3.0, rel=0.1)
 
@@ -319,7 +328,7 @@ def test_what_is_no_description(old: str, new: str, message: str, tmp_path: Path
 
     def build() -> None:
         _, design, _ = settings_of("demo", options)
-        design.build(600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False, seed=1)
+        build_model(design, 600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False, seed=1)
 
     with pytest.raises(UsageError) as error:
         build()

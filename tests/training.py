@@ -25,11 +25,12 @@ from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest
 from derivlang.training.batch import MicroBatch, TokenBatch
+from derivlang.training.config import ModelConfig
 from derivlang.training.data import SpecialIds, SubwordRows
 from derivlang.training.loader import Loader, open_streams
+from derivlang.training.loss_module import LossModule
 from derivlang.training.masking import LanguageIds, Masked
-from derivlang.training.model import LanguageModel, ModelConfig
-from derivlang.training.network import Network
+from derivlang.training.model import LanguageModel, build_model
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.prepare import Prepared, prepare_data
@@ -151,12 +152,12 @@ def loader(objective: str | Objective = "mlm", *, spec: str = "trans,inv", **opt
 
 def network(
     objective: str | Objective, kind: str = "roberta", *, tie: bool = True, lm: Any = None, **options: Any
-) -> tuple[Network, Loader]:
+) -> tuple[LossModule, Loader]:
     """The module of the loop, without dropout, and its loader."""
     made = loader(objective, **options)
     ids = made.objective.language_ids and kind != "modernbert"
     lm = lm or built(kind, tie=tie, language_ids=ids)
-    return Network(lm, made.objective, made.context, language_ids=ids, seed=1), made
+    return LossModule(lm, made.objective, made.context, language_ids=ids, seed=1), made
 
 
 def trained(run: Path, objective: str = "mlm", spec: str = "trans,inv", **changes: Any) -> dict[str, Any]:
@@ -196,7 +197,8 @@ def built(kind: str = "modernbert", *, tie: bool = True, language_ids: bool = Fa
     """A new masked language model for the shared pair's vocabulary, in training mode, without dropout."""
     found = pair()
     design = ModelConfig.read(model_file(kind))
-    made = design.build(
+    made = build_model(
+        design,
         found.languages.size,
         2 * SEQ_LEN,
         found.data.marks,

@@ -33,7 +33,7 @@ from derivlang.sources.find import SourceRequest, find
 from derivlang.store.disk import file_lock
 from derivlang.store.export import writing
 from derivlang.store.record import read_record
-from derivlang.training.model import ModelConfig
+from derivlang.training.config import ModelConfig
 from derivlang.training.objectives.registry import read_objective
 
 _TEXT, _TOKENIZER, _RUNS = "text", "tokenizer", "runs"

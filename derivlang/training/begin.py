@@ -26,9 +26,10 @@ from derivlang.core.keys import draw, text_key
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.lexical.twin_folder import Twin
 from derivlang.training import checkpoint, folder
+from derivlang.training.config import ModelConfig, positions_of
 from derivlang.training.languages import TOKENIZER, TWIN, Languages
 from derivlang.training.masking import LanguageIds
-from derivlang.training.model import ModelConfig, is_tied, positions_of, set_tie
+from derivlang.training.model import is_tied, set_tie
 from derivlang.training.settings import TrainingSettings, layers_of
 
 _INIT, _EMBEDDINGS = "--init", "--embeddings"

@@ -20,13 +20,14 @@ import torch
 
 from derivlang.core.arrays import offsets_of
 from derivlang.core.keys import mix
+from derivlang.training.config import ModelConfig
 from derivlang.training.data import Data, SpecialIds
 from derivlang.training.devices import device_of, within_memory
 from derivlang.training.loader import Loader, OpenStream
+from derivlang.training.loss_module import LossModule, optimizer_of
 from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import PROBE, SMALLER, available, rows_that_fit, too_large
-from derivlang.training.model import ModelConfig
-from derivlang.training.network import Network, optimizer_of
+from derivlang.training.model import build_model
 from derivlang.training.objectives.base import Context
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import TrainingSettings
@@ -67,12 +68,18 @@ def bench(settings: TrainingSettings, design: ModelConfig, plan: Plan = Plan()) 
         return Loader((OpenStream(Packed(), PackedRows(data), rows, 0),), objective, context, settings.seed)
 
     joint = 2 * settings.vocab_size - _SPECIALS
-    lm = design.build(
-        joint, settings.seq_len, data.marks, tie=settings.tie, language_ids=settings.language_ids, seed=settings.seed
+    lm = build_model(
+        design,
+        joint,
+        settings.seq_len,
+        data.marks,
+        tie=settings.tie,
+        language_ids=settings.language_ids,
+        seed=settings.seed,
     ).to(device)
     if plan.compile:
         lm.base_model.compile()
-    net = Network(lm, objective, context, language_ids=settings.language_ids, seed=1).to(device)
+    net = LossModule(lm, objective, context, language_ids=settings.language_ids, seed=1).to(device)
     if device.type == "cpu":
         settings = replace(settings, batch_size=_rows(net, loader_of, settings, shrink=plan.shrink))
     loader = loader_of(settings.batch_size)
@@ -128,7 +135,7 @@ def bench(settings: TrainingSettings, design: ModelConfig, plan: Plan = Plan()) 
     }
 
 
-def _rows(net: Network, loader_of: Callable[[int], Loader], settings: TrainingSettings, *, shrink: bool) -> int:
+def _rows(net: LossModule, loader_of: Callable[[int], Loader], settings: TrainingSettings, *, shrink: bool) -> int:
     """Return the number of rows a step that fit into the CPU's memory: the settings', or fewer (a power of two)."""
     free = available()
     most = rows_that_fit(net, loader_of, free)

@@ -29,7 +29,7 @@ from derivlang.training.batch import StepCounts
 from derivlang.training.checkpoint import Checkpoint
 from derivlang.training.devices import within_memory
 from derivlang.training.loader import Loader
-from derivlang.training.network import Network, optimizer_of
+from derivlang.training.loss_module import LossModule, optimizer_of
 from derivlang.training.objectives.base import Objective
 from derivlang.training.processes import accelerator as make_accelerator
 from derivlang.training.settings import LogSettings, TrainingSettings
@@ -58,7 +58,7 @@ def train(
     accelerator = make_accelerator(settings.precision)
     device, main = accelerator.device, accelerator.is_main_process
     loader = loader_of(accelerator.process_index, accelerator.num_processes)
-    net: Any = Network(lm, objective, loader.context, language_ids=settings.language_ids, seed=settings.seed)
+    net: Any = LossModule(lm, objective, loader.context, language_ids=settings.language_ids, seed=settings.seed)
     if watch.compile:
         lm.base_model.compile()
     optimizer = optimizer_of(net, settings)

@@ -13,7 +13,7 @@ import torch
 from derivlang.core.errors import UsageError
 from derivlang.training.batch import MicroBatch
 from derivlang.training.loader import Loader
-from derivlang.training.network import Network
+from derivlang.training.loss_module import LossModule
 from derivlang.training.objectives.base import Objective
 from derivlang.training.settings import TrainingSettings
 
@@ -54,7 +54,7 @@ def check_step(
     """
     free = available() // world
     whole = loader_of(settings.batch_size)
-    net = Network(lm, objective, whole.context, language_ids=settings.language_ids, seed=settings.seed)
+    net = LossModule(lm, objective, whole.context, language_ids=settings.language_ids, seed=settings.seed)
     # at least one row of every stream, so that twice as many rows have twice as many of each
     few = -(-settings.batch_size // min(one.size for one in whole.streams))
     most = rows_that_fit(net, loader_of, free, min(max(PROBE, few), _MOST))
@@ -81,7 +81,7 @@ def too_large(rows: int, seq_len: int, free: int, fix: str) -> UsageError:
     )
 
 
-def rows_that_fit(net: Network, loader_of: Callable[[int], Loader], free: int, probe: int = PROBE) -> int:
+def rows_that_fit(net: LossModule, loader_of: Callable[[int], Loader], free: int, probe: int = PROBE) -> int:
     """How many rows a forward and backward pass of `net` may have in `free` bytes; 0 where not one fits.
 
     loader_of: a loader of so many rows a step, in one micro-batch. Two passes tell what each row takes from what a step
@@ -98,7 +98,7 @@ def rows_that_fit(net: Network, loader_of: Callable[[int], Loader], free: int, p
     return max(0, int((_SHARE * free - _WEIGHTS * weights - _BACKWARD * beside) / (_BACKWARD * each)))
 
 
-def kept_bytes(net: Network, micro: MicroBatch) -> int:
+def kept_bytes(net: LossModule, micro: MicroBatch) -> int:
     """Return the number of bytes, without weights, that a forward pass keeps for the backward pass."""
     own = {parameter.untyped_storage().data_ptr() for parameter in net.parameters()}
     kept: dict[int, Any] = {}  # storages by address; they are held so that no address is used twice

@@ -15,8 +15,8 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest
 from derivlang.training import folder
 from derivlang.training.begin import Init
+from derivlang.training.config import ModelConfig
 from derivlang.training.loader import OpenStream
-from derivlang.training.model import ModelConfig
 from derivlang.training.prepare import Prepared
 from derivlang.training.processes import processes
 from derivlang.training.settings import TrainingSettings

@@ -18,12 +18,13 @@ from derivlang.sources.find import SourceRequest
 from derivlang.training import checkpoint, folder
 from derivlang.training.begin import Init, freeze, model_of
 from derivlang.training.checkpoint import Checkpoint
+from derivlang.training.config import ModelConfig
 from derivlang.training.languages import TOKENIZER, check_pipeline
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.loop import train
 from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import check_step
-from derivlang.training.model import ModelConfig, set_tie
+from derivlang.training.model import build_model, set_tie
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.prepare import prepare_data
@@ -184,7 +185,7 @@ def _model(inputs: RunInputs, begin: Checkpoint | None, longest: int) -> Any:
     else:
         size, marks = prepared.languages.size, prepared.data.marks
         ids, seed = settings.language_ids, settings.seed
-        lm = design.build(size, longest, marks, tie=settings.tie, language_ids=ids, seed=seed)
+        lm = build_model(design, size, longest, marks, tie=settings.tie, language_ids=ids, seed=seed)
     freeze(lm, settings.freeze)
     return lm
 

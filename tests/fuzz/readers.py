@@ -483,7 +483,7 @@ def _(folder: Path, data: bytes) -> str | None:
 
 @reader("model.toml", "text", files("../../training/models/tiny.toml"), "training.model")
 def _(folder: Path, data: bytes) -> str | None:
-    from derivlang.training.model import ModelConfig
+    from derivlang.training.config import ModelConfig
 
     (folder / "m.toml").write_bytes(data)
     ModelConfig.read(str(folder / "m.toml"))

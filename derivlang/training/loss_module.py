@@ -12,7 +12,7 @@ from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.settings import TrainingSettings
 
 
-class Network(torch.nn.Module):
+class LossModule(torch.nn.Module):
     """A module whose forward pass is the loss, so that processes exchange its gradients.
 
     lm: a masked language model of `transformers`. seed: of the objective's own layers.
@@ -34,7 +34,7 @@ class Network(torch.nn.Module):
         return loss, {name: mean.detach() for name, mean in means.items()}
 
 
-def optimizer_of(net: Network, settings: TrainingSettings) -> torch.optim.Optimizer:
+def optimizer_of(net: LossModule, settings: TrainingSettings) -> torch.optim.Optimizer:
     """Return AdamW over the trainable weights, without weight decay for norms and biases."""
     learnt = [p for p in net.parameters() if p.requires_grad]
     groups = [
