@@ -17,7 +17,7 @@ from derivlang.training.model import LanguageModel
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
 from derivlang.training.objectives.needs import DICTIONARY, Need
-from derivlang.training.prepare import Prepared
+from derivlang.training.prepared import Prepared
 from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.base import Stream
 from derivlang.training.streams.packed import Packed

@@ -32,7 +32,7 @@ from derivlang.training.model import LanguageModel, build_model
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Loss, LossPart, Objective, masked_part
 from derivlang.training.objectives.registry import objective_names, read_objective
-from derivlang.training.prepare import Prepared
+from derivlang.training.prepared import Prepared
 from derivlang.training.record import RunInputs, record_of
 from derivlang.training.settings import Duration, TrainingSettings
 from tests.commands import command_line, environment, run

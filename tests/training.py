@@ -33,7 +33,8 @@ from derivlang.training.masking import LanguageIds, Masked
 from derivlang.training.model import LanguageModel, build_model
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.prepare import Prepared, prepare_data
+from derivlang.training.prepare import prepare_data
+from derivlang.training.prepared import Prepared
 from derivlang.training.run import Callbacks, pretrain
 from derivlang.training.settings import Duration, LogSettings, TrainingSettings, Where
 from derivlang.training.streams.base import Material, RowSource, Stream

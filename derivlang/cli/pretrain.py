@@ -94,7 +94,8 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     where = Where(out, parser=options["parser"], parses=options["parses"], **given(Where, options))
     if options["data_only"]:
         with Bar(shown=is_main()):
-            found = prepare_data(settings, request, where, warn).data
+            lengths = read_objective(settings.objective).row_lengths(settings)
+            found = prepare_data(settings, request, where, warn, lengths=lengths).data
         click.echo(f"{found.n_subwords:,} sub-words in {found.n_instances:,} rows")
         return
     duration = Duration(options["steps"], **given(Duration, options))

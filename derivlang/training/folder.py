@@ -15,7 +15,7 @@ from derivlang.store.export import writing
 from derivlang.store.record import Kind, check_types, read_record, short
 from derivlang.training import checkpoint
 from derivlang.training.languages import TOKENIZER, TWIN
-from derivlang.training.prepare import Prepared
+from derivlang.training.prepared import Prepared
 
 FORMAT = 1
 RUN, DICTIONARY = "run.json", "dictionary.tsv"

@@ -5,9 +5,9 @@ DATA/tokenizer  DATA/twin  DATA/dictionary-….tsv  DATA/train-512     made once
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,23 +27,10 @@ from derivlang.training.data import Data
 from derivlang.training.dictionary import JointDictionary
 from derivlang.training.encode import encode, take
 from derivlang.training.languages import TOKENIZER, TWIN, Languages
-from derivlang.training.objectives.registry import read_objective
+from derivlang.training.prepared import Prepared
 from derivlang.training.settings import Packing, TrainingSettings, Where
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
-    """The inputs of training. data: encoded for rows of `seq_len` sub-words; encoded: for each row length."""
-
-    tokenizer: Path
-    twin: Path
-    languages: Languages
-    data: Data
-    dictionary: Path
-    pairs: JointDictionary
-    encoded: Mapping[int, Data]
 
 
 def _nothing(message: str) -> None:
@@ -51,20 +38,32 @@ def _nothing(message: str) -> None:
 
 
 def prepare_data(
-    settings: TrainingSettings, request: SourceRequest, where: Where, warn: Say = _nothing, say: Say = _nothing
+    settings: TrainingSettings,
+    request: SourceRequest,
+    where: Where,
+    warn: Say = _nothing,
+    say: Say = _nothing,
+    *,
+    lengths: Collection[int] = (),
 ) -> Prepared:
     """Return tokenizer, twin, dictionary and encoded data. Existing ones, also of a concurrent run, are reused.
 
-    warn, say: called with warnings, and with what begins. Raise DerivlangError if existing files do not fit the
-    settings.
+    warn, say: called with warnings, and with what begins. lengths: row lengths for which the source is encoded, besides
+    `seq_len`. Raise DerivlangError if existing files do not fit the settings.
     """
     folder = where.data or where.run / "data"
     with nullcontext() if where.data_as_is else file_lock(folder):
-        return _prepare(folder, settings, request, where, warn, say)
+        return _prepare(folder, settings, request, where, warn, say, {settings.seq_len, *lengths})
 
 
 def _prepare(
-    folder: Path, settings: TrainingSettings, request: SourceRequest, where: Where, warn: Say, say: Say
+    folder: Path,
+    settings: TrainingSettings,
+    request: SourceRequest,
+    where: Where,
+    warn: Say,
+    say: Say,
+    lengths: Collection[int],
 ) -> Prepared:
     pipeline = Pipeline.parse(settings.spec)
     tokenizer = where.tokenizer or folder / TOKENIZER
@@ -89,12 +88,8 @@ def _prepare(
         raise StoreError(f"is a twin {other}", where=str(twin), fix="give another --data folder", id="other-twin")
     dictionary = where.dictionary or _dictionary(settings, request, folder, tokenizer, warn, say)
     pairs = JointDictionary.read(dictionary, languages)
-    lengths = {stream.piece_length(settings) for stream in read_objective(settings.objective).streams()} - {None}
     read = _taken if where.data_as_is else _encoded(pipeline, request, where, settings, warn, say)
-    encoded = {
-        length: read(folder, languages, settings, length)
-        for length in sorted({settings.seq_len, *filter(None, lengths)})
-    }
+    encoded = {length: read(folder, languages, settings, length) for length in sorted(lengths)}
     return Prepared(tokenizer, twin, languages, encoded[settings.seq_len], dictionary, pairs, encoded)
 
 

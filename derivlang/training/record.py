@@ -17,7 +17,7 @@ from derivlang.training import folder
 from derivlang.training.begin import Init
 from derivlang.training.config import ModelConfig
 from derivlang.training.loader import OpenStream
-from derivlang.training.prepare import Prepared
+from derivlang.training.prepared import Prepared
 from derivlang.training.processes import processes
 from derivlang.training.settings import TrainingSettings
 

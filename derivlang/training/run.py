@@ -71,7 +71,14 @@ def pretrain(
     with ranks.main_process_first():  # the others reuse what it has made
         before = folder.taken(run, resume=resume, force=force) if main else folder.read(run)
         init = _init(where, settings, before)
-        prepared = prepare_data(settings, request, _with_tokenizer(where, settings, before), talk.warn, talk.say)
+        prepared = prepare_data(
+            settings,
+            request,
+            _with_tokenizer(where, settings, before),
+            talk.warn,
+            talk.say,
+            lengths=objective.row_lengths(settings),
+        )
         found = {need.name: need.prepare(prepared) for need in objective.needs()}
         streams = open_streams(objective, Material(settings, prepared.languages, prepared.encoded, where.pairs, found))
         context = Context(LanguageIds.of(prepared.languages), settings.mask, found)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import torch
 
     from derivlang.training.model import LanguageModel
+    from derivlang.training.settings import TrainingSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,11 @@ class Objective(Parameterised):
     def needs(self) -> tuple[Need, ...]:
         """Return what must be there besides the streams: a dictionary, for example."""
         return ()
+
+    def row_lengths(self, settings: TrainingSettings) -> set[int]:
+        """Return the row lengths for which the streams read the encoded corpus."""
+        found = {stream.piece_length(settings) for stream in self.streams()}
+        return {length for length in found if length is not None}
 
     def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
         """Return the rows [B, H] of a stream with masked positions and their labels; by default the usual masking."""

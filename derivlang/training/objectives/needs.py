@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from derivlang.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from derivlang.training.prepare import Prepared
+    from derivlang.training.prepared import Prepared
     from derivlang.training.settings import TrainingSettings
 
 
