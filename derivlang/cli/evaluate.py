@@ -91,8 +91,8 @@ def command(
 
     \b
     derivlang evaluate RUN --task pos --epochs 1 --lr 2e-3 --train-examples 4000    # 2 s each, on a small model
-    derivlang evaluate RUN --measure alignment
     derivlang evaluate RUN --measure contextual,perplexity --every-checkpoint       # learning curves
+    derivlang evaluate RUN --measure alignment
     """
     from derivlang.training.needs import require_torch
 

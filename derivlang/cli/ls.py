@@ -46,7 +46,9 @@ def command(as_json: bool) -> None:
             click.echo(f"  {entry['name']:<12}{entry['summary']}")
             for p in entry["parameters"]:
                 click.echo(f"    {p['name']}={p['default']}  ({p['type']})  {p['help']}")
-    click.echo(f"\nMeasures\n  {', '.join(measure['name'] for measure in found['measures'])}")
+    click.echo("\nMeasures")
+    for measure in found["measures"]:
+        click.echo(f"  {measure['name']}")
     click.echo("\nSources")
     for source in found["sources"]:
         click.echo(f"  {source['name']:<12}{source['summary']}")
