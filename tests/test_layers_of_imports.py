@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import ROOT, conllu, python
+from tests.runs import run
 
 PACKAGE = ROOT / "derivlang"
 ROWS = (
@@ -43,7 +44,6 @@ HEAVY = (
     "tqdm",
 )
 # Rows whose modules may import torch at the top, if no help page and no listing loads them (below).
-TORCH = {"training", "evaluation"}
 SHARED = {"counts", "main", "options", "settings", "types", "folders"}  # cli modules that are no command
 # Declarations of settings, from which the command line makes options and help pages.
 LIGHT = {
@@ -51,6 +51,8 @@ LIGHT = {
     "derivlang.engine.options",
     "derivlang.core.settings",
     "derivlang.core.version",
+    "derivlang.evaluation.measures.base",
+    "derivlang.evaluation.measures.registry",
     "derivlang.evaluation.settings",
     "derivlang.evaluation.tasks",
     "derivlang.training.settings",
@@ -140,8 +142,12 @@ def test_core_does_no_input_or_output(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=str)
 def test_heavy_packages_are_imported_where_they_are_used(path: Path) -> None:
-    allowed = {"torch"} if row_of(module_name(path)) in TORCH else set()
-    assert {name.partition(".")[0] for name in imports(path, deep=False)}.isdisjoint(set(HEAVY) - allowed)
+    """Modules of training and evaluation may begin with torch, unless `ls`, `report` or a help page loads them."""
+    found = {name.partition(".")[0] for name in imports(path, deep=False)}
+    name = module_name(path)
+    light = name in LIGHT or name.startswith(("derivlang.evaluation.report", "derivlang.training.objectives"))
+    torch = row_of(name) in ("training", "evaluation") and not light
+    assert found.isdisjoint(set(HEAVY) - ({"torch", "transformers"} if torch else set()))
 
 
 def test_only_the_command_line_knows_click_and_each_command_is_a_file() -> None:
@@ -219,6 +225,11 @@ def test_making_from_raw_text_loads_spacy_alone(tmp_path: Path) -> None:
     found = loaded("make", "--t", "trans,inv", tmp_path / "a.txt", "-o", tmp_path / "out")
     assert "spacy" in found
     assert found.isdisjoint({"datasets", "torch", "transformers", "distributed"})
+
+
+def test_a_report_loads_no_torch(tmp_path: Path) -> None:
+    run(tmp_path / "run")
+    assert loaded("report", tmp_path / "run", "-o", tmp_path / "report").isdisjoint({"torch", "transformers"})
 
 
 def test_listing_loads_no_tokenizer() -> None:
