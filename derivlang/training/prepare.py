@@ -5,7 +5,7 @@ DATA/tokenizer  DATA/twin  DATA/dictionary-….tsv  DATA/train-512     made once
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
