@@ -117,7 +117,8 @@ def data_folder(spec: str = "trans,inv") -> Path:
 def pair(spec: str = "trans,inv", seq_len: int = SEQ_LEN, coverage: str = "25") -> Prepared:
     """The demo source and its derived language, encoded for rows of every length that an objective reads."""
     wanted = settings("xlm", spec=spec, seq_len=seq_len, coverage=coverage)
-    return prepare_data(wanted, SourceRequest("demo"), Where(_HOME / "none", data_folder(spec)), Callbacks())
+    lengths = read_objective("xlm").row_lengths(wanted)
+    return prepare_data(wanted, SourceRequest("demo"), Where(_HOME / "none", data_folder(spec)), lengths=lengths)
 
 
 def batches(spec: str, split: str = "train") -> list[Batch]:
