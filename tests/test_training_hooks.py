@@ -88,7 +88,7 @@ class Various(Objective):
 def _objectives(monkeypatch: pytest.MonkeyPatch) -> None:
     CALLS.clear()
     for objective in (Momentum, Various):
-        monkeypatch.setitem(registry._ADDED, objective.name, objective)
+        monkeypatch.setitem(registry.OBJECTIVES.added, objective.name, objective)
     monkeypatch.setattr("derivlang.training.run.check_step", lambda *_, **__: None)  # it computes losses, too
 
 
@@ -210,7 +210,7 @@ def needing(*wanted: Need) -> type[Objective]:
 
 
 def test_a_need_is_checked_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._ADDED, "needy", needing(DICTIONARY, Moon()))
+    monkeypatch.setitem(registry.OBJECTIVES.added, "needy", needing(DICTIONARY, Moon()))
     with pytest.raises(UsageError, match="the moon is missing") as error:
         trained(tmp_path / "run", "needy", data=tmp_path / "data")
     assert error.value.fix == "wait for the night"
@@ -218,7 +218,7 @@ def test_a_need_is_checked_before_anything_is_made(tmp_path: Path, monkeypatch: 
 
 
 def test_a_need_that_the_inputs_lack_leaves_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._ADDED, "needy", needing(Tide()))
+    monkeypatch.setitem(registry.OBJECTIVES.added, "needy", needing(Tide()))
     with pytest.raises(DataError, match="the tide is out"):
         trained(tmp_path / "run", "needy")
     assert not (tmp_path / "run").exists()
@@ -244,7 +244,7 @@ def test_what_is_needed_is_found_by_name(tmp_path: Path, monkeypatch: pytest.Mon
         def loss(self, model: LanguageModel, micro: MicroBatch, state: Any) -> Loss:
             return {"mlm": masked_part(model, micro["rows"])}
 
-    monkeypatch.setitem(registry._ADDED, "needy", Looks)
+    monkeypatch.setitem(registry.OBJECTIVES.added, "needy", Looks)
     trained(tmp_path / "run", "needy", steps=1)
     assert runs.read(tmp_path / "run")["status"] == "done"
     (found,) = seen
