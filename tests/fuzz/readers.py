@@ -481,7 +481,7 @@ def _(folder: Path, data: bytes) -> str | None:
     return None
 
 
-@reader("model.toml", "text", files("../../training/models/tiny.toml"), "training.model")
+@reader("model.toml", "text", files("../../training/models/tiny.toml"), "training.config")
 def _(folder: Path, data: bytes) -> str | None:
     from derivlang.training.config import ModelConfig
 
