@@ -9,6 +9,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import torch
+import transformers
+
 from derivlang.core.errors import StoreError
 from derivlang.core.version import __version__
 from derivlang.pipeline import Pipeline
@@ -139,9 +142,6 @@ def reading_of(request: SourceRequest) -> dict[str, Any]:
 
 def environment() -> dict[str, Any]:
     """Return what a model's weights depend on besides settings and data: libraries, device, threads."""
-    import torch
-    import transformers
-
     return {
         "derivlang": __version__,
         "torch": torch.__version__,
