@@ -129,4 +129,7 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     click.echo(
         f"{result['steps']:,} steps, {result['tokens']:,} sub-words, {result['parameters']:,} parameters; {parts}"
     )
+    if "translated_percent" in result:
+        masked, translated = (result[f"{name}_percent"] for name in ("masked", "translated"))
+        click.echo(f"{masked:.1f} % of the sub-words were masked; {translated:.1f} % of these were translated")
     click.echo(f"{out}  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} sub-words a second")

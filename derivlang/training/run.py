@@ -33,6 +33,8 @@ from derivlang.training.record import RunInputs, environment
 from derivlang.training.settings import Duration, LogSettings, TrainingSettings, Where
 from derivlang.training.streams.base import Material
 
+_DOSES = ("tokens_per_step", "masked_percent", "translated_percent")  # of the last log entry
+
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
@@ -56,7 +58,9 @@ def pretrain(
 ) -> dict[str, Any]:
     """Pre-train a model. After any error, `resume` can continue from the run's folder.
 
-    Return {"out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "parameters", "fingerprint"}.
+    Return {"out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "tokens_per_step",
+    "masked_percent", "parameters", "fingerprint"}, and "translated_percent" of an objective that translates.
+
     Raise DerivlangError if an objective lacks what it needs, the folder is taken, settings or data differ from those of
     the resumed run, the loss becomes NaN or infinite, or the disk is full.
     """
@@ -144,6 +148,7 @@ def pretrain(
         "tokens_per_second": round(found["subwords"] / max(found["seconds"], 1e-9)),
         "loss": found.get("loss"),
         "parts": found.get("parts", {}),
+        **{name: found[name] for name in _DOSES if name in found},
         "parameters": parameters,
         "fingerprint": fingerprint,
     }
