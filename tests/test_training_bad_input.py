@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from derivlang.core.errors import UsageError
 from derivlang.training.config import ModelConfig
 from tests.commands import run, snapshot, written
 from tests.training import data_folder, model_file, pair, toml, trained
@@ -333,3 +334,10 @@ def test_threads(threads: int | None, width: int, asked: list[int], monkeypatch:
     monkeypatch.setattr(ModelConfig, "width", width)
     settings_of("demo", {"spec": "trans", "objective": "mlm", "model": "tiny", "threads": threads})
     assert found == asked
+
+
+def test_more_micro_batches_than_pair_rows(tmp_path: Path) -> None:
+    """Otherwise accumulating would change what a step reads."""
+    with pytest.raises(UsageError, match="a step has 1 rows of the stream 'pairs', fewer than its 4 micro-batches"):
+        trained(tmp_path / "run", "xlm", accumulate=4)
+    assert not (tmp_path / "run").exists()

@@ -76,7 +76,7 @@ class TokenBatch:
 class StepCounts:
     """Numbers of a whole step. subwords: by stream, without padding. masked: positions to predict in all streams.
 
-    translated: those of which the input or the label is a translation.
+    translated: those of which the input or the label is a translation. Of several views the first counts.
     """
 
     subwords: Mapping[str, int]

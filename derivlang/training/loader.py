@@ -151,10 +151,11 @@ class Loader:
         parts = self.accumulate * self.world
         which = self.rank * self.accumulate + part
         here = {name: block for name, block in blocks.items() if step in block.steps}
+        first_views = [block for name, block in here.items() if name == block.stream]
         counts = StepCounts(
-            {block.stream: block.subwords(step) for block in here.values()},
-            sum(block.totals(step).masked for block in here.values()),
-            sum(block.translated(step) for block in here.values()),
+            {block.stream: block.subwords(step) for block in first_views},
+            sum(block.totals(step).masked for block in first_views),
+            sum(block.translated(step) for block in first_views),
         )
         batches = {name: block.take(step, which, parts) for name, block in here.items()}
         return MicroBatch(step, 1 / parts, batches, counts)

@@ -20,7 +20,7 @@ from derivlang.training.begin import Init, freeze, model_of
 from derivlang.training.checkpoint import Checkpoint
 from derivlang.training.config import ModelConfig
 from derivlang.training.languages import TOKENIZER, check_pipeline
-from derivlang.training.loader import Loader, open_streams
+from derivlang.training.loader import Loader, OpenStream, open_streams
 from derivlang.training.loop import train
 from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import check_step
@@ -100,6 +100,7 @@ def pretrain(
             raise StoreError(
                 "belongs to another run", where=str(begin.folder), fix="give another folder", id="other-run"
             )
+        _check_division(settings, streams, ranks.num_processes)
         if begin is not None:
             talk.say(f"resuming from step {begin.step:,}")
         lm = _model(inputs, begin, max(settings.seq_len, *(one.source.length for one in streams)))
@@ -120,16 +121,7 @@ def pretrain(
             folder.begin(run, prepared, record)
 
     def loader_of(rank: int, world: int) -> Loader:
-        parts = settings.accumulate * world
-        if settings.batch_size % parts:
-            raise UsageError(
-                f"{settings.batch_size} rows cannot be divided into {parts} equal micro-batches",
-                where="--batch-size",
-                id="bad-value",
-            )
-        # every micro-batch has a row of each stream
-        enough = tuple(replace(one, size=max(one.size, parts)) for one in streams)
-        return Loader(enough, objective, context, seed, settings.accumulate, rank, world)
+        return Loader(streams, objective, context, seed, settings.accumulate, rank, world)
 
     try:
         with stage("training", "steps", settings.steps):
@@ -163,6 +155,25 @@ def pretrain(
 def _distinct(environments: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return each environment once, in the order of training."""
     return [one for place, one in enumerate(environments) if one not in environments[:place]]
+
+
+def _check_division(settings: TrainingSettings, streams: tuple[OpenStream, ...], world: int) -> None:
+    """Raise UsageError if the rows of a step cannot be divided into micro-batches on `world` processes."""
+    parts = settings.accumulate * world
+    if settings.batch_size % parts:
+        raise UsageError(
+            f"{settings.batch_size} rows cannot be divided into {parts} equal micro-batches",
+            where="--batch-size",
+            id="bad-value",
+        )
+    few = min(streams, key=lambda one: one.size)
+    if few.size < parts:
+        raise UsageError(
+            f"a step has {few.size} rows of the stream {few.stream.name!r}, fewer than its {parts} micro-batches",
+            where="--accumulate",
+            fix="lower it, or raise --batch-size; shorter rows (--pair-length) are more rows, too",
+            id="bad-value",
+        )
 
 
 def _with_tokenizer(where: Where, settings: TrainingSettings, before: dict[str, Any] | None) -> Where:

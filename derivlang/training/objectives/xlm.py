@@ -30,19 +30,19 @@ class Xlm(Objective):
 
     name = "xlm"
     language_ids = True
-    pairs: float = param(0.5, "positions in pair rows, as a share of those in other rows", low=0)
+    pairs: float = param(0.5, "positions in pair rows, as a share of those in other rows; 0: no TLM", low=0)
     reset: bool = param(True, "whether positions restart in the second half of a pair row")
     source: float = param(1.0, "weight of MLM on the source", low=0)
     derived: float = param(1.0, "weight of MLM on the derived language", low=0)
     tlm: float = param(1.0, "weight of TLM", low=0)
 
     def streams(self) -> tuple[Stream, ...]:
-        return Packed(), SentencePairs(share=self.pairs, reset=self.reset)
+        return (Packed(), SentencePairs(share=self.pairs, reset=self.reset)) if self.pairs else (Packed(),)
 
     def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         source, derived = masked_part_by_language(model, micro["rows"])
-        return {
+        parts = {
             "mlm-source": replace(source, weight=self.source),
             "mlm-derived": replace(derived, weight=self.derived),
-            "tlm": masked_part(model, micro["pairs"], weight=self.tlm),
         }
+        return parts | {"tlm": masked_part(model, micro["pairs"], weight=self.tlm)} if self.pairs else parts
