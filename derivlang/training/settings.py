@@ -66,7 +66,7 @@ class TrainingSettings:
     )
     parallel: str = _shared("25", "Percentage of the sentences that are pairs (xlm).", check=percent)
     packing: Packing = _shared("sentences", "Content of a row: whole sentences, or a stream cut every --seq-len.")
-    limit: int | None = _shared(None, "Maximum number of documents.", minimum=1)
+    limit: int | None = _shared(None, "Maximum number of rows; of running text, paragraphs.", minimum=1)
     precision: Precision = setting("fp32", "Precision of the arithmetic.", option=False)  # of --precision, resolved
 
     def __post_init__(self) -> None:
