@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import check_settings, setting
 from derivlang.lexical.percent import percent
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 LONGEST = 1 << 15  # sub-words in an instance: positions are kept in 16 bits
 Packing = Literal["sentences", "stream"]
