@@ -13,8 +13,11 @@ from derivlang.core.batch import Batch, realign
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.words import Words
-from derivlang.evaluation.examples import BEGIN, END, Examples, Instances, examples
-from derivlang.evaluation.tasks import TASKS, FinetuneSettings, Task, regime_of, task_of
+from derivlang.evaluation.examples import BEGIN, END, Examples, Instances
+from derivlang.evaluation.finetune_settings import FinetuneSettings, regime_of
+from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.registry import task_of
+from derivlang.sources.find import SourceRequest, find
 from derivlang.training.languages import Languages
 from tests.tiny_runs import batch, languages
 
@@ -22,15 +25,14 @@ SPECS = ["trans", "trans,inv", "trans,perm:seed=4", "trans:overlap=40,inv", "tra
 UPOS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
 
 
-def classes_of(found: Batch, task: Task) -> tuple[str, ...]:
-    layer = found.layers.get(task.layer)
-    return layer.classes if isinstance(layer, Spans) else UPOS if isinstance(layer, Words) else ("e", "n", "c")
+def classes_of(source: str, task: Task) -> tuple[str, ...]:
+    return task.classes(find(SourceRequest(source)))
 
 
 def made(spec: str, task: Task, length: int = 128, source: str = "demo") -> tuple[Examples, Batch, Languages]:
     found, both = batch(source, spec=spec), languages(spec)
     task = task.with_settings(max_length=length)
-    return examples(found, both, task, classes_of(found, task)), found, both
+    return task.examples(found, both, classes_of(source, task)), found, both
 
 
 def rows(instances: Instances) -> list[list[int]]:
@@ -41,7 +43,7 @@ def labels(instances: Instances) -> list[dict[int, int]]:
     """Of each row: place -> class."""
     offsets = instances.label_offsets
     return [
-        dict(zip(instances.at[a:b].tolist(), instances.gold[a:b].tolist(), strict=True))
+        dict(zip(instances.at[a:b].tolist(), instances.gold[a:b, 0].tolist(), strict=True))
         for a, b in itertools.pairwise(offsets)
     ]
 
@@ -71,13 +73,13 @@ def written(derived: Batch, both: Languages, tags: list[str]) -> tuple[list[list
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("name", ["pos", "ner"])
 def test_rows_are_the_derived_text_encoded_with_its_own_tags(spec: str, name: str) -> None:
-    found, source, both = made(spec, TASKS[name], 512)
+    found, source, both = made(spec, task_of(name), 512)
     if "overlap" in spec:
         lexicon = both.twin.map
     else:
         (lexicon,) = both.pipeline.fit().steps
     derived = realign(source, both.pipeline.order(source), lexicon.apply(source.types))
-    layer = derived.layers[TASKS[name].layer]
+    layer = derived.layers[{"pos": "upos", "ner": "ner_tags"}[name]]
     tags = (
         [layer.classes[i] for i in layer.tags(derived.n_words)]
         if isinstance(layer, Spans)
@@ -91,7 +93,7 @@ def test_rows_are_the_derived_text_encoded_with_its_own_tags(spec: str, name: st
 
 
 def test_an_order_of_sub_words_takes_labels_along() -> None:
-    found, _, both = made("trans,inv:unit=token", TASKS["pos"])
+    found, _, both = made("trans,inv:unit=token", task_of("pos"))
     for ours, theirs, gold, moved in zip(
         rows(found.source), rows(found.derived), labels(found.source), labels(found.derived), strict=True
     ):
@@ -104,8 +106,8 @@ def test_an_order_of_sub_words_takes_labels_along() -> None:
 @pytest.mark.parametrize("name", ["pos", "ner"])
 @pytest.mark.parametrize("length", [8, 13, 30])
 def test_cut_rows_hold_the_same_in_both_languages(spec: str, name: str, length: int) -> None:
-    cut, _, both = made(spec, TASKS[name], length)
-    whole, _, _ = made(spec, TASKS[name], 512)
+    cut, _, both = made(spec, task_of(name), length)
+    whole, _, _ = made(spec, task_of(name), 512)
     assert cut.truncated.any()
     for i, (ours, theirs, full) in enumerate(zip(*map(rows, (cut.source, cut.derived, whole.source)), strict=True)):
         assert len(ours) <= length
@@ -129,7 +131,7 @@ def test_cut_rows_hold_the_same_in_both_languages(spec: str, name: str, length: 
 
 
 def test_entities_that_an_order_takes_apart_are_several() -> None:
-    found, _, _ = made("trans,perm:seed=4", TASKS["ner"])
+    found, _, _ = made("trans,perm:seed=4", task_of("ner"))
     begins = [i for i, name in enumerate(found.classes) if name.startswith("B-")]
     count = [np.isin(side.gold, begins).sum() for side in (found.source, found.derived)]
     assert count[1] > count[0] > 0
@@ -138,7 +140,7 @@ def test_entities_that_an_order_takes_apart_are_several() -> None:
 @pytest.mark.parametrize("length", [8, 12, 17, 128])
 @pytest.mark.parametrize("spec", ["trans,inv", "trans,perm", "trans:overlap=40,inv"])
 def test_pairs(spec: str, length: int) -> None:
-    found, source, both = made(spec, TASKS["xnli"], length, "demo:nli")
+    found, source, both = made(spec, task_of("xnli"), length, "demo:nli")
     ours = both.both(source)
     offsets = ours.source.offsets[source.unit_words]
     assert found.n_rows == source.n_records
@@ -157,11 +159,11 @@ def test_pairs(spec: str, length: int) -> None:
         if found.truncated[r]:  # the shorter side loses nothing that the longer one could
             spared = min(full, key=len)
             assert len(spared) > (length - 3) // 2 or spared in [side[0] for side in sides]
-    assert labels(found.derived) == [{0: c} for c in found.source.gold.tolist()]
+    assert labels(found.derived) == [{0: c} for c in found.source.gold[:, 0].tolist()]
 
 
 def test_the_first_examples_are_a_keyed_ranking() -> None:
-    found, _, _ = made("trans,inv", TASKS["pos"])
+    found, _, _ = made("trans,inv", task_of("pos"))
     few, more = found.first(7), found.first(20)
     assert (few.n_rows, more.n_rows, found.first(found.n_rows).n_rows) == (7, 20, found.n_rows)
     assert (
@@ -181,7 +183,7 @@ def test_a_word_without_a_tag_is_not_asked_for() -> None:
     codes[:3] = layer.values.to_pylist().index("_")
     without = replace(source, layers={**source.layers, "upos": replace(layer, codes=codes)})
     both = languages("trans,inv")
-    found, whole = (examples(b, both, TASKS["pos"], UPOS) for b in (without, source))
+    found, whole = (task_of("pos").examples(b, both, UPOS) for b in (without, source))
     assert len(found.source.gold) == len(found.derived.gold) == len(whole.source.gold) - 3
     assert found.unscored == whole.unscored
 
@@ -194,28 +196,35 @@ def test_a_pair_without_a_label_is_left_out() -> None:
 
     column = pa.array([-1, None, *values[2:]], pa.int64())
     without = replace(source, layers={"label": replace(layer, values=column)})  # type: ignore[type-var]
-    found = examples(without, languages("trans"), TASKS["xnli"], ("e", "n", "c"))
+    found = task_of("xnli").examples(without, languages("trans"), ("e", "n", "c"))
     assert found.n_rows == len(found.keys) == source.n_records - 2
-    assert found.source.gold.tolist() == values[2:]
+    assert found.source.gold[:, 0].tolist() == values[2:]
 
 
 def test_labels_that_are_not_there() -> None:
-    with pytest.raises(DataError, match="no column label"):
-        examples(batch(), languages("trans"), TASKS["xnli"], ("e",))
-    with pytest.raises(DataError, match="no column upos"):
-        examples(batch("demo:nli"), languages("trans"), TASKS["pos"], UPOS)
+    with pytest.raises(DataError, match=r"xnli has no labels .* a label for each pair"):
+        task_of("xnli").examples(batch(), languages("trans"), ("e",))
+    with pytest.raises(DataError, match=r"pos has no labels .* a label for each word"):
+        task_of("pos").examples(batch("demo:nli"), languages("trans"), UPOS)
 
 
 # Tasks
 
 
 def test_tasks_by_name() -> None:
-    assert task_of("pos").source == "pos:English-EWT"
-    assert task_of("pos:French-GSD").source == "pos:French-GSD"
+    assert task_of("pos").sources == ("pos:English-EWT",)
+    assert task_of("pos:French-GSD").sources == ("pos:French-GSD",)
+    assert task_of("xnli:en+data/my.tsv").sources == ("xnli:en", "data/my.tsv")
     assert task_of("pos:a/b").file_name == "pos-a-b"
     assert task_of("xnli").settings == FinetuneSettings(epochs=5, lr=2e-5, batch_size=32, max_length=128)
     assert task_of("ner").with_settings(lr=1e-3, epochs=None).settings == FinetuneSettings(epochs=10, lr=1e-3)
-    for name, told in (("poss", "did you mean pos"), ("pos:", "no set"), ("qa", "there are: ner, pos, xnli")):
+    for name, told in (
+        ("poss", "did you mean pos"),
+        ("pos:", "no set"),
+        ("pos:a+", "no set"),
+        ("pos:a+b+c", "two sets"),
+        ("q", "there are: "),
+    ):
         with pytest.raises(UsageError, match=told):
             task_of(name)
     with pytest.raises(UsageError, match="did you mean sup"):
@@ -228,4 +237,4 @@ def test_tasks_by_name() -> None:
 )
 def test_settings_out_of_range(changes: dict[str, float]) -> None:
     with pytest.raises(UsageError, match=next(iter(changes)).replace("_", "-")):
-        TASKS["pos"].with_settings(**changes)
+        task_of("pos").with_settings(**changes)

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
-from derivlang.evaluation.metrics import METRICS
 from derivlang.evaluation.resample import paired
+from derivlang.evaluation.tasks.registry import find_task
 from tests import commands
 from tests.runs import SEEDS, run, runs, write
 
@@ -27,7 +27,7 @@ pytest.importorskip("matplotlib")
 from derivlang.evaluation.report import published  # noqa: E402
 from derivlang.evaluation.report import write as report_module  # noqa: E402
 from derivlang.evaluation.report.cells import EMPTY, Row, Table  # noqa: E402
-from derivlang.evaluation.report.columns import TASKS, columns  # noqa: E402
+from derivlang.evaluation.report.columns import columns  # noqa: E402
 from derivlang.evaluation.report.correlation import spearman  # noqa: E402
 from derivlang.evaluation.report.differences import differences_of  # noqa: E402
 from derivlang.evaluation.report.overview import alignment, correlations, dev_overview, overview  # noqa: E402
@@ -136,7 +136,7 @@ def test_too_little_for_a_correlation(first: list[float], second: list[float]) -
 
 def test_correlations_of_a_grid(grid: Path) -> None:
     found = correlations(setting(grid))
-    for column in columns(TASKS, headline=True):
+    for column in columns(published.METRIC, headline=True):
         assert found[column, "heldout"].n == 12
         assert found[column, "heldout"].rho == found[column, "all"].rho  # one is 0.8 of the other here
         assert ((column, "paper") in found) == (column.title != "POS accuracy")
@@ -373,7 +373,7 @@ def test_differences_are_paired_over_the_same_sentences(grid: Path) -> None:
     found = {(d.entry.variant.objective, d.entry.language.spec, d.column.task, d.column.name, d.regime): d
              for d in differences_of(setting(grid))}  # fmt: skip
     one = found["align-mlm", "trans,inv", "pos", "accuracy", "zs"]
-    metric = METRICS["pos"][0]
+    metric = find_task("pos").metrics[0]
 
     def counts(folders: tuple[str, ...]) -> list[Any]:
         return [

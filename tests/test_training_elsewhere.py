@@ -17,9 +17,10 @@ import torch
 from derivlang.core.errors import UsageError
 from derivlang.evaluation.contextual import contextual
 from derivlang.evaluation.embeddings import alignment
-from derivlang.evaluation.finetune import Classifier, fine_tune, predict
+from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
+from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.perplexity import perplexity
-from derivlang.evaluation.tasks import FinetuneSettings, task_of
+from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
 from derivlang.training import devices, processes
 from derivlang.training import folder as runs
@@ -336,9 +337,9 @@ def test_fine_tuning_elsewhere_is_waited_for_once_an_epoch(run: PretrainedRun) -
         for place in (CPU, HERE):
             with Elsewhere() as device:
 
-                def classifier(place: torch.device = place) -> Classifier:
+                def classifier(place: torch.device = place) -> TaskModel:
                     encoder = there(near) if place == HERE else replace(near, module=copy.deepcopy(near.module))
-                    return Classifier.of(encoder, 17, pairs=True)
+                    return TaskModel.of(task_of("xnli"), encoder, 17)
 
                 model, facts = fine_tune(classifier, some, 1, make(epochs=2), 1, lambda model: 1.0)
                 waits.append(besides_masks(device))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +26,14 @@ from derivlang.engine.events import Events
 from derivlang.evaluation.cell import FinetuneCell, forget
 from derivlang.evaluation.contextual import contextual
 from derivlang.evaluation.embeddings import alignment
+from derivlang.evaluation.finetune_settings import MAX_LENGTH, REGIMES, SPLITS, Regime
 from derivlang.evaluation.heldout import Heldout
-from derivlang.evaluation.metrics import METRICS, Metric
+from derivlang.evaluation.metrics import Metric
 from derivlang.evaluation.perplexity import perplexity
 from derivlang.evaluation.resample import difference, summary
 from derivlang.evaluation.sets import Sets
 from derivlang.evaluation.settings import MEASURES, EvaluateOptions, Measure
-from derivlang.evaluation.tasks import MAX_LENGTH, REGIMES, SPLITS, Regime, Task
+from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
 from derivlang.sources.find import SourceRequest, find
@@ -150,10 +151,13 @@ def _task(
 ) -> dict[str, Any]:
     """Return the entry of a task: its settings, and the scores of the regimes whose cells are all finished."""
     task = _fitted(task, trained)
-    request = request_of(task.name, options)
-    source = _open(trained, request, tuple(SPLITS.values()), options, events)
+    splits = [tuple(SPLITS.values())] if len(task.sources) == 1 else [("train", "validation"), ()]
+    sources = [
+        _open(trained, request_of(name, options), wanted, options, events)
+        for name, wanted in zip(task.sources, splits, strict=True)
+    ]
     with stage(f"reading {task.name}"):
-        sets = Sets.read(trained.languages, task, source)
+        sets = Sets.read(trained.languages, task, sources)
     seeds = range(1, options.seeds + 1)
 
     def cell(regime: Regime, seed: int) -> FinetuneCell:
@@ -169,8 +173,8 @@ def _task(
     sizes = {name: getattr(sets, name) for name in SPLITS}
     entry: dict[str, Any] = {
         "settings": {
-            "source": task.source,
-            **{k: v for k, v in asdict(task.settings).items() if not k.endswith("_examples")},
+            "source": "+".join(task.sources),
+            **{k: v for k, v in task.settings.record().items() if not k.endswith("_examples")},
             **{name: found.n_rows for name, found in sizes.items()},
             "truncated": {name: int(found.truncated.sum()) for name, found in sizes.items()},
             "unscored": sets.test.unscored,
@@ -181,10 +185,11 @@ def _task(
         counts = [found for seed in seeds if (found := cell(regime, seed).counts()) is not None]
         if len(counts) == len(seeds):
             by_regime[regime] = counts
-    entry |= _scores(by_regime, METRICS[task.kind])
+    entry |= _scores(by_regime, task.metrics)
     if "zs" in by_regime:
-        entry["source"] = _scores({"zs": by_regime["zs"]}, METRICS[task.kind], "source_")["zs"]
-    entry["dev"] = _scores(by_regime, METRICS[task.kind], "dev_")
+        entry["source"] = _scores({"zs": by_regime["zs"]}, task.metrics, "source_")["zs"]
+    entry["dev"] = _scores(by_regime, task.metrics, "dev_")
+    entry["chance"] = task.chance(sets.train.derived, sets.test.derived, sets.test.classes)
     return entry
 
 
@@ -214,7 +219,7 @@ def _fitted(task: Task, trained: PretrainedRun) -> Task:
     longest = trained.longest
     if task.settings.max_length <= longest:
         return task
-    if task.settings.max_length == MAX_LENGTH:
+    if task.settings.max_length == task.defaults.max_length:
         return task.with_settings(max_length=longest)
     raise UsageError(
         f"the model takes rows of at most {longest} sub-words", where="--max-length", fix="lower it", id="bad-value"

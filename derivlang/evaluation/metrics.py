@@ -33,11 +33,15 @@ UPOS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCON
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric. count: gold and predicted labels of sentences -> int64[S, k]. score: sums [..., k] -> percent [...]."""
+    """A metric. count: gold and predicted labels of sentences -> int64[S, k]. score: sums [..., k] -> percent [...].
+
+    name: in files. title: in tables.
+    """
 
     name: str
     count: Callable[[Labels, Labels], Int64]
     score: Callable[[Int64 | Float64], Float64]
+    title: str = ""
 
     def counts(self, gold: Labels, predicted: Labels) -> Int64:
         """Return int64[S, k]. Raise DataError if the numbers of sentences or their lengths differ."""
@@ -152,19 +156,14 @@ def macro_f1(totals: Int64 | Float64) -> Float64:
     return _ratio(_ratio(2 * right, found + wanted).sum(axis=-1), 100 * there.sum(axis=-1))
 
 
-METRICS: dict[str, tuple[Metric, ...]] = {
-    "pos": (
-        Metric("accuracy", right_counts, share),
-        Metric("macro_f1", tag_counts, macro_f1),
-        Metric("seqeval_f1", run_counts, f1),
-    ),
-    "ner": (
-        Metric("f1", entity_counts, f1),
-        Metric("precision", entity_counts, lambda totals: _ratio(totals[..., 0], totals[..., 1])),
-        Metric("recall", entity_counts, lambda totals: _ratio(totals[..., 0], totals[..., 2])),
-    ),
-    "xnli": (Metric("accuracy", right_counts, share),),  # a pair is a sentence with one label
-}
+def precision(totals: Int64 | Float64) -> Float64:
+    """Return the precision in percent. totals: [..., 3], right, predicted and gold."""
+    return _ratio(totals[..., 0], totals[..., 1])
+
+
+def recall(totals: Int64 | Float64) -> Float64:
+    """Return the recall in percent. totals: [..., 3], right, predicted and gold."""
+    return _ratio(totals[..., 0], totals[..., 2])
 
 
 def _ratio(part: Int64 | Float64, whole: Int64 | Float64) -> Float64:

@@ -8,7 +8,8 @@ from typing import Literal
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import check_settings, setting
-from derivlang.evaluation.tasks import REGIMES, Regime, Task
+from derivlang.evaluation.finetune_settings import REGIMES, Regime
+from derivlang.evaluation.tasks.base import Task
 
 Measure = Literal["alignment", "contextual", "perplexity"]
 MEASURES: tuple[Measure, ...] = ("alignment", "contextual", "perplexity")

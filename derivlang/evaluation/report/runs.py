@@ -18,8 +18,9 @@ from derivlang.core.arrays import Int64
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.spec import read_spec
+from derivlang.evaluation.finetune_settings import REGIMES
 from derivlang.evaluation.report.columns import DEV, Column
-from derivlang.evaluation.tasks import REGIMES, TASKS, task_of
+from derivlang.evaluation.tasks.registry import TASKS, task_of
 from derivlang.lexical.percent import percent
 from derivlang.store.record import Kind, check_types, read_record, short
 
