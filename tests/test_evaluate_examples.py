@@ -7,16 +7,21 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
+import torch
 
 from derivlang.core.batch import Batch, realign
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.words import Words
+from derivlang.engine.batches import Source
 from derivlang.evaluation.examples import BEGIN, END, Examples, Instances
 from derivlang.evaluation.finetune_settings import FinetuneSettings, regime_of
 from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.qa import normal_forms
 from derivlang.evaluation.tasks.registry import task_of
+from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest, find
 from derivlang.training.languages import Languages
 from tests.tiny_runs import batch, languages
@@ -30,7 +35,7 @@ def classes_of(source: str, task: Task) -> tuple[str, ...]:
 
 
 def made(spec: str, task: Task, length: int = 128, source: str = "demo") -> tuple[Examples, Batch, Languages]:
-    found, both = batch(source, spec=spec), languages(spec)
+    found, both = batch(source, "test" if source == "demo:qa" else "train", spec), languages(spec)
     task = task.with_settings(max_length=length)
     return task.examples(found, both, classes_of(source, task)), found, both
 
@@ -192,8 +197,6 @@ def test_a_pair_without_a_label_is_left_out() -> None:
     source = batch("demo:nli")
     layer = source.layers["label"]
     values = layer.values.to_pylist()  # type: ignore[attr-defined]
-    import pyarrow as pa
-
     column = pa.array([-1, None, *values[2:]], pa.int64())
     without = replace(source, layers={"label": replace(layer, values=column)})  # type: ignore[type-var]
     found = task_of("xnli").examples(without, languages("trans"), ("e", "n", "c"))
@@ -206,6 +209,93 @@ def test_labels_that_are_not_there() -> None:
         task_of("xnli").examples(batch(), languages("trans"), ("e",))
     with pytest.raises(DataError, match=r"pos has no labels .* a label for each word"):
         task_of("pos").examples(batch("demo:nli"), languages("trans"), UPOS)
+
+
+# Heads, answers
+
+
+@pytest.mark.parametrize("length", [14, 200])
+def test_heads_are_positions_in_the_row(length: int) -> None:
+    found, source, both = made("trans,inv", task_of("dep"), length)
+    tree = source.layers["head"]
+    relations = tree.deprel.values.to_pylist()  # type: ignore[attr-defined]
+    encoded = both.both(source).source
+    missing = 0
+    for r, (a, b) in enumerate(itertools.pairwise(source.unit_words)):
+        begins = {word: 1 + encoded.offsets[word] - encoded.offsets[a] for word in range(a, b)}
+        there = {word: at for word, at in begins.items() if at < found.source.lengths[r] - 1}
+        expected = {}
+        for word, at in there.items():
+            head = tree.head[word]  # type: ignore[attr-defined]
+            if head == 0 or a + head - 1 in there:
+                name = relations[tree.deprel.codes[word]].partition(":")[0]  # type: ignore[attr-defined]
+                expected[at] = (0 if head == 0 else there[a + head - 1], name)
+        missing += b - a - len(expected)
+        here = slice(*found.source.label_offsets[r : r + 2])
+        gold = [(head, found.classes[relation]) for head, relation in found.source.gold[here].tolist()]
+        assert dict(zip(found.source.at[here].tolist(), gold, strict=True)) == expected
+        words = found.source.words[slice(*found.source.offsets[r : r + 2])]  # type: ignore[index]
+        assert np.flatnonzero(words >= 0).tolist() == [0, *there.values()]
+    assert found.unscored == missing
+    assert (missing > 0) == (length == 14)
+
+
+def test_a_relation_that_ud_does_not_have() -> None:
+    source = batch()
+    tree = source.layers["head"]
+    odd = replace(tree.deprel, values=pa.array(["dobj"] * len(tree.deprel.values)))  # type: ignore[attr-defined]
+    with pytest.raises(DataError, match="'dobj' is not one of the 37"):
+        task_of("dep").examples(
+            replace(source, layers={"head": replace(tree, deprel=odd)}),  # type: ignore[type-var, call-arg]
+            languages("trans"),
+            task_of("dep").classes(find(SourceRequest("demo"))),
+        )
+
+
+def test_trees_of_a_parser_are_no_labels() -> None:
+    (corpus,) = (Source.open(Pipeline.parse("syn:fr"), SourceRequest("demo:nli"), splits=("test",)).corpus,)
+    assert corpus.schema.has_trees
+    with pytest.raises(DataError, match="no labels of the task dep"):
+        task_of("dep").classes(corpus)
+
+
+@pytest.mark.parametrize("spec", ["trans", "trans,inv", "trans,perm:seed=4"])
+def test_answers_are_spans_of_words(spec: str) -> None:
+    """The derived answer is that of a derived set."""
+    found, source, both = made(spec, task_of("qa"), 512, "demo:qa")
+    moved = realign(source, both.pipeline.order(source))
+    for side, text in ((found.source, source), (found.derived, moved)):
+        layer = text.layers["answers"]
+        forms = normal_forms(text)
+        expected = [[tuple(f for f in forms[a:b].tolist() if f)] for a, b in zip(layer.start, layer.end, strict=True)]  # type: ignore[attr-defined]
+        told = task_of("qa").labels(side, side.gold, ())
+        names = dict(zip(forms.tolist(), text.strings().to_pylist(), strict=True))
+        assert [[tuple(names[n] for n in answer) for answer in row] for row in told] == [
+            [tuple(names[n] for n in answer) for answer in row] for row in expected
+        ]
+    assert found.unscored == 0
+    sizes = np.diff(found.source.gold), np.diff(found.derived.gold)
+    assert np.array_equal(*sizes) == (spec == "trans")
+
+
+@pytest.mark.parametrize("length", [20, 40, 70])
+def test_an_answer_that_was_cut_off_is_unscored(length: int) -> None:
+    found, source, _ = made("trans,inv", task_of("qa"), length, "demo:qa")
+    whole, _, _ = made("trans,inv", task_of("qa"), 512, "demo:qa")
+    assert found.n_rows + found.unscored == whole.n_rows == source.n_records == 9
+    assert found.unscored > 0
+    kept = np.isin(whole.keys, found.keys)
+    ours, theirs = (task_of("qa").labels(e.source, e.source.gold, ()) for e in (found, whole))
+    assert ours == [labels for labels, some in zip(theirs, kept, strict=True) if some]
+
+
+def test_the_best_span_does_not_end_before_it_starts() -> None:
+    torch.manual_seed(1)
+    scores = torch.randn(50, 9, 2)
+    scores[:, [0, 4, 8]] = -torch.inf
+    for one, (start, end) in zip(scores, task_of("qa").decode(scores).tolist(), strict=True):
+        pairs = {(i, j): float(one[i, 0] + one[j, 1]) for i in range(9) for j in range(i, 9)}
+        assert pairs[start, end] == max(pairs.values()) > -np.inf
 
 
 # Tasks
@@ -223,7 +313,7 @@ def test_tasks_by_name() -> None:
         ("pos:", "no set"),
         ("pos:a+", "no set"),
         ("pos:a+b+c", "two sets"),
-        ("q", "there are: "),
+        ("z", "there are: dep, ner, pawsx, pos, qa, xnli"),
     ):
         with pytest.raises(UsageError, match=told):
             task_of(name)

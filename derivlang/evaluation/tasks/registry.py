@@ -13,8 +13,11 @@ TASKS: Registry[type[Task]] = Registry(
     "task",
     Task,
     {
+        "dep": "derivlang.evaluation.tasks.dep:Dependencies",
         "ner": "derivlang.evaluation.tasks.ner:NamedEntities",
+        "pawsx": "derivlang.evaluation.tasks.pawsx:Paraphrases",
         "pos": "derivlang.evaluation.tasks.pos:PartsOfSpeech",
+        "qa": "derivlang.evaluation.tasks.qa:Questions",
         "xnli": "derivlang.evaluation.tasks.xnli:Inference",
     },
     of_classes=True,
