@@ -592,6 +592,34 @@ def test_hostile_names_in_every_field_reach_neither_page_nor_markdown_as_markup(
         assert line.count("|") == first.count("|") or not first.startswith("|")
 
 
+def test_chance_stands_below_the_scores_and_beside_each(tmp_path: Path) -> None:
+    for seed, level in ((1, 18.04), (2, 18.04)):
+        path = run(tmp_path / str(seed), seed=seed) / "evaluation.json"
+        found = json.loads(path.read_text("utf-8"))
+        found["tasks"]["pos"]["chance"] = {"accuracy": level}
+        write(path, found)
+    (one,) = settings_of(read_runs([tmp_path]))
+    row = overview(one).rows[-1]
+    assert row.labels[0] == "Chance"
+    at = [column.name for column in one.headline].index("accuracy", 2)  # after those of xnli and ner
+    assert [cell.text for cell in row.cells[3 * at : 3 * at + 3]] == ["18.0", "18.0", ""]
+    assert {cell.text for cell in row.cells[: 3 * at]} == {EMPTY, ""}
+    report([tmp_path / "1", tmp_path / "2"], tmp_path / "out")
+    (line,) = [x for x in (tmp_path / "out" / "report.md").read_text("utf-8").splitlines() if x.startswith("| R1 | MLM")
+               and "POS accuracy" in x]  # fmt: skip
+    assert line.endswith("| 18.0 |")
+
+
+@pytest.mark.parametrize("chance", [3, {"accuracy": "high"}, {"accuracy": float("nan")}])
+def test_a_chance_level_that_is_no_number(chance: object, tmp_path: Path) -> None:
+    path = run(tmp_path / "a") / "evaluation.json"
+    found = json.loads(path.read_text("utf-8"))
+    found["tasks"]["pos"]["chance"] = chance
+    write(path, found)
+    with pytest.raises(StoreError, match="chance"):
+        read_runs([tmp_path])
+
+
 def test_runs_that_are_not_evaluated_are_listed(tmp_path: Path) -> None:
     run(tmp_path / "a", evaluated=False)
     run(tmp_path / "b", evaluated=False, seed=2, facts={"status": "stopped", "step": 10})

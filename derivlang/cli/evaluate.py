@@ -139,7 +139,7 @@ def _show_task(name: str, entry: dict[str, Any]) -> None:
             by_chance = entry["chance"].get(metric) if part != "delta" else None
             chance = "" if by_chance is None else f"  (chance {by_chance:.1f})"
             click.echo(
-                f"  {title:<18}{metric:<12}{score['mean']:>7.1f}  [{score['low']:.1f}, {score['high']:.1f}]"
+                f"  {title:<19}{metric:<12}{score['mean']:>7.1f}  [{score['low']:.1f}, {score['high']:.1f}]"
                 f"{spread}{chance}"
             )
 

@@ -26,7 +26,7 @@ from derivlang.store.record import Kind, check_types, read_record, short
 
 RUN, EVALUATION, COUNTS = "run.json", "evaluation.json", "evaluation"
 FORMAT = 1
-_FINE_TUNING = ("source", "epochs", "lr", "batch_size", "max_length", "train", "dev", "test")
+_FINE_TUNING = ("source", "epochs", "lr", "batch_size", "max_length", "frozen", "train", "dev", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,11 @@ class Run:
             return None
         low, high, deviation = (found.get(name) for name in ("low", "high", "deviation"))
         return TaskScore(float(found["mean"]), deviation, low, high, tuple(found["seeds"]))
+
+    def chance(self, column: Column) -> float | None:
+        """Return the chance level on the test set, or None if the metric has none."""
+        value = (self._task(column.task).get("chance") or {}).get(column.name)
+        return None if value is None else float(value)
 
     def alignment(self, name: str) -> float | None:
         """Return the percentage of aligned rows, or None if not measured."""
@@ -241,7 +246,9 @@ def _check_scores(evaluation: Mapping[str, Any]) -> None:
     for task, entry in (evaluation.get("tasks") or {}).items():
         if task.partition(":")[0] in TASKS:
             task_of(task)
-        check_types(entry, {}, {"settings": dict, "dev": dict})
+        check_types(entry, {}, {"settings": dict, "dev": dict, "chance": dict})
+        for metric, value in (entry.get("chance") or {}).items():
+            _check_number(value, f"{task}.chance.{metric}")
         regimes = {regime: entry.get(regime) for regime in (*REGIMES, "delta", "source")}
         regimes |= {f"{DEV}{regime}": found for regime, found in (entry.get("dev") or {}).items()}
         for regime, found in regimes.items():

@@ -13,31 +13,32 @@ from derivlang.evaluation.examples import Examples
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.metrics import Metric, right_counts, share
 from derivlang.evaluation.rows import ParallelRows
-from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.labelling import Labelling
 from derivlang.sources.corpus import Corpus
 from derivlang.training.languages import Languages
 
 
-class Mood(Task):
+class Mood(Labelling):
     """The mood of a sentence."""
 
     kind = "mood"
     source = "moods"
     default = "sample"
+    layer = "mood"
     needs = "a mood for each sentence"
     metrics = (Metric("accuracy", right_counts, share),)
     headline = "accuracy"
     defaults = FinetuneSettings(epochs=3)
 
     def classes(self, corpus: Corpus) -> tuple[str, ...]:
-        if corpus.schema.field("mood") is None:
+        if corpus.schema.field(self.layer) is None:
             raise self.no_labels(corpus.name)
         return "glad", "sad"
 
     def examples(
         self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None = None
     ) -> Examples:
-        layer = batch.layers.get("mood")
+        layer = batch.layers.get(self.layer)
         if not isinstance(layer, Values):
             raise self.no_labels(self.name)
         rows = ParallelRows.of(batch, languages, self.settings.max_length, policies)
