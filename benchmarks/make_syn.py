@@ -31,9 +31,8 @@ def benchmark(settings: Settings) -> Report:
     left = settings.size
     for name, text in (("wikitext-2", wikitext), ("novels", None)):
         text = text or text_of(settings, left)
-        folder = settings.cache / f"parsed-{name}-{text.stat().st_size}"
-        known = (folder / "derivlang.json").exists()
-        parses.append((name, None if known else _parse(text, folder)))
+        folder, usage = parsed(settings, name, text)
+        parses.append((name, usage))
         sets.append(folder)
         left = max(settings.size - text.stat().st_size / 1e6, 1)
     (runs,) = alternate(settings.repeat, partial(script, "make_syn.py", *sets))
@@ -60,8 +59,11 @@ def benchmark(settings: Settings) -> Report:
     return report
 
 
-def _parse(text: Path, folder: Path) -> Usage:
-    return derivlang("parse", text, "-o", folder, "--json")
+def parsed(settings: Settings, name: str, text: Path) -> tuple[Path, Usage | None]:
+    """The parsed set of a text, and what the parse cost; None if the set was there."""
+    folder = settings.cache / f"parsed-{name}-{text.stat().st_size}"
+    known = (folder / "derivlang.json").exists()
+    return folder, None if known else derivlang("parse", text, "-o", folder, "--json")
 
 
 def main(sets: list[Path]) -> None:

@@ -108,6 +108,7 @@ class Pipeline:
 
     @property
     def has_order(self) -> bool:
+        """Whether some transform changes the order of words."""
         return any(transform.has_order for transform in self.transforms)
 
     @property
@@ -117,10 +118,12 @@ class Pipeline:
 
     @property
     def is_permutation(self) -> bool:
+        """Whether no transform inserts or deletes words."""
         return all(transform.is_permutation for transform in self.transforms)
 
     @property
     def injective(self) -> bool:
+        """Whether the lexicon has an inverse."""
         return all(transform.injective for transform in self.transforms)
 
     def fingerprint(self, lexicon: str | None = None, *, format: int = fingerprint.FORMAT) -> str:
@@ -138,11 +141,11 @@ class Pipeline:
         saved: str | None = None,
         where: str = "--lexicon",
     ) -> Lexicon:
-        """Return the lexicon. What `saved` holds is loaded, the rest is fitted on a reference vocabulary.
+        """Return the lexicon. The parts in `saved` are loaded, the others fitted on a reference vocabulary.
 
-        types, counts: the reference vocabulary, Arrow strings [T] and int64[T]. saved: the text of a lexicon.tsv, which
-        errors call `where`. UsageError if a part needs a reference and there is none, or if `saved` is of another
-        pipeline.
+        types, counts: the reference vocabulary, Arrow strings [T] and int64[T]. saved: the text of a lexicon.tsv.
+        where: its name in errors. Raise UsageError if a part needs a reference and there is none, or if `saved` belongs
+        to another pipeline.
         """
         return fitting.fit(self.transforms, types, counts, saved=saved, where=where)
 

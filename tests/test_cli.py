@@ -542,7 +542,7 @@ def test_show_labels_beside_their_words(treebank: Path, tmp_path: Path) -> None:
 
 def test_ls() -> None:
     found = run("ls", "--json").json
-    assert set(found) == {"transforms", "objectives", "tasks", "sources", "formats", "scripts"}
+    assert set(found) == {"transforms", "objectives", "tasks", "measures", "sources", "formats", "scripts"}
     names = {kind: [entry["name"] for entry in entries] for kind, entries in found.items()}
     assert {"identity", "inv", "perm", "trans"} <= set(names["transforms"])
     assert {"wikitext103", "wikitext2", "pos", "ner", "xnli", "squad", "demo"} <= set(names["sources"])

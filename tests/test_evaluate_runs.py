@@ -20,8 +20,9 @@ from derivlang.evaluation.evaluate import evaluate, request_of
 from derivlang.evaluation.examples import Instances
 from derivlang.evaluation.finetune import Padded, TaskModel, batches, fine_tune, predict
 from derivlang.evaluation.finetune_settings import FinetuneSettings
+from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.padding import by_length, inside, padded
-from derivlang.evaluation.settings import MEASURES, EvaluateOptions
+from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
 from derivlang.formats.progress import stages_to
@@ -47,7 +48,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run(template: Path, tmp_path: Path) -> Path:
     """A run of its own for each test."""
-    shutil.copytree(template, tmp_path / "run")
+    shutil.copytree(template, tmp_path / "run", ignore=shutil.ignore_patterns("evaluation*"))
     return tmp_path / "run"
 
 
@@ -235,9 +236,11 @@ def test_sup_is_zs_where_the_languages_are_one(kind: str, tmp_path: Path, data: 
 
 
 def test_what_is_written(run: Path, data: Path) -> None:
-    found = evaluate(run, options(data, "pos", seeds=2, measures=MEASURES, pairs=5, sentences=9, epochs=4))
+    found = evaluate(
+        run, options(data, "pos", seeds=2, measures=tuple(MEASURES.built_in), pairs=5, sentences=9, epochs=4)
+    )
     assert found == stored(run)
-    assert list(found) == ["signature", "tasks", "alignment", "contextual", "perplexity"]
+    assert list(found) == ["signature", "tasks", "alignment", "contextual", "retrieval", "links", "perplexity"]
     assert found["signature"]["spec"] == "trans:table=2,inv"
     entry = found["tasks"]["pos"]
     assert list(entry) == ["settings", "sup", "zs", "delta", "source", "dev", "chance"]
@@ -319,7 +322,10 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Pat
     with torch.no_grad():
         model.get_input_embeddings().weight.mul_(2)
     save_model(run, model)
-    again = evaluate(run, options(data, "pos", regimes=("sup",), lr=1e-4))
+    with pytest.raises(StoreError, match="changed since then: weights"):
+        evaluate(run, options(data, "pos", regimes=("sup",), lr=1e-4))
+    assert stored(run) == other
+    again = evaluate(run, options(data, "pos", regimes=("sup",), lr=1e-4, force=True))
     assert list(again) == ["signature", "tasks"]
     assert list(again["tasks"]) == ["pos"]
     assert again["tasks"] != other["tasks"]
@@ -366,7 +372,7 @@ def test_the_command_as_scripts_call_it(run: Path, data: Path) -> None:
     words = ["--task", "pos", "--seeds", 1, "--epochs", 1, "--lr", "5e-3", "--data-dir", data, "--device", "cpu"]
     found = cli("evaluate", run, *words, "--regime", "sup,zs", "--pairs", 5, "--sentences", 5, "--json")
     assert found.err == ""
-    assert list(found.json) == ["pos", "alignment", "contextual", "perplexity"]
+    assert list(found.json) == ["pos", "alignment", "contextual", "retrieval", "links", "perplexity"]
     assert {"sup", "zs", "delta"} <= set(found.json["pos"])
     assert {"all", "heldout"} <= set(found.json["alignment"])
     told = cli("evaluate", run, *words, "--measure", "alignment").out

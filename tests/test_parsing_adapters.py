@@ -193,7 +193,7 @@ def test_stanza_gets_a_bounded_number_of_words_at_once() -> None:
 @pytest.mark.parametrize(
     ("pipeline", "id", "message"),
     [
-        (Pipeline(heads=lambda n: [0, 0, 1][:n]), "parser-tree", "returned no tree"),
+        (Pipeline(heads=lambda n: [0, 0, 1][:n]), "parser-tree", "did not return a tree"),
         (Pipeline(heads=lambda n: [0]), "parser-tree", "returned 1 heads for a sentence of 3 words"),
         (Pipeline(relation="pobj"), "parser-labels", "'pobj'"),
     ],
@@ -236,7 +236,7 @@ def test_stanza_is_asked_for_given_words_and_downloads_nothing(monkeypatch: pyte
 
 def test_stanza_without_models_names_the_command_that_fetches_them(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_stanza(monkeypatch, FileNotFoundError("resources.json"))
-    with pytest.raises(DataError, match=r"no models for tagging and parsing 'de'") as caught:
+    with pytest.raises(DataError, match=r"models for tagging and parsing 'de'") as caught:
         load_stanza(None, "de")
     assert caught.value.fix is not None
     assert "stanza.download('de')" in caught.value.fix

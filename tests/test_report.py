@@ -30,6 +30,7 @@ from derivlang.evaluation.report.cells import EMPTY, Row, Table  # noqa: E402
 from derivlang.evaluation.report.columns import columns  # noqa: E402
 from derivlang.evaluation.report.correlation import spearman  # noqa: E402
 from derivlang.evaluation.report.differences import differences_of  # noqa: E402
+from derivlang.evaluation.report.listings import inside  # noqa: E402
 from derivlang.evaluation.report.overview import alignment, correlations, dev_overview, overview  # noqa: E402
 from derivlang.evaluation.report.runs import read_runs  # noqa: E402
 from derivlang.evaluation.report.settings import Language, Setting, settings_of  # noqa: E402
@@ -618,6 +619,29 @@ def test_a_chance_level_that_is_no_number(chance: object, tmp_path: Path) -> Non
     write(path, found)
     with pytest.raises(StoreError, match="chance"):
         read_runs([tmp_path])
+
+
+def test_layers_of_earlier_and_of_this_version(tmp_path: Path) -> None:
+    old, new = run(tmp_path / "a"), run(tmp_path / "b", seed=2)
+    layer = {"layer": 1, "chance": 6.0}
+    changed(old / "evaluation.json", contextual=[{"layer": 1, "words": 10.0, "sentences": 20.0}])
+    changed(
+        new / "evaluation.json",
+        contextual=[layer | {"words": 30.0}],
+        retrieval=[layer | {"sentences": 40.0, "chance": 0.2}],
+        links=[{"layer": 1, "argmax": 70.0, "itermax": 71.0, "transport": 72.0}],
+    )
+    table = inside(setting(tmp_path))
+    assert table is not None
+    assert table.columns[1][1][1:] == (
+        "words", "words by chance", "sentences", "sentences by chance",
+        "AER by argmax", "AER by itermax", "AER by transport",
+    )  # fmt: skip
+    cells = [[cell.text for cell in row.cells[2:]] for row in table.rows]
+    assert cells == [
+        ["1", "10.0", EMPTY, "20.0", EMPTY, EMPTY, EMPTY, EMPTY],
+        ["1", "30.0", "6.0", "40.0", "0.2", "70.0", "71.0", "72.0"],
+    ]
 
 
 def test_runs_that_are_not_evaluated_are_listed(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def scanned(
     codes, types = codes_of(words)
     scopes = [0, len(words)] if scopes is None else scopes
     lines = scopes if lines is None else lines
-    inside = None if groups is None else together(np.array(groups), len(words))
+    inside = None if groups is None else together(np.array(groups))
     codes.flags.writeable = False
     offsets, tails = scan(
         codes, type_classes(types, rule), np.array(scopes), np.array(lines), rule=rule, together=inside

@@ -62,7 +62,7 @@ def stopped(monkeypatch: pytest.MonkeyPatch, source: Path, out: Path, after: int
 
 def one_line_of_interruption(err: str) -> bool:
     """The terminal's ^C gets a line end, then one line of ours."""
-    return err.strip() == "derivlang: interrupted; the same command goes on from here"
+    return err.strip() == "derivlang: interrupted; the same command continues from here"
 
 
 def counts(result: Any) -> Any:

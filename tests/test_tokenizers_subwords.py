@@ -15,7 +15,6 @@ from derivlang.core.order import Order
 from derivlang.lexical.encoding import Encoded, Encoder
 from derivlang.lexical.subwords import (
     is_token,
-    lift_labels,
     lift_links,
     lift_offsets,
     lift_order,
@@ -78,9 +77,7 @@ def test_inserted_words_lifted() -> None:
         lift_order(order, Encoded(np.zeros(0, np.int32), np.zeros(6, np.int64)))
 
 
-def test_labels_and_links_lifted() -> None:
-    assert lift_labels(np.array([10, 11, 12, 13]), ONE).tolist() == [10, 11, -100, 13]
-    assert lift_labels(np.array([10, 11, 12, 13]), ONE, ignored=-1).tolist() == [10, 11, -1, 13]
+def test_links_and_offsets_lifted() -> None:
     links = np.array([[1, 1], [0, 3], [2, 0]])
     assert lift_links(links, ONE, ONE).tolist() == [[1, 1], [1, 2], [2, 1], [2, 2], [0, 3]]
     assert lift_links(links[:2], ONE, ONE, "each").tolist() == [[1, 1], [2, 2], [0, 3]]

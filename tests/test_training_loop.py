@@ -204,7 +204,7 @@ def test_a_killed_process_goes_on(number: signal.Signals, status: str, tmp_path:
         time.sleep(0.005)
     process.send_signal(number)
     said = process.communicate()[1].decode()
-    assert number == signal.SIGKILL or "interrupted; the same command with --resume goes on from here" in said
+    assert number == signal.SIGKILL or "interrupted; the same command with --resume continues from here" in said
     assert runs.read(killed)["status"] == status
     run(*options, "-o", killed, "--resume")
     run(*options, "-o", tmp_path / "whole")

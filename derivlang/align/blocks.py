@@ -63,7 +63,13 @@ class TypePairs:
 
 
 def build(bitext: Bitext, cells: int = CELLS) -> TypePairs:
-    """Return the table of a bitext, in blocks of about so many cells. Memory: about six bytes a cell."""
+    """Return the table of a bitext. Memory: about six bytes a cell.
+
+    cells: the largest size of a block; a single larger sentence pair is a block of its own.
+
+    The key of a pair of types is source · n_target + target. Keys are numbered within each block first, then all
+    distinct keys of the bitext; `entries` of a block maps the first numbers to the second.
+    """
     n_source, n_target = len(bitext.source_types), len(bitext.target_types)
     source_lengths, target_lengths = lengths_of(bitext.source_offsets), lengths_of(bitext.target_offsets)
     pad = n_source * n_target  # above the key of every pair
@@ -129,11 +135,17 @@ def _distinct(ordered: Int64) -> Int64:
 
 
 def _places(entries: Int64, wanted: Int64) -> Int32:
+    """Return the index of each wanted key among the sorted entries."""
     return np.searchsorted(entries, wanted).astype(np.int32)
 
 
 def _groups(source_lengths: Int64, target_lengths: Int64, cells: int) -> list[Int64]:
-    """Return the rows of each block, sorted by length; pairs with an empty side are left out."""
+    """Return the rows of each block, sorted by length; pairs with an empty side are left out.
+
+    A block ends if the next pair would make its box larger than `cells`, or would leave more than _WASTE cells of the
+    box for each cell that is not padding (small boxes excepted). Rows are sorted by source length in steps of four,
+    then by target length, so that both lengths change little inside a block.
+    """
     rows = np.flatnonzero((source_lengths > 0) & (target_lengths > 0))
     rows = rows[np.lexsort((source_lengths[rows], target_lengths[rows], source_lengths[rows] >> 2))]
     groups: list[Int64] = []

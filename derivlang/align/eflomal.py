@@ -1,8 +1,8 @@
 """Adapter to eflomal (Östling and Tiedemann 2016).
 
-eflomal is an optional package under GPL-3, built from source, so it is imported only when it is used. It receives
-numbers instead of words, which keeps its tokenisation equal to that of the other aligners. It samples with its own
-seed: two runs differ slightly.
+eflomal is an optional package under GPL-3 that is built from source, so it is imported only when it is used. It gets
+word codes instead of words, so that its tokenisation equals that of the other aligners. It draws its own random seed,
+so two runs differ slightly.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ INSTALL = "pip install 'derivlang[align]' (or: pip install eflomal); it is built
 
 
 def align(bitext: Bitext, method: Method, iterations: int | None = None) -> Links:
-    """Return the links of a bitext. iterations: of each of its three models; None: eflomal's own choice.
+    """Return the links of a bitext.
 
-    Raises UsageError `missing-package`, and `symmetrisation` for a posterior threshold: eflomal gives no posteriors.
+    iterations: the number for each of its three models; None lets eflomal choose. Raises UsageError `missing-package`,
+    and UsageError `symmetrisation` for the method `posterior`, as eflomal returns links without posteriors.
     """
     if method.name == "posterior":
         raise UsageError(
-            "eflomal gives no posteriors",
+            "eflomal returns no posteriors",
             where="--symmetrise",
             fix="use intersection, union or grow-diag-final-and",
             id="symmetrisation",
@@ -50,7 +51,7 @@ def align(bitext: Bitext, method: Method, iterations: int | None = None) -> Link
     with TemporaryDirectory() as folder:
         files = [str(Path(folder, name)) for name in ("forward", "backward")]
         aligner = Aligner(n_iterations=None if iterations is None else (iterations,) * 3)
-        # The iterations are one call of a program that reports nothing but lines for people, on standard error.
+        # All iterations are one call of a program, whose only report is text on standard error.
         with stage("aligning with eflomal", None):
             aligner.align(source, target, links_filename_fwd=files[0], links_filename_rev=files[1])
         with stage("reading links", "bytes", sum(Path(file).stat().st_size for file in files)):
@@ -59,6 +60,7 @@ def align(bitext: Bitext, method: Method, iterations: int | None = None) -> Link
 
 
 def _numbers(codes: Int32, offsets: Int64, rows: Int64) -> Iterator[str]:
+    """Yield a line of word codes for each row: codes [7, 3, 7], offsets [0, 1, 3] -> "7", "3 7"."""
     words = codes.tolist()
     for row in rows.tolist():
         yield " ".join(map(str, words[offsets[row] : offsets[row + 1]])) + "\n"
@@ -66,6 +68,7 @@ def _numbers(codes: Int32, offsets: Int64, rows: Int64) -> Iterator[str]:
 
 
 def _links(path: Path, rows: Int64, n_rows: int) -> Links:
+    """Return the links of a file with a line for each of `rows`. Raises DataError `eflomal` for missing lines."""
     found = parse_lines((line for _, line in open_lines(path, "ascii")), "eflomal")
     if len(found) != len(rows):
         raise DataError(

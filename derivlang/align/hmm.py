@@ -62,7 +62,7 @@ def posterior(
     none = np.ones(n_pairs, dtype)  # p(no link yet)
     at, ahead = np.zeros((n_pairs, n), dtype), np.zeros((n_pairs, n), dtype)
     final, total = np.zeros((n_pairs, n), dtype), np.ones(n_pairs, dtype)  # forward probabilities at the end; their sum
-    n_open = 0  # number of steps that the state "no link so far" may still reach
+    n_open = 0  # number of steps in which the state "no link so far" still has a probability above _NEVER
     for j in range(n_steps):
         if j:
             np.multiply(at, inverse, out=leaving[j - 1])

@@ -1,4 +1,4 @@
-"""`derivlang align`: word links of two texts, and how good links are."""
+"""`derivlang align`: link the words of two texts, and score links."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def command() -> None:
     """
 
 
-@command.command("train", no_args_is_help=True)
+@command.command("train", no_args_is_help=True, short_help="Train an aligner on two texts and write their links.")
 @click.argument("source", type=FILE)
 @click.argument("target", type=FILE)
 @click.option("-o", "--out", type=FILE, default=STDOUT, help="Pharaoh file to write.  [default: standard output]")
@@ -53,8 +53,8 @@ def train(
     """Train an aligner on SOURCE and TARGET and write their links.
 
     Line n of SOURCE belongs to line n of TARGET; words are separated by spaces. Each line of the result has the links
-    of one sentence pair as i-j, zero-based, source word first; it is empty if one of the sentences is. Without -o the
-    links go to standard output.
+    of one sentence pair as i-j, zero-based, source word first; it is empty if one of the sentences is empty. Without -o
+    the links go to standard output.
 
     \b
     derivlang align train en.txt fr.txt | head
@@ -92,7 +92,7 @@ def train(
     told(json.dumps(result) if as_json else text, as_json=as_json, out=out)
 
 
-@command.command("score", no_args_is_help=True)
+@command.command("score", no_args_is_help=True, short_help="Score links against gold links.")
 @click.argument("links", type=FILE)
 @click.argument("gold", type=FILE)
 @click.option("--source", type=FILE, help="Source text; links must lie within its sentences.")

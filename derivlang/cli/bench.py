@@ -22,7 +22,7 @@ def command() -> None:
     """
 
 
-@command.command("train", context_settings=_HELP)
+@command.command("train", context_settings=_HELP, short_help="Measure the speed of pre-training.")
 @settings_options(
     TrainingSettings,
     only=("model", "batch_size", "seq_len", "vocab_size"),
@@ -34,7 +34,7 @@ def command() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def train(seconds: float, as_json: bool, **options: Any) -> None:
-    """Measure sub-words a second of MLM pre-training, and compare it with the rate of matrix products.
+    """Measure the sub-words a second of MLM pre-training, and compare them with the rate of matrix products.
 
     \b
     derivlang bench train --model roberta-8

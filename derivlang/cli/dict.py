@@ -22,7 +22,7 @@ _FORMATS = click.Choice(["muse", "tsv", "json"])
               help="File to write: .txt (MUSE), .tsv or .json.  [default: standard output]")  # fmt: skip
 @click.option("--coverage", default="100", show_default=True, help="Percentage of the entries.")
 @click.option("--by", type=click.Choice(["random", "frequency", "mass", "pos"]), default="random", show_default=True,
-              help="Choice of entries: random, most frequent, share of running words, or even over tags.")  # fmt: skip
+              help="Choice of the entries: random, by frequency, by token mass, or even over tags.")  # fmt: skip
 @click.option("--level", type=click.Choice(["word", "token"]), default="word", show_default=True,
               help="Level of the entries: words, or the sub-words of --tokenizer.")  # fmt: skip
 @click.option("--tokenizer", type=FOLDER, help="Folder of a tokenizer, for --level token.")
@@ -30,19 +30,19 @@ _FORMATS = click.Choice(["muse", "tsv", "json"])
 @click.option("--heldout", default="0", show_default=True, help="Percentage of the entries held out for tests.")
 @click.option("--seed", type=SEED, default=1, show_default=True, help="Seed of the choice of entries.")
 @click.option("--lexicon", type=FILE, help="Saved lexicon.tsv to use.")
-@click.option("--format", "kind", type=_FORMATS, help="Format to write.  [default: by the file's suffix; muse]")
+@click.option("--format", "kind", type=_FORMATS, help="Format to write.  [default: by the suffix of --out, else muse]")
 @find_options
 @click.option("--repair-tags", is_flag=True, help="Repair ill-formed BIO tags.")
 @click.option("--read", "given", type=FILE,
-              help="Dictionary file to check instead, by line (JSON: by entry); -o writes a clean copy.")  # fmt: skip
+              help="Dictionary file to check instead of writing one; -o writes a clean copy.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Stop at the first fault (with --read).")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(source: str | None, given: Path | None, as_json: bool, **options: Any) -> None:
     """Write the bilingual dictionary of SOURCE and its derived language, at a given coverage, with a recipe.
 
-    SOURCE is given as for make. A derived set stands for its own language pair. The entries are the words of the train
-    split, or of the first if there is no train split. Without -o the dictionary goes to standard output, without its
-    recipe.
+    SOURCE is given as for make; a derived set gives its own language pair. The entries are the words of the train
+    split, or of the first split if there is no train split. Without -o the dictionary goes to standard output, without
+    its recipe.
 
     \b
     derivlang dict --t trans demo --format tsv | head

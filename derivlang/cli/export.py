@@ -18,16 +18,16 @@ from derivlang.cli.types import FILE, FOLDER
 @click.option("--format", "kind", required=True, help="Format to write.",
               type=click.Choice(["text", "jsonl", "conllu", "pharaoh", "tsv", "squad"]))  # fmt: skip
 @click.option("-o", "--out", type=FILE, default=STDOUT, help="File to write.  [default: standard output]")
-@click.option("--source", is_flag=True, help="Write the source's side, row for row.")
-@click.option("--documents", is_flag=True, help="One document a line, instead of one row (text only).")
+@click.option("--source", is_flag=True, help="Write the source side instead, row for row.")
+@click.option("--documents", is_flag=True, help="Write one document a line instead of one row (text only).")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     derived: Path, kind: Any, split: str | None, out: Path, source: bool, documents: bool, as_json: bool
 ) -> None:
     """Write a derived set in another format, for use in other tools.
 
-    The format pharaoh has the links i-j of one row on each line, source word first, zero-based and sorted. text and
-    pharaoh have the same lines, so `--format text --source`, `--format text` and `--format pharaoh` make an aligned
+    A line of the format pharaoh has the links i-j of one row, source word first, zero-based and sorted. The lines of
+    text and pharaoh correspond, so `--format text --source`, `--format text` and `--format pharaoh` give an aligned
     corpus. Without -o the file goes to standard output and messages to standard error.
 
     \b

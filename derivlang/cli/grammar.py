@@ -1,4 +1,4 @@
-"""`derivlang grammar`: word-order models: list, show, score, fit, and exact probabilities."""
+"""`derivlang grammar`: list, show, score and fit word-order models, and print exact probabilities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LABELS = click.Choice(["map", "as-is"])
 
 @click.group("grammar", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Word-order models: list, show, score, fit, and exact probabilities.
+    """List, show, score and fit word-order models, and print exact probabilities.
 
     \b
     derivlang grammar fit fr-ud-train.conllu
@@ -46,13 +46,15 @@ def ls(as_json: bool) -> None:
         click.echo(f"{grammar['name']:<6}{grammar['language']:<18}{grammar['about'].get('licence', ''):<40}{heads}")
 
 
-@command.command("show", no_args_is_help=True)
+@command.command("show", no_args_is_help=True, short_help="Show the origin and the strongest weights of a grammar.")
 @click.argument("grammar")
 @click.option("-n", "--count", type=PLACE, default=10, show_default=True,
-              help="Number of the strongest weights of each class.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+              help="Number of weights to show for each head class.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the grammar's summary as JSON.")
 def show(grammar: str, count: int, as_json: bool) -> None:
-    """Show the origin of a grammar and its strongest weights. GRAMMAR: a name or a path.
+    """Show the origin of a grammar and its strongest weights.
+
+    GRAMMAR is the name of a shipped grammar or a path.
 
     \b
     derivlang grammar show fr
@@ -80,15 +82,15 @@ def show(grammar: str, count: int, as_json: bool) -> None:
             click.echo(f"  {feature['weight']:>8.3f}  {feature['kind']:<4} {' '.join(feature['labels'])}")
 
 
-@command.command("score", no_args_is_help=True)
+@command.command("score", no_args_is_help=True, short_help="Score a grammar on CoNLL-U files.")
 @click.argument("grammar")
 @click.argument("treebanks", nargs=-1, required=True, type=FILE, metavar="TREEBANK...")
-@click.option("--substrate", help="Grammar of the trees' language, to mix in.")
+@click.option("--substrate", help="Grammar of the treebanks' language, to mix in.")
 @click.option("--mix", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="Share of the substrate.")
 @click.option("--labels", type=_LABELS, default="map", show_default=True,
               help="Mapping of labels to the grammar's UD version, or labels as they are.")  # fmt: skip
 @click.option("--most", type=Whole(2, 13), default=7, show_default=True,
-              help="Maximum number of members (head and dependents) of a head.")  # fmt: skip
+              help="Maximum size of a scored family, the head included.")  # fmt: skip
 @click.option("--punct", is_flag=True, help="Order punctuation as well.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def score(
@@ -101,9 +103,9 @@ def score(
     punct: bool,
     as_json: bool,
 ) -> None:
-    """Score a grammar on CoNLL-U files: bits a head, and its orders of subject, verb and object.
+    """Score a grammar on CoNLL-U files: bits a head, and its shares of the orders of subject, verb and object.
 
-    GRAMMAR: a name or a path.
+    GRAMMAR is the name of a shipped grammar or a path.
 
     \b
     derivlang grammar score fr fr-ud-test.conllu
@@ -135,19 +137,19 @@ def score(
             click.echo(f"{key:<10}" + "".join(f"{share:>8.1%}" for share in found[key].values()))
 
 
-@command.command("fit", no_args_is_help=True)
+@command.command("fit", no_args_is_help=True, short_help="Fit a grammar to CoNLL-U files.")
 @click.argument("treebanks", nargs=-1, required=True, type=FILE, metavar="TREEBANK...")
 @click.option("-o", "--out", type=FILE, help="Grammar file to write.  [default: TREEBANK.grammar.tsv, here]")
 @click.option("--language", default="", help="Name of the language, for the header.")
 @click.option("--licence", default="", help="Licence of the treebanks, for the header.")
 @click.option("--classes", default="N,V", show_default=True, help="Head classes: N, V, or a UPOS such as ADJ.")
 @click.option("--l2", type=click.FloatRange(0, min_open=True), default=None,
-              help="Strength of the penalty.  [default: 2, or by --dev]")  # fmt: skip
+              help="Strength of the L2 penalty.  [default: 2; with --dev the best on it]")  # fmt: skip
 @click.option("--dev", multiple=True, type=FILE, metavar="TREEBANK",
-              help="Treebank for choosing the penalty and --thin.")  # fmt: skip
+              help="Treebank that decides --l2 and --thin; may be repeated.")  # fmt: skip
 @click.option("--thin", type=click.FloatRange(0, 1, max_open=True), default=None,
-              help="Share of the dependents of noun heads left out in training, so that an order depends less on"
-                   " which other dependents are there.  [default: 0, or by --dev]")  # fmt: skip
+              help="Share of the dependents of noun heads that training leaves out, so that an order depends less on"
+                   " the other dependents.  [default: 0; with --dev the best on it]")  # fmt: skip
 @click.option("--subtypes", default="all", show_default=True,
               help="Subtypes of relations to keep: all, none, or a list.")  # fmt: skip
 @click.option("--labels", type=click.Choice(["v2", "v1"]), default="v2", show_default=True,
@@ -168,7 +170,7 @@ def fit(
     punct: bool,
     as_json: bool,
 ) -> None:
-    """Fit a grammar to CoNLL-U files, by maximum likelihood with L2, and write it.
+    """Fit a grammar to CoNLL-U files, by maximum likelihood with an L2 penalty, and write it.
 
     \b
     derivlang grammar fit fr-ud-train.conllu --dev fr-ud-dev.conllu -o my-fr.grammar.tsv
@@ -221,18 +223,20 @@ def fit(
         click.echo(f"{out}: weights of {heads}; L2 {penalties}{thinned}; {out.stat().st_size:,} bytes")
 
 
-@command.command("probs", no_args_is_help=True)
+@command.command("probs", no_args_is_help=True, short_help="Print the probability of every order of a head.")
 @click.option("--superstrate", required=True, help="Grammar: a name, a path, or an .orm file of one head class.")
 @click.option("--substrate", help="Grammar to mix in.")
 @click.option("--mix", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="Share of the substrate.")
-@click.option("--head", help="UPOS of the head, as VERB.")
-@click.option("--nodes", help='Labels in order: "NOUN&nsubj @VERB&@ NOUN&obj".')
-@click.option("--nodes-file", type=FILE, help="File with one head a line: VERB, a tab, labels.")
+@click.option("--head", help="UPOS of the head, such as VERB (with --nodes).")
+@click.option("--nodes", help='Labels of the head and its dependents, in order: "NOUN&nsubj @VERB&@ NOUN&obj".')
+@click.option(
+    "--nodes-file", type=FILE, help="File with a head on each line, instead of --head and --nodes: UPOS, a tab, labels."
+)
 @click.option("--labels", type=_LABELS, default="map", show_default=True,
               help="Mapping of labels to each grammar's UD version, or labels as they are.")  # fmt: skip
 @click.option("--temperature", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True,
-              help="Temperature: above 1 flattens, below 1 sharpens.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, one line a head.")
+              help="Temperature: above 1 flattens the distribution, below 1 sharpens it.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each head.")
 def probs(
     superstrate: str,
     substrate: str | None,

@@ -31,7 +31,7 @@ COMMANDS = {
     "grammar": "List, show, score and fit word-order models.",
     "tokenizer": "Train tokenizers and make their twins.",
     "parser": "Train, score and list parsers.",
-    "align": "Link the words of two texts; score links.",
+    "align": "Link the words of two texts, and score links.",
     "pretrain": "Train a model on a source and its derived language.",
     "evaluate": "Fine-tune and measure a pre-trained run.",
     "report": "Write tables and figures of evaluated runs.",
@@ -45,19 +45,23 @@ class Lazy(Group):
     """A group that prints its help page without importing the commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, in the order of the help page."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Return a command; its module is imported now."""
         if name not in COMMANDS:
             return None
         command: click.Command = import_module(f"derivlang.cli.{name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands from COMMANDS, where click would import every module."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command line. Errors become a message on stderr and an exit code."""
         given = args[0] if args else kwargs.pop("args", None)
         arguments = list(sys.argv[1:] if given is None else given)
         try:
@@ -73,7 +77,7 @@ class Lazy(Group):
             sys.exit(error.exit_code)
         except (KeyboardInterrupt, click.Abort) as error:
             how = str(error.__cause__ or error) or "the same command"  # click's Abort keeps the text in its cause
-            click.echo(f"derivlang: interrupted; {how} goes on from here", err=True)
+            click.echo(f"derivlang: interrupted; {how} continues from here", err=True)
             sys.exit(130)
         except BrokenPipeError:
             _give_up_stdout()

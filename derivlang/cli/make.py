@@ -29,15 +29,15 @@ from derivlang.engine.options import MakeOptions
 @spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3.", required=True)
 @click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: SOURCE.TRANSFORMS, here]")
 @source_options
-@click.option("--seed", type=SEED, help="Seed of transforms that state none.  [default: 1]")
+@click.option("--seed", type=SEED, help="Seed of the transforms that state no seed.  [default: 1]")
 @settings_options(MakeOptions, only=("lexicon",))
-@click.option("--columns", help="Columns to keep, of key, source, tokens and text; the rest is always there.")
+@click.option("--columns", help="Optional columns to keep: any of key, source, tokens and text.  [default: all]")
 @run_options
 def command(source: str, spec: str, out: Path | None, as_json: bool, **options: Any) -> None:
     """Make a derived language from SOURCE: a name, a file, a folder, hub:name/config, or a derived set.
 
-    Without -o the set is written to a folder of the current one, named after the source and the transforms. The same
-    command goes on where an earlier one stopped.
+    Without -o the set is written to a folder in the current folder, named after the source and the transforms. The same
+    command continues an interrupted run.
 
     \b
     derivlang make --t trans:overlap=25,perm ner:fr

@@ -25,14 +25,14 @@ from derivlang.cli.types import FILE, FOLDER, SEED
 @click.option("--noise-kind", type=click.Choice(["links", "pairs"]), default="links", show_default=True,
               help="Kind of noise: links moved to a wrong source word, or derived sides of other pairs.")  # fmt: skip
 @click.option("--tokenizer", type=FOLDER, help="Tokenizer of the source, to add sub-words and their gold links.")
-@click.option("--twin", type=FOLDER, help="Tokenizer of the derived language.")
+@click.option("--twin", type=FOLDER, help="Tokenizer of the derived language (with --tokenizer).")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, rate: str, noise: str, as_json: bool, out: Path | None, **options: Any) -> None:
     """Write a given share of the sentence pairs of DERIVED, in source order, with gold word links and a recipe.
 
-    Links are i-j, source word first, zero-based and sorted. A higher rate contains the pairs of every lower rate. A
-    seed gives the same pairs in every format. OUT.noise.tsv lists what --noise made wrong. Without -o the file goes to
-    standard output, without its recipe.
+    Links are i-j, source word first, zero-based and sorted. A higher rate contains the pairs of every lower rate, and a
+    seed chooses the same pairs in every format. OUT.noise.tsv lists what --noise made wrong. Without -o the file goes
+    to standard output, without its recipe.
 
     \b
     derivlang pair OUT --split train --rate 25 --format pharaoh | head
@@ -44,7 +44,9 @@ def command(derived: Path, rate: str, noise: str, as_json: bool, out: Path | Non
 
     folders = options["tokenizer"], options["twin"]
     if (folders[0] is None) != (folders[1] is None):
-        raise UsageError("--tokenizer and --twin go together", fix="give both folders, or neither", id="usage")
+        raise UsageError(
+            "--tokenizer and --twin must be given together", fix="give both folders, or neither", id="usage"
+        )
     out = out or STDOUT
     if out == STDOUT and options["kind"] == "parquet" and sys.stdout.isatty():
         fix = "give -o FILE, or redirect the output: > FILE"

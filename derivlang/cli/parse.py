@@ -18,17 +18,16 @@ from derivlang.cli.types import FOLDER
 @source_options
 @run_options
 def command(source: str, out: Path | None, as_json: bool, **options: Any) -> None:
-    """Parse SOURCE without making a derived set.
+    """Parse SOURCE once, for all sets that `syn` derives from it.
 
-    `make` parses by itself if a transform needs trees, and takes the parses of this command from the cache.
+    `make` parses a source by itself if a transform needs trees. It then takes parses from the cache, which this command
+    fills.
 
     \b
     derivlang parse demo:nli
     derivlang parse wikitext103 --data-dir DIR --workers 8
     """
-    os.environ.setdefault(
-        "OPENBLAS_NUM_THREADS", "1"
-    )  # workers start no threads that would stay idle (core/threads.py)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers start no threads that core/threads.py leaves idle
     from derivlang.engine.parse import parse, parses_folder
 
     settings = settings_of(out or Path(), options)

@@ -28,14 +28,16 @@ def command() -> None:
     """
 
 
-@command.command("train", no_args_is_help=True)
+@command.command("train", no_args_is_help=True, short_help="Train a tagger and parser on a treebank.")
 @click.argument("treebank", type=PATH)
-@click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: TREEBANK.parser]")
-@click.option("--text", type=FILE, help="Running text of the language, with words between spaces.")
+@click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: TREEBANK.parser, here]")
+@click.option("--text", type=FILE, help="Running text of the language for word vectors, words separated by spaces.")
 @click.option("--language", default="en", show_default=True, help="Code of the treebank's language.")
 @click.option("--seed", type=SEED, default=1, show_default=True, help="Random seed.")
 @click.option("--epochs", type=COUNT, help="Number of passes over the treebank.  [default: 30]")
-@click.option("--score", "others", multiple=True, type=PATH, help="Further treebank to score.")
+@click.option(
+    "--score", "others", multiple=True, type=PATH, help="Another treebank to score at the end; may be repeated."
+)
 @click.option("--licence", default="", help="Licence of treebank and text, for the model card.")
 @click.option("--threads", type=COUNT, default=1, show_default=True,
               help="Number of CPU threads; another number gives slightly different weights.")  # fmt: skip
@@ -45,12 +47,12 @@ def command() -> None:
 def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> None:
     """Train a tagger and parser on TREEBANK and write a model of about 5 MB.
 
-    TREEBANK is a CoNLL-U file, a folder of Universal Dependencies, or the name of such a folder, as UD_English-EWT,
-    which is found as `make` finds pos:English-EWT.
+    TREEBANK is a CoNLL-U file, a folder of Universal Dependencies, or the name of such a folder (UD_English-EWT), which
+    is searched for where `make` searches for pos:English-EWT.
 
-    In a folder, *-train is the training data. *-dev is scored after each epoch; *-dev and *-test are scored at the end,
-    once as they are and once with <unk> for words seen at most once in training. The scores decide nothing. Training
-    needs torch (pip install 'derivlang[train]') and takes half an hour on one core. The model runs without torch.
+    In a folder, *-train is the training data. *-dev is scored after each epoch. *-dev and *-test are scored at the end,
+    once as they are and once with <unk> for words seen at most once in training. The scores do not influence training,
+    which needs torch (pip install 'derivlang[train]') and takes half an hour on one core. The model runs without torch.
 
     \b
     derivlang parser train UD_English-EWT --text wiki.train.tokens --data-dir DIR
@@ -109,12 +111,14 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
         click.echo(f"{name}: {_line(found)}")
 
 
-@command.command("score", no_args_is_help=True)
+@command.command("score", no_args_is_help=True, short_help="Score a parser on a treebank: UPOS, UAS and LAS.")
 @click.argument("parser")
 @click.argument("treebank", type=PATH)
 @click.option("--split", default="test", show_default=True, help="Split to score, if TREEBANK is a folder.")
 @click.option("--language", default="en", show_default=True, help="Code of the treebank's language.")
-@click.option("--unk", type=PATH, help="Treebank that counts words: those seen at most once become <unk>.")
+@click.option(
+    "--unk", type=PATH, help="Treebank that counts words: those seen there at most once are replaced by <unk>."
+)
 @data_dir_option
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
 def score_command(

@@ -41,15 +41,15 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 @settings_options(LogSettings)
 @parser_options
 @find_options
-@click.option("--data-only", is_flag=True, help="Prepare the data and stop.")
-@click.option("--resume", is_flag=True, help="Go on from the last checkpoint.  [default without -o]")
+@click.option("--data-only", is_flag=True, help="Prepare the data, and stop.")
+@click.option("--resume", is_flag=True, help="Continue from the last checkpoint.  [default without -o]")
 @click.option("--force", is_flag=True, help="Replace a run that the folder holds.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(source: str, out: Path | None, as_json: bool, **options: Any) -> None:
-    """Pre-train a model on SOURCE and its derived language; nothing but the model and its log is written.
+    """Pre-train a model on SOURCE and its derived language.
 
-    Without -o the run has a folder in the current one, named after the source, the transforms and the objective, and
-    the same command goes on where an earlier one stopped.
+    The derived text is not written to disk. Without -o the run is written to a folder in the current folder, named
+    after the source, the transforms and the objective, and the same command continues an interrupted run.
 
     \b
     derivlang pretrain --source wikitext2 --t trans,inv --objective align-mlm --data-dir DIR -o run
@@ -65,7 +65,12 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
 
     require_torch()
     if options["resume"] and options["force"]:
-        raise UsageError("go on with a run, or replace it", where="--resume and --force", id="bad-value")
+        raise UsageError(
+            "a run is either resumed or replaced",
+            where="--resume and --force",
+            fix="leave one of them out",
+            id="bad-value",
+        )
     from derivlang.pipeline import Pipeline
     from derivlang.training import folder
     from derivlang.training.folder import RUN

@@ -23,7 +23,7 @@ from derivlang.cli.types import COUNT, FOLDER
 @click.option("--workers", type=COUNT, help="Number of cells to run in parallel.  [default: the scale's]")
 @click.option("--threads", type=COUNT, help="Number of CPU threads a cell.  [default: 1 in tiny]")
 @click.option("--steps", type=COUNT, help="Number of steps of each run, for a trial.  [default: the scale's]")
-@click.option("--cells", help="Cells to run (trans-inv.mlm.1,trans.*), without a report.  [default: all]")
+@click.option("--cells", help="Cells to run without a report, e.g. trans-inv.mlm.1,trans.*.  [default: all]")
 @click.option("--as-published", help="Published choices to run in addition, each alone: untied, dict-input, packing, "
               "dev-scores, span-f1.")  # fmt: skip
 @click.option("--data-only", is_flag=True, help="Prepare text, tokenizer and encoded data, and stop.")
@@ -34,7 +34,9 @@ from derivlang.cli.types import COUNT, FOLDER
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @ends_well()
 def command(recipe: str, out: Path | None, data_only: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
-    """Reproduce RECIPE (align-mlm) from data to report. The same command resumes an interrupted study.
+    """Reproduce RECIPE (align-mlm) from data to report.
+
+    The same command continues an interrupted study.
 
     \b
     derivlang reproduce align-mlm --data-dir DIR

@@ -45,7 +45,7 @@ def settings_options(
 
 
 def option_of(one: Declared, unset: str = "", **more: Any) -> Callable[[Command], Command]:
-    """The click option of a setting."""
+    """Return the decorator that adds the option of a setting. unset: the default to show, if the setting has none."""
     assert one.option is not None
     left_open = one.in_file or bool(unset or more) or one.default is None
     facts: dict[str, Any] = {"help": one.help, "default": None if left_open else one.default}
@@ -66,7 +66,7 @@ def option_of(one: Declared, unset: str = "", **more: Any) -> Callable[[Command]
 
 
 def default_text(one: Declared) -> str:
-    """A setting's default as a help page shows it."""
+    """Return the default of a setting as a help page shows it."""
     if one.kind is bool:
         assert one.option is not None
         return ("" if one.default else "no-") + one.option.removeprefix("--")
@@ -74,7 +74,7 @@ def default_text(one: Declared) -> str:
 
 
 def type_of(one: Declared) -> Any:
-    """The click type of a setting."""
+    """Return the click type of a setting."""
     if one.choices:
         return click.Choice(one.choices)
     if one.kind is int:

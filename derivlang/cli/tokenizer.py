@@ -21,7 +21,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print the recipe a
 def command() -> None:
     """Train tokenizers and make their twins.
 
-    A twin splits derived text into the same ids as the source's tokenizer splits the source text.
+    A twin gives derived text the ids that the source's tokenizer gives the source text.
 
     \b
     derivlang tokenizer twin demo.tokenizer --t trans:script=georgian
@@ -29,7 +29,7 @@ def command() -> None:
     """
 
 
-@command.command("train", no_args_is_help=True)
+@command.command("train", no_args_is_help=True, short_help="Train a character BPE on the words of a source.")
 @click.argument("source")
 @click.option("--vocab-size", type=Whole(1), default=40_000, show_default=True,
               help="Number of entries, special tokens included.")  # fmt: skip
@@ -48,9 +48,10 @@ def train_(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Train a character BPE on the words of SOURCE's train split, or of its first split if there is no train split.
+    """Train a character BPE on the words of SOURCE.
 
-    The same command keeps a tokenizer that it has already made.
+    It is trained on the train split, or on the first split if there is none. A tokenizer that the same command has
+    already made is kept.
 
     \b
     derivlang tokenizer train wikitext103 --data-dir DIR
@@ -74,7 +75,7 @@ def train_(
     )
 
 
-@command.command("twin", no_args_is_help=True)
+@command.command("twin", no_args_is_help=True, short_help="Make the twin of a tokenizer for a derived language.")
 @click.argument("folder", type=FOLDER, metavar="DIR")
 @spec_option("Transforms: trans with its script and overlap; orders are ignored.", required=True)
 @click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: DIR.TRANSFORMS, here]")
@@ -82,8 +83,8 @@ def train_(
 @click.option("--subword-overlap", type=Whole(0, 100), metavar="PERCENT",
               help="Percentage of the vocabulary's entries that both languages share.")  # fmt: skip
 @click.option("--by", type=click.Choice(["type", "frequency", "mass"]), default="type", show_default=True,
-              help="Choice of these entries: drawn, the most frequent, or drawn by token mass.")  # fmt: skip
-@click.option("--seed", type=SEED, default=1, show_default=True, help="Seed of this choice.")
+              help="Choice of the shared entries: drawn, the most frequent, or drawn by token mass.")  # fmt: skip
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Seed of the choice of shared entries.")
 @click.option("--subwords", type=FILE, help="Saved subwords.tsv with the entries to share.")
 @click.option("--joint", is_flag=True,
               help="Also write OUT/joint, one tokenizer for both languages; an error if inexact.")  # fmt: skip

@@ -20,7 +20,7 @@ _LONGEST = 40  # maximum number of characters of a value that a message quotes
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg]
-    """A whole number from `least` to `most`."""
+    """A whole number from `least` to `most`, both included."""
 
     name = "integer"
 
@@ -28,6 +28,7 @@ class Whole(click.ParamType):  # type: ignore[type-arg]
         self.least, self.most = least, most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number. Raise UsageError for any other text and for a number out of bounds."""
         try:
             number = int(value)
         except ValueError:
@@ -81,6 +82,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of some arguments. Raise click.UsageError with similar names for an unknown one."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             ctx.fail(f"there is no command {_quoted(name)}{near_names(name, self.list_commands(ctx))}")

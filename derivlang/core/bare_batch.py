@@ -27,7 +27,7 @@ from derivlang.core.keys import hash_types, mix, sequence_keys
 
 @dataclass(frozen=True, eq=False)
 class BareBatch:
-    """Struct of arrays; N words, T types, S sentences, U units, R records, K sides.
+    """A struct of arrays: N words, T types, S sentences, U units, R records, K sides.
 
     words: int32[N], codes into types. types: Arrow strings [T], distinct. hashes: uint64[T] or None.
     sentences: int64[S + 1], word offsets. tails: int32[S], words in each sentence's tail.
@@ -56,14 +56,17 @@ class BareBatch:
 
     @property
     def n_words(self) -> int:
+        """N."""
         return len(self.words)
 
     @property
     def n_units(self) -> int:
+        """U."""
         return len(self.units) - 1
 
     @property
     def n_records(self) -> int:
+        """R."""
         return len(self.records)
 
     @property
@@ -105,7 +108,7 @@ class BareBatch:
         return list_array(self.unit_words, self.strings())
 
     def texts(self) -> pa.Array:
-        """Return Arrow strings [U]: each unit as text, with its own gaps where known, else joined by one space."""
+        """Return Arrow strings [U]: each unit as text, with its gaps if they are known, else joined by one space."""
         if self.gaps is not None:
             return self.gaps.texts(self.words, self.types, self.unit_words)
         return pc.binary_join(self.unit_lists(), " ")

@@ -87,7 +87,7 @@ def split_sentences(batch: Batch, rule: Rule = "marks", group: Int64 | None = No
     scopes = batch.unit_words
     lines = batch.gaps.line_offsets(batch.unit_words) if batch.gaps is not None and not batch.running else scopes
     classes: Int8 = type_classes(batch.types, rule)
-    grouped = None if group is None else together(group, batch.n_words)
+    grouped = None if group is None else together(group)
     if group is not None:
         lines = np.intersect1d(lines, group)
     parts = []
@@ -126,7 +126,7 @@ def join_sentences(batch: Batch, group: Int64) -> Batch:
     a b . c | d .   with the group [b . c]: sentences [0, 3, 4, 6] become [0, 4, 6], and the tails [1, 0, 1] become
     [0, 1]. A sentence keeps the part of its tail that is after its last grouped word.
     """
-    grouped = together(group, batch.n_words)
+    grouped = together(group)
     stays = np.isin(batch.sentences, group)
     offsets, tails = batch.sentences[stays], batch.tails[stays[1:]]
     last = np.maximum.accumulate(np.concatenate([[-1], np.where(grouped, np.arange(batch.n_words), -1)]))

@@ -1,9 +1,11 @@
-"""from_table: the batches that output rows were made of, and the order between them.
+"""from_table: the source batch, the derived batch and the order, from output rows.
 
     from_table(table, schema, lexicon)   ->  source, derived, order
 
-The source is read back from the derived words, by the inverse order and lexicon; `source_<label>` replaces the labels
-in which the way back is not exact.
+The source is computed from the derived words by the inverse order and lexicon. Labels that the inverse does not restore
+exactly come from the columns `source_<label>`. A row of the spec `trans,inv`:
+
+    tokens [ᲐᲪᲚ, ტო], order [1, 0]   --inverse order-->   [ტო, ᲐᲪᲚ]   --inverse lexicon-->   source [to, ACL]
 """
 
 from __future__ import annotations
@@ -34,9 +36,9 @@ def from_table(
 ) -> tuple[Batch, Batch, Order]:
     """Return (source, derived, order) of R output rows.
 
-    The source words come from the inverse order and lexicon alone, where every source word is in the order and the
-    lexicon has an inverse; else, or with stored_source, from the `source` column where there is one. Raise LayerError
-    where columns do not fit together.
+    If no word was deleted and the lexicon has an inverse, the source words are computed from the derived words alone.
+    Otherwise, or with stored_source, they are those of the column `source`. Raise LayerError if the columns do not fit
+    together, or if the source can neither be computed nor read.
     """
     table = table.combine_chunks()
     n = table.num_rows
@@ -50,7 +52,7 @@ def from_table(
     order_lists, stored = stack("order"), stack("sentences")
     if sides[0].column("tokens") in columns:
         tokens = stack("tokens")
-    else:  # left out, as it follows from the source where the order is a permutation
+    else:  # the column may be left out if the order is a permutation, because the source then determines it
         tokens = _tokens_of(stack("source"), order_lists, lexicon)
     units = offsets_of(to_numpy(pc.list_value_length(tokens)))
     if not np.array_equal(offsets_of(to_numpy(pc.list_value_length(order_lists))), units):
@@ -74,10 +76,11 @@ def from_table(
         raise LayerError("words were deleted, and the source is not stored", id="row-order")
     if given is not None and not np.array_equal(to_numpy(pc.list_value_length(given)), sizes):
         raise LayerError("the source words and the order differ in length", id="row-order")
-    # From here on, the sizes are those of columns that are in memory.
+    # The sizes now equal lengths of columns in memory, so a damaged file cannot cause a huge allocation below.
     source_units = offsets_of(sizes)
     if (local >= sizes[owners(units)]).any() or (local < -1).any():
         raise LayerError("an order points outside its row", id="row-order")
+    # Orders are stored by row, from 0; the order of a batch counts through: [1, 0], [0, 1] -> [1, 0, 2, 3].
     index = np.where(local < 0, -1, local + source_units[:-1][owners(units)]).astype(np.int32)
     marks = encoded.dictionary.take(to_arrow(derived.words[local < 0]))
     order = Order(
@@ -106,7 +109,10 @@ def from_table(
 
 
 def _tokens_of(source: pa.Array, order_lists: pa.Array, lexicon: Lexicon) -> pa.Array:
-    """Return list<string>[U]: the derived words of rows whose source words are all in the order."""
+    """Return list<string>[U], the derived words: the order applied to the image of the source words.
+
+    Raise LayerError if an order is not a permutation of its row.
+    """
     words = source.flatten().dictionary_encode()
     image = lexicon.apply(words.dictionary)
     units = offsets_of(to_numpy(pc.list_value_length(order_lists)))
@@ -125,7 +131,11 @@ def _undo(
     lexicon: Lexicon,
     given: pa.Array | None,
 ) -> tuple[Batch, dict[str, Layer]]:
-    """Return the source without layers and gaps, and the layers that the way back gives. given: its stored words."""
+    """Return the source without layers and gaps, and the derived layers under the inverse order.
+
+    source_units: int64[U + 1], word offsets. sentences: (offsets, tails) of the source. given: the stored source words,
+    None if they are to be computed.
+    """
     n = len(source_units) - 1
     back: dict[str, Layer] = {}
     flat = replace(derived, sentences=order.sentences, units=np.arange(n + 1), tails=np.zeros(n, np.int32))
@@ -155,9 +165,9 @@ def _undo(
 
 
 def _restore(columns: dict[str, pa.Array], schema: Schema, source: Batch, back: dict[str, Layer]) -> dict[str, Layer]:
-    """Return the source's layers: those of the way back, with `source_<label>` in the rows that have one.
+    """Return the source's layers: those of `back`, with `source_<label>` in the rows where it is not null.
 
-    source_ner_tags [null, [1, 2]] and, from the way back, [[0], [1, 1]]   ->   ner_tags [[0], [1, 2]]
+    source_ner_tags [null, [1, 2]] and, in back, ner_tags [[0], [1, 1]]   ->   ner_tags [[0], [1, 2]]
     """
     undone: dict[str, pa.Array] = {}
     for layer in back.values():
@@ -167,7 +177,7 @@ def _restore(columns: dict[str, pa.Array], schema: Schema, source: Batch, back: 
         if not name.startswith("source_") or schema.field(name) is not None:
             continue
         label = name.removeprefix("source_")
-        # Where no word was derived there is no way back: rows without words have the labels that they had.
+        # Without derived words there is no inverse: rows without words keep the labels that they have.
         fixed[label] = _coalesce(column, undone.get(label, columns.get(label, column)))
     for name, column in undone.items():
         if f"source_{name}" not in columns:
@@ -176,7 +186,7 @@ def _restore(columns: dict[str, pa.Array], schema: Schema, source: Batch, back: 
 
 
 def _coalesce(first: pa.Array, second: pa.Array) -> pa.Array:
-    """Return the first column, with the second's rows where it is null."""
+    """Return the rows of the first column, and those of the second where the first is null."""
     if first.null_count == 0:
         return first
     if first.null_count == len(first):
@@ -191,7 +201,9 @@ def _read_layers(columns: Mapping[str, pa.Array], schema: Schema, batch: Batch) 
 
 
 def _source_sizes(stored: pa.Array, local: Int64, units: Int64) -> Int64:
-    """Return int64[U]: source words of each unit, from the stored sentences, else from the order itself.
+    """Return int64[U]: the number of source words of each unit, from the stored sentences, else from the order.
+
+    stored: the column `sentences`, pairs of words and tail. local: the orders of all units. units: their offsets.
 
     stored [3, 1, 2, 0], [] with orders [4, 1, 2, 0], [1, -1, 0]   ->   3 + 2 = 5 (one was deleted), 2
     """
@@ -208,7 +220,10 @@ def _source_sizes(stored: pa.Array, local: Int64, units: Int64) -> Int64:
 
 
 def _read_sentences(stored: pa.Array, units: Int64) -> tuple[Int64, Int32]:
-    """Return the sentences (offsets, tails) of the column of U rows. units: word offsets.
+    """Return the sentences, (offsets int64[S + 1], tails int32[S]).
+
+    stored: the column `sentences`. units: int64[U + 1], word offsets. An empty list is one sentence with a tail of one
+    word.
 
     stored [3, 1, 2, 0], [] of units of 5 and 2 words   ->   [0, 3, 5, 7], [1, 0, 1]
     """

@@ -18,8 +18,8 @@ from derivlang.core.arrow import list_array, to_arrow, to_numpy
 from derivlang.core.errors import LayerError
 
 
-def together(group_offsets: Int64, n_words: int) -> Bool:
-    """Return bool[N]: words of the groups of two and more."""
+def together(group_offsets: Int64) -> Bool:
+    """Return bool[N]: the words of groups of two or more words."""
     sizes = np.diff(group_offsets)
     return np.repeat(sizes > 1, sizes)
 

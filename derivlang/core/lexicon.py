@@ -41,7 +41,7 @@ _NO_WORD = "_"  # a missing word in annotations, as in CoNLL-U
 
 
 class TypeMap(Protocol):
-    """One fitted map on types. `injective`: distinct types have distinct images."""
+    """One fitted map on types. injective: different types have different images."""
 
     @property
     def injective(self) -> bool: ...
@@ -61,7 +61,10 @@ class TypeMap(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """The images of T types: offsets int64[T + 1] into Arrow strings [P]. The first of each is the type itself."""
+    """The images of T types: offsets int64[T + 1] into Arrow strings [P]. The first image of a type is the type itself.
+
+    `cat` with the translations `chat` and `matou`, `xyz` without any: offsets [0, 3, 4], cat chat matou xyz
+    """
 
     offsets: Int64
     strings: pa.Array
@@ -70,11 +73,13 @@ class Images:
 class ManyMap(TypeMap, Protocol):
     """A map with several images for a type. `apply` returns the first after the type itself, or the type."""
 
-    def images(self, types: pa.Array) -> Images: ...
+    def images(self, types: pa.Array) -> Images:
+        """Return all images of each type, Arrow strings [T]."""
+        ...
 
 
 def chooses(step: TypeMap) -> TypeGuard[ManyMap]:
-    """Return whether the image must be chosen for each occurrence."""
+    """Return whether a map has several images for a type, so that one is chosen for each occurrence."""
     return hasattr(step, "images")
 
 
@@ -88,6 +93,7 @@ class Lexicon:
 
     @property
     def injective(self) -> bool:
+        """Whether different types have different images, so that the lexicon has an inverse."""
         return all(step.injective for step in self.steps)
 
     @property
@@ -111,9 +117,10 @@ class Lexicon:
 
     @property
     def of_labels(self) -> Lexicon:
-        """The lexicon of words in annotations (lemmas, forms of multiword tokens): the steps that have an inverse.
+        """The lexicon for words in annotations (lemmas, forms of multiword tokens).
 
-        Dictionaries and other maps without an inverse leave annotations unchanged.
+        It consists of the steps that have an inverse. Dictionaries and other maps without one leave annotations as they
+        are.
         """
         return Lexicon(tuple(step for step in self.steps if step.injective))
 
@@ -130,9 +137,11 @@ class Lexicon:
         return pc.if_else(values.is_null(), values, image.cast(values.type))
 
     def then(self, after: Lexicon) -> Lexicon:
+        """Return the lexicon that applies this one, then `after`."""
         return Lexicon(self.steps + after.steps)
 
     def invert(self) -> Lexicon:
+        """Return the inverse lexicon. Raise UsageError if this one is not injective."""
         if not self.injective:
             raise UsageError("this lexicon is not injective: it has no inverse", id="not-injective")
         return Lexicon(tuple(step.invert() for step in reversed(self.steps)))

@@ -2,8 +2,8 @@
 
     derived[j] = source[index[j]]            index[j] = -1: an inserted word, whose form is in `inserted`
 
-An order is a gather over the words of a batch. It has sentence offsets and tails of its own, since it may insert and
-delete words; code that needs a permutation checks `is_permutation`. Composing two orders is one gather.
+An order is a gather over the words of a batch. It may insert and delete words, so it has its own sentence offsets and
+tails; code that needs a permutation checks `is_permutation`. Composing two orders is one gather.
 
     inv("Welcome to ACL .").index = [2, 1, 0, 3]      -> "ACL to Welcome ."
 """
@@ -25,11 +25,11 @@ from derivlang.core.errors import LayerError
 class Order:
     """A gather from n_source source words to M derived positions.
 
-    index: int32[M], source word at each derived position (in the batch, from 0), -1 for an inserted word.
-    sentences: int64[S + 1], derived word offsets of the S sentences (the sentences of the batch, in order).
-    tails: int32[S], words in the tail of each derived sentence.
-    inserted: Arrow strings, the word of each -1, in order; marks: int32, the source word that each one marks.
-    counts: what its transform reports, by reason (trees that were not projective); added up along a composition.
+    index: int32[M], the source word at each derived position, counted in the batch from 0; -1 for an inserted word.
+    sentences: int64[S + 1], derived word offsets of the S sentences, in the order of the batch.
+    tails: int32[S], number of words in the tail of each derived sentence.
+    inserted: Arrow strings, the inserted words in derived order. marks: int32, the source word that each one marks.
+    counts: what its transform reports, by reason ("trees-not-projective"); added up when orders are composed.
     """
 
     index: Int32
@@ -42,27 +42,32 @@ class Order:
 
     @classmethod
     def identity(cls, sentences: Int64, tails: Int32) -> Order:
+        """Return the order that changes nothing, for these sentences."""
         n = int(sentences[-1])
         return cls(np.arange(n, dtype=np.int32), sentences, tails, n)
 
     @property
     def n_derived(self) -> int:
+        """M."""
         return len(self.index)
 
     @property
     def n_inserted(self) -> int:
+        """Number of inserted words."""
         return 0 if self.inserted is None else len(self.inserted)
 
     @property
     def n_deleted(self) -> int:
+        """Number of source words that the order leaves out."""
         return self.n_source - (self.n_derived - self.n_inserted)
 
     @property
     def is_permutation(self) -> bool:
+        """Whether no word is inserted and none deleted."""
         return self.n_inserted == 0 and self.n_derived == self.n_source
 
     def check(self) -> Order:
-        """Return self. Raise LayerError unless every source word is taken at most once and the arrays fit together."""
+        """Return self. Raise LayerError if a source word occurs twice or is out of range, or if arrays do not fit."""
         kept = self.index[self.index >= 0]
         seen = np.bincount(kept, minlength=self.n_source) if len(kept) else np.zeros(self.n_source, np.int64)
         if len(seen) > self.n_source or (seen > 1).any() or (self.index < -1).any():
@@ -72,7 +77,7 @@ class Order:
         return self
 
     def positions(self) -> Int32:
-        """Return int32[n_source]: the derived place of each source word, -1 where it is deleted.
+        """Return int32[n_source]: the derived position of each source word, -1 for a deleted one.
 
         index [2, 0] of three words   ->   [1, -1, 0]: word 0 is second, word 1 is deleted, word 2 is first
         """
@@ -82,15 +87,20 @@ class Order:
         return out
 
     def invert(self, sentences: Int64, tails: Int32) -> Order:
-        """Return the way back to sentences of these offsets and tails. Raise LayerError if a word was deleted."""
+        """Return the inverse order. sentences, tails: those of the source. Raise LayerError if a word was deleted.
+
+        The derived words are the source of the inverse: index [2, 0, 1]  ->  [1, 2, 0]. An inserted word is deleted by
+        the inverse: index [1, -1, 0]  ->  [2, 0].
+        """
         if self.n_deleted:
             raise LayerError(f"{self.n_deleted} words were deleted, so the order has no inverse", id="order")
         return Order(self.positions(), sentences, tails, self.n_derived)
 
     def invert_padded(self, sentences: Int64, tails: Int32, units: Int64, derived_units: Int64) -> Order:
-        """Return the way back; where a word was deleted, an empty inserted word holds its place.
+        """Return the inverse order with an empty inserted word at the position of each deleted word.
 
-        sentences, tails: of the source. units, derived_units: int64[U + 1], word offsets of both sides.
+        sentences, tails: those of the source. units, derived_units: int64[U + 1], word offsets of the source's and of
+        the derived units. An empty word marks the first derived word of its unit.
 
         index [2, 0] of three words: word 1 was deleted   ->   index [1, -1, 0]
         """
@@ -114,7 +124,8 @@ class Order:
 
             a b  --self-->  x a b  --after-->  b x y a          index = [1, -1, -1, 0], inserted = [x, y]
 
-        A word that marks an inserted word marks, in the result, the source word that this one marks.
+        Marks refer to source words. If a word inserted by `after` marks a word that self inserted, it marks in the
+        result the source word that self's word marks.
         """
         if after.n_source != self.n_derived:
             raise LayerError(f"an order of {after.n_source} words after one of {self.n_derived}", id="order")
@@ -130,30 +141,32 @@ class Order:
         from_self = kept[new]
         own = which[after.index[new[from_self]]]
         table = [_strings(self.inserted), _strings(after.inserted)]
+        # Both lists of insertions in one table: self's are entries 0 …, those of `after` follow.
         pick = np.empty(len(new), np.int64)
         pick[from_self] = own
         pick[~from_self] = len(table[0]) + np.arange(int((~from_self).sum()))
         inserted = pa.concat_arrays(table).take(to_arrow(pick))
         after_marks = _marks(after)
         through = self.index[after_marks] if len(after_marks) else after_marks
-        if len(after_marks) and (through < 0).any():  # a mark on an inserted word marks the word which that one marks
+        if len(after_marks) and (through < 0).any():  # marks on words that self inserted
             through = np.asarray(np.where(through < 0, _marks(self)[which[after_marks]], through), np.int32)
         marks = np.concatenate([_marks(self), through]).astype(np.int32)[pick]
         return Order(index, after.sentences, after.tails, self.n_source, inserted, marks, self.counts + after.counts)
 
     def expand(self, groups: Int64) -> Order:
-        """Return an order of groups as an order of their words, which keep their inner order.
+        """Return an order of groups of words as an order of words. The words of a group keep their order.
 
         groups: int64[n_source + 1], word offsets of the groups.
 
         index [1, 0] of the groups [a] [b c], offsets [0, 1, 3]   ->   index [1, 2, 0], which is b c a
+        index [1, -1, 0], with a word inserted between the groups ->   index [1, 2, -1, 0]
         """
         sizes = lengths_of(groups)
         kept = self.index >= 0
         take = np.where(kept, self.index, 0)
         counts = np.where(kept, sizes[take], 1)
         index = expand_ranges(np.where(kept, groups[take], 0), counts).astype(np.int32)
-        offsets = offsets_of(counts)
+        offsets = offsets_of(counts)  # an inserted word took word 0 above; here it becomes -1
         index[offsets[:-1][~kept]] = -1
         derived = offsets[self.sentences]
         tails = np.asarray(derived[1:] - offsets[self.sentences[1:] - self.tails], np.int32)
@@ -170,11 +183,12 @@ def _marks(order: Order) -> Int32:
 
 
 def contiguous_runs(order: Order, groups: Ints, members: Ints, places: Int32) -> tuple[Int64, Int64, Int64, Bool]:
-    """Return the maximal runs that the words of each group form in the derived order.
+    """Return the maximal runs of adjacent derived words that the words of each group form.
 
-    groups: [n] group number of each member (any order); members: [n] source words; places: `order.positions()`.
-    An inserted word does not end a run. Returns group, first place, place after the last (each int64[runs], sorted by
-    group, then place), and bool[runs]: whether the run has all kept words of its group.
+    groups: [n], the group of each member, in any order. members: [n], source words. places: `order.positions()`. An
+    inserted word does not end a run. Returns, sorted by group, then position: the group, the first position and the
+    position after the last (each int64[runs]), and bool[runs], whether the run has all words of its group that were
+    not deleted.
 
     a b c . d e --inv--> c b a . e d, the group of [a b c . d]   ->   runs [0, 4) (c b a .) and [5, 6) (d), not whole
     """
@@ -183,6 +197,7 @@ def contiguous_runs(order: Order, groups: Ints, members: Ints, places: Int32) ->
     g, at = np.asarray(groups, np.int64)[kept], at[kept]
     by = np.lexsort((at, g))
     g, at = g[by], at[by]
+    # The rank of each position among the kept words: two kept words with only insertions between them are adjacent.
     rank = np.cumsum(order.index >= 0)[at] if order.n_inserted else at
     first = np.ones(len(g), bool)
     first[1:] = (g[1:] != g[:-1]) | (rank[1:] != rank[:-1] + 1)

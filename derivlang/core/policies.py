@@ -1,4 +1,4 @@
-"""Policies: what happens to annotations whose words an order separates (docs/methods.md, section 2)."""
+"""Policies: what happens to an annotation if an order separates its words."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ Fragment = Literal["split", "drop", "atomic"]
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """entities, answers: `split` keeps the fragments (of an answer the longest), `drop` removes the annotation.
+    """The policy for each kind of annotation. Raises UsageError for an unknown policy.
 
-    `atomic` treats the words of an annotation as one word, so that an order cannot separate them; so does it in mwt
-    for the words of a multiword token, which is else dissolved (`free`).
+    entities: `split` makes each run of adjacent words an entity, `drop` removes the entity. answers: `split` keeps the
+    longest run, `drop` removes the answer. mwt: `free` dissolves a multiword token whose words are separated. All three
+    take `atomic`, which makes an order treat the words of the annotation as one word.
     """
 
     entities: Fragment = setting("split", "Treatment of entities that an order splits.")
     answers: Fragment = setting("split", "Treatment of answers that an order splits; split keeps the longest run.")
-    mwt: Literal["free", "atomic"] = setting("free", "Multiword tokens: their words move freely, or as one.")
+    mwt: Literal["free", "atomic"] = setting(
+        "free", "Treatment of multiword tokens: their words move freely, or as one word."
+    )
 
     def __post_init__(self) -> None:
         for name, one in declared(Policies).items():

@@ -45,9 +45,12 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A label. kind: of its layer (`layers/registry.py`). classes: names, where it is a class label. given: its input
-    column, where that has another name. lexical: it holds words (lemmas, the forms of a tree's multiword tokens), which
-    follow the lexicon."""
+    """A label.
+
+    column: its output column. kind: that of its layer (`layers/registry.py`). classes: the names of a class label.
+    given: its input column, if that has another name. lexical: it contains words (lemmas, forms of multiword tokens),
+    which a lexicon maps.
+    """
 
     column: str
     kind: str
@@ -57,6 +60,7 @@ class Field:
 
     @property
     def input(self) -> str:
+        """The input column."""
         return self.given or self.column
 
 
@@ -77,8 +81,9 @@ def own_columns(sides: tuple[Side, ...], fields: tuple[Field, ...]) -> set[str]:
 class Schema:
     """The columns of a set.
 
-    sides: of a record. fields: its labels. running: whether records are the sentences of running text. parsed: whether
-    it has tags and trees of a parser, which are not labels of the source (`layers/parse.py`).
+    sides: the word sequences of a record. fields: its labels. running: whether records are the sentences of running
+    text. parsed: whether the set has the tags and trees of a parser, which are not labels of the source
+    (`layers/parse.py`).
     """
 
     sides: tuple[Side, ...]
@@ -95,10 +100,12 @@ class Schema:
                 )
 
     def to_json(self) -> dict[str, Any]:
+        """Return the schema as the manifest stores it."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Schema:
+        """Return the schema of a manifest, of this version or an older one."""
         sides = tuple(Side(**side) for side in data["sides"])
         fields = tuple(
             Field(
@@ -126,6 +133,7 @@ class Schema:
         return self.parsed or any(field.kind == "tree" for field in self.fields)
 
     def field(self, column: str) -> Field | None:
+        """Return the label with this output column, or None."""
         return next((field for field in self.fields if field.column == column), None)
 
 

@@ -1,13 +1,13 @@
-"""Find the ends of sentences in one scan over word codes. Only this module knows the rule.
+"""Find the ends of sentences in one scan over word codes. This is the only module that implements the rule.
 
 *End marks* are words made only of `. ! ? … 。 ！ ？ । ॥ ؟ ۔`. A word of two or more dots, or `…`, is an end mark only
 as the last word of its line. *Closers* are `) ] } ” ’ » ''`, and a straight `"` or `'` with an odd number of its kind
 before it in its scope (the line of running text, else the unit). A sentence ends after a maximal run of end marks and
-closers that begins with an end mark, and at the end of its line and unit. That run is the sentence's *tail*.
+closers that begins with an end mark, and at the end of its line and unit. This run is the sentence's *tail*.
 
     said " .       tail: .          said . "       tail: . "   (if the quote closes)
 
-Rules: `marks` (described above), `period` (the only end mark is `.`), `unit` (whole units).
+Rules: `marks` is described above; under `period` the only end mark is `.`; under `unit` each unit is one sentence.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ RULE_VERSION = 1
 END_MARKS = frozenset(".!?…。！？।॥؟۔")
 CLOSERS = frozenset([")", "]", "}", "”", "’", "»", "''"])
 _END, _ELLIPSIS, _CLOSER, _DOUBLE, _SINGLE = 1, 2, 3, 4, 5
+# The first bytes of all marks and quotes in UTF-8: types with another first byte are not decoded.
 _FIRST_BYTES = np.zeros(256, bool)
 _FIRST_BYTES[sorted({mark.encode()[0] for mark in [*END_MARKS, *CLOSERS, '"', "'"]})] = True
 
@@ -69,11 +70,14 @@ def scan(
 ) -> tuple[Int64, Int32]:
     """Return the sentence offsets int64[S + 1] and tails int32[S] of N words.
 
-    words: int32[N]; classes: int8[T] of `type_classes`; scopes, lines: word offsets of the scopes in which quotes are
-    paired, and of the lines (the end of a scope ends a line, too; empty ones are allowed). together: bool[N], words
-    inside a group that counts as one word; they end no sentence.
+    words: int32[N]. classes: int8[T], from `type_classes`. scopes: word offsets of the scopes in which quotes are
+    paired. lines: word offsets of the lines; every end of a scope must be an end of a line. Scopes and lines without
+    words are allowed. together: bool[N], words of groups that count as one word; they do not end a sentence.
 
         words  " Go ! ) " Now .      tails  ! ) " and .      sentences [0, 5, 7], tails [3, 1]
+
+    Step by step: only the marks are looked at (`at` [0, 2, 3, 4, 6]); the second quote closes, so it and `! ) .` are
+    kept; [2, 3, 4] are adjacent and begin with an end mark, so their tail is [2, 5), and that of [6] is [6, 7).
     """
     n = len(words)
     if rule == "unit":
@@ -93,6 +97,7 @@ def scan(
         if which.size:
             position = at[which]
             scope_start = scopes[np.searchsorted(scopes, position, "right") - 1]
+            # Number of quotes of this kind before each one in its scope; an odd number: this one closes.
             before = np.arange(which.size) - np.searchsorted(position, scope_start)
             closes[which] = (before & 1) == 1
     keep = ends | closes
@@ -101,6 +106,7 @@ def scan(
     if rule == "unit":
         whole = line_end[tail_end]
         tail_start, tail_end = tail_start[whole], tail_end[whole]
+    # One flag for each offset: 0 inside a sentence, 1 at the end of a line, 2 at the end of a tail.
     flags = line_end.view(np.int8)
     flags[tail_end] = 2
     flags[0] = 0
@@ -111,9 +117,12 @@ def scan(
 
 
 def _tails(at: Int64, ends: Bool, last: Bool) -> tuple[Int64, Int64]:
-    """Return (start, end) of the tail in each block of adjacent marks and closers: from its first end mark to its end.
+    """Return (start, end) of the tail of each run of adjacent marks and closers: from its first end mark to its end.
 
-    at [1, 2, 3, 5], ends [no, yes, no, yes]  ->  blocks 1-3 and 5, tails (2, 4) and (5, 6)
+    at: positions of marks and closers. ends: which of them are end marks. last: which are the last word of their line,
+    where a run ends. Runs without an end mark have no tail.
+
+    at [1, 2, 3, 5], ends [no, yes, no, yes]  ->  runs 1-3 and 5, tails [2, 4) and [5, 6)
     """
     if not at.size:
         return at, at

@@ -11,9 +11,9 @@
     @settings_options(LogSettings)              gives a click command the option --keep (cli/settings.py)
     LogSettings(**given(LogSettings, options))        builds the dataclass from the values of that command's options
 
-The annotation is the type: `int`, `float`, `str`, `bool`, `Path`, `tuple[str, ...]` or a `Literal` of its choices, each
-perhaps `| None`. A field without `setting` has neither an option nor a check. Modules that declare settings import
-nothing heavy, so that help pages stay quick.
+The annotation is the type: `int`, `float`, `str`, `bool`, `Path`, `tuple[str, ...]` or a `Literal` of the choices, each
+with or without `| None`. A field without `setting` has neither an option nor a check. Modules that declare settings
+import nothing heavy, so that help pages stay quick.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from derivlang.core.errors import UsageError
 
-MAXIMUM = 2**31 - 1  # of whole numbers that state no maximum
+MAXIMUM = 2**31 - 1  # for whole numbers that declare no maximum
 
 _KINDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """A declared setting. name: of the field. kind: its type without `None`; choices: of a Literal, else ().
+    """A declared setting.
 
-    option: as typed, or None where the command line has none. unset: what holds where nothing is given, if the default
-    does not say it: "the model's". in_file: a file (a model's description) may give it, too. file: a path is that of a
-    file, not of a folder.
+    name: that of the field. kind: its type without `None`. choices: those of a Literal, else (). option: as typed, or
+    None if the command line has none. unset: the text to show as the default if the default itself does not say it
+    ("the model's"). in_file: a file, such as a model's description, may give it, too. file: a path names a file, not a
+    folder.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Declared:
     file: bool
 
     def check(self, value: object) -> None:
-        """Raise UsageError, by the option's name, for a value of another type or outside the bounds."""
+        """Raise UsageError, with the option's name, for a value of another type or outside the bounds."""
         if value is None and self.optional:
             return
         if self.choices:
@@ -108,9 +109,12 @@ def setting(
     in_file: bool = False,
     file: bool = False,
 ) -> Any:
-    """A field of a dataclass of settings. help: a noun phrase. option: its name where it is not the field's with
-    hyphens; False for none. minimum, maximum: allowed themselves; above, below: not. check: called with the value and
-    the option's name. unset, in_file, file: see `Declared`."""
+    """Return a field of a dataclass of settings.
+
+    help: a noun phrase. option: its name, if it differs from the field's name with hyphens; False for none. minimum,
+    maximum: bounds that are allowed themselves. above, below: bounds that are not. check: called with the value and the
+    option's name; raises UsageError. unset, in_file, file: see `Declared`.
+    """
     return dataclasses.field(
         default=default,
         metadata={
@@ -123,7 +127,7 @@ def setting(
 
 
 def declared(kind: type) -> dict[str, Declared]:
-    """The declared settings of a dataclass, by the name of the field, in its order."""
+    """Return the declared settings of a dataclass, by the name of the field, in the order of the fields."""
     hints = get_type_hints(kind)
     found = {}
     for field in dataclasses.fields(kind):
@@ -152,12 +156,12 @@ def check_settings(settings: Any) -> None:
 
 
 def given(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The declared settings of a dataclass that options give: those that are there and not None."""
+    """Return the settings of a dataclass that some options give: those that are present and not None."""
     return {name: options[name] for name in declared(kind) if options.get(name) is not None}
 
 
 def _without_none(hint: Any) -> tuple[Any, bool]:
-    """(a type without `| None`, whether it had one)."""
+    """Return (the type without `| None`, whether it had `| None`)."""
     if get_origin(hint) is not types.UnionType:
         return hint, False
     (kind,) = (kind for kind in get_args(hint) if kind is not types.NoneType)

@@ -189,6 +189,7 @@ def quote(value: str) -> str:
 
 
 def text_of(value: Any) -> str:
+    """Return a value as text that a spec reads back: yes and no for a bool."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return repr(value) if isinstance(value, float) else str(value)

@@ -1,12 +1,21 @@
 """Map the words of a byte buffer to word codes, a whole buffer at a time.
 
 A word of at most eight bytes is its own key: an unaligned 8-byte load, masked by its length. The key of a longer word
-is a hash of its loads whose last byte is 0xFF, which never occurs in UTF-8, so the two kinds of keys differ. Every hit
-of a longer word is compared byte by byte with the type, so a hash collision is detected. Keys are looked up in an open
-table with two probes. A key that neither probe finds is new, or lost both slots to others; it takes a slower exact
-path. For measurements see `docs/architecture.md`, "Where the time goes".
+is a hash of its bytes with 0xFF as the last byte. 0xFF never occurs in UTF-8, so the two kinds of keys differ. A longer
+word is compared byte by byte with the type that was found, so a hash collision is detected.
 
     Vocabulary().encode(b"a cat a ........", starts=[0, 2, 6], lengths=[1, 3, 1]) -> [0, 1, 0]
+    keys  a 0x61, cat 0x746163 (the first byte is the lowest)
+
+Each key has two slots in a hash table. A new key takes its first slot if that is free, else its second, else a place in
+the sorted overflow table. Slots hold codes, and a code's key tells whether the slot was the right one:
+
+    key     slots    becomes
+    a       5, 2     code 0 in slot 5
+    cat     5, 7     code 1 in slot 7, as 5 is taken
+    dog     7, 5     code 2 in the overflow table, as both are taken
+
+For measurements see `docs/architecture.md`, "Where the time goes".
 """
 
 from __future__ import annotations
@@ -41,9 +50,10 @@ class Vocabulary:
         self._starts = np.zeros(0, np.int64)  # [T] into _pool
         self._pool = np.zeros(8, np.uint8)  # bytes of all types, eight spare ones last
         self._hashes = np.zeros(0, np.uint64)  # [T] content hashes, filled on demand
-        self._first = np.zeros(0, np.uint64)  # [T], the first eight bytes of each type; _second: the next eight
+        # [T], the first eight bytes of each type and the next eight, to compare most long words without the pool.
+        self._first = np.zeros(0, np.uint64)
         self._second = np.zeros(0, np.uint64)
-        # Sorted keys whose two slots other keys had taken, and their codes.
+        # The overflow table: sorted keys whose two slots other keys had taken, and their codes.
         self._overflow, self._overflow_codes = np.zeros(0, np.uint64), np.zeros(0, np.int32)
         self._types: pa.Array | None = None  # result of `types()`, until a word is added
 
@@ -78,7 +88,8 @@ class Vocabulary:
         starts = self._pool[:-8][self._starts[since:][self._lengths[since:] > 0]]
         try:
             joined.decode()
-            broken = bool(((starts & 0xC0) == 0x80).any())  # valid when joined, but cut inside a character
+            # All types joined are valid, but a type may begin inside a character: with a byte 10xxxxxx.
+            broken = bool(((starts & 0xC0) == 0x80).any())
         except UnicodeDecodeError:
             broken = True
         if broken:
@@ -91,7 +102,7 @@ class Vocabulary:
         return None
 
     def subset(self, used: Ints) -> pa.Array:
-        """Return Arrow strings of the types of these codes."""
+        """Return the types of these codes, Arrow strings [len(used)]."""
         lengths = self._lengths[used]
         return strings_from(self._pool[expand_ranges(self._starts[used], lengths)], offsets_of(lengths))
 
@@ -104,7 +115,10 @@ class Vocabulary:
         return self._hashes if used is None else self._hashes[used]
 
     def _lookup(self, keys: UInt64) -> tuple[Int32, Int64]:
-        """Return the codes of the known keys, and the positions of keys that neither probe found."""
+        """Return (int32[n] codes, the positions of keys that are in neither of their slots, whose codes are wrong).
+
+        An empty slot holds -1, and `_keys[-1]` is _EMPTY, which equals no key.
+        """
         first, second = self._slots(keys)
         codes = self._slots_code.take(first, mode="clip")
         again = np.flatnonzero(self._keys.take(codes, mode="wrap") != keys)
@@ -115,6 +129,11 @@ class Vocabulary:
         return codes, again
 
     def _slots(self, keys: UInt64):  # type: ignore[no-untyped-def]
+        """Return (the first slot of each key, a function that returns the second slots of some of them).
+
+        Both come from one mixed number: the first slot from its highest bits, the second from its lowest. Few keys need
+        the second slot, so it is computed only for these.
+        """
         shift = np.uint64(64 - self._bits)
         spun = keys * GOLDEN
         spun ^= spun >> np.uint64(29)
@@ -124,7 +143,10 @@ class Vocabulary:
         return first, lambda which: (spun[which] & mask).astype(np.int64)
 
     def _resolve(self, buffer: UInt8, starts: Ints, lengths: Ints, keys: UInt64, codes: Int32, missed: Int64) -> None:
-        """Set the codes, in place, of the words that the table did not find: those in the overflow, then new ones."""
+        """Set the codes of the words at `missed`, in place: those in the overflow table, then new types.
+
+        missed words dog cat dog: sorted keys cat dog, first seen at 1 and 0  ->  new codes dog n, cat n + 1
+        """
         if len(self._overflow):
             wanted = keys[missed]
             at = np.minimum(np.searchsorted(self._overflow, wanted), len(self._overflow) - 1)
@@ -142,6 +164,7 @@ class Vocabulary:
         self._add(buffer, np.asarray(starts)[where], np.asarray(lengths)[where], distinct[order])
 
     def _add(self, buffer: UInt8, starts: Ints, lengths: Ints, keys: UInt64) -> None:
+        """Add new types. The table grows when more than half of its slots would be taken."""
         end = len(self._pool) - 8
         lengths = lengths.astype(np.int64)
         bytes_ = buffer[expand_ranges(starts, lengths)]
@@ -164,7 +187,7 @@ class Vocabulary:
             self._insert(np.arange(len(self) - len(keys), len(self), dtype=np.int32))
 
     def _insert(self, codes: Int32) -> None:
-        """Put codes into free slots: by the first probe, else the second, else into the overflow table."""
+        """Put codes into their first slot if it is free, else into their second, else into the overflow table."""
         keys = self._keys[codes]
         first, second = self._slots(keys)
         left = codes
@@ -190,6 +213,7 @@ class Vocabulary:
             word, start = buffer[starts[at] : starts[at] + lengths[at]], self._starts[codes[at]]
             same[at] = np.array_equal(word, self._pool[start : start + lengths[at]])
         ours, theirs = load8(buffer), load8(self._pool)
+        # The other bytes, eight at a time: a word of 20 bytes is compared once more, masked to four bytes.
         active, done = np.flatnonzero(same & (lengths > 16) & (lengths <= LONGEST)), 16
         while active.size and same.all():
             left = lengths[active] - done
@@ -209,7 +233,11 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class _Long:
-    """The words of more than eight bytes. at: int64[L], their positions. first, second: their first 16 bytes."""
+    """L words of more than eight bytes.
+
+    at: int64[L], their positions among all words. starts, lengths: int64[L], in the buffer. first, second: uint64[L],
+    bytes 0 to 7 and 8 to 15 of each.
+    """
 
     at: Int64
     starts: Int64

@@ -1,4 +1,4 @@
-"""Options of `make`. Each is declared once, with its help, default and check; `cli/make.py` has no list of its own."""
+"""The options of `make`, each declared once with its help, default and check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from derivlang.core.settings import check_settings, setting
 
 @dataclass(frozen=True, slots=True)
 class MakeOptions:
-    """What `make` takes besides the pipeline and the source.
+    """What `make` takes besides the pipeline and the source. Raises UsageError for a value out of bounds.
 
     out: the folder to write. splits: () for all. columns: the optional columns to keep, () for all. parser: a name that
     `find_parser` knows.
@@ -24,12 +24,12 @@ class MakeOptions:
     engine: str = setting("local", "Engine: local, or dask:ADDRESS.")
     shard_tokens: int = setting(20_000_000, "Approximate number of words a shard.", minimum=1)
     limit: int | None = setting(None, "Maximum number of documents a split.", minimum=1)
-    lexicon: Path | None = setting(None, "Saved lexicon.tsv, whose kept types are used again.", file=True)
+    lexicon: Path | None = setting(None, "Saved lexicon.tsv to use instead of fitting one.", file=True)
     sentences: Rule = setting("marks", "Rule for the ends of sentences.")
     policies: Policies = Policies()
     repair_tags: bool = setting(False, "Repair ill-formed BIO tags and count them.")
     columns: tuple[str, ...] = ()
-    force: bool = setting(False, "Replace a set that another plan made in this folder.")
+    force: bool = setting(False, "Replace a set in this folder that another plan made.")
     parser: str | None = setting(
         None, "Parser of the trees that syn needs: english (bundled), stanza, spacy:NAME, or a folder/."
     )

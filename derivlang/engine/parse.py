@@ -1,9 +1,10 @@
-"""Parse a source once, into a set of its own that every `syn` run of the source reads.
+"""Parse a source once, and keep the trees for all later runs of `syn` on this source.
 
     source ──identity + parser──▶ PARSES/wikitext2-train-0123456789abcdef/      one folder for each split
 
-The set has the columns upos, head and deprel; otherwise it is like any other that `make` writes, with shards, journal
-and manifest. The name of its folder has a hash of the source's files, of how they are read, and of the parser.
+A parse is a derived set that `make` could have written: unchanged words, and the columns upos, head and deprel. So it
+has shards, a journal and a manifest, and an interrupted parse is continued. The folder is named after a hash of the
+source's files, the options that they are read with, and the parser.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from derivlang.sources.find import SourceRequest, find
 from derivlang.store.journal import STAGE
 from derivlang.transforms.identity import Identity
 
-# Parsing is slow: with small shards, workers share the work and a stopped run loses little.
+# Parsing is slow. Small shards let workers share the work, and a stopped run loses little.
 SHARD_TOKENS = 500_000
 _IDENTITY = Pipeline((Identity(),))
 
@@ -39,8 +40,8 @@ _IDENTITY = Pipeline((Identity(),))
 def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[str, Any]:
     """Parse a source. Returns what `make` returns.
 
-    options.out: the folder of a set with all splits; `Path()` for the folders where `make` looks for parses.
-    UsageError if the source has trees, or is derived; errors of `find_parser`.
+    options.out: the folder for one set with all splits. `Path()`: a folder for each split, where `make` finds them.
+    Raises UsageError if the source has trees already or is derived, and what `find_parser` raises.
     """
     began = time.perf_counter()
     with stage("looking at the source"):
@@ -63,10 +64,13 @@ def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[
 
 
 def parsed(corpus: Corpus, request: SourceRequest, options: MakeOptions, events: Events) -> Corpus:
-    """Return the corpus with its trees: parsed now, or by an earlier run."""
+    """Return the corpus with trees, parsing those splits that no earlier run has parsed.
+
+    The parts of this corpus are the shards of the parses. Raises UsageError if the source is a derived set.
+    """
     if corpus.spec is not None:
         raise UsageError(
-            f"{corpus.name} was derived without trees, so that {corpus.spec} cannot be followed by syn",
+            f"{corpus.name} was derived without trees, so syn cannot follow {corpus.spec}",
             fix=f"make it from its source with all transforms at once: --t {corpus.spec},syn…",
             id="needs-trees",
         )
@@ -100,11 +104,11 @@ def parsed(corpus: Corpus, request: SourceRequest, options: MakeOptions, events:
 def _by_split(
     corpus: Corpus, request: SourceRequest, options: MakeOptions, events: Events
 ) -> Iterable[tuple[Path, dict[str, Any]]]:
-    """Parse each wanted split, and yield its folder and manifest."""
+    """Yield the folder and the manifest of each wanted split, parsed unless the folder is complete."""
     wanted = [split_name(split) for split in options.splits] or corpus.splits
     job = _job(corpus, request, options)
     for split in dict.fromkeys(wanted):
-        # One size of shards for all derived sets: the folder's name depends on the plan.
+        # The folder's name depends on the plan, and the plan on the size of shards. So that size is fixed here.
         settings = replace(options, splits=(split,), shard_tokens=SHARD_TOKENS, columns=(), force=False)
         with stage("hashing", total=source_size(job, [split])):
             job = replace(job, seen=look(job, [split]))
@@ -117,7 +121,7 @@ def _by_split(
 
 
 def _job(corpus: Corpus, request: SourceRequest, options: MakeOptions) -> Job:
-    find_parser(options.parser, corpus.language)  # an unknown parser is an error before anything is read
+    find_parser(options.parser, corpus.language)  # raises for an unknown parser before anything is read
     return Job(
         replace(corpus, schema=replace(corpus.schema, parsed=True)),
         _IDENTITY,
@@ -130,7 +134,7 @@ def _job(corpus: Corpus, request: SourceRequest, options: MakeOptions) -> Job:
 
 
 def parses_folder(options: MakeOptions) -> Path:
-    """Return the folder that keeps parses: that of the options, $DERIVLANG_PARSES, or the user's cache."""
+    """Return the folder of all parses: `options.parses`, else $DERIVLANG_PARSES, else one in the user's cache."""
     if options.parses is not None:
         return options.parses
     if os.environ.get("DERIVLANG_PARSES"):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import DataError
 from derivlang.core.splits import split_name
 from derivlang.engine.job import Job, ShardTask
 from derivlang.engine.watch import FileStamp
@@ -122,9 +122,3 @@ def source_size(job: Job, splits: list[str]) -> int | None:
         return sum(part.path.stat().st_size for part in job.corpus.parts if part.split in splits)
     except OSError:
         return None
-
-
-def check_shard_tokens(value: int) -> None:
-    """Raise UsageError for a number of words below 1."""
-    if value < 1:
-        raise UsageError(f"must be at least 1, got {value}", where="--shard-tokens", id="bad-value")

@@ -27,6 +27,7 @@ class TypeCounts:
         self._counts: list[Int64] = []
 
     def add(self, types: pa.Array, counts: Int64) -> None:
+        """Add the counts of a batch: Arrow strings [T] and int64[T]."""
         if self._types and self._types[-1] is types:
             self._counts[-1] = self._counts[-1] + counts
             return

@@ -29,7 +29,6 @@ from derivlang.evaluation.trained import PretrainedRun
 from derivlang.store.export import writing
 from derivlang.training.languages import DERIVED, SOURCE
 
-CELLS = "evaluation"
 RULES = 1  # version of the fine-tuning rules; cells of another version are made again
 
 
@@ -45,7 +44,7 @@ class FinetuneCell:
 
     @property
     def path(self) -> Path:
-        return self.trained.folder / CELLS / f"{self.task.file_name}.{self.regime}.{self.seed}.npz"
+        return self.trained.cells / f"{self.task.file_name}.{self.regime}.{self.seed}.npz"
 
     @property
     def key(self) -> str:
@@ -114,14 +113,14 @@ class FinetuneCell:
     def _write(self, counts: dict[str, Int64], facts: dict[str, Any]) -> None:
         told = {"key": self.key, "derivlang": __version__, "task": self.task.name, "regime": self.regime}
         text = json.dumps({**told, "seed": self.seed, "settings": self.task.settings.record(), **facts})
-        self.path.parent.mkdir(exist_ok=True)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         with writing(self.path) as stream:
             np.savez_compressed(stream, facts=np.array(text), **counts)  # type: ignore[arg-type]
 
 
 def forget(trained: PretrainedRun, task: Task, data_key: str) -> None:
     """Remove the task's cells of other settings, data or weights, so that the files match evaluation.json."""
-    for path in (trained.folder / CELLS).glob(f"{task.file_name}.*.npz"):
+    for path in trained.cells.glob(f"{task.file_name}.*.npz"):
         _, regime, seed = path.name.removesuffix(".npz").rsplit(".", 2)
         if not seed.isdigit() or FinetuneCell(trained, task, regime_of(regime), int(seed), data_key).counts() is None:
             path.unlink()

@@ -29,7 +29,7 @@ from derivlang.formats.conllu_checks import WordLines, check_ids, checked_heads
 from derivlang.formats.opening import open_lines
 from derivlang.formats.rows import Rows, in_tables
 from derivlang.formats.sentence_lines import line_blocks, word_values
-from derivlang.formats.tab_separated import split_columns, wrong_columns
+from derivlang.formats.tab_separated import columns_of, split_columns
 
 WORD_COLUMNS = ("tokens", "lemmas", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 NODE_FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -117,8 +117,8 @@ def _rows(path: Path, sentences: list[_Sentence], first: int, entities: bool) ->
     columns = split_columns(lines, len(NODE_FIELDS))
     fix = "write ten columns with single tabs between them, and _ for an empty value"
     if isinstance(columns, int):
-        what = wrong_columns(lines[columns], str(len(NODE_FIELDS)))
-        raise DataError(what, where=f"{path}:{line_numbers[columns]}", fix=fix, id="conllu-columns")
+        found, where = columns_of(lines[columns]), f"{path}:{line_numbers[columns]}"
+        raise DataError(f"the line has {found}, expected 10", where=where, fix=fix, id="conllu-columns")
     if "" in columns[1]:
         where = f"{path}:{line_numbers[columns[1].index('')]}"
         raise DataError("the line has an empty FORM", where=where, fix=fix, id="conllu-columns")

@@ -24,7 +24,7 @@ from derivlang.formats.base import Asked, Format, Look
 from derivlang.formats.header import LOOKED_AT, check_header, look_at_columns, looks_like_header, names_of
 from derivlang.formats.opening import empty_file, open_lines
 from derivlang.formats.rows import Rows, as_strings, in_tables
-from derivlang.formats.tab_separated import join_columns, split_columns, wrong_columns
+from derivlang.formats.tab_separated import columns_of, join_columns, split_columns
 
 
 def read(
@@ -103,9 +103,13 @@ def _table(path: Path, names: list[str], numbers: Sequence[int], lines: Sequence
     fields = split_columns(lines, len(names))
     if isinstance(fields, int):
         expected = f"{len(names)} ({', '.join(names)})"
-        fix = "write one row a line with single tabs between columns, or name the columns that the file has"
-        what = wrong_columns(lines[fields], expected)
-        raise DataError(what, where=f"{path}:{numbers[fields]}", fix=fix, id="tsv-columns")
+        found = columns_of(lines[fields])
+        raise DataError(
+            f"the line has {found}, expected {expected}",
+            where=f"{path}:{numbers[fields]}",
+            fix="write one row a line with single tabs between columns, or name the columns that the file has",
+            id="tsv-columns",
+        )
     if quoting:
         fields = [_unquoted(column) for column in fields]
     return pa.table({name: pa.array(column, pa.string()) for name, column in zip(names, fields, strict=True)})

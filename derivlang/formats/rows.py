@@ -1,7 +1,7 @@
-"""What every reader of labelled files yields: some rows, and their lines in the file.
+"""Rows of a labelled file, with the lines that they stand in.
 
-A reader is a function `read(path, *, encoding="utf-8", limit=None) -> Iterator[Rows]`. The columns of its tables have
-the names that users of the source set know (`tokens`, `ner_tags`, `premise` …).
+A reader is a function `read(path, *, encoding="utf-8", limit=None) -> Iterator[Rows]`. Its columns keep the names that
+the source set uses (`tokens`, `ner_tags`, `premise` …).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from derivlang.formats.opening import empty_file
 
 Item = TypeVar("Item")
 
-ROWS_PER_TABLE = 4096  # some 100,000 words of labelled text: large enough for numpy, small in memory
+ROWS_PER_TABLE = 4096  # about 100,000 words of labelled text: enough for numpy to be fast, and little memory
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Consecutive rows of one file.
 
-    table: R rows. lines: int64[R], the 1-based line at which a row starts (0 if the format has no lines). documents:
-    int64[R], counted from 0 in the file. word_lines: list<int32> of R rows, the line of each word, if each word has a
-    line of its own.
+    table: R rows. lines: int64[R], the 1-based line at which each row begins, 0 in a format without lines. documents:
+    int64[R], the document of each row, numbered from 0 in the file. word_lines: list<int32>[R], the line of each word,
+    in formats with a line for each word.
     """
 
     path: Path
@@ -42,11 +42,14 @@ class Rows:
     def of_documents(
         cls, path: Path, table: pa.Table, lines: np.ndarray, first: int, word_lines: pa.ListArray | None = None
     ) -> Rows:
-        """Return rows that are a document each; first: the number of the first."""
+        """Return rows each of which is a document. first: the number of the first document."""
         return cls(path, table, lines, np.arange(first, first + len(lines), dtype=np.int64), word_lines)
 
     def where(self, row: int, word: int | None = None) -> str:
-        """Return `file:line` of a row, or of one of its words (0-based)."""
+        """Return `file:line` of a row, or of a word of the row; both are counted from 0.
+
+        In formats without lines it is `file: row N`, also counted from 0.
+        """
         if word is not None and self.word_lines is not None:
             return f"{self.path}:{self.word_lines[row][word].as_py()}"
         if self.lines[row] > 0:
@@ -54,11 +57,12 @@ class Rows:
         return f"{self.path}: row {row}"
 
     def slice(self, begin: int, end: int) -> Rows:
+        """Return the rows from `begin` to before `end`."""
         lines = None if self.word_lines is None else self.word_lines[begin:end]
         return Rows(self.path, self.table[begin:end], self.lines[begin:end], self.documents[begin:end], lines)
 
     def then(self, more: Rows) -> Rows:
-        """Return these rows with the next rows of the same file."""
+        """Return these rows followed by `more`, the next rows of the same file. Columns may have different types."""
         word_lines = None
         if self.word_lines is not None and more.word_lines is not None:
             word_lines = pa.concat_arrays([self.word_lines, more.word_lines])
@@ -68,9 +72,9 @@ class Rows:
 
 
 def in_tables(items: Iterable[Item], limit: int | None, path: Path, kind: str) -> Iterator[tuple[int, list[Item]]]:
-    """Yield (number of the first, items) for tables of at most ROWS_PER_TABLE items, and `limit` items in all.
+    """Yield the first `limit` items in lists of at most ROWS_PER_TABLE, each with the number of its first item.
 
-    Raises DataError empty-file, with the kind of item that the file does not hold, if there are none.
+    kind: what an item is ("row", "sentence"), for the message. Raises DataError empty-file if there are no items.
     """
     rest, done = iter(items), 0
     while chunk := list(islice(rest, ROWS_PER_TABLE if limit is None else min(ROWS_PER_TABLE, limit - done))):
@@ -81,15 +85,15 @@ def in_tables(items: Iterable[Item], limit: int | None, path: Path, kind: str) -
 
 
 def as_strings(table: pa.Table, columns: Iterable[str]) -> list[list[str]]:
-    """Return the values of columns as strings, for a format that has no other type; null is empty."""
+    """Return the values of each column as strings, for a format that has only strings. null becomes an empty string."""
     strings = (pc.fill_null(table.column(name).cast(pa.string()), "") for name in columns)
     return [cast("list[str]", values.to_pylist()) for values in strings]
 
 
 def whole_runs(tables: Iterable[Rows], column: str) -> Iterator[Rows]:
-    """Yield the same rows in other tables: neighbours with the same value of a column are always in one table.
+    """Yield the same rows, cut so that adjacent rows with the same value of a column are in one table.
 
-    Tables with the values [1, 2], [2, 3]    ->    [1], [2, 2], [3]
+    tables with the values [1, 2], [2, 3]    ->    [1], [2, 2], [3]
     """
     held: Rows | None = None
     for rows in tables:

@@ -22,10 +22,10 @@ def split_columns(lines: Sequence[str], n_columns: int, separator: str = "\t") -
     return [fields[i::n_columns] for i in range(n_columns)]
 
 
-def wrong_columns(line: str, expected: str, separator: str = "\t") -> str:
-    """Return the message for a line whose number of columns is not the expected one."""
+def columns_of(line: str, separator: str = "\t") -> str:
+    """Return the number of columns of a line as a message says it: "1 column", "3 columns"."""
     n = line.count(separator) + 1
-    return f"the line has {n} column{'s' * (n > 1)}, expected {expected}"
+    return f"{n} column{'s' * (n > 1)}"
 
 
 def join_columns(names: Sequence[str], columns: Sequence[list[str]]) -> list[str]:

@@ -28,7 +28,7 @@ from derivlang.formats.header import looks_like_header
 from derivlang.formats.opening import open_lines
 from derivlang.formats.rows import Rows, in_tables
 from derivlang.formats.sentence_lines import line_blocks, word_values
-from derivlang.formats.tab_separated import join_columns, split_columns, wrong_columns
+from derivlang.formats.tab_separated import columns_of, join_columns, split_columns
 
 DOCUMENT_MARK = "-DOCSTART-"  # CoNLL 2003: a line that begins so is read as an empty one
 LINES_LOOKED_AT = 100
@@ -55,9 +55,13 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
         columns = split_columns(words, max(n_columns, 2), separator)
         if isinstance(columns, int):
             expected = str(n_columns) if n_columns > 1 else "2 or more"
-            fix = "write token<TAB>tag, as in the first line, and an empty line after each sentence"
-            what = wrong_columns(words[columns], expected, separator)
-            raise DataError(what, where=f"{path}:{numbers[columns]}", fix=fix, id="tsv-columns")
+            found = columns_of(words[columns], separator)
+            raise DataError(
+                f"the line has {found}, expected {expected}",
+                where=f"{path}:{numbers[columns]}",
+                fix="write token<TAB>tag, as in the first line, and an empty line after each sentence",
+                id="tsv-columns",
+            )
         tokens, tags = columns[0], columns[-1]
         if prefix:
             tokens = [token.removeprefix(prefix) for token in tokens]

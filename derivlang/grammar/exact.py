@@ -44,9 +44,10 @@ _CHUNK = 1 << 18  # numbers in the largest table of a chunk: 2 MB, about the sec
 class Chains:
     """The filled tables of b families with d dependents; side 0 is left of the head, side 1 right.
 
-    states: [2^d, d + 1, 2, b]; the last column is the value of a finished side. steps: [d, d + 1, 2, b], factors of
-    neighbours and of the end. splits: [2^d, b], the value of each left set. total: [b], their sum. log_scale: [b], log
-    of the factor that scaling removed. best: maxima of log scores in place of sums of products.
+    states: [2^d, d + 1, 2, b], by set, next member and side; the last column is the value of a finished side. steps:
+    [d, d + 1, 2, b], the factor of a neighbour by member and next member, or of the end. splits: [2^d, b], the value of
+    each left set. total: [b], their sum. log_scale: [b], log of the factor that scaling removed. best: maxima of log
+    scores in place of sums of products.
     """
 
     states: NDArray[Any]
@@ -64,7 +65,7 @@ class Chains:
         return np.asarray(total + self.log_scale, np.float64)
 
     def narrow(self) -> NDArray[np.intp]:
-        """Return the families whose sum is so near to underflow that it needs extended precision."""
+        """Return the families whose sum is so near to underflow that it must be computed in extended precision."""
         return np.flatnonzero(~(self.total > _TINY)) if not self.best else np.zeros(0, np.intp)
 
 
@@ -150,6 +151,8 @@ def _by_set(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], best: 
     inside[0] = one
     for a in range(d):
         times(inside[: 1 << a], pair[a], out=inside[1 << a : 2 << a])
+    # Set 3 = {0, 1} for d = 2: member 0 came last from set 2, or member 1 from set 1. So
+    # states[3, 2] = states[2, 0] · steps[0, 2] + states[1, 1] · steps[1, 2], the value of the finished side.
     states = np.empty((1 << d, d + 1, 2, b), pair.dtype)
     states[0] = start
     spare = np.empty((d + 1, 2, b), pair.dtype)
@@ -205,7 +208,7 @@ def _layers(d: int) -> list[tuple[Int64, Int64]]:
 
 @cache
 def _set_sizes(d: int) -> Int64:
-    """Return int64[2^d]: the number of members of each set."""
+    """Return int64[2^d]: the number of members of each set: [0, 1, 1, 2] for d = 2."""
     out = np.zeros(1, np.int64)
     for _ in range(d):
         out = np.concatenate([out, out + 1])
@@ -216,6 +219,10 @@ def _across(across: NDArray[Any], head: NDArray[Any], d: int, b: int) -> NDArray
     """Return [2^d, b]: for each left set, the log score of all pairs across the head and of all pairs with the head.
 
     Moving m to the left adds across[m, j] for all j that stay right and removes across[i, m] for all i already left.
+    For d = 2, with a = across and the pairs with the head left out:
+
+        sets {}, {0}: 0, a[0, 1]        then m = 1: {1} = {} + a[1, 0],  {0, 1} = {0} + a[1, 0] - (a[0, 1] + a[1, 0]) =
+        0
     """
     out = np.empty((1 << d, b), across.dtype)
     out[0] = head[1].sum(axis=0)
@@ -236,6 +243,9 @@ def draw(tables: Chains, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float
     rows: int64[q], the family of each draw. u: float64[q] in [0, 1). Orders have dependents 0 … d - 1 and d for the
     head. Every u in [low, low + width) gives the same order; under `best` that is [0, 1). Each choice narrows the
     interval: left sets with shares [.3, .7] and u = .65 choose the second, [.3, 1), and leave v = .35 / .7 = .5.
+
+    First the left set is chosen. Then each side is filled from its end: left set {0, 2} of d = 3 gives the places 1, 0
+    left of the head at place 2, and the right set {1} gives place 3.
     """
     d = tables.states.shape[1] - 1
     q = len(rows)

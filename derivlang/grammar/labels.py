@@ -25,9 +25,7 @@ V2_RELATIONS = frozenset(
     " fixed flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative"
     " xcomp".split()
 )
-# Relations of only one version.
 ONLY_V1 = V1_RELATIONS - V2_RELATIONS
-ONLY_V2 = V2_RELATIONS - V1_RELATIONS
 
 _TO_V1 = {
     "obj": "dobj",

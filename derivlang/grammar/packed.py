@@ -1,6 +1,8 @@
 """Packed orders: an order of at most 16 members in one number, four bits a position, the first position lowest.
 
-[2, 0, 1]  ->  0xFEDCBA9876543102        positions from 3 on are as in IDENTITY
+    [2, 0, 1]  ->  0xFEDCBA9876543102
+
+The hexadecimal digits read from right to left are 2, 0, 1; unused positions hold their own number, as in IDENTITY.
 """
 
 from __future__ import annotations
@@ -29,7 +31,11 @@ def pack(orders: NDArray[np.int8]) -> UInt64:
 def unpack(packed: UInt64, positions: Int32, lengths: Int64) -> Int32:
     """Return int32[M]: the members of F orders, one after the other.
 
-    packed: uint64[F]. lengths: int64[F], members of each. positions: int32[M], 0 … length - 1 of each order.
+    packed: uint64[F]. lengths: int64[F], members of each. positions: int32[M], 0 … length - 1 for each order.
+
+    packed ...3102 and ...3201, lengths [3, 2], positions [0, 1, 2, 0, 1]  ->  [2, 0, 1, 1, 0]
+
+    Orders longer than LONGEST have no packed form; their members come out wrong and must be replaced.
     """
     shift = (np.minimum(positions, LONGEST - 1) * 4).astype(np.uint64)
     return ((np.repeat(packed, lengths) >> shift) & np.uint64(15)).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Weights: the features of one head class, by kind and view, as dense tables.
+"""Weights of the features of one head class, as a dense table for each view.
 
     score(order) = sum over features of weight · value;    p(order) = exp(score) / sum over all orders
 
@@ -6,9 +6,10 @@ Kinds (Wang and Eisner 2016, §5): PRE, a before b; BFR and AFT, both before or 
 them; BI, neighbours, with BOS and EOS; HI, sequences of three to five. Views of a label: `UPOS&deprel`, `UPOS`,
 `deprel`.
 
-Published models have these three views; subtypes are part of the relation. Grammars fitted here have five: the three
-without subtypes, and two *fine* ones with them, for pairs in which at least one label has a subtype. So `obl:arg`
-shares what is known about `obl`, and an unknown subtype is looked up without it.
+Published models have these three views, with the subtype as a part of the relation. Grammars that derivlang fits have
+five: the three views without subtypes, and two *fine* views with subtypes, which apply if at least one label of the
+pair has a subtype. So `obl:arg` uses the weights of `obl` plus its own, and an unknown subtype uses those of `obl`
+alone.
 """
 
 from __future__ import annotations
@@ -34,15 +35,16 @@ _NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 VIEWS = ("joint", "tag", "relation", "fine joint", "fine relation")
 PUBLISHED = 3  # views of a published model
 BOS, EOS = "BOS", "EOS"
-LARGEST = 1_000_000  # a weight is a logarithm: published ones stay below 20
+LARGEST = 1_000_000  # of a weight in a file. A weight is a logarithm, and those of published models are below 20
 LONGEST_SEQUENCE = 5
 
 
 def views(token: str, n_views: int) -> tuple[str, ...]:
     """Return the views of a label.
 
-    NOUN&obl:arg -> NOUN&obl, NOUN, obl, NOUN&obl:arg, obl:arg; of a published model NOUN&obl:arg, NOUN, obl:arg
-    @NOUN&@      -> @NOUN&@, @NOUN, @ …; BOS and EOS stay as they are
+    NOUN&obl:arg    five views: NOUN&obl, NOUN, obl, NOUN&obl:arg, obl:arg     three: NOUN&obl:arg, NOUN, obl:arg
+    @NOUN&@         the label of a head: @NOUN&@, @NOUN, @ …
+    BOS, EOS        the same in every view
     """
     if token in (BOS, EOS):
         return (token,) * n_views
@@ -53,12 +55,16 @@ def views(token: str, n_views: int) -> tuple[str, ...]:
     return f"{upos}&{plain}", upos, plain, token, relation
 
 
-_FINE = 4  # a bit of a shape
+_FINE = 4  # the bit of a shape that says that the label has a subtype
 _SHAPES = 8
 
 
 def _view_of(shapes: Collection[int], n_views: int) -> int:
-    """Return the view of a feature from the shapes of its labels."""
+    """Return the view of a feature from the shapes of its labels (`_shape`).
+
+    BOS and EOS (0) take the view of the other label: [0, 2] -> 1, `tag`. One subtype makes the feature fine: of five
+    views, [1, 1 | _FINE] -> 3, `fine joint`. A tag has no subtype, so `tag` is never fine.
+    """
     kind = max(shape & 3 for shape in shapes)
     if n_views > PUBLISHED and kind != 2 and any(shape & _FINE for shape in shapes):
         return PUBLISHED if kind == 1 else PUBLISHED + 1
@@ -84,8 +90,9 @@ def _shape(token: str) -> int:
 class Weights:
     """Weights of one head class.
 
-    codes: for each view, label -> row of its tables. pairs: for each view float64[5, V + 1, V + 1], by PAIRS; the last
-    row and column are 0, for labels without weights. sequences: HI weights by their labels.
+    codes: for each view, the row of each label in its table. pairs: for each view float64[5, V + 1, V + 1], the weights
+    of PAIRS by first and second label. The last row and column are 0, for labels without weights. sequences: the HI
+    weights, by their labels.
     """
 
     codes: tuple[dict[str, int], ...]
@@ -94,9 +101,9 @@ class Weights:
 
     @classmethod
     def of(cls, features: Features, n_views: int) -> Weights:
-        """Return the tables of some features.
+        """Return the tables of some features. n_views: PUBLISHED (three) or five.
 
-        Each label is numbered once, by all features together; the rest is array arithmetic:
+        Labels are numbered once for all features; each view then numbers again the labels that it has.
 
             BTW NOUN -> {VERB: 1.2, ADJ: .3}, BTW ADJ -> {NOUN: .1}
             labels NOUN 0, VERB 1, ADJ 2;  first [0, 0, 2];  second [1, 2, 0];  value [1.2, .3, .1]
@@ -158,7 +165,11 @@ class Weights:
         return sum(int(np.count_nonzero(table)) for table in self.pairs) + len(self.sequences)
 
     def choose(self, candidates: list[str]) -> str:
-        """Return the first candidate that has weights, else the first whose relation has weights, else the first."""
+        """Return the best name for a label with several names (`labels.candidates`), the preferred one first.
+
+        It is the first candidate with weights of its own (view `joint`), else the first whose relation has weights
+        (view `relation`), else the first candidate. A candidate with a subtype is looked up in the fine views.
+        """
         for view in (0, 2):
             for token in candidates:
                 fine = len(self.codes) > PUBLISHED and ":" in token

@@ -58,13 +58,20 @@ class Pairs:
     subwords: Subwords | None = None
 
     def link_offsets(self) -> Int64:
+        """Return int64[P + 1]: the links of each pair."""
         return np.searchsorted(self.links.pair, np.arange(len(self.number) + 1))
 
 
 class Writer(Protocol):
-    def write(self, pairs: Pairs) -> None: ...
+    """Writes sentence pairs in one of the formats."""
 
-    def close(self) -> None: ...
+    def write(self, pairs: Pairs) -> None:
+        """Write the next pairs."""
+        ...
+
+    def close(self) -> None:
+        """Write what must follow the last pair."""
+        ...
 
 
 def files_of(out: Path, kind: Format) -> list[Path]:

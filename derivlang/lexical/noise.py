@@ -1,10 +1,11 @@
-"""Noise for studies of robustness: an exact share of items is made wrong, chosen by key, and listed.
+"""Noise for studies of robustness: make an exact share of items wrong, and list them.
 
-    translations   floor(pk/100 + 1/2) pairs of a dictionary get another entry's translation
-    pairs          sentence pairs get another pair's derived side
-    links          links are moved to a wrong source word
+    translations   a dictionary pair gets the translation of another entry
+    pairs          a sentence pair gets the derived side of another pair
+    links          a link moves to a wrong source word
 
-Each function returns the chosen items and what they become. All draws are keyed, so equal inputs give equal noise.
+Of n items, p percent are floor(pn/100 + 1/2). Each function returns the chosen items and what they become. Draws are
+keyed (`core/keys.py`), so equal inputs get equal noise.
 """
 
 from __future__ import annotations
@@ -24,20 +25,23 @@ RULE_VERSION = 1
 
 
 def stream(name: str, seed: int) -> np.uint64:
-    """Return the stream of draws of a kind of noise."""
+    """Return the stream of draws for a kind of noise (`translation`, `dict`, `pairs` …)."""
     return text_key(f"noise-{name}|seed={seed}|rule={RULE_VERSION}")
 
 
 def first_by_key(draws: UInt64, m: int) -> Int64:
-    """Return int64[m]: the positions of the m smallest draws, ascending; ties: the earliest."""
+    """Return int64[m]: the positions of the m smallest draws, ascending. Of equal draws the earlier counts as smaller.
+
+    draws [9, 2, 7, 2], m = 3  ->  [1, 2, 3]
+    """
     return np.sort(np.argsort(draws, kind="stable")[:m])
 
 
 def wrong_translations(words: Sequence[str], translations: Sequence[str], share: Share, seed: int) -> dict[int, str]:
-    """Return {pair: wrong translation} for floor(pk/100 + 1/2) of k pairs.
+    """Return {number of a pair: its wrong translation} for the share of the pairs.
 
-    A wrong translation belongs to another entry and is not a translation of the pair's word. Raise UsageError if there
-    is none.
+    A wrong translation belongs to another pair and is not a translation of the word, right or wrong. Raises UsageError
+    if there is none.
     """
     m = portion(share, len(words))
     own: dict[str, set[str]] = {}
@@ -63,10 +67,14 @@ def wrong_translations(words: Sequence[str], translations: Sequence[str], share:
 
 
 def wrong_partners(keys: UInt64, share: Share, seed: int) -> tuple[Int64, Int64]:
-    """Return (pairs int64[m], donors int64[m]): the sentence pairs that get a wrong derived side, and its origin.
+    """Choose the share of the sentence pairs that get a wrong derived side, and a donor for each.
 
-    keys: uint64[n], the sentences' content keys. A donor has another key than its pair. Raise UsageError if there is
-    none.
+    keys: uint64[n], the content key of each source sentence. Returns (pairs int64[m], donors int64[m]): pair number
+    `pairs[i]` gets the derived side of pair number `donors[i]`, whose source sentence is a different one. Raises
+    UsageError if all sentences are equal.
+
+    A donor is drawn from the pairs sorted by key. If it has the same sentence, the first pair after its run of equal
+    keys is taken: keys sorted 3 3 5 8 and a draw at position 1 for a pair with key 3  ->  position 2, key 5
     """
     m = portion(share, len(keys))
     zeros = np.zeros(len(keys), np.int64)
@@ -83,7 +91,7 @@ def wrong_partners(keys: UInt64, share: Share, seed: int) -> tuple[Int64, Int64]
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The m smallest of a stream of draws: those below `least`, and the first `ties` equal to it."""
+    """Describes the m smallest of a stream of draws: all below `least`, and the first `ties` that are equal to it."""
 
     least: np.uint64
     ties: int
@@ -92,7 +100,10 @@ class Threshold:
 def threshold(draws: Callable[[], Iterable[UInt64]], m: int) -> Threshold:
     """Return the threshold of the m smallest draws without keeping all draws in memory.
 
-    The stream is read twice: once to count draws by their upper 16 bits, once to sort the bin of the m-th.
+    draws: returns the stream from its beginning. It is called twice: first draws are counted in bins by their upper 16
+    bits, then the bin with the m-th smallest draw is sorted. Raises UsageError if there are fewer than m draws.
+
+    draws 5 1 4 4 4, m = 3: 1 and two of the 4s  ->  least 4, ties 2
     """
     bins = np.zeros(1 << 16, np.int64)
     for some in draws():
@@ -110,16 +121,21 @@ def threshold(draws: Callable[[], Iterable[UInt64]], m: int) -> Threshold:
 
 
 def below(draws: UInt64, cut: Threshold, seen: int) -> tuple[Bool, int]:
-    """Return (bool[n]: draws below the threshold; number of ties so far). seen: number of ties before these draws."""
+    """Return (bool[n]: whether each draw is one of the m smallest; the number of ties so far).
+
+    seen: number of ties before these draws. With least 4, ties 2 and seen 1, the draws 4 1 4 give [True, True, False]
+    and 3.
+    """
     tied = draws == cut.least
     number = seen + np.cumsum(tied)
     return (draws < cut.least) | (tied & (number <= cut.ties)), seen + int(tied.sum())
 
 
 def other_word(draws: UInt64, right: Ints, sizes: Ints) -> Int64:
-    """Return int64[n]: a word of 0 … size - 1 other than the right one. Sizes are at least 2.
+    """Return int64[n]: a word of 0 … size - 1 that is not the right one. Sizes are at least 2.
 
-    Drawn from size - 1 values and moved past the right one: with size 4 and right 1, draws 0 1 2 become 0 2 3.
+    One of size - 1 values is drawn, and those from the right word on are raised by 1: with size 4 and right word 1, the
+    values 0 1 2 become 0 2 3.
     """
     found = (draws % (sizes.astype(np.uint64) - np.uint64(1))).astype(np.int64)
     return found + (found >= right)

@@ -91,6 +91,7 @@ def _shares(types: int, shared_types: int, tokens: int, shared_tokens: int) -> d
 
 
 def percent_of(part: int, whole: int) -> float:
+    """Return a percentage with three decimals; 0 of 0 is 0."""
     return round(100 * part / max(whole, 1), 3)
 
 

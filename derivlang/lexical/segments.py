@@ -36,6 +36,7 @@ class Segments:
         return len(self.unit)
 
     def take(self, which: Int64 | Bool) -> Segments:
+        """Return some of the pairs. which: their numbers, or a flag for each pair."""
         return Segments(
             self.source_begin[which], self.source_end[which], self.begin[which], self.end[which], self.unit[which]
         )
@@ -49,6 +50,9 @@ def segments(source: Batch, derived: Batch, order: Order) -> Segments:
         source sentence of each derived word   0 0 2 1 2 3
         highest so far                         0 0 2 2 2 3
         lowest from here on                    0 0 1 1 2 3
+
+    Position 2 begins a pair, as the highest before it (0) is below the lowest from there on (1). Position 3 does not: 2
+    is not below 1. Source sentences 1 and 2 form one pair.
     """
     units = derived.unit_words
     n = len(order.index)
@@ -97,7 +101,10 @@ class GoldLinks:
 
 
 def links_of(order: Order, found: Segments) -> GoldLinks:
-    """Return the links (index[j], j) inside the pairs. Inserted and deleted words have none."""
+    """Return the links (index[j], j) inside the pairs. Inserted and deleted words have none.
+
+    index [2, 1, 0, 4, 3] of two pairs with 3 and 2 words on both sides  ->  2-0 1-1 0-2 and 1-0 0-1
+    """
     sizes = found.end - found.begin
     place = expand_ranges(found.begin, sizes)
     pair = np.repeat(np.arange(len(found)), sizes)
@@ -109,7 +116,10 @@ def links_of(order: Order, found: Segments) -> GoldLinks:
 def _with_inserted(sentence: Int64, kept: Bool, unit: Int32) -> Int64:
     """Return the sentences with those of inserted words filled in.
 
-    An inserted word belongs to the sentence of the word before it in its unit, else of the word after it.
+    sentence: int64[M], -1 at inserted words. An inserted word belongs to the sentence of the word before it in its
+    unit, else of the word after it; in a unit of inserted words only it stays -1.
+
+        sentence -1 0 -1 1 | -1 in two units  ->  0 0 0 1 | -1
     """
     at = np.arange(len(sentence))
     before = np.maximum.accumulate(np.where(kept, at, -1))

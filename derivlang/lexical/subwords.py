@@ -1,4 +1,4 @@
-"""Lift orders, labels and links of words to their sub-words; and order sub-words themselves.
+"""Lift orders and links of words to their sub-words, and order sub-words themselves.
 
     words  we lower it      sub-words  we low er it      order [2, 1, 0]  ->  [3, 1, 2, 0]
 
@@ -27,8 +27,6 @@ from derivlang.lexical.encoding import Encoded
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.base import SUBWORDS, Transform
 
-IGNORED = -100  # the label that the cross-entropy of `torch` ignores
-
 
 def lift_order(
     order: Order, source: Encoded, inserted: Encoded | None = None, entries: pa.Array | None = None
@@ -37,6 +35,8 @@ def lift_order(
 
     source: sub-words of the source's words. inserted: sub-words of the words that the order inserts, in derived order.
     entries: Arrow strings [V], the vocabulary. Raise LayerError if the order inserts words and these are missing.
+
+    A mark on a word becomes a mark on its first sub-word.
 
         sub-word offsets [0, 1, 3, 4], order [2, -1, 1], inserted word of 2 sub-words
         counts [1, 2, 2], starts [3, _, 1]  ->  index [3, -1, -1, 1, 2]
@@ -66,19 +66,12 @@ def lift_order(
     )
 
 
-def lift_labels(labels: Ints, encoded: Encoded, ignored: int = IGNORED) -> Int64:
-    """Return int64[M]: the label of each word on its first sub-word, `ignored` on the others. labels: [N]."""
-    out = np.full(encoded.n_subwords, ignored, np.int64)
-    some = np.diff(encoded.offsets) > 0
-    out[encoded.offsets[:-1][some]] = labels[some]
-    return out
-
-
 def lift_links(links: Ints, source: Encoded, derived: Encoded, how: Literal["each", "all"] = "all") -> Int64:
     """Return int64[L', 2]: links (i, j) of words as links of their sub-words, in the order of `links`.
 
-    how: `all` links every sub-word of a word to every sub-word of the other. `each` links the k-th to the k-th, for
-    derived languages, where a word and its image have equally many sub-words; raise LayerError if they have not.
+    links: int[L, 2]. how: `all` links every sub-word of a word to every sub-word of the other. `each` links the k-th to
+    the k-th, for derived languages, where a word and its image have the same number of sub-words. Raise LayerError if
+    the numbers differ.
 
         one link between words of sub-words 4 5 and 7 8:  all -> 4-7 4-8 5-7 5-8     each -> 4-7 5-8
     """
@@ -91,6 +84,7 @@ def lift_links(links: Ints, source: Encoded, derived: Encoded, how: Literal["eac
             )
         left, right = expand_ranges(source.offsets[:-1][i], ours), expand_ranges(derived.offsets[:-1][j], theirs)
         return np.stack([left, right], axis=1)
+    # Above, sub-words 4 5 have 2 partners each: left 4 4 5 5, and the range 7 8 twice.
     left = expand_ranges(source.offsets[:-1][i], ours)
     per_left = np.repeat(theirs, ours)
     right = expand_ranges(np.repeat(derived.offsets[:-1][j], ours), per_left)
@@ -98,7 +92,10 @@ def lift_links(links: Ints, source: Encoded, derived: Encoded, how: Literal["eac
 
 
 def lift_offsets(offsets: Ints, encoded: Encoded) -> Int64:
-    """Return word offsets (of sentences, units, groups) as sub-word offsets."""
+    """Return word offsets (of sentences, units, groups) as sub-word offsets.
+
+    [0, 2] over words of 1 and 2 sub-words  ->  [0, 3]
+    """
     return encoded.offsets[offsets]
 
 

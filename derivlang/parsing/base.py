@@ -1,6 +1,7 @@
-"""Parser: sentences of words in, a tag for each word and a tree for each sentence out.
+"""Parser: the protocol of parsers, which give each word a tag and each sentence a tree.
 
-A parser is any object with a `name`, a `language`, a `fingerprint` and `parse`; `registry.py` finds one by its name.
+A parser is any object with a `name`, a `language`, a `fingerprint` and a method `parse`; `registry.py` finds one by its
+name.
 
     She reads .    ->    upos PRON VERB PUNCT, head 2 0 2, deprel nsubj root punct
 """
@@ -65,7 +66,7 @@ class Parser(Protocol):
 
 
 def checked(parses: Parses, sentences: Int64, parser: str) -> Parses:
-    """Return the parses if they are trees; raise DerivlangError parser-tree otherwise."""
+    """Return the parses if they are trees, else raise DerivlangError parser-tree. parser: its name, for the message."""
     n = int(sentences[-1])
     if not len(parses.upos) == len(parses.head) == len(parses.deprel) == n:
         raise DerivlangError(f"the parser {parser!r} returned {len(parses.head)} heads for {n} words", id="parser-tree")
@@ -75,7 +76,7 @@ def checked(parses: Parses, sentences: Int64, parser: str) -> Parses:
         row = int(np.searchsorted(sentences, word, "right")) - 1
         number = word - int(sentences[row]) + 1
         raise DerivlangError(
-            f"the parser {parser!r} returned no tree for sentence {row}: word {number} has {what}",
+            f"the parser {parser!r} did not return a tree for sentence {row}: word {number} has {what}",
             fix="use another parser, or report it to the parser's authors",
             id="parser-tree",
         )

@@ -1,6 +1,6 @@
-"""The parser of a stored model: the one in this package, or one that `derivlang parser train` makes.
+"""The parser of a stored model: the one in this package, or one that `derivlang parser train` made.
 
-    words -> normalise -> cut very long sentences -> network, on sentences of like length -> trees -> restore the words
+    words -> normalise -> cut very long sentences -> network, on sentences of similar length -> trees -> restore words
 
 The parse of a sentence depends on its words only: not on other sentences, the number of threads or the machine
 (`quantised.py`).
@@ -29,8 +29,8 @@ from derivlang.parsing.normalise import NormalisedWords, normalise, restore
 
 WORDS_PER_STRETCH = 1 << 18  # words that share one computation of the vectors of their types
 WORDS_AT_ONCE = 3072  # words that go through the network together: more take memory without a gain in speed
-FEWEST = 24  # sentences together, even if they have more words: with fewer, products wait for the weights from memory
-MOST = 512  # sentences together: with more short ones, the gates of one step take most of the memory
+FEWEST = 24  # sentences that go together at least: with fewer, products wait for the weights from memory
+MOST = 512  # sentences that go together at most: with more, the gates of a step take most of the memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +64,7 @@ class ModelParser:
 
     @one_thread()
     def parse(self, words: Int32, types: pa.Array, sentences: Int64) -> Parses:
+        """Parse sentences, about WORDS_PER_STRETCH words at a time; arguments as for `Parser.parse`."""
         first = np.searchsorted(sentences, np.arange(0, int(sentences[-1]) + 1, WORDS_PER_STRETCH))
         bounds = np.unique(np.concatenate([first, [len(sentences) - 1]])).tolist()
         found = [
@@ -122,7 +123,7 @@ class ModelParser:
 
 
 def _batches(lengths: Int64) -> Iterator[Int64]:
-    """Yield the numbers of sentences by falling length, in batches of bounded size, without empty sentences."""
+    """Yield the numbers of the non-empty sentences in batches of bounded size, the longest sentences first."""
     order = np.argsort(-lengths, kind="stable")
     order = order[: int((lengths > 0).sum())]
     start = 0

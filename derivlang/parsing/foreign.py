@@ -1,4 +1,4 @@
-"""The base of the adapters to other parsers: sentences as lists of strings in, checked trees as arrays out.
+"""The base of the adapters to other parsers: from sentences as lists of strings to checked trees as arrays.
 
 Words are normalised as for the bundled parser (`normalise.py`), so that WikiText's `@-@` and `don 't` mean the same to
 all parsers. A foreign parser computes in floating point, so its parse of a sentence may depend on the other sentences.
@@ -36,7 +36,7 @@ RELATIONS = frozenset(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForeignParser:
-    """A `Parser` over `run`, which maps sentences (lists of words, of like length) to their trees."""
+    """A `Parser` that calls `run` with sentences (lists of words) of similar length, and checks the trees it yields."""
 
     name: str
     language: str
@@ -44,6 +44,11 @@ class ForeignParser:
     run: Callable[[list[list[str]]], Iterable[Tree]]
 
     def parse(self, words: Int32, types: pa.Array, sentences: Int64) -> Parses:
+        """Parse sentences; arguments as for `Parser.parse`.
+
+        Raises DerivlangError parser-tree if the result is not a tree for each sentence, and parser-labels for labels
+        that are not universal.
+        """
         normal = normalised(words, types, sentences, self.language)
         offsets = normal.sentences
         n = len(normal.words)
@@ -111,7 +116,7 @@ def fingerprint(parts: Iterable[str], files: Iterable[Path] = ()) -> str:
 
 
 def _by_length(lengths: Int64) -> Iterable[list[int]]:
-    """Yield the numbers of non-empty sentences by rising length, in groups of about WORDS_AT_ONCE words."""
+    """Yield the numbers of the non-empty sentences in groups of about WORDS_AT_ONCE words, the shortest first."""
     order = np.argsort(lengths, kind="stable")
     order = order[lengths[order] > 0]
     if len(order):

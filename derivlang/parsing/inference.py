@@ -1,14 +1,15 @@
-"""The network of a stored model in numpy: words of many sentences in, whole-number scores of tags and trees out.
+"""Inference: the network of a stored model in numpy, from the words of many sentences to scores of tags and trees.
 
-The same network as in `training/network.py`, on whole numbers (`quantised.py` has the reasons). Sentences are sorted by
-falling length and packed as in torch's packed sequences: time first, without padding. The rows of step t are the words
-t of the sentences longer than t. For a, b, c of 3, 2 and 1 words:
+It computes what `training/network.py` computes, on whole numbers (`quantised.py` has the reasons). Sentences are sorted
+by length, the longest first, and packed as in torch's packed sequences: step by step, without padding. Step t has a row
+for word t of each sentence that is longer than t. For sentences a, b and c of 3, 2 and 1 words:
 
     step 0  a0 b0 c0      rows 0, 1, 2
     step 1  a1 b1         rows 3, 4
     step 2  a2            row 5
 
-The backward LSTM takes the steps from the last to the first; a sentence joins at its last word, with a state of zeros.
+The backward LSTM takes the steps in the opposite order. So a sentence joins at the step of its last word, where its
+state is still zero.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ from derivlang.parsing.quantised import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packed:
-    """The layout of B sentences of falling length, with N words in all and L in the longest.
+    """The layout of B sentences, the longest first, with N words in all and L words in the longest.
 
     For sentences of 3, 2 and 1 words:
 
         lengths   int64[B]        [3, 2, 1]
-        active    int64[L]        [3, 2, 1]                             sentences that are longer than each step
+        active    int64[L]        [3, 2, 1]                             number of sentences longer than each step
         starts    int64[L + 1]    [0, 3, 5, 6]                          the first row of each step
         row       int64[B, L]     [[0, 3, 5], [1, 4, 0], [2, 0, 0]]     the row of each word; 0 past the end
-        inside    bool[B, L]      [[1, 1, 1], [1, 1, 0], [1, 0, 0]]
+        inside    bool[B, L]      [[1, 1, 1], [1, 1, 0], [1, 0, 0]]     whether there is a word
     """
 
     lengths: Int64
@@ -57,7 +58,7 @@ class Packed:
 
     @classmethod
     def of(cls, lengths: Int64) -> Packed:
-        """Lay out sentences; lengths: int64[B], falling, at least 1."""
+        """Return the layout of sentences of these lengths, int64[B], at least 1 and in falling order."""
         longest = int(lengths[0])
         steps = np.arange(longest)
         active = len(lengths) - np.searchsorted(lengths[::-1], steps, "right")
@@ -71,8 +72,9 @@ class Packed:
 class NetworkScores:
     """The scores of a packed batch.
 
-    tags: float32[N, 17]. arcs: float32[B, L, 1 + L], [sentence, word, head], whole numbers; head 0 is the root; -inf
-    past the end of a sentence and from a word to itself. dep, head: float32[N, K], whole numbers, for `labels`.
+    tags: float32[N, 17], by row. arcs: float32[B, L, 1 + L], the score of each head of each word. Head 0 is the root,
+    head h is word h - 1. A word as its own head, and heads past the end of the sentence, score -inf. dep, head:
+    float32[N, K], what `labels` needs of each word as a dependent and as a head. All numbers except tags are whole.
     """
 
     tags: Float32
@@ -82,7 +84,7 @@ class NetworkScores:
 
 
 class Network:
-    """A model that is ready to run. Raises ValueError or KeyError if the weights do not fit together."""
+    """A stored model that is ready to run. Raises ValueError or KeyError if its weights do not fit together."""
 
     def __init__(self, model: StoredModel) -> None:
         _check_shapes(model)
@@ -101,8 +103,9 @@ class Network:
             sides = []
             for side in ("forward", "backward"):
                 name = f"{side}{layer}"
-                # The gates i, f and o are logistic, which is (1 + tanh(z / 2)) / 2. So their scale is half of that of
-                # the new cell values; the steps and the middle of the tanh table are part of scale and bias.
+                # The gates i, f and o are logistic functions, and logistic(z) = (1 + tanh(z / 2)) / 2. So tanh is
+                # looked up for all four gates, with half the scale for i, f and o. The table has STEPS entries per
+                # unit and tanh(0) at MIDDLE. Scale and bias include both, so that `_run` gets places in the table.
                 unit = np.full(len(f[f"{name}.bias"]), STEPS / 2, np.float32)
                 hidden = len(unit) // 4
                 unit[2 * hidden : 3 * hidden] = STEPS
@@ -124,13 +127,12 @@ class Network:
         self._label = Matrix.of(m["label"], f["label.scale"] / np.float32(SCORE_GRID), f["label.bias"], SCORE_GRID)
 
     def vectors(self, words: Sequence[str]) -> Float32:
-        """Return the vectors of word types, float32[T, K], whole numbers on the word grid."""
+        """Return float32[T, K], the vectors of word types: whole numbers, in units of 1 / WORD_GRID."""
         codes = word_codes(words, self.vocabulary)
         x = self._words[codes] * self._word_scale[codes, None]
         buckets = piece_buckets(words, len(self._pieces))
-        for (
-            column
-        ) in buckets.T:  # in a fixed order: numpy chooses the order of a sum over an axis, and float sums depend on it
+        # A loop, not a sum over the axis: numpy chooses the order of such a sum, and float sums depend on their order.
+        for column in buckets.T:
             x += self._pieces[column] * self._piece_scale[column, None]
         np.clip(x, -WORD_LIMIT, WORD_LIMIT, out=x)
         x *= np.float32(WORD_GRID)
@@ -138,17 +140,17 @@ class Network:
         return x
 
     def states(self, vectors: Float32, code: Int64, packed: Packed) -> Float32:
-        """Return the states of the last layer, float32[N, 2 * hidden], whole numbers on the state grid.
+        """Return float32[N, 2 * hidden], the states of the last layer: whole numbers, in units of 1 / grid.
 
-        vectors: float32[T, K] of word types; code: int64[N], the type of each row in packed order.
+        vectors: float32[T, K], from `vectors`. code: int64[N], the word type of each row.
         """
         x = vectors
         for layer, sides in enumerate(self.layers):
             hidden = len(sides[0][1].weights)
             out = np.empty((len(code), 2 * hidden), np.float32)
             for side, (given, state) in enumerate(sides):
-                # Products are the largest arrays, so they get no name: one is freed before the next is computed. In
-                # the first layer they are of types, and then gathered for the words.
+                # The product is the largest array. It gets no name, so that it is freed before the next one is
+                # computed. The first layer computes it once for each type, then gathers it for the words.
                 self._run(
                     given.times(x)[code] if layer == 0 else given.times(x),
                     state,
@@ -160,9 +162,9 @@ class Network:
         return x
 
     def _run(self, z: Float32, state: Matrix, packed: Packed, out: Float32, *, back: bool) -> None:
-        """Run one LSTM over the steps and fill `out` with whole numbers on the state grid.
+        """Run one direction of an LSTM and write its states into `out`: whole numbers, in units of 1 / grid.
 
-        z: float32[N, 4 * hidden], products of the inputs in table steps, for the gates i, f, g, o.
+        z: float32[N, 4 * hidden], what the inputs add to the gates i, f, g and o, as places in the tanh table.
         """
         n, hidden = len(packed.lengths), len(state.weights)
         half = np.float32(0.5)
@@ -201,7 +203,7 @@ class Network:
             out[rows] = last[:a]
 
     def scores(self, vectors: Float32, code: Int64, packed: Packed) -> NetworkScores:
-        """Return the scores of words; arguments as for `states`."""
+        """Return the scores of the words. Arguments as for `states`."""
         z = self._outputs.times(self.states(vectors, code, packed))
         tags, arc_dep, arc_head, label_dep, label_head = np.split(z, self._cuts, axis=1)
         b, n = packed.inside.shape
@@ -215,7 +217,10 @@ class Network:
         return NetworkScores(tags, arcs, _score_grid(label_dep), _score_grid(label_head))
 
     def labels(self, scores: NetworkScores, head_row: Int64) -> Float32:
-        """Return float32[N, R], label scores of each word; head_row: int64[N], the row of its head, or -1 (root)."""
+        """Return float32[N, R], the score of each relation of each word.
+
+        head_row: int64[N], the row of the word's head, -1 for the root.
+        """
         at = scores.head[head_row]
         at[head_row < 0] = self._label_root
         both = scores.dep * at
@@ -249,13 +254,14 @@ def _check_shapes(model: StoredModel) -> None:
 
 
 def _kinds(name: str) -> tuple[str, ...]:
+    """Return which vectors a matrix has beside its weights."""
     if name == "pieces" or name.endswith((".input", ".state")):
         return ("scale",)
     return ("scale", "bias")
 
 
 def _score_grid(z: Float32) -> Float32:
-    """Return tanh on the score grid."""
+    """Return tanh of z: whole numbers, in units of 1 / SCORE_GRID."""
     y = table_tanh(z)
     y *= np.float32(SCORE_GRID)
     return np.rint(y, out=y)

@@ -1,9 +1,9 @@
 """Weights in 8 bits, and exact matrix products: the same bits in any batch, on any number of threads.
 
-The last bits of a product of float matrices depend on how the library blocks it, so on its shape, and so on the other
-sentences of the batch. But a parse must depend on its own sentence only. So every product here is of whole numbers: a
-weight is an int8 times the scale of its row, an activation is a whole number times the step of its grid. While no sum
-of absolute values reaches 2^24, float32 adds whole numbers without rounding, in any order:
+The last bits of a product of float matrices depend on how the library divides it into blocks. This depends on its
+shape, and so on the other sentences of the batch. But a parse must depend on its own sentence only. So every product
+here is of whole numbers: a weight is an int8 times the scale of its row, an activation is a whole number times the step
+of its grid. If no sum of absolute values reaches 2^24, float32 adds whole numbers without rounding, in any order:
 
     sum over k of |weight[k]| * |activation[k]|  <  2^24         (checked when a model is loaded, `Matrix.of`)
 
@@ -101,7 +101,7 @@ def table_tanh(z: Float32) -> Float32:
 
 
 def look_up(place: Float32, narrow: Int32, wide: Ints, out: Float32) -> None:
-    """Set out = TANH[place], with places truncated to whole numbers; narrow, wide: buffers of the same shape.
+    """Set out = TANH[place], with places truncated to whole numbers. narrow, wide: buffers of the shape of place.
 
     The conversion goes through int32, because numpy converts float32 to int32 six times as fast as to the int64 that an
     index must be.

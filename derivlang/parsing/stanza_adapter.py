@@ -1,7 +1,7 @@
-"""Stanza (Qi et al. 2020), the parser of the papers on derived languages: `stanza`, or `stanza:DIR` for local models.
+"""Adapter to Stanza (Qi et al. 2020), which the papers on derived languages used.
 
-Words stay as given (`tokenize_pretokenized`), sentences of like length are parsed together, and a GPU is used if there
-is one. Nothing is downloaded.
+The parser is named `stanza`, or `stanza:DIR` for models in another folder. It keeps the words as given, parses
+sentences of similar length together, and uses a GPU if there is one. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from derivlang.parsing.foreign import ForeignParser, Tree, fingerprint, missing_
 
 
 def load_stanza(folder: str | None, language: str) -> ForeignParser:
-    """Load Stanza's default models for a language, from its own folder or `folder`.
+    """Load Stanza's default models for a language. folder: where they are; None for Stanza's own folder.
 
-    Raises DerivlangError missing-package, DataError parser-missing with the command that downloads the models.
+    Raises DerivlangError missing-package, and DataError parser-missing with the command that downloads the models.
     """
     name = "stanza" if folder is None else f"stanza:{folder}"
     try:
@@ -28,7 +28,7 @@ def load_stanza(folder: str | None, language: str) -> ForeignParser:
     try:
         pipeline = stanza.Pipeline(
             lang=language,
-            processors="tokenize,pos,lemma,depparse",  # the parser reads lemmas
+            processors="tokenize,pos,lemma,depparse",  # depparse needs lemmas
             tokenize_pretokenized=True,
             download_method=None,
             verbose=False,
@@ -38,7 +38,7 @@ def load_stanza(folder: str | None, language: str) -> ForeignParser:
         reason = (str(error) or repr(error)).splitlines()[0]
         place = "" if folder is None else f", model_dir={folder!r}"
         raise DataError(
-            f"Stanza has no models for tagging and parsing {language!r} here: {reason}",
+            f"cannot load Stanza's models for tagging and parsing {language!r}: {reason}",
             where=f"--parser {name}",
             fix=f'download them (500 MB): python -c "import stanza; stanza.download({language!r}{place})"',
             id="parser-missing",
@@ -47,7 +47,10 @@ def load_stanza(folder: str | None, language: str) -> ForeignParser:
 
 
 def stanza_parser(pipeline: Any, name: str, language: str, version: str) -> ForeignParser:
-    """Return a parser over a Stanza pipeline that takes lists of words."""
+    """Return the parser of a Stanza pipeline that takes lists of words. version: of the package, for the fingerprint.
+
+    The fingerprint also covers the content of the model files, so that a new download makes new parses.
+    """
 
     def run(sentences: list[list[str]]) -> Iterator[Tree]:
         for sentence in pipeline(sentences).sentences:

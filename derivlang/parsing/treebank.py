@@ -40,6 +40,7 @@ class Treebank:
 
     @property
     def n_sentences(self) -> int:
+        """S."""
         return len(self.sentences) - 1
 
     @classmethod

@@ -66,8 +66,8 @@ def find_hub_copy(named: NamedSource, argument: str, hub: tuple[str, str]) -> tu
     return named.corpus(argument, parts, format="hub", schema=schema, aliases={}), None
 
 
-def read_hub(corpus: Corpus, part: CorpusFile, limit: int | None) -> Iterator[Rows]:
-    """Yield the rows of a split, at most `limit`."""
+def read_hub(part: CorpusFile, limit: int | None) -> Iterator[Rows]:
+    """Yield the first `limit` rows of a split that `find_hub` found. part.path: `dataset|configuration|split`."""
     dataset, config, split = str(part.path).split("|")
     rows = _load(dataset, config)[split].with_format("arrow")
     total = len(rows) if limit is None else min(limit, len(rows))

@@ -107,7 +107,7 @@ def _rows(corpus: Corpus, part: CorpusFile, encoding: str, limit: int | None) ->
     if corpus.format == "hub":
         from derivlang.sources.hub import read_hub
 
-        yield from read_hub(corpus, part, limit)
+        yield from read_hub(part, limit)
         return
     format = find_format(corpus.format)
     if not corpus.aliases:

@@ -2,12 +2,18 @@
 
 pyarrow walks lists value by value: levels, dictionary indices and their bit packing take two thirds of its time for
 columns of word lists. In Parquet, an index may have any number of bits, and a page may be as long as its column chunk.
-So an array can be written as a page as it is in memory:
+So an array in memory can be written as one page:
 
     repetition levels   one bit for each value (`np.packbits`), 0 where a row begins; columns of one shape share them
     definition levels   one run of ones, or one bit for each value if some rows are empty
     values              indices of 8, 16 or 24 bits into the dictionary page, as one bit-packed run
     order               the same, with the dictionary 0, 1, 2, …: one byte for a word if rows are short
+
+The rows [the, cat], [], [the] with the dictionary the, cat, as a data page before compression (in hex):
+
+    02 00 00 00  03 02      length 2; bit-packed run of 1 x 8 values; repetition levels 0 1 0 0, lowest bit first
+    02 00 00 00  03 0b      length 2; the same; definition levels 1 1 0 1
+    08 03 00 01 00 00 ...   indices of 8 bits; one run of 8 values: 0 1 0, padded with five zeros
 
 A column chunk has one data page, a PLAIN dictionary page, zstd level 1 and no statistics. pyarrow writes columns of
 other types (`supports`). Format: https://parquet.apache.org/docs/file-format/
@@ -163,15 +169,19 @@ class PageWriter:
 class _Levels:
     """The levels of the lists of a row group. Columns of one shape (source, tokens, order) share them.
 
-    Lists of the lengths 2, 0, 1 have four values (an empty list counts as one). A value continues its list or begins
-    it: repetition levels 0 1 0 0. A value is there or not: definition levels 1 1 0 1.
+    Lists of the lengths 2, 0, 1 have four values, as an empty list counts as one. The repetition level is 1 if a value
+    continues its list, 0 if it begins one: 0 1 0 0. The definition level is 1 if there is a value, 0 for an empty list:
+    1 1 0 1. If no list is empty, all levels are 1, which is one RLE run: the number of values times two, then 1.
     """
 
     def __init__(self) -> None:
         self._known: list[tuple[Any, int, Parts]] = []
 
     def of(self, offsets: Any) -> tuple[int, Parts]:
-        """Return the number of values, and both runs of levels with their lengths, for int32[R + 1] offsets."""
+        """Return (number of values, both runs of levels with their lengths). offsets: int32[R + 1].
+
+        Offsets [0, 2, 2, 3]: lengths [2, 0, 1], ends [2, 3, 4], starts [0, 2, 3], 4 values.
+        """
         for known, count, parts in self._known:
             if np.array_equal(known, offsets):
                 return count, parts
@@ -195,16 +205,21 @@ class _Levels:
 
 
 def _bits(flags: Any) -> bytes:
+    """Return one bit for each flag, the first one lowest: [F, T, F, F] -> 0x02."""
     return np.packbits(flags, bitorder="little").tobytes()
 
 
 def _packed_run(count: int) -> bytes:
-    """Return the header of a bit-packed run, which counts values by eights."""
+    """Return the header of a bit-packed run: the number of groups of eight values times two, plus 1; 4 -> 0x03."""
     return varint((count + 7) // 8 << 1 | 1)
 
 
 def _indices(codes: Any, size: int) -> Parts:
-    """Return the bit width, then one bit-packed run of whole bytes, padded to a multiple of eight values."""
+    """Return the bit width, then one bit-packed run of whole bytes, padded to a multiple of eight values.
+
+    codes: int32[n]. size: the number of entries of the dictionary. Up to 256 entries take 8 bits, up to 65,536 take 16,
+    others 24: the three lower bytes of a little-endian int32.
+    """
     if size <= 1 << 8:
         width, packed = 1, codes.astype(np.uint8)
     elif size <= 1 << 16:
@@ -215,7 +230,11 @@ def _indices(codes: Any, size: int) -> Parts:
 
 
 def _plain_strings(types: pa.Array) -> UInt8:
-    """Return strings as PLAIN byte arrays: four bytes of length before each string."""
+    """Return strings as PLAIN byte arrays: four bytes of length before each string.
+
+    "a", "bc"  ->  01 00 00 00 61  02 00 00 00 62 63. String i begins after the strings before it and i lengths: the
+    lengths are at 0 and 1 + 4 = 5.
+    """
     data, offsets = string_buffers(types)
     lengths = np.diff(offsets).astype("<u4")
     at = offsets[:-1] + 4 * np.arange(len(types))
@@ -229,7 +248,10 @@ def _plain_strings(types: pa.Array) -> UInt8:
 
 
 def _schema_elements(schema: pa.Schema) -> list[Value]:
-    """Return the schema as a flat list in which each node is followed by its children."""
+    """Return the schema as a flat list in which each node is followed by its children.
+
+    A list column is three nodes: tokens (required, LIST), list (repeated), element (required).
+    """
     out = [struct({4: binary(b"schema"), 5: i32(len(schema))})]
     for field in schema:
         name = field.name.encode()
@@ -244,6 +266,7 @@ def _schema_elements(schema: pa.Schema) -> list[Value]:
 
 
 def _leaf(name: bytes, kind: pa.DataType) -> Value:
+    """Return the node of a required column of values; strings are UTF-8 byte arrays."""
     if pa.types.is_dictionary(kind):
         physical, logical = _BYTE_ARRAY, {6: _AS_UTF8, 10: struct({1: struct({})})}
     elif kind == pa.uint64():

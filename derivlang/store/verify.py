@@ -1,11 +1,12 @@
-"""Verify a derived folder: its files, hashes and counts, and each row by deriving it again.
+"""Verify a derived folder: its files, their hashes and counts, and every row.
 
-Each row is derived again from its stored source and compared column by column, and its source is undone from its
-derived words. The report names the first row that differs, and the column that does not fit the others. Running text
-that was read whole is undone and compared with the hash of its source file.
+Each row is checked twice. Its stored source is derived again, and the result is compared with the row, column by
+column. Its derived words are undone, and the result is compared with the stored source. The report names the first row
+that differs, and the column that contradicts the others. If running text was read whole, the undone text is also
+compared with the hashes of the source files.
 
-Two kinds of damage show only in the hash of the file: a changed label that moves with its word and is stored once, and
-rows of one document that were exchanged.
+Two kinds of damage are visible only in the hash of the shard: a changed label that moves with its word and is stored
+once, and two exchanged rows of one document.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ from derivlang.store.journal import LOCK, STAGE, file_hash
 from derivlang.store.manifest import HASH, LEXICON, NAME, Derived, is_intact
 from derivlang.store.shards import read_shard
 
-# The column to name for each kind of error in a row that cannot be put together.
+# The column to report for each id of an error, if the source of a row cannot be rebuilt.
 _COLUMN_OF = {"row-lengths": "tokens", "row-order": "order", "order": "order", "row-sentences": "sentences"}
-_OF_THE_HUB = {"croissant.json"}  # besides names with a dot in front: .gitattributes, .cache/, .git/
+_OF_THE_HUB = {"croissant.json"}  # the hub adds this file; its other files begin with a dot and are ignored
 _PLAIN_TEXT = re.compile(r".*\.(txt|tokens)")
 Problem = dict[str, Any]
 
 
 def verify(folder: Path, progress: Callable[[int], None] = lambda rows: None) -> dict[str, Any]:
-    """Verify a set. progress: called with the number of rows that were checked.
+    """Verify a set. progress: called with the number of rows checked since the last call.
 
     Returns {"ok", "out", "splits": {name: {"rows", "tokens"}}, "problems": [{"file", "row", "column", "what"}],
-    "notes": [{"file", "what"}]}: for each file at most its first problem; notes are unusual but harm no data.
-    StoreError if there is no readable manifest.
+    "notes": [{"file", "what"}]}. `problems` has at most one entry a file, its first problem. `notes` lists unusual
+    things that do not affect the data, such as an edited card. Raises StoreError if there is no readable manifest.
     """
     derived = Derived(folder, changed=True)
     problems, notes = _check_files(derived)
@@ -78,7 +79,7 @@ def verify(folder: Path, progress: Callable[[int], None] = lambda rows: None) ->
 def _check_files(derived: Derived) -> tuple[list[Problem], list[dict[str, str]]]:
     """Return problems and notes about files.
 
-    A file that does not belong to the set is a problem. An edited card and what a stopped run left are notes.
+    Files that do not belong to the set are problems. An edited card and the leftovers of a stopped run are notes.
     """
     folder, notes = derived.folder, []
     shards = {shard["file"] for split in derived.splits for shard in derived.shards(split)}
@@ -94,7 +95,7 @@ def _check_files(derived: Derived) -> tuple[list[Problem], list[dict[str, str]]]
                      if name not in shards]  # fmt: skip
     for name in (STAGE, LOCK):
         if (folder / name).exists():
-            notes.append({"file": name, "what": "was left by a run that was stopped, or is at work"})
+            notes.append({"file": name, "what": "belongs to a run that was stopped or is still running"})
     card = folder / CARD
     if not card.is_file():
         notes.append({"file": CARD, "what": "the dataset card is missing"})
@@ -104,9 +105,10 @@ def _check_files(derived: Derived) -> tuple[list[Problem], list[dict[str, str]]]
 
 
 class _SourceText:
-    """The running text of a split, undone and compared with the hashes of its source files.
+    """The undone text of a split, to be compared with the hashes of its source files.
 
-    It is compared only if the source is plain UTF-8 files that were read whole.
+    The comparison is made only for uncompressed UTF-8 text files that were read without a limit. For any other source,
+    `add` and `fault` do nothing.
     """
 
     def __init__(self, derived: Derived, split: str):
@@ -125,7 +127,11 @@ class _SourceText:
         self._size = 0
 
     def add(self, source: Batch) -> None:
-        """Add the text of a batch, in the order of the files."""
+        """Add the text of the next batch. The files of a split follow each other in its rows.
+
+        Files of 5 and 3 bytes, so ends [5, 8], and batches of 4 and 4 bytes: the first batch goes to the first file;
+        the second gives its first byte to the first file and the other three to the second.
+        """
         if not self._told:
             return
         data, offsets = string_buffers(source.texts())
@@ -139,11 +145,12 @@ class _SourceText:
                 begin = min(end, self._size)
 
     def fault(self) -> str | None:
-        """Return what is wrong with the text that was added, or None."""
+        """Return what is wrong with the text that was added, or None. Called after the last batch."""
         if not self._told or not self._ends:
             return None
         if self._size != self._ends[-1]:
-            # One of several files may hold only white space, which leaves no row.
+            # A file of only white space has no rows, so its bytes are missing here. Which of several files that
+            # is cannot be told, so the length of several files proves nothing.
             return "the text undone is longer or shorter than the source" if len(self._ends) == 1 else None
         if [found.hexdigest() for found in self._found] != self._hashes:
             return "the text undone is not that of the source: its hash differs"
@@ -151,7 +158,7 @@ class _SourceText:
 
 
 class _Seen:
-    """Counts over the shards of a split, in their order."""
+    """What has been seen of a split so far: counts, its text, and the number of the last document (-1: none yet)."""
 
     def __init__(self, text: _SourceText):
         self.text = text
@@ -162,7 +169,7 @@ class _Seen:
 def _check_shard(
     derived: Derived, shard: dict[str, Any], seen: _Seen, progress: Callable[[int], None]
 ) -> list[Problem]:
-    """Return the first problem of a shard, if any: a wrong row rather than a wrong hash."""
+    """Return the first problem of a shard, or []. A wrong row is reported rather than the hash that it also changes."""
     file, path = shard["file"], derived.folder / shard["file"]
     if not path.is_file():
         return [_problem(file, "the file is missing")]
@@ -186,14 +193,14 @@ def _check_shard(
 
 
 def _check_counts(entry: dict[str, Any], seen: _Seen) -> list[Problem]:
-    """Return the first count of a split that differs from the manifest, if any."""
+    """Return the first count of a split that differs from the manifest, or []."""
     counts = {"documents": seen.documents, "sentences": seen.sentences, "tokens": seen.tokens}
     wrong = [name for name in counts if entry[name] != counts[name]]
     return [_problem(NAME, f"{counts[n]} {n}, but the manifest says {entry[n]}") for n in wrong[:1]]
 
 
 def _check_rows(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _Seen) -> Problem | None:
-    """Return the first row of a group that its source does not give, with the column to blame, or None."""
+    """Check a row group, and add its rows to what was seen if they are right. Returns the first problem, or None."""
     if not table.num_rows:
         return None
     found = _try_rows(derived, file, first_row, table)
@@ -204,12 +211,12 @@ def _check_rows(derived: Derived, file: str, first_row: int, table: pa.Table, se
 
 
 def _try_rows(derived: Derived, file: str, first_row: int, table: pa.Table) -> Problem | Batch:
-    """Return the source of the rows, or what is wrong with the first bad row."""
+    """Return the source batch of the rows, or the problem of the first wrong row."""
     try:
         with parse_errors(file, "row", error=LayerError, id="row"):
             row, columns, what, source = _first_difference(derived, table)
     except DerivlangError as error:
-        if table.num_rows > 1 and error.id != "missing-column":  # some row cannot be put together: find it by halves
+        if table.num_rows > 1 and error.id != "missing-column":  # some row cannot be rebuilt: find it by bisection
             half = table.num_rows // 2
             for start, part in ((first_row, table.slice(0, half)), (first_row + half, table.slice(half))):
                 found = _try_rows(derived, file, start, part)
@@ -224,7 +231,7 @@ def _try_rows(derived: Derived, file: str, first_row: int, table: pa.Table) -> P
 
 
 def _count(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _Seen) -> Problem | None:
-    """Count rows that are right. Returns a problem if their documents do not follow each other."""
+    """Count rows that are right. Returns a problem if their document numbers are not in order."""
     documents = to_numpy(table["document"])
     steps = np.diff(documents, prepend=seen.last_document)
     several = derived.schema.running or any(field.kind == "answers" for field in derived.schema.fields)
@@ -243,9 +250,10 @@ def _count(derived: Derived, file: str, first_row: int, table: pa.Table, seen: _
 
 
 def _first_difference(derived: Derived, table: pa.Table) -> tuple[int | None, list[str], str, Batch]:
-    """Return the first row that its stored source does not give, the columns that differ there, and the source.
+    """Compare rows with what their stored source gives. Returns (row, columns, what, source).
 
-    (row, columns, what, source). row: None if all rows are right. what: says so if a whole column is wrong, else "".
+    row: the first row that differs, None if all are right. columns: those that differ in this row. what: the problem,
+    if a whole column is wrong (its name or its type), else "". source: the source batch.
     """
     _check_columns(derived, table, _always(derived))
     source, image, order = from_table(table, derived.schema, derived.lexicon, stored_source=True)
@@ -280,7 +288,7 @@ def _always(derived: Derived) -> set[str]:
 
 
 def _check_columns(derived: Derived, table: pa.Table, names: set[str]) -> None:
-    """Raise LayerError if a column is missing that was not left out."""
+    """Raise LayerError if one of the columns is missing and the manifest does not list it as left out."""
     missing = names - left_out(derived.schema, derived.manifest["columns_left_out"]) - set(table.column_names)
     if missing:
         raise LayerError(f"the column {min(missing)} is missing", id="missing-column")
@@ -302,7 +310,7 @@ def _derive_again(derived: Derived, source: Batch) -> dict[str, pa.Array]:
 
 
 def _not_undone(derived: Derived, source: Batch, image: Batch, order: Order) -> Any:
-    """Return bool[R]: the rows whose source words the inverse order and lexicon do not give."""
+    """Return bool[R]: the rows whose stored source differs from the derived words under inverse order and lexicon."""
     types = derived.lexicon.invert().apply(image.types)
     back = types.take(to_arrow(image.words.take(order.positions(), mode="clip")))
     same = to_numpy(pc.equal(back, source.strings()))
@@ -312,10 +320,16 @@ def _not_undone(derived: Derived, source: Batch, image: Batch, order: Order) -> 
 
 
 def _to_blame(derived: Derived, row: pa.Table, columns: list[str]) -> str:
-    """Return the column of a bad row that does not fit the others: source, order, tokens, else the first one."""
+    """Return the column that contradicts the others in a wrong row. columns: those that differ from the expected ones.
+
+    The key decides whether the source was changed: it is a hash of the source words. If the derived words give back the
+    source that the key belongs to, the stored source is wrong. Otherwise it is the order, the tokens, or the first
+    column that differs.
+    """
     if "key" in columns and "key" in row.column_names:
         undone = _undone_key(derived, row)
-        # Without an inverse lexicon, the key is that of the stored source. If that was changed, the words do not fit.
+        # A lexicon without an inverse cannot give back the source. Then a key that differs together with other
+        # columns means that the stored source was changed.
         one_way = not derived.lexicon.injective and len(columns) > 1
         if one_way or (undone is not None and undone == row["key"][0].as_py()):
             for side in derived.schema.sides:
@@ -332,7 +346,7 @@ def _to_blame(derived: Derived, row: pa.Table, columns: list[str]) -> str:
 
 
 def _undone_key(derived: Derived, row: pa.Table) -> int | None:
-    """Return the key of the source that the derived words alone give, or None if they give none."""
+    """Return the key of the source that follows from the derived words alone, or None if they do not determine it."""
     try:
         source, _, _ = from_table(row, derived.schema, derived.lexicon)
     except (LayerError, ValueError, IndexError):
@@ -341,7 +355,7 @@ def _undone_key(derived: Derived, row: pa.Table) -> int | None:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Return a column without dictionaries, which compare by code."""
+    """Return a column with its dictionaries decoded: two equal lists of strings may have different codes."""
     kind = column.type
     if pa.types.is_list(kind) and pa.types.is_dictionary(kind.value_type):
         return column.cast(pa.list_(kind.value_type.value_type))

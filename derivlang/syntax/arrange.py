@@ -63,7 +63,10 @@ Choose = Callable[[TreeBlock, Forest, Listing, Int64], Listing]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """keep_order: a head whose yield has gaps keeps its words in order. free_marks: punctuation moves as words do."""
+    """Rules of an arrangement.
+
+    keep_order: a head whose yield has gaps keeps its words in order. free_marks: punctuation moves like other words.
+    """
 
     keep_order: bool = False
     free_marks: bool = False
@@ -101,9 +104,8 @@ def arrange(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, Coun
     """Return (int64[n], the new position of each word; counts by reason)."""
     if not rules.free_marks:
         bonds = block.bonds.copy()
-        bonds[(block.forest.trees[1:] - block.tails)[block.tails > 0]] = (
-            False  # a tail stays in place even if it is bound to a word
-        )
+        # A tail stays in place even if its first mark is bound to the word before it.
+        bonds[(block.forest.trees[1:] - block.tails)[block.tails > 0]] = False
         block = replace(block, bonds=bonds)
     nodes, more = _prepare(block, rules)
     counts: Counter[str] = Counter()
@@ -132,9 +134,11 @@ def _laid_out(forest: Forest, nodes: LayoutNodes, listing: Listing) -> Int64:
 
 
 def _with_care(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, int]:
-    """Return (positions with all bonds that are needed and no leading mark, the number of trees that keep their order).
+    """Arrange trees again until no arcs cross that did not cross before, and no tree begins with a mark.
 
-    A comma before the first phrase moves behind it. If that does not help (a bracket), the tree keeps its order.
+    Returns (positions int64[n], number of trees that keep their order). Bonds are added until no more are needed. A
+    comma before the first phrase moves behind it; if a tree begins with another mark, such as a bracket, it keeps its
+    order.
     """
     forest = block.forest
     while True:
@@ -171,7 +175,7 @@ def _with_care(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, i
 
 
 def _taken_in(block: TreeBlock, nodes: LayoutNodes, place: Int64) -> Bool:
-    """Return bool[n]: the bonds to add where these positions make arcs cross in a tree that had no crossing arcs."""
+    """Return bool[n]: the bonds to add in trees that had no crossing arcs, but have some at these positions."""
     more = np.zeros(len(block.forest), bool)
     words, part, kept = nodes.words(block.forest)
     yields = open_yields(words, part)
@@ -187,10 +191,10 @@ def _taken_in(block: TreeBlock, nodes: LayoutNodes, place: Int64) -> Bool:
 
 
 def _uncrowded(forest: Forest, nodes: LayoutNodes, layout: Layout, place: Int64) -> Int64:
-    """Return the positions with marks moved to the front of their phrase if they come before another mark or last.
+    """Return the positions with some marks moved from the end of their phrase to its beginning.
 
-    A comma separates its phrase from its neighbours: `, when he came .`, not `when he came , .` Only the words of the
-    phrase move, by one position to the right:
+    A comma separates its phrase from its neighbours: `, when he came .`, not `when he came , .` So a mark moves if
+    another mark follows it, or if it is the last word of the tree. The words of the phrase move right by one position:
 
         `we left when he came , .`    the comma at 5 goes to 2, where its phrase begins; 2 3 4 become 3 4 5
     """
@@ -223,7 +227,7 @@ def _uncrowded(forest: Forest, nodes: LayoutNodes, layout: Layout, place: Int64)
 
 
 def _leading_marks(block: TreeBlock, place: Int64) -> Int64:
-    """Return the punctuation words that lead a tree which did not begin with one."""
+    """Return the punctuation words at the beginning of trees that did not begin with punctuation in the source."""
     is_mark = block.seen.has_tag("PUNCT")
     trees = block.forest.trees
     begins = trees[:-1][np.diff(trees) > 0]
@@ -235,7 +239,10 @@ def _leading_marks(block: TreeBlock, place: Int64) -> Int64:
 
 
 def _prepare(block: TreeBlock, rules: Rules) -> tuple[LayoutNodes, Bool]:
-    """Return (the nodes under these bonds, bool[n] bonds to add; if there are any, call it again with them)."""
+    """Return (the nodes under these bonds, bool[n] bonds to add).
+
+    If there are bonds to add, the nodes are not valid yet: call it again with them.
+    """
     forest, seen, bonds = block.forest, block.seen, block.bonds
     n, more = len(forest), np.zeros(len(forest), bool)
     groups = np.append(np.flatnonzero(~bonds), n)
@@ -322,7 +329,11 @@ def _sizes(nodes: LayoutNodes) -> Sizes:
 
 
 def _places(forest: Forest, nodes: LayoutNodes, layout: Layout) -> Int64:
-    """Return int64[words]: the position of each word, pins and marks included."""
+    """Return int64[words]: the position of each word, pins and marks included.
+
+    at[g] is the position of the first word of part g; its other words follow. The parts of several words are why the
+    last line subtracts their offsets: groups [0, 2, 3] with at [1, 0]  ->  positions [1, 2, 0].
+    """
     groups, marks, n = nodes.groups, nodes.marks, len(nodes.inner)
     sizes = lengths_of(groups)
     tree = owners(np.searchsorted(groups, forest.trees))

@@ -27,7 +27,11 @@ class Listing:
     """The F families of a forest, one after the other, with E entries.
 
     heads: int64[F], the head's node, or n + t for the roots of tree t. offsets: int64[F + 1], into entries. nodes:
-    int64[E]. itself: bool[E], True if an entry is the head, False if it is a child with its subtree.
+    int64[E], the node of each entry. itself: bool[E], True if an entry is the head itself, False if it is a child with
+    its whole subtree.
+
+    the cat slept, parent 1 2 -1 (one tree, n = 3): heads [1, 2, 3], offsets [0, 2, 4, 5], nodes [0, 1, 1, 2, 2],
+    itself [F, T, F, T, F]
     """
 
     heads: Int64
@@ -38,7 +42,8 @@ class Listing:
     def reordered(self, families: Int64, members: Int64) -> Listing:
         """Return the listing with a new order of some families.
 
-        members: int64, for each new position of each family the old one: entries [a b c], members [2 0 1] -> [c a b].
+        families: int64[K], their numbers. members: int64, for each new position in each of these families the old one,
+        one family after the other: entries [a b c], members [2 0 1]  ->  [c a b].
         """
         nodes, itself = self.nodes.copy(), self.itself.copy()
         sizes = lengths_of(self.offsets)[families]
@@ -74,7 +79,10 @@ def list_families(forest: Forest) -> Listing:
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """Numbers of words of each node, int64[n] each: own (with tied marks), marks before and after its whole subtree."""
+    """Numbers of words of each node, int64[n] each.
+
+    own: the words of the node with the marks tied to them. before, after: the marks before and after its whole subtree.
+    """
 
     own: Int64
     before: Int64
@@ -83,7 +91,10 @@ class Sizes:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Positions int64[n]: start of a node's whole block, its own first word, end of the block."""
+    """Positions of each node, int64[n] each: the start of its block, its own first word, and the end of the block.
+
+    A block is a subtree with its marks: start <= own < end.
+    """
 
     start: Int64
     own: Int64
@@ -91,7 +102,16 @@ class Layout:
 
 
 def lay_out(forest: Forest, listing: Listing, sizes: Sizes) -> Layout:
-    """Return the positions of all nodes, trees one after the other."""
+    """Return the positions of all nodes, trees one after the other.
+
+    With the listing of `the cat slept` (see `Listing`) in the order [the, cat] and [slept, cat], and sizes of 1:
+
+        lengths of entries   1 1 | 1 2 | 3        the, cat itself | slept itself, cat | slept
+        within a family      0 1 | 0 1 | 0        the sum of the lengths before an entry of its family
+        step                 the 0, cat 1, slept 0                  from the start of the parent to that of the child
+        start                slept 0, cat 0 + 1, the 0 + 1 + 0      the sum of the steps on the path from the root
+        own                  start + inner: slept 0 + 0, cat 1 + 1, the 1 + 0
+    """
     n = len(forest)
     size = forest.below(sizes.own + sizes.before + sizes.after)
     lengths = np.where(listing.itself, sizes.own[listing.nodes], size[listing.nodes])
@@ -102,6 +122,7 @@ def lay_out(forest: Forest, listing: Listing, sizes: Sizes) -> Layout:
     inner[listing.nodes[listing.itself]] = within[listing.itself]
     child = ~listing.itself
     step[listing.nodes[child]] = within[child]
+    # The roots of a tree follow all words of the trees before it; a child follows the marks before its parent's block.
     roots = forest.parent < 0
     total = offsets_of(np.bincount(forest.tree_of[roots], size[roots], len(forest.trees) - 1).astype(np.int64))
     step += np.where(roots, total[forest.tree_of], sizes.before[forest.parent])

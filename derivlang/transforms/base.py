@@ -105,10 +105,12 @@ class Transform(Parameterised):
 
     @property
     def has_order(self) -> bool:
+        """Whether the transform changes the order of words."""
         return type(self).order is not Transform.order
 
     @property
     def has_lexicon(self) -> bool:
+        """Whether the transform changes words."""
         return type(self).fit is not Transform.fit
 
     def stream(self, occurrence: int) -> Draws:

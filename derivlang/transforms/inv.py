@@ -4,7 +4,7 @@
 
 The tail is the sentence's final punctuation. `final=keep` leaves it at the end (the default, as in the released
 ALIGN-MLM scripts); `final=move` reverses it too (as the papers say; MultilingualAnalysis). inv is an involution.
-Source: ALIGN-MLM (arXiv 2211.08547), section 3 and appendix F; methods, section 1.
+Source: ALIGN-MLM (arXiv 2211.08547), section 3 and appendix F.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Inv(Transform):
     )
 
     def order(self, batch: Batch, draws: Draws) -> Order:
+        """Return the reversal of each sentence. Raise UsageError for `unit=token` on a batch of words."""
         check_unit(self, self.unit, batch)
         start, end = batch.sentences[:-1], batch.sentences[1:]
         tails = batch.tails if self.final == "keep" else np.zeros_like(batch.tails)

@@ -64,19 +64,28 @@ class Lex(Transform):
 
     @property
     def saves(self) -> bool:
+        """True: the dictionary itself is saved."""
         return True
 
     @property
     def resources(self) -> tuple[str, ...]:
+        """The hash of the dictionary file."""
         return (f"dictionary {_read(self.file).sha256}",)
 
     def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> TypeMap:
+        """Return the map of the dictionary file; the reference vocabulary is not used."""
         return Translations(_read(self.file).entries(), self.case)
 
     def load(self, state: str, draws: Draws) -> TypeMap:
+        """Return the map of a saved dictionary. Raise ValueError if it is damaged."""
         return Translations(_entries(state), self.case)
 
     def choices(self, batch: Batch, images: Int32, draws: Draws) -> Int32:
+        """Return the image that each word takes, 0 for the word itself.
+
+        The lower 32 bits of a draw, times the number of translations, divided by 2^32, is the translation: for three,
+        draws in the first third of the range take image 1, then 2, then 3.
+        """
         keys = np.repeat(batch.keys, lengths_of(batch.sentences))
         drawn = draws.draw(keys, positions(batch.sentences))
         taken = np.ones(len(drawn), np.uint64)
@@ -101,6 +110,7 @@ class Translations:
         return string_array([(self.translations(word) or (word,))[0] for word in types.to_pylist()])
 
     def images(self, types: pa.Array) -> Images:
+        """Return each type and its translations."""
         if not (self._last and self._last[0][0] is types):
             found = [(word, *self.translations(word)) for word in types.to_pylist()]
             offsets = offsets_of(np.fromiter(map(len, found), np.int64, len(found)))
@@ -117,9 +127,11 @@ class Translations:
         return tuple(dict.fromkeys(_in_case(word, t) for t in found)) if self.case == "keep" else found
 
     def invert(self) -> TypeMap:
+        """Raise UsageError: a dictionary has no inverse."""
         raise UsageError("a dictionary has no inverse", id="not-injective")
 
     def state(self) -> str:
+        """Return the section of `lexicon.tsv`: a row for each pair of the dictionary."""
         rows = [f"{escape(word)}\t{escape(t)}" for word, found in self.entries.items() for t in found]
         return "\n".join([_HEADER, *rows]) + "\n"
 

@@ -4,7 +4,7 @@
 
 The word at position p gets the draw of (sentence key, p). The words of a sentence (or block) are sorted by the top 32
 bits of their draws, ties by position. So equal sentences are permuted alike, in every file.
-Source: MultilingualAnalysis (Deshpande et al. 2022), `modify_inputs_permute_sentence`; methods, section 1.
+Source: MultilingualAnalysis (Deshpande et al. 2022), `modify_inputs_permute_sentence`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Perm(Transform):
     seed: int = param(1, "seed of the permutations: each seed gives another language", low=0)
 
     def order(self, batch: Batch, draws: Draws) -> Order:
+        """Return the permutation. Raise UsageError for `unit=token` on a batch of words."""
         check_unit(self, self.unit, batch)
         lengths = lengths_of(batch.sentences)
         place = np.arange(batch.n_words) - np.repeat(batch.sentences[:-1], lengths)

@@ -92,6 +92,7 @@ class Syn(Transform):
 
     @property
     def resources(self) -> tuple[str, ...]:
+        """The version of the layout and the fingerprints of the grammars."""
         return (f"layout {_LAYOUT}", *self._loaded()[1])
 
     def _loaded(self) -> tuple[OrderModel, tuple[str, ...]]:
@@ -100,6 +101,10 @@ class Syn(Transform):
         return _model(*setting, (*stamps, _stamp(self.grammar)))
 
     def order(self, batch: Batch, draws: Draws) -> Order:
+        """Return the order of a batch with trees. Raise LayerError if a word has no tag.
+
+        Counts trees that were not projective, and those that keep their order (`syntax/arrange.py`).
+        """
         tree = batch.layers["head"]
         assert isinstance(tree, Tree)
         words = see(batch)

@@ -14,8 +14,8 @@ any text. `by` chooses the types:
     mass        the shortest prefix of the keyed ranking with P % of the running words
 
 If a type and its image both occur, they share one key and are kept or changed together. A type outside the reference
-is kept iff its keyed hash lies in the first P % of the hash range (`frequency`: never).
-Source: ALIGN-MLM (arXiv 2211.08547), section 3; the published overlap was 22.1 % for "25 %"; methods, section 1.
+is kept if its keyed hash lies in the first P % of the hash range, under `frequency` never.
+Source: ALIGN-MLM (arXiv 2211.08547), section 3; the published overlap was 22.1 % for "25 %".
 """
 
 from __future__ import annotations
@@ -76,20 +76,24 @@ class Trans(Transform):
 
     @property
     def stored(self) -> str:
+        """The spec with the version of the table, unless it is table 1."""
         version = load_script(self.script, self.table).version
         return str(replace(self, table=0)) + (f":table={version}" if version > 1 else "")
 
     @property
     def needs_reference(self) -> bool:
+        """Whether some types, but not all, are kept."""
         return 0 < self.overlap < 100
 
     def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> TypeMap:
+        """Return the transliteration, with the kept types chosen from the reference vocabulary."""
         fitted = Transliteration(load_script(self.script, self.table), self.overlap, self.by, draws)
         if not self.needs_reference:
             return fitted
         return replace(fitted, reference=_choose(fitted, types, counts))
 
     def load(self, state: str, draws: Draws) -> TypeMap:
+        """Return the transliteration with the kept types of a saved section. Raise ValueError if it is damaged."""
         fitted = Transliteration(load_script(self.script, self.table), self.overlap, self.by, draws)
         *lines, last = state.split("\n")
         if last:
@@ -103,6 +107,7 @@ class Trans(Transform):
         return replace(fitted, reference=Reference.of(types, counts, kept))
 
     def warnings(self, step: TypeMap, types: pa.Array, counts: Int64) -> list[str]:
+        """Return a warning if more than 1 % of the running words get private-use characters, with better scripts."""
         share = private_share(step.apply, types, counts)
         if self.script == PRIVATE or share <= _PRIVATE_PERCENT:
             return []
@@ -122,7 +127,11 @@ class Trans(Transform):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
-    """The fitted overlap: types, counts and kept of the reference vocabulary; hashes and flags sorted for look-up."""
+    """The kept types of a reference vocabulary.
+
+    types: Arrow strings [T]. counts: int64[T]. kept: bool[T]. hashes, flags: the hashes of the types, sorted, and
+    `kept` in the same order, for look-up.
+    """
 
     types: pa.Array
     counts: Int64
@@ -132,6 +141,7 @@ class Reference:
 
     @classmethod
     def of(cls, types: pa.Array, counts: Int64, kept: Bool) -> Reference:
+        """Return the reference of these types."""
         hashes = hash_types(types)
         by = np.argsort(hashes)
         return cls(types, counts, kept, hashes[by], kept[by])
@@ -156,6 +166,7 @@ class Transliteration:
     injective: bool = True
 
     def apply(self, types: pa.Array) -> pa.Array:
+        """Return the image of each type; kept types and special tokens stay."""
         image = map_script(types, self.script)
         # Types whose image is special stay, too: mapped, they would become equal to the special token.
         stays = special_types(types) | special_types(image)
@@ -164,6 +175,7 @@ class Transliteration:
         return pc.if_else(to_arrow(stays), types, image) if stays.any() else image
 
     def invert(self) -> TypeMap:
+        """Return self, as the map is an involution."""
         return self
 
     def kept(self, types: pa.Array, image: pa.Array) -> Bool:
@@ -186,6 +198,7 @@ class Transliteration:
         return draw(text_key(self.draws.name), ours + theirs, np.zeros(len(ours), np.int64))
 
     def state(self) -> str | None:
+        """Return the section of `lexicon.tsv`: type, image, count, and kept or changed; None without a reference."""
         if self.reference is None:
             return None
         reference = self.reference

@@ -1,13 +1,14 @@
-"""Answers: character spans of SQuAD-style sets, kept as runs of words.
+"""Answers: character spans of SQuAD-style sets, as runs of words.
 
-An answer is widened to whole words when it is read (and the original kept). Under an order its words are
-followed: still together, they are the new answer; else `split` keeps the longest run (the first of equals),
-`drop` takes the answer away, `atomic` kept them together beforehand. Always:
+An answer is widened to whole words when it is read, and the column as given is kept. If its words are still adjacent in
+the derived order, they are the new answer. If they are separated, `split` keeps the longest run (of equal ones the
+first) and `drop` removes the answer; `atomic` prevents this, as the order then treats the answer as one word. In every
+output row:
 
     context[start:start + len(text)] == text
 
-The groups of `atomic` are those of the answers to all questions of a context: of rows that follow each other, with the
-same words. They are stored (column `context_groups`), as one row does not tell them.
+Under `atomic`, the groups of a context come from the answers to all its questions, which are successive rows with the
+same words. A single row does not know the answers of the others, so the groups are stored (column `context_groups`).
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ ANSWERS = pa.struct([("text", pa.list_(pa.string())), ("answer_start", pa.list_(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answers(Layer):
-    """name: the column. offsets: int64[R + 1] into the A answers. side: the side that they lie in.
+    """A answers of R rows.
 
-    start, end: int64[A], word range in the batch. An answer that was dropped is not there.
-    given: the column as it was read, before answers were widened; None once they have moved.
+    name: the column. offsets: int64[R + 1], the answers of each row; dropped ones are not included. start, end:
+    int64[A], the words start … end - 1 of each answer, counted in the batch. side: the side that they lie in.
+    given: the column as it was read, before answers were widened; None once an order has moved them.
     """
 
     losses: ClassVar[Mapping[str, str]] = {
@@ -59,6 +61,7 @@ class Answers(Layer):
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
+        """Return the answers of a column. Raises as `of`."""
         side = answers_side(labels.batch.sides)
         return cls.of(field.column, labels[field.column], labels.batch, side, labels.counts)
 
@@ -66,7 +69,11 @@ class Answers(Layer):
     def of(cls, name: str, column: pa.Array, batch: BareBatch, side: int, counts: Counter[str]) -> Self:
         """Return the answers of structs of `text` and `answer_start` (code points) in the texts of a batch.
 
-        An answer that does not begin and end at word edges is widened, and counted as `answers-widened`.
+        side: the side whose texts they lie in. An answer that does not begin and end at word edges is widened to whole
+        words and counted as `<name>-widened`. Raises LayerError for an answer that covers no word, or for columns of
+        other types.
+
+            "in New York ." with an answer "ew Yor" at 4  ->  words 1 and 2: start 1, end 3
         """
         column = _typed(column)
         texts, begins = column.field("text"), column.field("answer_start")
@@ -77,7 +84,8 @@ class Answers(Layer):
         unit = batch.records[owners(offsets), side]
         word_start = batch.word_starts()
         word_end = word_start + batch.word_lengths()
-        # One ascending scale for all units: unit number in the high part, code points in the low one.
+        # Unit number in the upper 32 bits, code points in the lower ones: ascending over all units, so that one
+        # search finds the words of all answers.
         scale = owners(batch.unit_words).astype(np.int64) << 32
         first = np.searchsorted(scale + word_end, (unit.astype(np.int64) << 32) + begin, "right")
         last = np.searchsorted(scale + word_start, (unit.astype(np.int64) << 32) + stop, "left")
@@ -92,6 +100,7 @@ class Answers(Layer):
         return cls(name, offsets, first, last, side, column)
 
     def realign(self, move: Move) -> Answers:
+        """Return the answers in the derived order, under the policy `answers`. Counts those cut or dropped."""
         sizes = self.end - self.start
         owner = np.repeat(np.arange(len(sizes)), sizes)
         members = expand_ranges(self.start, sizes)
@@ -102,8 +111,8 @@ class Answers(Layer):
             move.counts[f"{self.name}-{how}"] += broken
         if move.policies.answers == "drop":
             answer, start, end = answer[whole], start[whole], end[whole]
-        kept_before = np.append(0, np.cumsum(move.order.index >= 0))  # inserted words make no run longer
-        by = np.lexsort((start, kept_before[start] - kept_before[end], answer))  # longest run, the first of equals
+        kept_before = np.append(0, np.cumsum(move.order.index >= 0))  # inserted words do not count as length
+        by = np.lexsort((start, kept_before[start] - kept_before[end], answer))  # longest run first, then the earliest
         answer, start, end = answer[by], start[by], end[by]
         best = np.ones(len(answer), bool)
         best[1:] = answer[1:] != answer[:-1]
@@ -113,9 +122,11 @@ class Answers(Layer):
         return Answers(self.name, np.cumsum(kept)[self.offsets], start, end, self.side)
 
     def may_change(self, *, has_order: bool, exact: bool) -> bool:
+        """Return True."""
         return True  # they may have been widened when they were read
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
+        """Return the column of ANSWERS: as given, or the texts of the runs and their starts in code points."""
         if self.given is not None:
             return {self.name: self.given}
         texts = batch.texts().to_pylist()
@@ -131,14 +142,19 @@ class Answers(Layer):
         return {self.name: pa.StructArray.from_arrays(lists, fields=list(ANSWERS))}
 
     def group(self, batch: BareBatch, policies: Policies, inside: Bool) -> None:
+        """Set `inside` under `atomic`: the groups of the batch if they are settled, else those of the answers.
+
+        Overlapping answers become one group, and so do those to several questions of a context.
+        """
         if policies.answers != "atomic":
             return
         if batch.grouped is not None:
             inside[:-1] |= batch.grouped
             return
         own = np.zeros(batch.n_words, bool)
-        own[expand_ranges(self.start + 1, self.end - self.start - 1)] = True  # overlapping answers become one group
-        # The same place in all units of a context has one number.
+        own[expand_ranges(self.start + 1, self.end - self.start - 1)] = True
+        # Units with the same words in successive rows are one context. A word gets one place in all units of its
+        # context: two units of "a b c", then one of "d e"  ->  places 0 1 2, 0 1 2, 3 4.
         units = batch.records[:, self.side]
         starts, sizes, keys = batch.unit_words[units], lengths_of(batch.unit_words)[units], batch.unit_keys[units]
         new = np.ones(len(units), bool)
@@ -151,10 +167,10 @@ class Answers(Layer):
 
 
 def _typed(column: pa.Array) -> pa.Array:
-    """The column with the types of `ANSWERS`: other sets have other integers, or large strings."""
+    """Return the column with the types of `ANSWERS`; sets differ in their integers and strings."""
     try:
         lists = [column.field(field.name).cast(field.type) for field in ANSWERS]
     except pa.ArrowInvalid as error:
-        raise LayerError(f"answers are no texts and places: {error}", id="answer-types") from error
+        raise LayerError(f"answers must be texts with their starts: {error}", id="answer-types") from error
     mask = column.is_null() if column.null_count else None
     return pa.StructArray.from_arrays(lists, fields=list(ANSWERS), mask=mask)

@@ -1,10 +1,13 @@
 """Layer: an annotation of the words of a batch. A new kind is a subclass in one file, and a line in the registry.
 
-    read      from the columns of a labelled table            restore   from the columns that `columns` wrote
-    realign   in a derived order                              group     words that count as one word to an order
-    columns   the columns of a derived set                    differs   rows that the way back does not restore
+    read      the layer, from the columns of a labelled table
+    restore   the layer, from the columns that `columns` wrote
+    realign   the layer in a derived order
+    columns   the columns of a derived set
+    group     the words that an order must treat as one word
+    differs   the rows whose labels the inverse order and lexicon do not restore
 
-Layers see the words (a BareBatch), never each other.
+A layer sees the words (a BareBatch), never other layers.
 """
 
 from __future__ import annotations
@@ -31,9 +34,10 @@ from derivlang.core.schema import Field
 
 @dataclass(frozen=True)
 class Move:
-    """What a layer needs to follow an order: the units of both sides, and where each word went.
+    """What a layer needs to follow an order: the source, the order, and where each word went.
 
-    counts: what was lost or changed, by reason; layers add to it. labels: what a lexicon makes of words in annotations.
+    counts: what was lost or changed, by reason; layers add to it. labels: the lexicon for words inside annotations
+    (lemmas).
     """
 
     source: BareBatch
@@ -66,8 +70,8 @@ class Move:
 class Layer(ABC):
     """An annotation of the words of a batch; a frozen dataclass, named by its column.
 
-    losses: the counters that reading and realigning add to, each with the sentence that is printed after its number;
-    `{}` stands for the column, `[a|b]` for a of one thing and b of several.
+    losses: the counters that reading and realigning add to, each with the sentence that is printed after its number.
+    In both, `{}` is replaced by the column; in the sentence, `[a|b]` by a for the number 1 and by b for others.
     """
 
     __slots__ = ()
@@ -76,11 +80,11 @@ class Layer(ABC):
     @classmethod
     @abstractmethod
     def read(cls, field: Field, labels: Labels) -> Self:
-        """Return the layer of a labelled table. Raise LayerError where its columns do not fit the words."""
+        """Return the layer of a labelled table. Raise LayerError if its columns do not fit the words."""
 
     @classmethod
     def restore(cls, field: Field, labels: Labels) -> Self:
-        """Return the layer of a derived set. Raise LayerError where its columns are damaged."""
+        """Return the layer of a derived set. Raise LayerError if its columns are damaged."""
         return cls.read(field, labels)
 
     @abstractmethod
@@ -92,18 +96,21 @@ class Layer(ABC):
         """Return Arrow columns of R rows, by name; `batch` holds the words that the layer annotates."""
 
     def group(self, batch: BareBatch, policies: Policies, inside: Bool) -> None:
-        """Set `inside[i]` where word i continues a group that counts as one word under these policies."""
+        """Set `inside[i]` if word i continues the group of the word before it, under these policies.
+
+        A group counts as one word to an order. inside: bool[N + 1], shared by all layers.
+        """
         return None
 
     def may_change(self, *, has_order: bool, exact: bool) -> bool:
-        """Return whether going back may give other columns: only then they are compared with the source's.
+        """Return whether the inverse order may give other columns than the source's. If not, they are not compared.
 
-        has_order: the pipeline has an order. exact: that order is a permutation.
+        has_order: the pipeline has an order. exact: this order is a permutation.
         """
         return has_order
 
     def differs(self, ours: pa.Array, theirs: pa.Array) -> Bool:
-        """Return bool[R]: the rows in which a column of the layer is not the one that the way back gives."""
+        """Return bool[R]: the rows in which a source column differs from the one that the inverse order gives."""
         return differs(ours, theirs)
 
 

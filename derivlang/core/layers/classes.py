@@ -1,4 +1,4 @@
-"""Class labels: names and numbers of classes, read and checked."""
+"""Class labels: read and check the names or numbers of classes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _UD_V1 = "CONJ is a tag of Universal Dependencies version 1, for CCONJ: take a r
 
 
 def read_classes(field: Field, flat: pa.Array, where: Callable[[int], str | None], missing: str | None = None) -> Int32:
-    """Return int32[n]: class numbers of names or numbers.
+    """Return int32[n]: the class number of each value. flat: Arrow [n], names or numbers of classes.
 
-    missing: the name of no class, -1; where it is given, a null among numbers is -1, too. where: names the place of a
-    value. Raise LayerError for the first value that is not a class.
+    missing: the name that means "no class", numbered -1; if it is given, so is a null among numbers. where: returns the
+    place of a value. Raise LayerError for the first value that is not a class.
     """
     assert field.classes is not None
     if pa.types.is_dictionary(flat.type) and pa.types.is_integer(flat.type.value_type):
@@ -47,7 +47,7 @@ def read_classes(field: Field, flat: pa.Array, where: Callable[[int], str | None
 
 
 def stored_classes(field: Field, flat: pa.Array, *, lowest: int = -1, null: int = -2) -> Int32:
-    """Return int32[n]: class numbers of a derived set. Raise LayerError where one is below `lowest` or too high."""
+    """Return int32[n]: the class numbers of a derived set. Raise LayerError if one is below `lowest` or too high."""
     assert field.classes is not None
     codes = to_numpy(flat.fill_null(null))
     if codes.min(initial=lowest) < lowest or codes.max(initial=lowest) >= len(field.classes):

@@ -1,4 +1,4 @@
-"""Labels: the columns from which layers are read, and where they are, for errors."""
+"""Labels: the columns from which layers are read, and their places in a file for errors."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Where = Callable[[int, int | None], str]  # (row, word or None) -> "file:line"
 class Labels:
     """The label columns of R rows, and the batch of their words.
 
-    columns: Arrow arrays [R], by name. where: names a row or a word of a labelled table; None for a derived set.
-    repair: ill-formed tags are repaired. counts: what is repaired or widened is added, by reason.
+    columns: Arrow arrays [R], by name. where: returns the place of a row or a word of a labelled table; None for a
+    derived set. repair: repair ill-formed tags instead of raising. counts: what is repaired or widened, by reason.
     """
 
     columns: Mapping[str, pa.Array]
@@ -39,10 +39,10 @@ class Labels:
         return self.columns[name]
 
     def per_word(self, name: str, *, shown: str | None = None, side: int | None = None) -> pa.Array:
-        """Return the values [N] of a column with a list for each row.
+        """Return the values of a list column, one for each word: Arrow [N].
 
-        shown: what the source calls the column. side: the side whose words it annotates; without it, there must be one
-        side. Raise LayerError where a row has more or fewer values than words.
+        shown: the source's name of the column. side: the side whose words it annotates; None is allowed if there is
+        only one. Raise LayerError if a row has more or fewer values than words.
         """
         column, batch = self.columns[name], self.batch
         words = lengths_of(batch.unit_words)[batch.records[:, side or 0]]
@@ -59,10 +59,10 @@ class Labels:
         return column.flatten()
 
     def row(self, row: int) -> str | None:
-        """Return the place of a row, where it is known."""
+        """Return the place of a row, or None if it is not known."""
         return self.where(row, None) if self.where else None
 
     def word(self, word: int) -> str | None:
-        """Return the place of a word of the batch, where it is known."""
+        """Return the place of a word of the batch, or None if it is not known."""
         unit = int(np.searchsorted(self.batch.unit_words, word, "right")) - 1
         return self.where(unit, word - int(self.batch.unit_words[unit])) if self.where else None

@@ -1,8 +1,8 @@
-"""Misc: CoNLL-U's MISC column, whose notes on white space are removed when the words move.
+"""Misc: the MISC column of CoNLL-U.
+
+Notes on white space describe a place in the source text, not a word, so they are removed when words move.
 
     SpaceAfter=No|Gloss=go   ->   Gloss=go            SpaceAfter=No   ->   _
-
-They describe a place in the source text, not a word.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ class Misc(Words):
     __slots__ = ()
 
     def realign(self, move: Move) -> Misc:
+        """Return the notes in the derived order, without those on white space."""
         bare = pa.array([_without_spaces(value) for value in self.values.to_pylist()], self.values.type)
         return super(Misc, replace(self, values=bare)).realign(move)
 
     def may_change(self, *, has_order: bool, exact: bool) -> bool:
-        return True  # also without an order
+        """Return True: notes on white space are removed also without an order."""
+        return True
 
 
 def _without_spaces(misc: str | None) -> str | None:

@@ -1,7 +1,8 @@
-"""Parses: a parser's tags and trees, of all sides of a set; columns `upos`, `head` and `deprel` for each side.
+"""Parses: the tags and trees of a parser, for all sides of a set, in the columns `upos`, `head` and `deprel`.
 
-They are the layers `upos` and `head`, as a treebank's are, so that everything that works on gold trees works on them.
-There is one tree a sentence. They are not labels of the source: what the way back gives is not stored beside them.
+They are the layers `upos` and `head`, like those of a treebank, so what works on gold trees works on them. Each
+sentence has one tree. Parses are not labels of the source, so `source_upos` and `source_head` are stored only if the
+order inserts or deletes words.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from derivlang.core.schema import Field
 
 
 class ParsedTags(Words):
-    """One tag a word, of all sides."""
+    """One tag for each word, of all sides."""
 
     __slots__ = ()
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
+        """Return the tags of the columns of all sides (`premise_upos`, `hypothesis_upos`)."""
         return cls.of_sides(field.column, "X", labels)
 
     @classmethod
@@ -37,19 +39,22 @@ class ParsedTags(Words):
         return cls.of(name, _concatenated([flat for flat, _ in _flat(name, labels)]), filler)
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
+        """Return a list column for each side."""
         return _side_columns(self.name, batch, pa.DictionaryArray.from_arrays(to_arrow(self.codes), self.values))
 
     def may_change(self, *, has_order: bool, exact: bool) -> bool:
+        """Return whether words may be inserted or deleted."""
         return has_order and not exact
 
 
 class ParsedTree(Tree):
-    """One tree a sentence, of all sides; heads are 1-based in the unit."""
+    """One tree for each sentence, of all sides; heads are 1-based in the unit."""
 
     __slots__ = ()
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
+        """Return the trees of the columns of all sides. Raises LayerError for a head outside its unit."""
         for flat, side in _flat(field.column, labels):
             check_range(field.column, flat, labels, side)
         head = _concatenated([flat for flat, _ in _flat(field.column, labels)])
@@ -57,12 +62,15 @@ class ParsedTree(Tree):
 
     @classmethod
     def restore(cls, field: Field, labels: Labels) -> Self:
+        """Return the trees, as `read` does."""
         return cls.read(field, labels)
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
+        """Return list columns of heads and relations for each side."""
         return _side_columns("head", batch, to_arrow(self.head)) | self.deprel.columns(batch)
 
     def may_change(self, *, has_order: bool, exact: bool) -> bool:
+        """Return whether words may be inserted or deleted."""
         return has_order and not exact
 
 

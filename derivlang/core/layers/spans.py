@@ -1,8 +1,9 @@
-"""Spans: entities in BIO / IOB2, moved as spans (methods, section 2).
+"""Spans: entities tagged in BIO (IOB2), which move as spans.
 
-Words of an entity that are still together stay one entity, whatever their order. Otherwise `split` makes each
-maximal run an entity, `drop` takes the entity away, `atomic` keeps it together beforehand (one word to the
-order). Adjacent entities of one type stay two. An inserted word breaks no entity: inside one it is an I-.
+An entity whose words are still adjacent in the derived order stays one entity, whatever the order of its words. If they
+are separated, `split` makes each maximal run an entity and `drop` removes the entity; `atomic` prevents this, as the
+order then treats the entity as one word. Two adjacent entities of one type stay two. A word inserted inside an entity
+belongs to it and is tagged I-.
 
     visit Acme Inc .    O B-ORG I-ORG I-ORG   --inv-->   Inc Acme visit .    B-ORG I-ORG O B-ORG
 """
@@ -32,9 +33,10 @@ _OUT, _BEGIN, _INSIDE = 0, 1, 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans(Layer):
-    """name: the column. start, end: int64[E], word range of each entity in the batch, ascending.
+    """E entities.
 
-    labels: int32[E] into types (`PER` …). classes: the tag names of the column, `O`, `B-PER`, `I-PER` ….
+    name: the column. start, end: int64[E], the words start … end - 1 of each entity, counted in the batch, ascending.
+    labels: int32[E], codes into types (`PER` …). classes: the tag names of the column, `O`, `B-PER`, `I-PER` ….
     """
 
     losses: ClassVar[Mapping[str, str]] = {
@@ -56,6 +58,7 @@ class Spans(Layer):
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
+        """Return the entities of a tag column, strings or class numbers. Raises as `from_tags`."""
         codes = read_classes(field, labels.per_word(field.column, shown=field.input), labels.word)
         return cls.from_tags(
             field.column,
@@ -69,6 +72,7 @@ class Spans(Layer):
 
     @classmethod
     def restore(cls, field: Field, labels: Labels) -> Self:
+        """Return the entities of a derived set's column of class numbers."""
         codes = stored_classes(field, labels.per_word(field.column), lowest=0)
         return cls.from_tags(field.column, codes, _classes(field), labels.batch.unit_words)
 
@@ -84,11 +88,14 @@ class Spans(Layer):
         repair: bool = False,
         counts: dict[str, int] | None = None,
     ) -> Self:
-        """Return the entities of one tag a word: int32[N] into classes. batch_units: int64[U + 1], word offsets.
+        """Return the entities of one tag a word.
 
-        Raises LayerError where a tag has an unknown prefix or an I- does not go on an entity of its type
-        (`where` names the place of a word), unless `repair`: then such an I- begins an entity, an unknown
-        prefix is O, and both are added to `counts`.
+        tags: int32[N], codes into classes. batch_units: int64[U + 1], word offsets; an entity ends with its unit.
+        where: returns the place of a word, for errors. Raises LayerError for a tag with an unknown prefix, and for an
+        I- that does not continue an entity of its type. With `repair`, such an I- begins an entity, an unknown prefix
+        counts as O, and both are counted in `counts`.
+
+            O B-PER I-PER B-PER  ->  start [1, 3], end [3, 4]
         """
         if "O" not in classes:
             raise LayerError(f"the classes of {name} lack O", id="tag-classes")
@@ -117,7 +124,7 @@ class Spans(Layer):
         return cls(name, start, end, kind[start].astype(np.int32), types, classes)
 
     def tags(self, n_words: int) -> Int32:
-        """int32[N]: the tag of each word, into classes."""
+        """Return int32[N]: the tag of each word, a code into classes."""
         begin, inside = _tag_numbers(self.classes, self.types)
         out = np.full(n_words, self.classes.index("O"), np.int32)
         out[expand_ranges(self.start, self.end - self.start)] = np.repeat(inside[self.labels], self.end - self.start)
@@ -125,6 +132,7 @@ class Spans(Layer):
         return out
 
     def realign(self, move: Move) -> Spans:
+        """Return the entities in the derived order, under the policy `entities`. Counts what is lost."""
         sizes = self.end - self.start
         owner = np.repeat(np.arange(len(sizes)), sizes)
         members = expand_ranges(self.start, sizes)
@@ -141,15 +149,15 @@ class Spans(Layer):
             entity, start, end = entity[whole], start[whole], end[whole]
         by = np.argsort(start)
         entity, start, end = entity[by], start[by], end[by]
-        # Runs of two entities cannot overlap, save over a word inserted between two entities' words.
-        end = np.minimum(end, np.append(start[1:], np.iinfo(np.int64).max))
         return Spans(self.name, start, end, self.labels[entity], self.types, self.classes)
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
+        """Return the column of class numbers, list<int64>[R]."""
         tags = to_arrow(self.tags(batch.n_words).astype(np.int64))
         return {self.name: record_lists(batch, tags)}
 
     def group(self, batch: BareBatch, policies: Policies, inside: Bool) -> None:
+        """Set `inside` for each word of an entity but its first, under `atomic`."""
         if policies.entities == "atomic":
             inside[expand_ranges(self.start + 1, self.end - self.start - 1)] = True
 
@@ -160,7 +168,10 @@ def _classes(field: Field) -> tuple[str, ...]:
 
 
 def _parse(classes: tuple[str, ...]) -> tuple[tuple[str, ...], Int32, Int32]:
-    """Entity types, and for each tag name its prefix (-1: unknown) and type number."""
+    """Return the entity types, and the prefix and the type of each tag name; -1: unknown prefix, or no type.
+
+    (O, B-PER, I-PER, X-PER)  ->  (PER,), [_OUT, _BEGIN, _INSIDE, -1], [-1, 0, 0, -1]
+    """
     types: dict[str, int] = {}
     prefixes, kinds = np.full(len(classes), -1, np.int32), np.full(len(classes), -1, np.int32)
     for i, tag in enumerate(classes):
@@ -174,6 +185,7 @@ def _parse(classes: tuple[str, ...]) -> tuple[tuple[str, ...], Int32, Int32]:
 
 
 def _tag_numbers(classes: tuple[str, ...], types: tuple[str, ...]) -> tuple[Int32, Int32]:
+    """Return the number of the B- and of the I- tag of each type, -1 without one."""
     number = {name: i for i, name in enumerate(classes)}
     begin = np.array([number.get(f"B-{kind}", -1) for kind in types], np.int32)
     inside = np.array([number.get(f"I-{kind}", -1) for kind in types], np.int32)
@@ -181,7 +193,7 @@ def _tag_numbers(classes: tuple[str, ...], types: tuple[str, ...]) -> tuple[Int3
 
 
 def complete_classes(names: list[str]) -> tuple[str, ...]:
-    """The tag names of a column in the usual order: `O`, then `B-` and `I-` of every type that occurs."""
+    """Return the tag names of a column in the usual order: `O`, then `B-` and `I-` of each type that occurs."""
     kinds = {name[2:] for name in names if name[:2] in ("B-", "I-") and name[2:]}
     usual = [kind for kind in ("PER", "ORG", "LOC") if kind in kinds]
     order = usual + sorted(kinds - set(usual))

@@ -1,10 +1,13 @@
-"""Tree: heads and relations, enhanced dependencies, multiword tokens, empty nodes (CoNLL-U).
+"""Tree: heads and relations, enhanced dependencies, multiword tokens and empty nodes of CoNLL-U.
 
     head'[j] = inverse[head[order[j]]]           the relation moves with its word
 
-DEPS are mapped likewise. A multiword token stays while its words are adjacent and in order, else it is
-dissolved and counted; an empty node n.k stays behind the word that was n. A deleted word's dependents go to
-its head; an inserted word hangs under the word that it marks, as `dep`.
+    She reads books .   head 2 0 2 2   --inv-->   books reads She .   head 2 0 2 2
+    the old cat         head 3 3 0     --inv-->   cat old the         head 0 1 1
+
+Heads in DEPS are mapped in the same way. A multiword token stays if its words are adjacent and in order; otherwise it
+is dissolved and counted. An empty node n.k stays behind the word that was n. The dependents of a deleted word go to its
+head. An inserted word depends on the word that it marks, with the relation `dep`.
 """
 
 from __future__ import annotations
@@ -38,10 +41,12 @@ _REFERENCE = re.compile(r"^(\d+)(?:\.(\d+))?:")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nodes:
-    """Lines beside the words: multiword tokens (`3-4`) or empty nodes (`8.1`).
+    """The n lines that are not words: multiword tokens (`3-4`) or empty nodes (`8.1`).
 
-    unit: int64[n]. first, last: int64[n], the words covered, counted in the batch; for an empty node both are
-    the word that it follows, -1 before the first. fields: the ten columns of each line.
+    unit: int64[n]. first, last: int64[n], the first and the last word that the line covers, counted in the batch from
+    0. For an empty node both are the word before it, -1 if it is before the first word. fields: the ten columns.
+
+    unit 1, whose words are 5 to 9: the multiword token 3-4 has first 7 and last 8, the empty node 3.1 has 7 and 7
     """
 
     unit: Int64
@@ -51,7 +56,7 @@ class Nodes:
 
     @classmethod
     def read(cls, column: pa.Array, unit_words: Int64) -> Nodes:
-        """From list<struct> of U rows."""
+        """Return the nodes of a column NODES[U]. Raises LayerError for an id that does not fit its unit."""
         unit: list[int] = []
         first: list[int] = []
         last: list[int] = []
@@ -72,12 +77,13 @@ class Nodes:
         return cls(arrays[0], arrays[1], arrays[2], tuple(fields))
 
     def under(self, lexicon: Lexicon) -> Nodes:
-        """The same lines, their forms and lemmas under a lexicon."""
+        """Return the lines with their forms and lemmas mapped by a lexicon."""
         words = string_array([node[field] for node in self.fields for field in _WORDS])
         image = iter(lexicon.apply_to_labels(words).to_pylist())
         return replace(self, fields=tuple({**node, **{field: next(image) for field in _WORDS}} for node in self.fields))
 
     def column(self, n_units: int) -> pa.Array:
+        """Return the column NODES[U]; units without such lines have an empty list."""
         rows: list[list[dict[str, str]]] = [[] for _ in range(n_units)]
         for unit, node in zip(self.unit, self.fields, strict=True):
             rows[unit].append(node)
@@ -86,9 +92,11 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree(Layer):
-    """head: int32[N], 1-based in the unit, 0 = root. deprel: relations. deps: enhanced, or None. mwt, empty: Nodes.
+    """The trees of N words. A gold tree spans its unit.
 
-    A gold tree spans its unit. lexical: the forms and lemmas of mwt and empty nodes follow the lexicon.
+    head: int32[N], 1-based in the unit, 0 = root. deprel: the relations. deps: the DEPS of each word
+    (`2:nsubj|4:conj`), or None. mwt, empty: the multiword tokens and empty nodes, or None. lexical: a lexicon maps
+    their forms and lemmas.
     """
 
     losses: ClassVar[Mapping[str, str]] = {
@@ -106,6 +114,7 @@ class Tree(Layer):
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
+        """Return the trees of a treebank. Raises LayerError for a missing head, and as `first_fault` describes."""
         flat = labels.per_word("head")
         if flat.null_count or not pa.types.is_integer(flat.type):
             at = int(np.flatnonzero(to_numpy(flat.is_null()))[0]) if flat.null_count else 0
@@ -120,6 +129,7 @@ class Tree(Layer):
 
     @classmethod
     def restore(cls, field: Field, labels: Labels) -> Self:
+        """Return the trees of a derived set. Only the range of heads is checked: undone heads may not form trees."""
         check_range("head", labels.per_word("head"), labels)
         return cls._of(field, labels)
 
@@ -139,6 +149,7 @@ class Tree(Layer):
         )
 
     def realign(self, move: Move) -> Self:
+        """Return the trees in the derived order. Counts dissolved multiword tokens and dropped empty nodes."""
         heads = _governors(self.head, move)
         index = move.order.index
         kept = index >= 0
@@ -162,6 +173,7 @@ class Tree(Layer):
         return replace(self, head=head, deprel=deprel, deps=deps, mwt=mwt, empty=empty)
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
+        """Return the columns head, deprel and, if the set has them, deps, mwt and empty_nodes."""
         out = {"head": record_lists(batch, to_arrow(self.head)), **self.deprel.columns(batch)}
         if self.deps is not None:
             out["deps"] = record_lists(batch, pa.array(self.deps, pa.string()))
@@ -172,20 +184,25 @@ class Tree(Layer):
         return out
 
     def group(self, batch: BareBatch, policies: Policies, inside: Bool) -> None:
+        """Set `inside` for each word of a multiword token but its first, under `atomic`."""
         if policies.mwt == "atomic" and self.mwt is not None:
             inside[expand_ranges(self.mwt.first + 1, self.mwt.last - self.mwt.first)] = True
 
 
 def check_range(name: str, heads: pa.Array, labels: Labels, side: int = 0) -> None:
-    """Raise LayerError where a head [N] of a derived set is not the number of a word of its row, or 0."""
+    """Raise LayerError if a head of a derived set is not 0 or the number of a word of its row. heads: Arrow [N]."""
     numbers = to_numpy(heads)
     words = lengths_of(labels.batch.unit_words)[labels.batch.records[:, side]]
     if (numbers < 0).any() or (numbers > np.repeat(words, words)).any():
-        raise LayerError(f"{name} holds a number that is no word of its row", id="head-range")
+        raise LayerError(f"{name} contains a number that is not a word of its row", id="head-range")
 
 
 def _governors(head: Int32, move: Move) -> Int64:
-    """int64[N]: the governor of each source word in the batch, -1 for a root; deleted governors are climbed over."""
+    """Return int64[N]: the governor of each source word, counted in the batch, -1 for a root.
+
+    If a governor was deleted, its own governor takes its place, and so on up to a word that was kept, or to the root.
+    Raises LayerError if there is none because the deleted words form a cycle.
+    """
     start = move.source.unit_words[:-1][move.source_unit_of]
     up = np.where(head > 0, start + head - 1, -1)
     if move.order.n_deleted:
@@ -196,12 +213,15 @@ def _governors(head: Int32, move: Move) -> Int64:
             if not len(lost):
                 return governor
             governor[lost] = up[governor[lost]]
-        raise LayerError("the heads of deleted words make a circle", id="tree")
+        raise LayerError("the heads of deleted words form a cycle", id="tree")
     return up
 
 
 def _one_root(head: Int32, move: Move, unit: Int32) -> Int32:
-    """Where a deleted root left several, the first stays and the others hang under it."""
+    """Return heads with one root a unit: if a deleted root left several, the others depend on the first.
+
+    head: int32[M], changed in place. [0, 1, 0] in one unit  ->  [0, 1, 1]
+    """
     if not move.order.n_deleted:
         return head
     roots = np.flatnonzero(head == 0)
@@ -214,7 +234,7 @@ def _one_root(head: Int32, move: Move, unit: Int32) -> Int32:
 
 
 def _root_relations(deprel: Words, became: Bool) -> Words:
-    """Words that became roots (bool[M]) are called so."""
+    """Return the relations with `root` for the words that became roots, bool[M]."""
     values = deprel.values.to_pylist()
     if "root" not in values:
         values.append("root")
@@ -223,7 +243,7 @@ def _root_relations(deprel: Words, became: Bool) -> Words:
 
 
 def _move_ranges(nodes: Nodes, move: Move) -> Nodes:
-    """Multiword tokens whose words are still adjacent and in order; the others are dissolved and counted."""
+    """Return the multiword tokens whose words are still adjacent and in order, with new ids. Counts the others."""
     places = move.positions
     first, last = places[nodes.first], places[nodes.last]
     length = nodes.last - nodes.first
@@ -246,7 +266,10 @@ def _move_ranges(nodes: Nodes, move: Move) -> Nodes:
 
 
 def _move_empty(nodes: Nodes, move: Move) -> tuple[Nodes, dict[tuple[int, str], str]]:
-    """Empty nodes behind their words, and their new ids by (unit, old id)."""
+    """Return the empty nodes behind their words, and their new ids by (unit, old id). Counts those dropped.
+
+    3.1 of a word that moves to position 5 of its unit  ->  5.1; 0.1 stays first
+    """
     places = move.positions
     at = np.where(nodes.first >= 0, np.append(places, -1)[nodes.first], -1)
     gone = (nodes.first >= 0) & (at < 0)
@@ -261,6 +284,7 @@ def _move_empty(nodes: Nodes, move: Move) -> tuple[Nodes, dict[tuple[int, str], 
         new = f"{int(at[i]) - base + 1 if nodes.first[i] >= 0 else 0}.{old.partition('.')[2]}"
         numbers[int(nodes.unit[i]), old] = new
         fields.append({**nodes.fields[i], "id": new})
+    # A second pass, because the DEPS of a node may name any other empty node by its new id.
     for i, row in zip(which, range(len(fields)), strict=True):
         fields[row]["deps"] = _map_deps(fields[row]["deps"], int(nodes.unit[i]), move, numbers)
     kept = Nodes(nodes.unit[which], at[which].astype(np.int64), at[which].astype(np.int64), tuple(fields))
@@ -268,6 +292,7 @@ def _move_empty(nodes: Nodes, move: Move) -> tuple[Nodes, dict[tuple[int, str], 
 
 
 def _move_deps(deps: tuple[str, ...], move: Move, numbers: dict[tuple[int, str], str], unit: Int32) -> tuple[str, ...]:
+    """Return the DEPS of M derived words, `_` for inserted ones. numbers: of `_move_empty`. unit: int32[M]."""
     out = []
     places, sources, bases = move.positions.tolist(), move.source.unit_words.tolist(), move.derived_units.tolist()
     for i, u in zip(move.order.index.tolist(), unit.tolist(), strict=True):
@@ -282,7 +307,10 @@ def _move_deps(deps: tuple[str, ...], move: Move, numbers: dict[tuple[int, str],
 
 
 def _map_deps(deps: str, unit: int, move: Move, numbers: dict[tuple[int, str], str]) -> str:
-    """`4:nsubj|8.1:conj` with the numbers of the derived places, sorted by them as CoNLL-U asks."""
+    """Return DEPS with derived numbers, sorted by number as CoNLL-U requires. References to deleted words are left out.
+
+    `4:nsubj|8.1:conj` with word 4 at position 6, word 8 at position 2  ->  `2.1:conj|6:nsubj`
+    """
     source, derived = int(move.source.unit_words[unit]), int(move.derived_units[unit])
     out: list[tuple[Any, str]] = []
     for part in deps.split("|"):

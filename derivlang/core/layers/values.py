@@ -18,13 +18,14 @@ from derivlang.core.schema import NO_LABEL, Field
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values(Layer):
-    """name: the column. values: Arrow array [R] of any type (int64 codes where it is a class label)."""
+    """name: the column. values: Arrow array [R] of any type; int64 codes for a class label."""
 
     name: str
     values: pa.Array
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
+        """Return the values of a column. A missing class label (NO_LABEL) becomes -1."""
         values = labels[field.column]
         if field.classes is not None:
             values = to_arrow(read_classes(field, values, labels.row, missing=NO_LABEL).astype(np.int64))
@@ -32,16 +33,20 @@ class Values(Layer):
 
     @classmethod
     def restore(cls, field: Field, labels: Labels) -> Self:
+        """Return the values of a derived set's column. Raises LayerError for a number that is not a class."""
         values = labels[field.column]
         if field.classes is not None:
             stored_classes(field, values, null=-1)
         return cls(field.column, values)
 
     def realign(self, move: Move) -> Values:
+        """Return self: an order does not change the values of a record."""
         return self
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
+        """Return the column."""
         return {self.name: self.values}
 
     def may_change(self, *, has_order: bool, exact: bool) -> bool:
+        """Return False."""
         return False

@@ -1,4 +1,9 @@
-"""Words: one value a word (UPOS, lemma, any list column as long as its words). It moves with its word."""
+"""Words: one value for each word, such as a tag or a lemma, which moves with its word.
+
+    upos PRON VERB PUNCT, index [1, 0, -1, 2]   ->   VERB PRON X PUNCT
+
+X is the filler of the inserted word.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +22,16 @@ from derivlang.core.layers.classes import read_classes, stored_classes
 from derivlang.core.layers.labels import Labels
 from derivlang.core.schema import Field
 
-# What an inserted word gets in columns of these names; elsewhere `_`.
+# The value of an inserted word in columns of these names; `_` in all others.
 _FILLERS = {"upos": "X", "xpos": "X", "pos": "X", "pos_tags": "X"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Words(Layer):
-    """name: the column. codes: int32[N] into values (Arrow [V], any type).
+    """name: the column. codes: int32[N], into values (Arrow [V], any type). filler: the value of an inserted word.
 
-    filler: the value of an inserted word. classes: names, where the column is a class label; values are then its names
-    and the column holds int64. lexical: values are words (lemmas), which follow the lexicon.
+    classes: the names of a class label. The values are then these names, and the column holds their numbers as int64.
+    lexical: the values are words (lemmas), which a lexicon maps.
     """
 
     name: str
@@ -38,7 +43,7 @@ class Words(Layer):
 
     @classmethod
     def of(cls, name: str, flat: pa.Array, filler: str | None = None, *, lexical: bool = False) -> Self:
-        """Return the layer of one value a word, Arrow [N]."""
+        """Return the layer of one value for each word, Arrow [N]."""
         if isinstance(flat, pa.ChunkedArray):
             flat = flat.combine_chunks()
         encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode(null_encoding="encode")
@@ -47,6 +52,7 @@ class Words(Layer):
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
+        """Return the values of a list column. Raises LayerError if a row has more or fewer values than words."""
         name, filler = field.column, _FILLERS.get(field.column, "_")
         flat = labels.per_word(name, shown=field.input)
         if field.classes is None:
@@ -55,6 +61,7 @@ class Words(Layer):
 
     @classmethod
     def restore(cls, field: Field, labels: Labels) -> Self:
+        """Return the values of a derived set's column, where -1 is an inserted word's value of a class label."""
         if field.classes is None:
             return cls.read(field, labels)
         name, filler = field.column, _FILLERS.get(field.column, "_")
@@ -63,6 +70,7 @@ class Words(Layer):
         return cls(name, codes, pa.array([*field.classes, None], pa.string()), filler, field.classes)
 
     def realign(self, move: Move) -> Self:
+        """Return the values in the derived order; inserted words get the filler, null in columns of other types."""
         index = move.order.index
         codes, values = self.codes.take(index, mode="clip"), self.values
         if self.lexical:
@@ -77,6 +85,7 @@ class Words(Layer):
         return replace(self, codes=codes, values=values)
 
     def columns(self, batch: BareBatch) -> dict[str, pa.Array]:
+        """Return the list column, with class numbers for a class label."""
         values = self.values
         if self.classes is not None:  # a value that is no class (an inserted word's filler) is -1
             numbers = {name: i for i, name in enumerate(self.classes)}

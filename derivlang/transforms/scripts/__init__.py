@@ -81,13 +81,6 @@ class Script:
         """Pickle the name and the version alone: the table has 4 MB, and the package of the reader has it too."""
         return load_script, (self.name, self.version)
 
-    @property
-    def swapped(self) -> int:
-        """Number of pairs in the script's table, i.e. with both sides outside planes 15 and 16."""
-        low = self.table[:SWAPPED_PLANES]
-        moved = low != np.arange(SWAPPED_PLANES, dtype=np.uint32)
-        return int(np.count_nonzero(moved & (low < SWAPPED_PLANES))) // 2
-
 
 def script_names() -> list[str]:
     """Return the sorted names of all scripts: the table files of this package, and "private"."""
