@@ -542,12 +542,13 @@ def test_show_labels_beside_their_words(treebank: Path, tmp_path: Path) -> None:
 
 def test_ls() -> None:
     found = run("ls", "--json").json
-    assert set(found) == {"transforms", "objectives", "measures", "sources", "formats", "scripts"}
+    assert set(found) == {"transforms", "objectives", "tasks", "measures", "sources", "formats", "scripts"}
     names = {kind: [entry["name"] for entry in entries] for kind, entries in found.items()}
     assert {"identity", "inv", "perm", "trans"} <= set(names["transforms"])
     assert {"wikitext103", "wikitext2", "pos", "ner", "xnli", "squad", "demo"} <= set(names["sources"])
     assert "georgian" in names["scripts"]
     assert {"mlm", "xlm", "dict-mlm", "align-mlm"} <= set(names["objectives"])
+    assert {"dep", "ner", "pawsx", "pos", "qa", "xnli"} <= set(names["tasks"])
     (perm,) = [t for t in found["transforms"] if t["name"] == "perm"]
     assert {p["name"]: p["default"] for p in perm["parameters"]} == {"window": 0, "seed": 1, "unit": "word"}
     assert all(p["help"] for t in found["transforms"] for p in t["parameters"])

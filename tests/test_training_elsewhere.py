@@ -15,9 +15,10 @@ import pytest
 import torch
 
 from derivlang.core.errors import UsageError
-from derivlang.evaluation.finetune import Classifier, fine_tune, predict
+from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
+from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.measures.registry import MEASURES
-from derivlang.evaluation.tasks import FinetuneSettings, task_of
+from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
 from derivlang.training import devices, processes
 from derivlang.training import folder as runs
@@ -333,9 +334,9 @@ def test_fine_tuning_elsewhere_is_waited_for_once_an_epoch(run: PretrainedRun) -
         for place in (CPU, HERE):
             with Elsewhere() as device:
 
-                def classifier(place: torch.device = place) -> Classifier:
+                def classifier(place: torch.device = place) -> TaskModel:
                     encoder = there(near) if place == HERE else replace(near, module=copy.deepcopy(near.module))
-                    return Classifier.of(encoder, 17, pairs=True)
+                    return TaskModel.of(task_of("xnli"), encoder, 17)
 
                 model, facts = fine_tune(classifier, some, 1, make(epochs=2), 1, lambda model: 1.0)
                 waits.append(besides_masks(device))

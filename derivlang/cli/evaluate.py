@@ -16,8 +16,9 @@ from derivlang.cli.settings import settings_options, type_of
 from derivlang.cli.types import FOLDER
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared
+from derivlang.evaluation.finetune_settings import FinetuneSettings, regime_of
 from derivlang.evaluation.settings import EvaluateOptions
-from derivlang.evaluation.tasks import FinetuneSettings, regime_of, task_of
+from derivlang.evaluation.tasks.registry import TASKS, task_of
 
 if TYPE_CHECKING:
     from derivlang.evaluation.measures.base import Figures, Measure
@@ -63,11 +64,13 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 @click.command("evaluate", no_args_is_help=True)
 @click.argument("run", metavar="RUN[@STEP]", type=FOLDER)
 @click.option("--task", "tasks", default="none", show_default=True,
-              help="Tasks: any of pos, ner and xnli; pos:French-GSD names another set.")  # fmt: skip
+              help=f"Tasks: any of {', '.join(sorted(TASKS.built_in))}; pos:French-GSD names another set, pos:A+B "
+              "takes train and dev from A and test from B.")  # fmt: skip
 @click.option("--regime", "regimes", default="sup,zs", show_default=True,
               help="Regimes: sup fine-tunes on the derived language, zs on the source.")  # fmt: skip
 @settings_options(EvaluateOptions, only=("seeds",))
-@settings_options(FinetuneSettings, metavar="N[,N...]", callback=_numbers)
+@settings_options(FinetuneSettings, without=("frozen",), metavar="N[,N...]", callback=_numbers)
+@settings_options(FinetuneSettings, only=("frozen",))
 @click.option("--measure", "measures", default=",".join(EvaluateOptions().measures), show_default=True,
               help="Measures, of those that `derivlang ls` lists; none for tasks alone.")  # fmt: skip
 @settings_options(EvaluateOptions, only=("pairs", "sentences"))
@@ -103,12 +106,15 @@ def command(
     from derivlang.training.checkpoint import steps
 
     asked = _listed(tasks, "--task")
-    fitting = declared(FinetuneSettings)
+    frozen = {"frozen": options.pop("frozen")}
+    fitting = set(declared(FinetuneSettings)) - set(frozen)
     changes = [{name: options[name].of(i, len(asked)) for name in fitting if options[name]} for i in range(len(asked))]
     for name in fitting:
         del options[name]
     settings = EvaluateOptions(
-        tasks=tuple(task_of(name).with_settings(**changed) for name, changed in zip(asked, changes, strict=True)),
+        tasks=tuple(
+            task_of(name).with_settings(**changed, **frozen) for name, changed in zip(asked, changes, strict=True)
+        ),
         regimes=tuple(dict.fromkeys(regime_of(name) for name in _listed(regimes, "--regime"))),
         measures=tuple(dict.fromkeys(_listed(measures, "--measure"))),
         **options,
@@ -166,8 +172,11 @@ def _show_task(name: str, entry: dict[str, Any]) -> None:
             spread = (
                 "" if score["deviation"] is None else f"  ± {score['deviation']:.1f} over {len(score['seeds'])} seeds"
             )
+            by_chance = entry["chance"].get(metric) if part != "delta" else None
+            chance = "" if by_chance is None else f"  (chance {by_chance:.1f})"
             click.echo(
-                f"  {title:<18}{metric:<12}{score['mean']:>7.1f}  [{score['low']:.1f}, {score['high']:.1f}]{spread}"
+                f"  {title:<19}{metric:<12}{score['mean']:>7.1f}  [{score['low']:.1f}, {score['high']:.1f}]"
+                f"{spread}{chance}"
             )
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +27,15 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.engine.batches import Source
 from derivlang.engine.events import Events
 from derivlang.evaluation.cell import FinetuneCell, forget
+from derivlang.evaluation.finetune_settings import MAX_LENGTH, REGIMES, SPLITS, Regime
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.measures.sets import MeasureSets
-from derivlang.evaluation.metrics import METRICS, Metric
+from derivlang.evaluation.metrics import Metric
 from derivlang.evaluation.resample import difference, summary
 from derivlang.evaluation.sets import Sets
 from derivlang.evaluation.settings import EvaluateOptions
-from derivlang.evaluation.tasks import MAX_LENGTH, REGIMES, SPLITS, Regime, Task
+from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
 from derivlang.sources.find import SourceRequest, find
@@ -152,10 +152,13 @@ def _task(
 ) -> dict[str, Any]:
     """Return the entry of a task: its settings, and the scores of the regimes whose cells are all finished."""
     task = _fitted(task, trained)
-    request = request_of(task.name, options)
-    source = _open(trained, request, tuple(SPLITS.values()), options, events)
+    splits = [tuple(SPLITS.values())] if len(task.sources) == 1 else [("train", "validation"), ()]
+    sources = [
+        _open(trained, request_of(name, options), wanted, options, events)
+        for name, wanted in zip(task.sources, splits, strict=True)
+    ]
     with stage(f"reading {task.name}"):
-        sets = Sets.read(trained.languages, task, source)
+        sets = Sets.read(trained.languages, task, sources)
     seeds = range(1, options.seeds + 1)
 
     def cell(regime: Regime, seed: int) -> FinetuneCell:
@@ -171,8 +174,8 @@ def _task(
     sizes = {name: getattr(sets, name) for name in SPLITS}
     entry: dict[str, Any] = {
         "settings": {
-            "source": task.source,
-            **{k: v for k, v in asdict(task.settings).items() if not k.endswith("_examples")},
+            "source": "+".join(task.sources),
+            **{k: v for k, v in task.settings.record().items() if not k.endswith("_examples")},
             **{name: found.n_rows for name, found in sizes.items()},
             "truncated": {name: int(found.truncated.sum()) for name, found in sizes.items()},
             "unscored": sets.test.unscored,
@@ -183,10 +186,11 @@ def _task(
         counts = [found for seed in seeds if (found := cell(regime, seed).counts()) is not None]
         if len(counts) == len(seeds):
             by_regime[regime] = counts
-    entry |= _scores(by_regime, METRICS[task.kind])
+    entry |= _scores(by_regime, task.metrics)
     if "zs" in by_regime:
-        entry["source"] = _scores({"zs": by_regime["zs"]}, METRICS[task.kind], "source_")["zs"]
-    entry["dev"] = _scores(by_regime, METRICS[task.kind], "dev_")
+        entry["source"] = _scores({"zs": by_regime["zs"]}, task.metrics, "source_")["zs"]
+    entry["dev"] = _scores(by_regime, task.metrics, "dev_")
+    entry["chance"] = task.chance(sets.train.derived, sets.test.derived, sets.test.classes)
     return entry
 
 
@@ -216,7 +220,7 @@ def _fitted(task: Task, trained: PretrainedRun) -> Task:
     longest = trained.longest
     if task.settings.max_length <= longest:
         return task
-    if task.settings.max_length == MAX_LENGTH:
+    if task.settings.max_length == task.defaults.max_length:
         return task.with_settings(max_length=longest)
     raise UsageError(
         f"the model takes rows of at most {longest} sub-words", where="--max-length", fix="lower it", id="bad-value"

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import check_settings, setting
+from derivlang.evaluation.finetune_settings import REGIMES, Regime
 from derivlang.evaluation.measures.registry import MEASURES
-from derivlang.evaluation.tasks import REGIMES, Regime, Task
+from derivlang.evaluation.tasks.base import Task
 
 
 @dataclass(frozen=True, slots=True)

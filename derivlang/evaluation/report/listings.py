@@ -125,16 +125,17 @@ def every_score(setting: Setting) -> Table | None:
                 scores = [run.score(column, regime) for regime, _ in _REGIMES]
                 if any(scores):
                     labels = (run.id, entry.label, entry.language.spec, column.title)
-                    rows.append(Row(labels, tuple(full_cell(score, run) for score in scores)))
+                    cells = [full_cell(score, run) for score in scores]
+                    rows.append(Row(labels, (*cells, number_cell(run.chance(column), run))))
     if not rows:
         return None
     return Table(
         "scores",
         "Every score of every run",
         "Mean and deviation over fine-tuning seeds, the 95 % bootstrap interval of the mean over sentences, and (the "
-        "value of each seed). ZS on source: fine-tuned and tested on the source.",
+        "value of each seed). ZS on source: fine-tuned and tested on the source. Chance: as in the first table.",
         ("Run", "Objective", "Language", "Score"),
-        (("", tuple(title for _, title in _REGIMES)),),
+        (("", (*(title for _, title in _REGIMES), "chance")),),
         tuple(rows),
     )
 

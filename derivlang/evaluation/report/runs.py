@@ -18,8 +18,9 @@ from derivlang.core.arrays import Int64
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.spec import read_spec
+from derivlang.evaluation.finetune_settings import REGIMES
 from derivlang.evaluation.report.columns import DEV, Column
-from derivlang.evaluation.tasks import REGIMES, TASKS, task_of
+from derivlang.evaluation.tasks.registry import TASKS, task_of
 from derivlang.lexical.percent import percent
 from derivlang.store.record import Kind, check_types, read_record, short
 
@@ -31,7 +32,7 @@ LAYER_FIGURES = {
     "retrieval": {"sentences": "sentences", "chance": "sentences by chance"},
     "links": {name: f"AER by {name}" for name in ("argmax", "itermax", "transport")},
 }
-_FINE_TUNING = ("source", "epochs", "lr", "batch_size", "max_length", "train", "dev", "test")
+_FINE_TUNING = ("source", "epochs", "lr", "batch_size", "max_length", "frozen", "train", "dev", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,11 @@ class Run:
             return None
         low, high, deviation = (found.get(name) for name in ("low", "high", "deviation"))
         return TaskScore(float(found["mean"]), deviation, low, high, tuple(found["seeds"]))
+
+    def chance(self, column: Column) -> float | None:
+        """Return the chance level on the test set, or None if the metric has none."""
+        value = (self._task(column.task).get("chance") or {}).get(column.name)
+        return None if value is None else float(value)
 
     def alignment(self, name: str) -> float | None:
         """Return the percentage of aligned rows, or None if not measured."""
@@ -261,7 +267,9 @@ def _check_scores(evaluation: Mapping[str, Any]) -> None:
     for task, entry in (evaluation.get("tasks") or {}).items():
         if task.partition(":")[0] in TASKS:
             task_of(task)
-        check_types(entry, {}, {"settings": dict, "dev": dict})
+        check_types(entry, {}, {"settings": dict, "dev": dict, "chance": dict})
+        for metric, value in (entry.get("chance") or {}).items():
+            _check_number(value, f"{task}.chance.{metric}")
         regimes = {regime: entry.get(regime) for regime in (*REGIMES, "delta", "source")}
         regimes |= {f"{DEV}{regime}": found for regime, found in (entry.get("dev") or {}).items()}
         for regime, found in regimes.items():
