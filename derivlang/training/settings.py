@@ -49,7 +49,7 @@ def _check_freeze(value: Any, option: str) -> None:
 def _check_embeddings(value: Any, option: str) -> None:
     how, _, other = value.partition("=")
     if value not in ("keep", "new", "permute") and (how != "from" or not other):
-        raise unknown("way to begin embeddings", value, ("keep", "new", "permute", "from=RUN"), where=option)
+        raise unknown("value of this option", value, ("keep", "new", "permute", "from=RUN"), where=option)
 
 
 # A setting that [training] of a model's file may give, too.
