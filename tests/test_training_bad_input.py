@@ -15,7 +15,7 @@ from derivlang.training.config import ModelConfig
 from tests.commands import run, snapshot, written
 from tests.training import data_folder, model_file, pair, toml, trained
 
-RESULT = {"tokens_per_step", "masked_percent", 
+RESULT = {"tokens_per_step", "masked_percent",
     "out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "parameters", "fingerprint",
 }  # fmt: skip
 
