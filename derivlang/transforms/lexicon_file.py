@@ -18,7 +18,7 @@ from pathlib import Path
 from derivlang.core.errors import UsageError
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.parse_errors import parse_errors
-from derivlang.transforms.base import Transform
+from derivlang.transforms.base import Transform, steps_of
 
 _TITLE = "# derivlang lexicon: "
 # A word of a row is followed by a tab, so that no row is taken for a title.
@@ -52,14 +52,9 @@ def count_sections(text: str | None) -> int:
 
 def write_lexicon(transforms: Sequence[Transform], lexicon: Lexicon) -> str | None:
     """Return the text of lexicon.tsv for a fitted lexicon, or None if no transform has anything to save."""
-    found = []
-    steps = iter(lexicon.steps)
-    for transform, title in zip(transforms, _titles(transforms), strict=True):
-        if transform.has_lexicon:
-            state = next(steps).state()
-            if state is not None:
-                found.append(f"{_TITLE}{title}\n{state}")
-    return "".join(found) or None
+    states = [None if step is None else step.state() for step in steps_of(transforms, lexicon)]
+    titled = zip(_titles(transforms), states, strict=True)
+    return "".join(f"{_TITLE}{title}\n{state}" for title, state in titled if state is not None) or None
 
 
 def saving(transforms: Sequence[Transform]) -> list[int]:
