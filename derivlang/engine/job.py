@@ -70,6 +70,9 @@ class ShardTask:
     file: Path
 
 
+Plan = dict[str, list[ShardTask]]  # the tasks of each split
+
+
 @dataclass(slots=True)
 class Result:
     """What a task has made. types, type_counts: the source's vocabulary in this shard."""
