@@ -65,7 +65,7 @@ def settings_of(transform: type[Transform]) -> Iterator[Transform]:
             continue
         else:
             assert name in _STRINGS, f"{transform.name} has a parameter {name}: list some values of it in _STRINGS"
-            found = list(_STRINGS[name]())
+            found = _STRINGS[name]()
         values[name] = [value for value in found if value != parameter["default"]]
     given: dict[str, Any] = dict(GIVEN.get(transform.name, {}))
     yield transform(**given)
