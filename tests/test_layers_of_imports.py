@@ -42,7 +42,7 @@ HEAVY = (
     "distributed",
     "tqdm",
 )
-SHARED = {"counts", "main", "options", "settings", "types", "folders"}  # cli modules that are no command
+SHARED = {"counts", "main", "options", "settings", "types", "folders", "headings"}  # cli modules that are no command
 # Declarations of settings, from which the command line makes options and help pages.
 LIGHT = {
     "derivlang.core.policies",
