@@ -18,7 +18,7 @@ from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon, TypeMap, chooses
 from derivlang.core.parse_errors import parse_errors
 from derivlang.transforms.base import Transform, steps_of
-from derivlang.transforms.lexicon_file import count_sections, other_lexicon, saved_states, saving
+from derivlang.transforms.lexicon_file import other_lexicon, saved_positions, saved_states, saving
 
 
 def fit(
@@ -51,7 +51,8 @@ def fit(
 
 def needs_counts(transforms: Sequence[Transform], saved: str | None) -> bool:
     """Return whether a reference vocabulary must be counted, beyond what a saved lexicon holds."""
-    return any(transforms[i].needs_reference for i in saving(transforms)[count_sections(saved) :])
+    held = saved_positions(transforms, saved)
+    return any(transform.needs_reference for i, transform in enumerate(transforms) if transform.saves and i not in held)
 
 
 def warnings(transforms: Sequence[Transform], lexicon: Lexicon, types: pa.Array, counts: Int64) -> list[str]:
