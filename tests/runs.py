@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from derivlang.evaluation.metrics import METRICS, Metric
+from derivlang.evaluation.metrics import Metric
 from derivlang.evaluation.report.published import ALIGNMENT, TABLE_3
 from derivlang.evaluation.resample import difference, summary
-from derivlang.evaluation.tasks import task_of
+from derivlang.evaluation.tasks.registry import task_of
 
 SENTENCES = 150
 SEEDS = (1, 2, 3)
@@ -87,7 +87,7 @@ def evaluation(
     tasks = {}
     for task, (sup, zs) in rates.items():
         counts: dict[tuple[str, str], list[np.ndarray]] = {}
-        metrics = METRICS[task_of(task).kind]
+        metrics = task_of(task).metrics
         for regime, rate in (("sup", sup), ("zs", zs)):
             for seed in SEEDS:
                 tables = {metric.name: drawn(metric, rate, 100 * run["seed"] + seed) for metric in metrics}

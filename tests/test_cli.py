@@ -19,7 +19,7 @@ from tests import runs as synthetic
 from tests.commands import make, rows, run, spawn, wiki
 from tests.real import SHARED, needs_data
 
-RESULT = {"out", "splits", "changed", "dropped", "seconds", "tokens_per_second"}
+RESULT = {"out", "splits", "document", "changed", "dropped", "seconds", "tokens_per_second"}
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def test_make_as_scripts_call_it(tmp_path: Path) -> None:
     assert result["splits"] == {
         "train": {"documents": 5, "sentences": 5, "tokens": 20},
         "validation": {"documents": 1, "sentences": 1, "tokens": 3},
-        "test": {"documents": 4, "sentences": 6, "tokens": 37},
+        "test": {"documents": 4, "articles": 1, "sentences": 6, "tokens": 37},
     }
     assert result["changed"] == {}
     assert result["dropped"] == {}
@@ -161,7 +161,7 @@ def test_the_contract_on_wikitext(tmp_path: Path) -> None:
 
 def test_make_prints_counts_for_people(tmp_path: Path) -> None:
     ran = run("make", "--t", "inv", commands.trees(tmp_path), "-o", tmp_path / "out")
-    assert re.search(r"^test +2 documents +2 sentences +12 tokens$", ran.out, re.MULTILINE)
+    assert re.search(r"^test +2 rows +2 sentences +12 tokens$", ran.out, re.MULTILINE)
     assert "1 multiword token was dissolved: its words are no longer adjacent and in order (--mwt" in ran.out
     assert str(tmp_path / "out") in ran.out.splitlines()[-1]
     assert ran.err == ""
@@ -261,7 +261,7 @@ def test_shard_size_changes_no_row(tmp_path: Path, tokens: int) -> None:
     make("trans,perm", source, tmp_path / "one")
     result = make("trans,perm", source, tmp_path / "out", "--shard-tokens", tokens)
     assert rows(tmp_path / "out", "test") == rows(tmp_path / "one", "test")
-    assert result["splits"]["test"] == {"documents": 4, "sentences": 6, "tokens": 37}
+    assert result["splits"]["test"] == {"documents": 4, "articles": 1, "sentences": 6, "tokens": 37}
     assert len(commands.shards(tmp_path / "out")) == (1 if tokens > 100 else 4 if tokens == 1 else 2)
 
 
@@ -542,12 +542,13 @@ def test_show_labels_beside_their_words(treebank: Path, tmp_path: Path) -> None:
 
 def test_ls() -> None:
     found = run("ls", "--json").json
-    assert set(found) == {"transforms", "objectives", "sources", "formats", "scripts"}
+    assert set(found) == {"transforms", "objectives", "tasks", "measures", "sources", "formats", "scripts"}
     names = {kind: [entry["name"] for entry in entries] for kind, entries in found.items()}
     assert {"identity", "inv", "perm", "trans"} <= set(names["transforms"])
     assert {"wikitext103", "wikitext2", "pos", "ner", "xnli", "squad", "demo"} <= set(names["sources"])
     assert "georgian" in names["scripts"]
     assert {"mlm", "xlm", "dict-mlm", "align-mlm"} <= set(names["objectives"])
+    assert {"dep", "ner", "pawsx", "pos", "qa", "xnli"} <= set(names["tasks"])
     (perm,) = [t for t in found["transforms"] if t["name"] == "perm"]
     assert {p["name"]: p["default"] for p in perm["parameters"]} == {"window": 0, "seed": 1, "unit": "word"}
     assert all(p["help"] for t in found["transforms"] for p in t["parameters"])

@@ -7,14 +7,22 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
+import torch
 
 from derivlang.core.batch import Batch, realign
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.words import Words
-from derivlang.evaluation.examples import BEGIN, END, Examples, Instances, examples
-from derivlang.evaluation.tasks import TASKS, FinetuneSettings, Task, regime_of, task_of
+from derivlang.engine.batches import Source
+from derivlang.evaluation.examples import BEGIN, END, Examples, Instances
+from derivlang.evaluation.finetune_settings import FinetuneSettings, regime_of
+from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.qa import normal_forms
+from derivlang.evaluation.tasks.registry import task_of
+from derivlang.pipeline import Pipeline
+from derivlang.sources.find import SourceRequest, find
 from derivlang.training.languages import Languages
 from tests.tiny_runs import batch, languages
 
@@ -22,15 +30,14 @@ SPECS = ["trans", "trans,inv", "trans,perm:seed=4", "trans:overlap=40,inv", "tra
 UPOS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
 
 
-def classes_of(found: Batch, task: Task) -> tuple[str, ...]:
-    layer = found.layers.get(task.layer)
-    return layer.classes if isinstance(layer, Spans) else UPOS if isinstance(layer, Words) else ("e", "n", "c")
+def classes_of(source: str, task: Task) -> tuple[str, ...]:
+    return task.classes(find(SourceRequest(source)))
 
 
 def made(spec: str, task: Task, length: int = 128, source: str = "demo") -> tuple[Examples, Batch, Languages]:
-    found, both = batch(source, spec=spec), languages(spec)
+    found, both = batch(source, "test" if source == "demo:qa" else "train", spec), languages(spec)
     task = task.with_settings(max_length=length)
-    return examples(found, both, task, classes_of(found, task)), found, both
+    return task.examples(found, both, classes_of(source, task)), found, both
 
 
 def rows(instances: Instances) -> list[list[int]]:
@@ -41,7 +48,7 @@ def labels(instances: Instances) -> list[dict[int, int]]:
     """Of each row: place -> class."""
     offsets = instances.label_offsets
     return [
-        dict(zip(instances.at[a:b].tolist(), instances.gold[a:b].tolist(), strict=True))
+        dict(zip(instances.at[a:b].tolist(), instances.gold[a:b, 0].tolist(), strict=True))
         for a, b in itertools.pairwise(offsets)
     ]
 
@@ -71,13 +78,13 @@ def written(derived: Batch, both: Languages, tags: list[str]) -> tuple[list[list
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("name", ["pos", "ner"])
 def test_rows_are_the_derived_text_encoded_with_its_own_tags(spec: str, name: str) -> None:
-    found, source, both = made(spec, TASKS[name], 512)
+    found, source, both = made(spec, task_of(name), 512)
     if "overlap" in spec:
         lexicon = both.twin.map
     else:
         (lexicon,) = both.pipeline.fit().steps
     derived = realign(source, both.pipeline.order(source), lexicon.apply(source.types))
-    layer = derived.layers[TASKS[name].layer]
+    layer = derived.layers[{"pos": "upos", "ner": "ner_tags"}[name]]
     tags = (
         [layer.classes[i] for i in layer.tags(derived.n_words)]
         if isinstance(layer, Spans)
@@ -91,7 +98,7 @@ def test_rows_are_the_derived_text_encoded_with_its_own_tags(spec: str, name: st
 
 
 def test_an_order_of_sub_words_takes_labels_along() -> None:
-    found, _, both = made("trans,inv:unit=token", TASKS["pos"])
+    found, _, both = made("trans,inv:unit=token", task_of("pos"))
     for ours, theirs, gold, moved in zip(
         rows(found.source), rows(found.derived), labels(found.source), labels(found.derived), strict=True
     ):
@@ -104,8 +111,8 @@ def test_an_order_of_sub_words_takes_labels_along() -> None:
 @pytest.mark.parametrize("name", ["pos", "ner"])
 @pytest.mark.parametrize("length", [8, 13, 30])
 def test_cut_rows_hold_the_same_in_both_languages(spec: str, name: str, length: int) -> None:
-    cut, _, both = made(spec, TASKS[name], length)
-    whole, _, _ = made(spec, TASKS[name], 512)
+    cut, _, both = made(spec, task_of(name), length)
+    whole, _, _ = made(spec, task_of(name), 512)
     assert cut.truncated.any()
     for i, (ours, theirs, full) in enumerate(zip(*map(rows, (cut.source, cut.derived, whole.source)), strict=True)):
         assert len(ours) <= length
@@ -129,7 +136,7 @@ def test_cut_rows_hold_the_same_in_both_languages(spec: str, name: str, length: 
 
 
 def test_entities_that_an_order_takes_apart_are_several() -> None:
-    found, _, _ = made("trans,perm:seed=4", TASKS["ner"])
+    found, _, _ = made("trans,perm:seed=4", task_of("ner"))
     begins = [i for i, name in enumerate(found.classes) if name.startswith("B-")]
     count = [np.isin(side.gold, begins).sum() for side in (found.source, found.derived)]
     assert count[1] > count[0] > 0
@@ -138,7 +145,7 @@ def test_entities_that_an_order_takes_apart_are_several() -> None:
 @pytest.mark.parametrize("length", [8, 12, 17, 128])
 @pytest.mark.parametrize("spec", ["trans,inv", "trans,perm", "trans:overlap=40,inv"])
 def test_pairs(spec: str, length: int) -> None:
-    found, source, both = made(spec, TASKS["xnli"], length, "demo:nli")
+    found, source, both = made(spec, task_of("xnli"), length, "demo:nli")
     ours = both.both(source)
     offsets = ours.source.offsets[source.unit_words]
     assert found.n_rows == source.n_records
@@ -157,11 +164,11 @@ def test_pairs(spec: str, length: int) -> None:
         if found.truncated[r]:  # the shorter side loses nothing that the longer one could
             spared = min(full, key=len)
             assert len(spared) > (length - 3) // 2 or spared in [side[0] for side in sides]
-    assert labels(found.derived) == [{0: c} for c in found.source.gold.tolist()]
+    assert labels(found.derived) == [{0: c} for c in found.source.gold[:, 0].tolist()]
 
 
 def test_the_first_examples_are_a_keyed_ranking() -> None:
-    found, _, _ = made("trans,inv", TASKS["pos"])
+    found, _, _ = made("trans,inv", task_of("pos"))
     few, more = found.first(7), found.first(20)
     assert (few.n_rows, more.n_rows, found.first(found.n_rows).n_rows) == (7, 20, found.n_rows)
     assert (
@@ -181,7 +188,7 @@ def test_a_word_without_a_tag_is_not_asked_for() -> None:
     codes[:3] = layer.values.to_pylist().index("_")
     without = replace(source, layers={**source.layers, "upos": replace(layer, codes=codes)})
     both = languages("trans,inv")
-    found, whole = (examples(b, both, TASKS["pos"], UPOS) for b in (without, source))
+    found, whole = (task_of("pos").examples(b, both, UPOS) for b in (without, source))
     assert len(found.source.gold) == len(found.derived.gold) == len(whole.source.gold) - 3
     assert found.unscored == whole.unscored
 
@@ -190,32 +197,124 @@ def test_a_pair_without_a_label_is_left_out() -> None:
     source = batch("demo:nli")
     layer = source.layers["label"]
     values = layer.values.to_pylist()  # type: ignore[attr-defined]
-    import pyarrow as pa
-
     column = pa.array([-1, None, *values[2:]], pa.int64())
     without = replace(source, layers={"label": replace(layer, values=column)})  # type: ignore[type-var]
-    found = examples(without, languages("trans"), TASKS["xnli"], ("e", "n", "c"))
+    found = task_of("xnli").examples(without, languages("trans"), ("e", "n", "c"))
     assert found.n_rows == len(found.keys) == source.n_records - 2
-    assert found.source.gold.tolist() == values[2:]
+    assert found.source.gold[:, 0].tolist() == values[2:]
 
 
 def test_labels_that_are_not_there() -> None:
-    with pytest.raises(DataError, match="no column label"):
-        examples(batch(), languages("trans"), TASKS["xnli"], ("e",))
-    with pytest.raises(DataError, match="no column upos"):
-        examples(batch("demo:nli"), languages("trans"), TASKS["pos"], UPOS)
+    with pytest.raises(DataError, match=r"xnli has no labels .* a label for each pair"):
+        task_of("xnli").examples(batch(), languages("trans"), ("e",))
+    with pytest.raises(DataError, match=r"pos has no labels .* a label for each word"):
+        task_of("pos").examples(batch("demo:nli"), languages("trans"), UPOS)
+
+
+# Heads, answers
+
+
+@pytest.mark.parametrize("length", [14, 200])
+def test_heads_are_positions_in_the_row(length: int) -> None:
+    found, source, both = made("trans,inv", task_of("dep"), length)
+    tree = source.layers["head"]
+    relations = tree.deprel.values.to_pylist()  # type: ignore[attr-defined]
+    encoded = both.both(source).source
+    missing = 0
+    for r, (a, b) in enumerate(itertools.pairwise(source.unit_words)):
+        begins = {word: 1 + encoded.offsets[word] - encoded.offsets[a] for word in range(a, b)}
+        there = {word: at for word, at in begins.items() if at < found.source.lengths[r] - 1}
+        expected = {}
+        for word, at in there.items():
+            head = tree.head[word]  # type: ignore[attr-defined]
+            if head == 0 or a + head - 1 in there:
+                name = relations[tree.deprel.codes[word]].partition(":")[0]  # type: ignore[attr-defined]
+                expected[at] = (0 if head == 0 else there[a + head - 1], name)
+        missing += b - a - len(expected)
+        here = slice(*found.source.label_offsets[r : r + 2])
+        gold = [(head, found.classes[relation]) for head, relation in found.source.gold[here].tolist()]
+        assert dict(zip(found.source.at[here].tolist(), gold, strict=True)) == expected
+        words = found.source.words[slice(*found.source.offsets[r : r + 2])]  # type: ignore[index]
+        assert np.flatnonzero(words >= 0).tolist() == [0, *there.values()]
+    assert found.unscored == missing
+    assert (missing > 0) == (length == 14)
+
+
+def test_a_relation_that_ud_does_not_have() -> None:
+    source = batch()
+    tree = source.layers["head"]
+    odd = replace(tree.deprel, values=pa.array(["dobj"] * len(tree.deprel.values)))  # type: ignore[attr-defined]
+    with pytest.raises(DataError, match="'dobj' is not one of the 37"):
+        task_of("dep").examples(
+            replace(source, layers={"head": replace(tree, deprel=odd)}),  # type: ignore[type-var, call-arg]
+            languages("trans"),
+            task_of("dep").classes(find(SourceRequest("demo"))),
+        )
+
+
+def test_trees_of_a_parser_are_no_labels() -> None:
+    (corpus,) = (Source.open(Pipeline.parse("syn:fr"), SourceRequest("demo:nli"), splits=("test",)).corpus,)
+    assert corpus.schema.has_trees
+    with pytest.raises(DataError, match="no labels of the task dep"):
+        task_of("dep").classes(corpus)
+
+
+@pytest.mark.parametrize("spec", ["trans", "trans,inv", "trans,perm:seed=4"])
+def test_answers_are_spans_of_words(spec: str) -> None:
+    """The derived answer is that of a derived set."""
+    found, source, both = made(spec, task_of("qa"), 512, "demo:qa")
+    moved = realign(source, both.pipeline.order(source))
+    for side, text in ((found.source, source), (found.derived, moved)):
+        layer = text.layers["answers"]
+        forms = normal_forms(text)
+        expected = [[tuple(f for f in forms[a:b].tolist() if f)] for a, b in zip(layer.start, layer.end, strict=True)]  # type: ignore[attr-defined]
+        told = task_of("qa").labels(side, side.gold, ())
+        names = dict(zip(forms.tolist(), text.strings().to_pylist(), strict=True))
+        assert [[tuple(names[n] for n in answer) for answer in row] for row in told] == [
+            [tuple(names[n] for n in answer) for answer in row] for row in expected
+        ]
+    assert found.unscored == 0
+    sizes = np.diff(found.source.gold), np.diff(found.derived.gold)
+    assert np.array_equal(*sizes) == (spec == "trans")
+
+
+@pytest.mark.parametrize("length", [20, 40, 70])
+def test_an_answer_that_was_cut_off_is_unscored(length: int) -> None:
+    found, source, _ = made("trans,inv", task_of("qa"), length, "demo:qa")
+    whole, _, _ = made("trans,inv", task_of("qa"), 512, "demo:qa")
+    assert found.n_rows + found.unscored == whole.n_rows == source.n_records == 9
+    assert found.unscored > 0
+    kept = np.isin(whole.keys, found.keys)
+    ours, theirs = (task_of("qa").labels(e.source, e.source.gold, ()) for e in (found, whole))
+    assert ours == [labels for labels, some in zip(theirs, kept, strict=True) if some]
+
+
+def test_the_best_span_does_not_end_before_it_starts() -> None:
+    torch.manual_seed(1)
+    scores = torch.randn(50, 9, 2)
+    scores[:, [0, 4, 8]] = -torch.inf
+    for one, (start, end) in zip(scores, task_of("qa").decode(scores).tolist(), strict=True):
+        pairs = {(i, j): float(one[i, 0] + one[j, 1]) for i in range(9) for j in range(i, 9)}
+        assert pairs[start, end] == max(pairs.values()) > -np.inf
 
 
 # Tasks
 
 
 def test_tasks_by_name() -> None:
-    assert task_of("pos").source == "pos:English-EWT"
-    assert task_of("pos:French-GSD").source == "pos:French-GSD"
+    assert task_of("pos").sources == ("pos:English-EWT",)
+    assert task_of("pos:French-GSD").sources == ("pos:French-GSD",)
+    assert task_of("xnli:en+data/my.tsv").sources == ("xnli:en", "data/my.tsv")
     assert task_of("pos:a/b").file_name == "pos-a-b"
     assert task_of("xnli").settings == FinetuneSettings(epochs=5, lr=2e-5, batch_size=32, max_length=128)
     assert task_of("ner").with_settings(lr=1e-3, epochs=None).settings == FinetuneSettings(epochs=10, lr=1e-3)
-    for name, told in (("poss", "did you mean pos"), ("pos:", "no set"), ("qa", "there are: ner, pos, xnli")):
+    for name, told in (
+        ("poss", "did you mean pos"),
+        ("pos:", "no set"),
+        ("pos:a+", "no set"),
+        ("pos:a+b+c", "two sets"),
+        ("z", "there are: dep, "),
+    ):
         with pytest.raises(UsageError, match=told):
             task_of(name)
     with pytest.raises(UsageError, match="did you mean sup"):
@@ -228,4 +327,4 @@ def test_tasks_by_name() -> None:
 )
 def test_settings_out_of_range(changes: dict[str, float]) -> None:
     with pytest.raises(UsageError, match=next(iter(changes)).replace("_", "-")):
-        TASKS["pos"].with_settings(**changes)
+        task_of("pos").with_settings(**changes)

@@ -1,4 +1,4 @@
-"""Alignment of embeddings and states, and perplexity: against slow loops, and where the answer is known."""
+"""Each measure: against slow loops, and where the answer is known."""
 
 from __future__ import annotations
 
@@ -12,19 +12,46 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from derivlang.align.links import Links
+from derivlang.align.score import score
+from derivlang.align.similarity import argmax, cosine, itermax, transport
 from derivlang.core.errors import DataError
 from derivlang.engine.batches import Source
-from derivlang.evaluation import embeddings
-from derivlang.evaluation.contextual import contextual, retrieval, word_accuracy
-from derivlang.evaluation.embeddings import EmbeddingPairs, alignment, best, figures, known_entries, neighbourhood
 from derivlang.evaluation.heldout import Heldout
-from derivlang.evaluation.perplexity import RATE, chosen, perplexity
+from derivlang.evaluation.measures import alignment as embeddings
+from derivlang.evaluation.measures import contextual, links, retrieval
+from derivlang.evaluation.measures.alignment import (
+    Alignment,
+    EmbeddingPairs,
+    best,
+    figures,
+    known_entries,
+    neighbourhood,
+)
+from derivlang.evaluation.measures.contextual import Contextual
+from derivlang.evaluation.measures.links import WordLinks
+from derivlang.evaluation.measures.perplexity import RATE, Perplexity, chosen
+from derivlang.evaluation.measures.retrieval import Retrieval
+from derivlang.evaluation.measures.sets import MeasureSets
+from derivlang.evaluation.measures.states import ParallelWords
 from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
 from derivlang.sources.find import SourceRequest
 from derivlang.training import model as training_model
 from tests.tiny_runs import languages, model_of, rows_of_twins_equal, save_model, write_run
 
 CPU = torch.device("cpu")
+
+
+def alignment(run: PretrainedRun, model: ModelEncoder) -> dict[str, Any]:
+    def read() -> Heldout:
+        raise AssertionError("this measure needs no text")
+
+    return Alignment().measure(model, MeasureSets(run.folder, run.languages, read, 1, 1))
+
+
+def sets_of(text: Heldout) -> MeasureSets:
+    """Sets of a text, all of which is compared, for measures that need only the text."""
+    return MeasureSets(Path("nowhere"), languages("trans"), lambda: text, text.n_sentences, text.n_sentences)
 
 
 def unit(rows: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
@@ -117,6 +144,8 @@ def test_equal_rows_are_aligned_and_the_dictionary_is_left_out(tmp_path: Path) -
     assert learnt["heldout"] == pytest.approx(before["heldout"], abs=2)
     rows_of_twins_equal(encoder.module, run.languages)
     every = alignment(run, encoder)
+    n = every.pop("rows")
+    assert every.pop("chance") == 100 / n
     assert {every[name] for name in every if not name.startswith("rows")} == {100.0}
 
 
@@ -158,15 +187,110 @@ def test_a_dictionary_of_another_vocabulary(tmp_path: Path) -> None:
 # Contextual alignment
 
 
-def test_words_and_sentences_by_hand() -> None:
+def text_of(source: list[list[int]], words: list[list[int]], orders: list[list[int]]) -> Heldout:
+    """Sentences by hand. source: sub-words. words: the word of each. orders: their places in derived order."""
+    offsets = np.concatenate([[0], np.cumsum([len(ids) for ids in source])])
+    ids = np.concatenate(source).astype(np.int32)
+    index = np.concatenate([np.array(order) + begin for order, begin in zip(orders, offsets, strict=False)])
+    keys = np.arange(len(source), dtype=np.uint64)
+    return Heldout(keys, offsets, ids, ids[index] + 100, np.concatenate(words).astype(np.int32), index, "test")
+
+
+# word 0 0 1 2 3 4 | 0 1 2: `the cat saw the dog` with two sub-words in `the`, and `the a the`
+TWO = text_of(
+    [[7, 8, 20, 21, 7, 8, 22], [7, 30, 7]], [[0, 0, 1, 2, 3, 3, 4], [0, 1, 2]], [[6, 4, 5, 3, 2, 0, 1], [2, 1, 0]]
+)
+
+
+def test_equal_words_by_hand() -> None:
+    words = ParallelWords.of(TWO)
+    assert words.offsets.tolist() == [0, 5, 8]
+    assert words.source.tolist() == [0, 1, 2, 0, 4, 5, 6, 5]  # `the` of another sentence is another word
+    assert words.derived.tolist() == [4, 0, 2, 1, 0, 5, 6, 5]
+    assert words.of_source.tolist() == [0, 0, 1, 2, 3, 3, 4, 5, 6, 7]
+    assert words.of_derived.tolist() == [0, 1, 1, 2, 3, 4, 4, 5, 6, 7]
+    # sub-words of a word that an order has separated: the first one gives the place
+    apart = ParallelWords.of(text_of([[7, 8, 20]], [[0, 0, 1]], [[0, 2, 1]]))
+    assert (apart.derived.tolist(), apart.of_derived.tolist()) == ([0, 1], [0, 1, 0])
+    # a word without sub-words in between
+    assert ParallelWords.of(text_of([[7, 8]], [[0, 2]], [[0, 1]])).offsets.tolist() == [0, 2]
+
+
+def test_word_accuracy_and_its_chance_by_hand() -> None:
+    words = ParallelWords.of(TWO)
+    eye = np.eye(8)
+    assert contextual.accuracy(eye[words.source], eye[words.derived], words) == 100
+    ours, theirs = eye.copy(), eye[[4, 3, 2, 1, 0, 7, 6, 5]]  # states that tell equal words apart
+    assert contextual.accuracy(ours, theirs, words) == 100
+    assert contextual.accuracy(ours, theirs[[4, 1, 2, 3, 0, 7, 6, 5]], words) == 75  # `the` for `dog`, and the reverse
+    assert contextual.accuracy(ours, theirs[[0, 4, 2, 3, 1, 7, 6, 5]], words) == 100  # one `the` for the other
+    by_chance = 100 * (2 / 5 + 1 / 5 + 1 / 5 + 2 / 5 + 1 / 5 + 2 / 3 + 1 / 3 + 2 / 3) / 8
+    assert contextual.chance(words) == pytest.approx(by_chance)
+
+
+def test_chance_is_that_of_guesses() -> None:
+    words = ParallelWords.of(heldout("trans,inv"))
+    rng = np.random.default_rng(2)
+    n = len(words.source)
+    guesses = [contextual.accuracy(rng.normal(size=(n, 300)), rng.normal(size=(n, 300)), words) for _ in range(60)]
+    assert np.mean(guesses) == pytest.approx(contextual.chance(words), abs=0.7)
+    eye = torch.tensor(rng.normal(size=(2, 400, 300)))
+    assert retrieval.accuracy(*eye) == pytest.approx(100 / 400, abs=0.7)
+
+
+def test_sentence_retrieval_by_hand() -> None:
     source = torch.tensor([[1.0, 0], [0, 1], [1, 1], [1, -1]])
-    offsets = np.array([0, 2, 4])
-    assert word_accuracy(source, source * 3, offsets) == 100
-    assert word_accuracy(source, source[[1, 0, 2, 3]], offsets) == 50
-    assert word_accuracy(source, source[[0, 0, 3, 2]], offsets) == 25
-    assert retrieval(source, source) == 100
+    assert retrieval.accuracy(source, source * 3) == 100
     # the third looks like the first: from the source 3 of 4, from the derived language 3 of 4
-    assert retrieval(source, torch.stack([source[0], source[1], source[0], source[3]])) == 75
+    assert retrieval.accuracy(source, torch.stack([source[0], source[1], source[0], source[3]])) == 75
+
+
+def test_error_rates_by_hand() -> None:
+    words = ParallelWords.of(TWO)
+    eye = np.eye(8)
+    perfect = {"argmax": 0, "itermax": 0, "transport": 0}
+    assert links.error_rates(eye[words.source], eye[words.derived], words) == perfect
+    theirs = eye[[4, 3, 2, 1, 0, 7, 6, 5]]
+    assert links.error_rates(eye, theirs, words) == perfect
+    # `cat` and `saw` exchanged: 4 of 6 distinct words are right
+    wrong = links.error_rates(eye, theirs[[0, 1, 3, 2, 4, 5, 6, 7]], words)
+    assert wrong["argmax"] == wrong["itermax"] == wrong["transport"] == pytest.approx(100 * (1 - 8 / 12))
+
+
+def test_error_rates_without_equal_words_are_those_of_the_score() -> None:
+    """Link by link, with the order as gold."""
+    rng = np.random.default_rng(5)
+    lengths = rng.integers(3, 9, 20)
+    orders = [rng.permutation(n).tolist() for n in lengths]
+    ids = [rng.permutation(50)[:n].tolist() for n in lengths]
+    words = ParallelWords.of(text_of(ids, [list(range(n)) for n in lengths], orders))
+    ours, theirs = rng.normal(size=(2, int(lengths.sum()), 6))
+    found = links.error_rates(ours, theirs, words)
+    for name, method in (("argmax", argmax), ("itermax", itermax), ("transport", transport)):
+        made: list[tuple[int, int, int]] = []
+        gold: list[tuple[int, int, int]] = []
+        for s, order in enumerate(orders):
+            begin, end = words.offsets[s : s + 2]
+            made += [(s, int(i), int(j)) for i, j in np.argwhere(method(cosine(ours[begin:end], theirs[begin:end])))]
+            gold += [(s, i, j) for j, i in enumerate(order)]
+        both = [Links.of(*map(np.array, zip(*one, strict=True)), len(lengths)) for one in (made, gold)]
+        assert found[name] == pytest.approx(100 * score(*both).aer)
+    assert 5 < min(found.values()) < 99
+
+
+@pytest.mark.parametrize("spec", ["trans", "trans,inv", "trans,perm"])
+def test_perfect_states_score_100_percent(spec: str) -> None:
+    """Embeddings without positions, equal for twins: two equal words of a sentence have the same state."""
+    found, text = languages(spec), heldout(spec)
+    words = ParallelWords.of(text)
+    assert len(np.unique(words.source)) < len(words.source)  # some words occur twice in a sentence
+    model = rows_of_twins_equal(model_of("modernbert", found.size), found)
+    encoder, sets = ModelEncoder(model, False, CPU), sets_of(text)
+    assert Contextual().measure(encoder, sets)[0]["words"] == 100
+    assert Retrieval().measure(encoder, sets)[0]["sentences"] == 100
+    rates = WordLinks().measure(encoder, sets)[0]
+    assert rates["argmax"] == rates["itermax"] == 0
+    assert rates["transport"] < 5  # a plan gives each of two equal words half as much as it gives another one
 
 
 def heldout(spec: str, n: int = 50, length: int = 60) -> Heldout:
@@ -195,21 +319,24 @@ def test_heldout_sentences_are_parallel() -> None:
 @pytest.mark.parametrize("kind", ["roberta", "modernbert"])
 def test_a_model_that_sees_one_language_aligns_all_of_it(kind: str) -> None:
     found = languages("trans")
-    model = rows_of_twins_equal(model_of(kind, found.size), found)
-    layers = contextual(ModelEncoder(model.base_model, False, CPU), heldout("trans"))
-    assert [layer["layer"] for layer in layers] == [0, 1, 2]
-    assert [layer["sentences"] for layer in layers] == [100, 100, 100]
-    assert min(layer["words"] for layer in layers[1:]) == 100  # layer 0 of ModernBERT holds no positions
-    # words that an order has moved are the same ones without positions
-    moved = contextual(ModelEncoder(model.base_model, False, CPU), heldout("trans,inv"))
-    assert moved[0]["sentences"] == 100
+    encoder = ModelEncoder(rows_of_twins_equal(model_of(kind, found.size), found), False, CPU)
+    sets = sets_of(heldout("trans"))
+    assert [layer["layer"] for layer in Contextual().measure(encoder, sets)] == [0, 1, 2]
+    assert [layer["words"] for layer in Contextual().measure(encoder, sets)] == [100, 100, 100]
+    assert [layer["sentences"] for layer in Retrieval().measure(encoder, sets)] == [100, 100, 100]
+    for layer in WordLinks().measure(encoder, sets)[1:]:  # their positions tell equal words apart
+        assert layer["argmax"] == 0
 
 
-def test_contextual_against_a_slow_loop() -> None:
+@pytest.mark.parametrize("kind", ["roberta", "bert"])
+def test_layers_against_a_slow_loop(kind: str) -> None:
     found, text = languages("trans,inv"), heldout("trans,inv", 6)
-    model = model_of("bert", found.size).eval()
-    layers = contextual(ModelEncoder(model.base_model, False, CPU), text)
-    hits, words = [0, 0, 0], 0
+    model = model_of(kind, found.size).eval()
+    sets = sets_of(text)
+    words = Contextual().measure(ModelEncoder(model, False, CPU), sets)
+    sentences = Retrieval().measure(ModelEncoder(model, False, CPU), sets)
+    hits, n_words = [0, 0, 0], 0
+    means: list[list[list[torch.Tensor]]] = [[[], []] for _ in range(3)]
     for s in range(text.n_sentences):
         a, b = text.offsets[s], text.offsets[s + 1]
         number, place = text.words[a:b], text.index[a:b] - a
@@ -219,7 +346,8 @@ def test_contextual_against_a_slow_loop() -> None:
                 for ids in (text.source, text.derived)
             ]
         n = int(number.max()) + 1
-        words += n
+        n_words += n
+        spelt = [text.source[a:b][number == w].tolist() for w in range(n)]
         for layer, (left, right) in enumerate(zip(*sides, strict=True)):
             ours, theirs = (
                 [state[0, 1:-1][torch.tensor(of == w)].mean(0) for w in range(n)]
@@ -227,8 +355,11 @@ def test_contextual_against_a_slow_loop() -> None:
             )
             for w in range(n):
                 cosines = [float(torch.cosine_similarity(ours[w], other, dim=0)) for other in theirs]
-                hits[layer] += int(np.argmax(cosines)) == w
-    assert [layer["words"] for layer in layers] == pytest.approx([100 * h / words for h in hits])
+                hits[layer] += spelt[int(np.argmax(cosines))] == spelt[w]
+            for side, state in enumerate((left, right)):
+                means[layer][side].append(state[0, 1:-1].mean(0))
+    assert [layer["words"] for layer in words] == pytest.approx([100 * h / n_words for h in hits])
+    assert [layer["sentences"] for layer in sentences] == [retrieval.accuracy(*map(torch.stack, m)) for m in means]
 
 
 # Perplexity
@@ -240,7 +371,7 @@ def test_perplexity_of_a_model_that_knows_nothing() -> None:
     with torch.no_grad():
         for weights in model.parameters():
             weights.zero_()
-    got = perplexity(ModelEncoder(model, False, CPU), text)
+    got = Perplexity().measure(ModelEncoder(model, False, CPU), sets_of(text))
     assert got["source"] == pytest.approx(found.size, rel=1e-4)
     assert got["derived"] == pytest.approx(found.size, rel=1e-4)
     assert (got["positions"], got["sentences"]) == (int(chosen(text).sum()), text.n_sentences)
@@ -252,7 +383,7 @@ def test_perplexity_against_a_slow_loop(kind: str, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(training_model, "_HEADS", {})
     found, text = languages("trans,perm"), heldout("trans,perm", 8)
     model = model_of("roberta" if kind == "unknown" else kind, found.size).eval()
-    got = perplexity(ModelEncoder(model, False, CPU), text)
+    got = Perplexity().measure(ModelEncoder(model, False, CPU), sets_of(text))
     masked = chosen(text)
     assert 0.3 * RATE < masked.mean() < 3 * RATE
     mask = found.tokenizer.bpe.entries.index("<mask>")
@@ -270,7 +401,7 @@ def test_perplexity_against_a_slow_loop(kind: str, monkeypatch: pytest.MonkeyPat
 def test_equal_languages_are_equally_perplexing() -> None:
     found, text = languages("trans"), heldout("trans")
     model = rows_of_twins_equal(model_of("modernbert", found.size), found)
-    got = perplexity(ModelEncoder(model, False, CPU), text)
+    got = Perplexity().measure(ModelEncoder(model, False, CPU), sets_of(text))
     assert got["source"] == pytest.approx(got["derived"], rel=1e-5)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,12 @@ from derivlang.core.errors import DataError, DerivlangError, StoreError
 from derivlang.evaluation import cell as cells
 from derivlang.evaluation.evaluate import evaluate, request_of
 from derivlang.evaluation.examples import Instances
-from derivlang.evaluation.finetune import Classifier, Padded, batches, fine_tune, label_lists, predict
+from derivlang.evaluation.finetune import Padded, TaskModel, batches, fine_tune, predict
+from derivlang.evaluation.finetune_settings import FinetuneSettings
+from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.padding import by_length, inside, padded
-from derivlang.evaluation.settings import MEASURES, EvaluateOptions
-from derivlang.evaluation.tasks import FinetuneSettings, task_of
+from derivlang.evaluation.settings import EvaluateOptions
+from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
 from derivlang.formats.progress import stages_to
 from derivlang.training.devices import device_of
@@ -47,7 +48,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run(template: Path, tmp_path: Path) -> Path:
     """A run of its own for each test."""
-    shutil.copytree(template, tmp_path / "run")
+    shutil.copytree(template, tmp_path / "run", ignore=shutil.ignore_patterns("evaluation*"))
     return tmp_path / "run"
 
 
@@ -70,7 +71,7 @@ def some_instances(lengths: list[int]) -> Instances:
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     ids = np.concatenate([[0, *range(20, 18 + n), 2] for n in lengths]).astype(np.int32)
     n = len(lengths)
-    return Instances(ids, offsets, np.zeros(n, np.int64), np.arange(n) % 3, np.arange(n + 1))
+    return Instances(ids, offsets, np.zeros(n, np.int64), np.arange(n)[:, None] % 3, np.arange(n + 1))
 
 
 def test_an_epoch_has_every_row_once() -> None:
@@ -99,11 +100,11 @@ def test_padding_by_hand() -> None:
 # Fine-tuning
 
 
-def classifier(kind: str, n_classes: int, *, pairs: bool = False) -> Classifier:
+def classifier(kind: str, n_classes: int, task: str = "pos") -> TaskModel:
     with torch.random.fork_rng():
         torch.manual_seed(5)
         size = languages("trans,inv").size
-        return Classifier.of(ModelEncoder(model_of(kind, size).base_model, False, CPU), n_classes, pairs=pairs)
+        return TaskModel.of(task_of(task), ModelEncoder(model_of(kind, size).base_model, False, CPU), n_classes)
 
 
 @pytest.mark.parametrize("kind", ["modernbert", "roberta", "bert"])
@@ -115,9 +116,9 @@ def test_predictions_do_not_depend_on_the_batch(kind: str) -> None:
     for row in range(0, found.n_rows, 9):
         a, b = found.derived.label_offsets[row : row + 2]
         with torch.inference_mode():
-            logits = model.logits(Padded.of(found.derived, np.array([row])), 1)
-            wide = model.logits(Padded.of(found.derived, np.array([row, int(np.argmax(found.derived.lengths))])), 1)
-        assert together[a:b].tolist() == logits.argmax(1).tolist()
+            logits = model.scores(Padded.of(found.derived, np.array([row])), 1)
+            wide = model.scores(Padded.of(found.derived, np.array([row, int(np.argmax(found.derived.lengths))])), 1)
+        assert together[a:b, 0].tolist() == logits.argmax(1).tolist()
         assert torch.allclose(logits, wide[: b - a], atol=1e-5)
 
 
@@ -137,7 +138,7 @@ class Fixed(torch.nn.Module):
 def test_only_labelled_places_get_a_gradient(name: str) -> None:
     found, _, _ = made("trans,inv", task_of(name), 40, "demo" if name == "pos" else "demo:nli")
     block = Padded.of(found.derived, np.arange(5))
-    model = Classifier.of(ModelEncoder(Fixed((*block.ids.shape, 4)), False, CPU), 17, pairs=name == "xnli")
+    model = TaskModel.of(task_of(name), ModelEncoder(Fixed((*block.ids.shape, 4)), False, CPU), 17)
     loss = model.loss(block, 1)
     loss.backward()
     touched = model.encoder.module.states.grad.abs().sum(-1) > 0
@@ -147,8 +148,8 @@ def test_only_labelled_places_get_a_gradient(name: str) -> None:
     assert not expected[torch.from_numpy(~block.mask)].any()
     # the loss is the mean over the labels
     with torch.no_grad():
-        logs = model.logits(block, 1).double().log_softmax(1)
-    assert float(loss.detach()) == pytest.approx(-float(np.mean([logs[i, g] for i, g in enumerate(block.gold)])))
+        logs = model.scores(block, 1).double().log_softmax(1)
+    assert float(loss.detach()) == pytest.approx(-float(np.mean([logs[i, g] for i, g in enumerate(block.gold[:, 0])])))
 
 
 def test_dev_chooses_the_epoch() -> None:
@@ -156,11 +157,11 @@ def test_dev_chooses_the_epoch() -> None:
     few = found.source.take(np.arange(20))
     states: list[list[torch.Tensor]] = []
 
-    def score(model: Classifier, values: list[float]) -> float:
+    def score(model: TaskModel, values: list[float]) -> float:
         states.append(model.state())
         return values[len(states) - 1]
 
-    def tuned(values: list[float]) -> tuple[Classifier, dict[str, Any]]:
+    def tuned(values: list[float]) -> tuple[TaskModel, dict[str, Any]]:
         states.clear()
         settings = FinetuneSettings(epochs=len(values), lr=1e-2, batch_size=8)
         make = partial(classifier, "modernbert", 17)
@@ -181,7 +182,7 @@ def test_a_seed_is_of_its_fine_tuning_alone() -> None:
     def tuned(seed: int) -> torch.Tensor:
         size = languages("trans,inv").size
         base = model_of("roberta", size).base_model
-        make = partial(Classifier.of, ModelEncoder(base, False, CPU), 17, pairs=False)
+        make = partial(TaskModel.of, task_of("pos"), ModelEncoder(base, False, CPU), 17)
         model, _ = fine_tune(make, few, 0, settings, seed, lambda model: 0.0)
         return model.state()[-2]
 
@@ -203,17 +204,18 @@ def test_it_learns_two_sentences() -> None:
         make, two, 1, FinetuneSettings(epochs=40, lr=1e-2, batch_size=2), 1, lambda model: next(rising)
     )
     assert predict(model, two, 1).tolist() == two.gold.tolist()
-    assert label_lists(two.gold, two, found.classes)[0] == [found.classes[c] for c in two.gold[: two.label_offsets[1]]]
+    told = task_of("pos").labels(two, two.gold, found.classes)
+    assert told[0] == [found.classes[c] for c in two.gold[: two.label_offsets[1], 0]]
 
 
 def test_a_loss_that_is_not_finite() -> None:
     found, _, _ = made("trans,inv", task_of("pos"), 40)
     few = found.source.take(np.arange(4))
 
-    def make() -> Classifier:
+    def make() -> TaskModel:
         model = classifier("modernbert", 17)
         with torch.no_grad():
-            model.head[-1].weight.fill_(float("inf"))  # type: ignore[index, union-attr, operator]
+            model.head.layers[-1].weight.fill_(float("inf"))  # type: ignore[index, union-attr, operator]
         return model
 
     with pytest.raises(DataError, match="not finite in epoch 1"):
@@ -234,12 +236,14 @@ def test_sup_is_zs_where_the_languages_are_one(kind: str, tmp_path: Path, data: 
 
 
 def test_what_is_written(run: Path, data: Path) -> None:
-    found = evaluate(run, options(data, "pos", seeds=2, measures=MEASURES, pairs=5, sentences=9, epochs=4))
+    found = evaluate(
+        run, options(data, "pos", seeds=2, measures=tuple(MEASURES.built_in), pairs=5, sentences=9, epochs=4)
+    )
     assert found == stored(run)
-    assert list(found) == ["signature", "tasks", "alignment", "contextual", "perplexity"]
+    assert list(found) == ["signature", "tasks", "alignment", "contextual", "retrieval", "links", "perplexity"]
     assert found["signature"]["spec"] == "trans:table=2,inv"
     entry = found["tasks"]["pos"]
-    assert list(entry) == ["settings", "sup", "zs", "delta", "source", "dev"]
+    assert list(entry) == ["settings", "sup", "zs", "delta", "source", "dev", "chance"]
     told = {"source": "pos:English-EWT", "epochs": 4, "train": 76, "dev": 16, "test": 23, "max_length": 128}
     assert entry["settings"].items() >= told.items()
     assert list(entry["sup"]) == ["accuracy", "macro_f1", "seqeval_f1"]
@@ -305,11 +309,11 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Pat
     pos = evaluate(run, options(data, "pos"))["tasks"]["pos"]
     both = evaluate(run, options(data, "xnli", regimes=("zs",), measures=("alignment",)))
     assert both["tasks"]["pos"] == pos
-    assert list(both["tasks"]["xnli"]) == ["settings", "zs", "source", "dev"]
+    assert list(both["tasks"]["xnli"]) == ["settings", "zs", "source", "dev", "chance"]
     assert list(evaluate(run, options(data, "xnli", regimes=("sup",)))["tasks"]["xnli"])[3] == "delta"
     # other settings, other numbers
     other = evaluate(run, options(data, "pos", lr=1e-4, regimes=("sup",)))
-    assert list(other["tasks"]["pos"]) == ["settings", "sup", "dev"]
+    assert list(other["tasks"]["pos"]) == ["settings", "sup", "dev", "chance"]
     assert other["tasks"]["pos"]["settings"]["lr"] == 1e-4
     assert "alignment" in other
     assert sorted(path.name for path in (run / "evaluation").glob("pos*")) == ["pos.sup.1.npz"]
@@ -318,7 +322,10 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Pat
     with torch.no_grad():
         model.get_input_embeddings().weight.mul_(2)
     save_model(run, model)
-    again = evaluate(run, options(data, "pos", regimes=("sup",), lr=1e-4))
+    with pytest.raises(StoreError, match="changed since then: weights"):
+        evaluate(run, options(data, "pos", regimes=("sup",), lr=1e-4))
+    assert stored(run) == other
+    again = evaluate(run, options(data, "pos", regimes=("sup",), lr=1e-4, force=True))
     assert list(again) == ["signature", "tasks"]
     assert list(again["tasks"]) == ["pos"]
     assert again["tasks"] != other["tasks"]
@@ -365,7 +372,7 @@ def test_the_command_as_scripts_call_it(run: Path, data: Path) -> None:
     words = ["--task", "pos", "--seeds", 1, "--epochs", 1, "--lr", "5e-3", "--data-dir", data, "--device", "cpu"]
     found = cli("evaluate", run, *words, "--regime", "sup,zs", "--pairs", 5, "--sentences", 5, "--json")
     assert found.err == ""
-    assert list(found.json) == ["pos", "alignment", "contextual", "perplexity"]
+    assert list(found.json) == ["pos", "alignment", "contextual", "retrieval", "links", "perplexity"]
     assert {"sup", "zs", "delta"} <= set(found.json["pos"])
     assert {"all", "heldout"} <= set(found.json["alignment"])
     told = cli("evaluate", run, *words, "--measure", "alignment").out
@@ -491,7 +498,10 @@ def test_an_evaluation_that_no_parser_takes(content: str, run: Path, data: Path)
 
 
 def test_data_that_is_not_there(run: Path, data: Path, tmp_path: Path) -> None:
-    assert "source pos was not found" in cli("evaluate", run, "--task", "pos", "--data-dir", tmp_path, code=1).err
+    assert (
+        "source pos:English-EWT was not found"
+        in cli("evaluate", run, "--task", "pos", "--data-dir", tmp_path, code=1).err
+    )
     lacking = tmp_path / "data"
     shutil.copytree(data, lacking)
     (lacking / "xnli" / "dev.en.tsv").unlink()
@@ -511,7 +521,11 @@ def test_devices() -> None:
     assert device_of(None).type in ("cpu", "cuda")
 
 
-def test_a_source_of_another_kind(run: Path, data: Path) -> None:
-    task = replace(task_of("pos"), layer="nothing")
-    with pytest.raises(DataError, match="no labels nothing"):
-        evaluate(run, replace(options(data, "pos"), tasks=(task,)))
+def test_a_set_without_labels(run: Path, data: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    for split in ("train", "dev", "test"):
+        (plain / f"{split}.txt").write_text("One line.\n", "utf-8")
+    told = cli("evaluate", run, "--task", f"pos:{plain}", "--measure", "none", "--data-dir", data, code=1).err
+    assert "has no labels of the task pos, which needs a label for each word" in told
+    assert told.count("\n") == 2

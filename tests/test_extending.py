@@ -29,7 +29,7 @@ def test_samples_are_the_files_that_they_name() -> None:
 
 def test_the_metric_counts_and_scores() -> None:
     (sample,) = (
-        text for text in re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE) if "Metric(" in text
+        text for text in re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE) if "exact_match" in text
     )
     names: dict[str, object] = {}
     exec(compile(sample, "extending.md", "exec"), names)

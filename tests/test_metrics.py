@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from derivlang.core.errors import DataError
-from derivlang.evaluation.metrics import METRICS, UPOS, Metric
+from derivlang.evaluation.metrics import UPOS, Metric
 from derivlang.evaluation.resample import bootstrap, difference, paired, summary
+from derivlang.evaluation.tasks.registry import TASKS, find_task
 
 seqeval = pytest.importorskip("seqeval.metrics")
 
-METRIC = {(task, metric.name): metric for task, metrics in METRICS.items() for metric in metrics}
+METRIC = {(task, metric.name): metric for task in ("pos", "ner", "xnli") for metric in find_task(task).metrics}
+EVERY = [metric for task in TASKS.built_in for metric in find_task(task).metrics]
 IOB2 = ["O", *(f"{mark}-{kind}" for kind in ("PER", "LOC", "ORG") for mark in "BI")]
 
 
@@ -84,7 +86,7 @@ def test_entities_are_whole_and_begin_with_b() -> None:
     assert metric.counts(gold, [["I-PER", "I-PER", "O", "B-LOC"], ["I-LOC"]]).tolist() == [[1, 1, 2], [0, 0, 0]]
 
 
-@pytest.mark.parametrize("metric", METRIC.values(), ids=lambda m: m.name)
+@pytest.mark.parametrize("metric", EVERY, ids=lambda m: m.name)
 def test_nothing_is_zero(metric: Metric) -> None:
     assert metric.value(metric.counts([], [])) == 0
     assert metric.value(metric.counts([[]], [[]])) == 0
@@ -98,6 +100,27 @@ def test_labels_that_do_not_fit() -> None:
         metric.counts([["X"], ["X"]], [["X"], ["X", "X"]])
     with pytest.raises(DataError, match="'NN' is not one of the 17 universal POS tags"):
         METRIC["pos", "macro_f1"].counts([["NN"]], [["X"]])
+
+
+def test_heads_and_relations() -> None:
+    uas, las = (metric for metric in find_task("dep").metrics)
+    gold = [[(2, "nsubj"), (0, "root"), (2, "obj")], [(0, "root")]]
+    predicted = [[(2, "obj"), (0, "root"), (1, "obj")], [(0, "root")]]
+    assert uas.counts(gold, predicted).tolist() == [[2, 3], [1, 1]]
+    assert las.counts(gold, predicted).tolist() == [[1, 3], [1, 1]]
+    assert (uas.value(uas.counts(gold, predicted)), las.value(las.counts(gold, predicted))) == (75, 50)
+
+
+def test_answers_are_scored_by_the_best_gold_answer() -> None:
+    found, em = (metric for metric in find_task("qa").metrics)
+    gold = [[(1, 2), (1, 2, 3)], [(4,)], [(5, 5, 6)], [()], [()], []]
+    predicted = [[(1, 2, 3)] * 2, [(7,)], [(5, 6, 6)], [()], [(1,)], []]
+    assert em.counts(gold, predicted).tolist() == [[1, 1], [0, 1], [0, 1], [1, 1], [0, 1], [0, 0]]
+    counts = found.counts(gold, predicted)
+    # two bags 5 5 6 and 5 6 6 have 5 6 in common: 2 * 2 / (3 + 3)
+    assert counts[:, 0].tolist() == [1_000_000, 0, 666_667, 1_000_000, 0, 0]
+    assert counts[:, 1].tolist() == [1_000_000] * 5 + [0]
+    assert found.value(counts) == pytest.approx(100 * (2 + 2 / 3) / 5, abs=1e-4)
 
 
 # intervals

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.helpers import ROOT, cli, rows
+from tests.tiny_runs import write_run
 
 PLUGIN = ROOT / "tests" / "plugin"
 TREES = PLUGIN / "derivlang_sample" / "sample-test.conllu"
@@ -286,6 +287,28 @@ def test_a_layer_that_is_missing_is_named(site: Path, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_task_of_a_package_is_fine_tuned_and_reported(site: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("matplotlib")
+    from tests.tiny_runs import write_run
+
+    model = write_run(tmp_path / "run", fingerprint="0", steps=1)
+    (tmp_path / "sets").mkdir()
+    for split in ("train", "dev", "test"):
+        (tmp_path / "sets" / f"{split}.blocks").write_bytes(MOODS.read_bytes())
+    name = f"mood:{tmp_path}/sets"
+    words = ("--task", name, "--seeds", 1, "--measure", "none", "--device", "cpu", "--json")
+    found = json.loads(run(site, "evaluate", model, *words))[name]
+    assert (found["settings"]["epochs"], found["settings"]["test"]) == (3, 2)
+    assert found["chance"] == {"accuracy": 50.0}
+    assert "mood" in {entry["name"] for entry in json.loads(run(site, "ls", "--json"))["tasks"]}
+    run(site, "report", model, "-o", tmp_path / "report")
+    assert "MOOD" in (tmp_path / "report" / "report.md").read_text("utf-8")
+    # Without the package its scores are left alone, and its name is unknown.
+    assert cli("report", model, "-o", tmp_path / "without").returncode == 0
+    assert "there is no task 'mood'" in cli("evaluate", model, *words).stderr
+
+
 def test_register_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import dataclass
 
@@ -305,3 +328,21 @@ def test_register_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(derivlang.Pipeline.parse("nothing,inv")) == "nothing,inv"
     assert derivlang.derive("a b .", "nothing,inv").text == "b a ."
     assert "nothing" in registry.transform_names()
+
+
+def test_a_measure_of_a_package(site: Path, tmp_path: Path) -> None:
+    run_folder = write_run(tmp_path / "run", "trans,inv")
+    words = ("evaluate", run_folder, "--measure", "centroids,retrieval", "--pairs", 9, "--device", "cpu")
+    found = json.loads(run(site, *words, "--json"))
+    assert [layer["layer"] for layer in found["centroids"]] == [0, 1, 2]
+    stored = json.loads((run_folder / "evaluation.json").read_text("utf-8"))
+    assert list(stored) == ["signature", "tasks", "retrieval", "centroids"]
+    assert "centroids, layer 2: cosine " in run(site, *words)
+    assert "centroids" in [measure["name"] for measure in json.loads(run(site, "ls", "--json"))["measures"]]
+    # without the package, what it measured is kept, and the report leaves it out
+    assert cli("evaluate", run_folder, "--measure", "alignment").returncode == 0
+    assert list(json.loads((run_folder / "evaluation.json").read_text("utf-8"))) == [
+        "signature", "tasks", "alignment", "retrieval", "centroids"
+    ]  # fmt: skip
+    assert "did you mean" in run(site, "evaluate", run_folder, "--measure", "centroid", code=2)
+    assert cli("evaluate", run_folder, "--measure", "centroids").returncode == 2

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
-from derivlang.evaluation.metrics import METRICS
 from derivlang.evaluation.resample import paired
+from derivlang.evaluation.tasks.registry import find_task
 from tests import commands
 from tests.runs import SEEDS, run, runs, write
 
@@ -27,9 +27,10 @@ pytest.importorskip("matplotlib")
 from derivlang.evaluation.report import published  # noqa: E402
 from derivlang.evaluation.report import write as report_module  # noqa: E402
 from derivlang.evaluation.report.cells import EMPTY, Row, Table  # noqa: E402
-from derivlang.evaluation.report.columns import TASKS, columns  # noqa: E402
+from derivlang.evaluation.report.columns import columns  # noqa: E402
 from derivlang.evaluation.report.correlation import spearman  # noqa: E402
 from derivlang.evaluation.report.differences import differences_of  # noqa: E402
+from derivlang.evaluation.report.listings import inside  # noqa: E402
 from derivlang.evaluation.report.overview import alignment, correlations, dev_overview, overview  # noqa: E402
 from derivlang.evaluation.report.runs import read_runs  # noqa: E402
 from derivlang.evaluation.report.settings import Language, Setting, settings_of  # noqa: E402
@@ -136,7 +137,7 @@ def test_too_little_for_a_correlation(first: list[float], second: list[float]) -
 
 def test_correlations_of_a_grid(grid: Path) -> None:
     found = correlations(setting(grid))
-    for column in columns(TASKS, headline=True):
+    for column in columns(published.METRIC, headline=True):
         assert found[column, "heldout"].n == 12
         assert found[column, "heldout"].rho == found[column, "all"].rho  # one is 0.8 of the other here
         assert ((column, "paper") in found) == (column.title != "POS accuracy")
@@ -373,7 +374,7 @@ def test_differences_are_paired_over_the_same_sentences(grid: Path) -> None:
     found = {(d.entry.variant.objective, d.entry.language.spec, d.column.task, d.column.name, d.regime): d
              for d in differences_of(setting(grid))}  # fmt: skip
     one = found["align-mlm", "trans,inv", "pos", "accuracy", "zs"]
-    metric = METRICS["pos"][0]
+    metric = find_task("pos").metrics[0]
 
     def counts(folders: tuple[str, ...]) -> list[Any]:
         return [
@@ -590,6 +591,57 @@ def test_hostile_names_in_every_field_reach_neither_page_nor_markdown_as_markup(
         head = next(lines[n] for n in range(lines.index(line), -1, -1) if not lines[n].startswith("|"))
         first = lines[lines.index(head, 0) + 1] if head else line
         assert line.count("|") == first.count("|") or not first.startswith("|")
+
+
+def test_chance_stands_below_the_scores_and_beside_each(tmp_path: Path) -> None:
+    for seed, level in ((1, 18.04), (2, 18.04)):
+        path = run(tmp_path / str(seed), seed=seed) / "evaluation.json"
+        found = json.loads(path.read_text("utf-8"))
+        found["tasks"]["pos"]["chance"] = {"accuracy": level}
+        write(path, found)
+    (one,) = settings_of(read_runs([tmp_path]))
+    row = overview(one).rows[-1]
+    assert row.labels[0] == "Chance"
+    at = [column.name for column in one.headline].index("accuracy", 2)  # after those of xnli and ner
+    assert [cell.text for cell in row.cells[3 * at : 3 * at + 3]] == ["18.0", "18.0", ""]
+    assert {cell.text for cell in row.cells[: 3 * at]} == {EMPTY, ""}
+    report([tmp_path / "1", tmp_path / "2"], tmp_path / "out")
+    (line,) = [x for x in (tmp_path / "out" / "report.md").read_text("utf-8").splitlines() if x.startswith("| R1 | MLM")
+               and "POS accuracy" in x]  # fmt: skip
+    assert line.endswith("| 18.0 |")
+
+
+@pytest.mark.parametrize("chance", [3, {"accuracy": "high"}, {"accuracy": float("nan")}])
+def test_a_chance_level_that_is_no_number(chance: object, tmp_path: Path) -> None:
+    path = run(tmp_path / "a") / "evaluation.json"
+    found = json.loads(path.read_text("utf-8"))
+    found["tasks"]["pos"]["chance"] = chance
+    write(path, found)
+    with pytest.raises(StoreError, match="chance"):
+        read_runs([tmp_path])
+
+
+def test_layers_of_earlier_and_of_this_version(tmp_path: Path) -> None:
+    old, new = run(tmp_path / "a"), run(tmp_path / "b", seed=2)
+    layer = {"layer": 1, "chance": 6.0}
+    changed(old / "evaluation.json", contextual=[{"layer": 1, "words": 10.0, "sentences": 20.0}])
+    changed(
+        new / "evaluation.json",
+        contextual=[layer | {"words": 30.0}],
+        retrieval=[layer | {"sentences": 40.0, "chance": 0.2}],
+        links=[{"layer": 1, "argmax": 70.0, "itermax": 71.0, "transport": 72.0}],
+    )
+    table = inside(setting(tmp_path))
+    assert table is not None
+    assert table.columns[1][1][1:] == (
+        "words", "words by chance", "sentences", "sentences by chance",
+        "AER by argmax", "AER by itermax", "AER by transport",
+    )  # fmt: skip
+    cells = [[cell.text for cell in row.cells[2:]] for row in table.rows]
+    assert cells == [
+        ["1", "10.0", EMPTY, "20.0", EMPTY, EMPTY, EMPTY, EMPTY],
+        ["1", "30.0", "6.0", "40.0", "0.2", "70.0", "71.0", "72.0"],
+    ]
 
 
 def test_runs_that_are_not_evaluated_are_listed(tmp_path: Path) -> None:

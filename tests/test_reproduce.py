@@ -202,7 +202,7 @@ def test_a_task_that_is_not_there_is_named_before_anything_is_trained(tmp_path: 
     recipe, place = small(tmp_path)
     (tmp_path / "xnli").mkdir()
     (tmp_path / "xnli" / "dev.en.tsv").write_text("It rains .\tIt is wet .\tentailment\n", "utf-8")
-    with pytest.raises(DataError, match="xnli lacks train and test"):
+    with pytest.raises(DataError, match="xnli:en lacks train and test"):
         reproduce(replace(recipe, evaluate=("--task", "none,xnli")), replace(place, data_dir=tmp_path))
     assert not place.out.exists()
 

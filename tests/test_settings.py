@@ -18,7 +18,7 @@ from derivlang.core.errors import UsageError
 from derivlang.core.policies import Policies
 from derivlang.core.settings import Declared, check_settings, declared, given, setting
 from derivlang.engine.options import MakeOptions
-from derivlang.evaluation import tasks
+from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings, Where
 from derivlang.training.start import settings_of
@@ -27,7 +27,7 @@ from tests.commands import ROOT, run
 # The dataclasses that a command's options come from.
 USED = (
     [("pretrain", kind) for kind in (TrainingSettings, Duration, Machine, LogSettings, Where)]
-    + [("evaluate", kind) for kind in (EvaluateOptions, tasks.FinetuneSettings)]
+    + [("evaluate", kind) for kind in (EvaluateOptions, FinetuneSettings)]
     + [("make", kind) for kind in (MakeOptions, Policies)]
 )
 EVERY = [

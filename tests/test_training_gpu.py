@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from derivlang.evaluation.contextual import contextual
-from derivlang.evaluation.embeddings import alignment
 from derivlang.evaluation.evaluate import evaluate
-from derivlang.evaluation.perplexity import perplexity
+from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.training import devices
 from derivlang.training.bench import Plan, bench
@@ -26,7 +24,7 @@ from derivlang.training.loop import inputs_of, network_of, optimizer_of
 from derivlang.training.model import ModelConfig, is_tied
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.start import settings_of
-from tests.test_evaluate_measures import heldout
+from tests.test_evaluate_measures import alignment, heldout, sets_of
 from tests.test_evaluate_runs import options
 from tests.test_training_loop import Stop, stopping, torchrun
 from tests.tiny_runs import data_folder as task_data
@@ -226,10 +224,16 @@ def test_measures_are_those_of_a_processor(kind: str, tmp_path: Path) -> None:
     run, text = PretrainedRun.load(write_run(tmp_path / "run", kind=kind, dictionary=40)), heldout("trans,inv", 20)
     far, near = (run.masked_lm(device_of(name)) for name in ("cuda", "cpu"))
     assert alignment(run, far) == pytest.approx(alignment(run, near), abs=0.5)
+    found = {
+        name: [MEASURES.find(name).measure(m, sets_of(text)) for m in (far, near)]
+        for name in ("contextual", "retrieval", "links")
+    }
+    for name, sides in found.items():
+        for one, two in zip(*sides, strict=True):
+            assert one == pytest.approx(two, abs=15), name  # shares of few words, in bfloat16
+    ours, theirs = (MEASURES.find("perplexity").measure(model, sets_of(text)) for model in (far, near))
     for side in ("source", "derived"):
-        assert perplexity(far, text)[side] == pytest.approx(perplexity(near, text)[side], rel=0.02)
-    for one, two in zip(contextual(far, text), contextual(near, text), strict=True):
-        assert one == pytest.approx(two, abs=15)  # shares of few words, in bfloat16
+        assert ours[side] == pytest.approx(theirs[side], rel=0.02)
 
 
 def test_an_evaluation(tmp_path: Path) -> None:

@@ -49,14 +49,18 @@ def batch(source: str = "demo", split: str = "train", spec: str = "identity") ->
 
 
 def data_folder(folder: Path) -> Path:
-    """UD, WikiAnn and XNLI, as far as the demo has them."""
-    for place in ("ud/UD_English-EWT", "ner/wikiann/en", "xnli"):
+    """UD, WikiAnn, XNLI, PAWS-X and SQuAD, as far as the demo has them."""
+    for place in ("ud/UD_English-EWT", "ner/wikiann/en", "xnli", "pawsx", "qa/squad", "qa/xquad"):
         (folder / place).mkdir(parents=True)
+    for place in ("qa/squad/train-v1.1.json", "qa/squad/dev-v1.1.json", "qa/xquad/xquad.en.json"):
+        shutil.copy(DEMO / "demo-qa-test.json", folder / place)
     for name, split in SPLITS.items():
         shutil.copy(DEMO / f"demo-ud-{name}.conllu", folder / "ud" / "UD_English-EWT" / f"en_ewt-ud-{name}.conllu")
         told = "multinli.train.en" if name == "train" else f"{name}.en"
         pairs = (DEMO / f"demo-nli-{name}.tsv").read_text("utf-8")
         (folder / "xnli" / f"{told}.tsv").write_text(f"premise\thypothesis\tlabel\n{pairs}", "utf-8")
+        binary = pairs.replace("\tentailment\n", "\t1\n").replace("\tneutral\n", "\t0\n")
+        (folder / "pawsx" / f"{name}.en.tsv").write_text(binary.replace("\tcontradiction\n", "\t0\n"), "utf-8")
         found = batch(split=split)
         spans = found.layers["ner_tags"]
         assert isinstance(spans, Spans)

@@ -1,11 +1,13 @@
-"""`derivlang evaluate`: fine-tuning and measures of a pre-trained run."""
+"""`derivlang evaluate`: fine-tuning and measures of a pre-trained run, or of its checkpoints."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,8 +16,12 @@ from derivlang.cli.settings import settings_options, type_of
 from derivlang.cli.types import FOLDER
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared
-from derivlang.evaluation.settings import EvaluateOptions, measure_of
-from derivlang.evaluation.tasks import FinetuneSettings, regime_of, task_of
+from derivlang.evaluation.finetune_settings import FinetuneSettings, regime_of
+from derivlang.evaluation.settings import EvaluateOptions
+from derivlang.evaluation.tasks.registry import TASKS, task_of
+
+if TYPE_CHECKING:
+    from derivlang.evaluation.measures.base import Figures, Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +62,27 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 
 
 @click.command("evaluate", no_args_is_help=True)
-@click.argument("run", type=FOLDER)
+@click.argument("run", metavar="RUN[@STEP]", type=FOLDER)
 @click.option("--task", "tasks", default="none", show_default=True,
-              help="Tasks: any of pos, ner and xnli; pos:French-GSD names another set.")  # fmt: skip
+              help=f"Tasks: any of {', '.join(sorted(TASKS.built_in))}; pos:French-GSD names another set, pos:A+B "
+              "takes train and dev from A and test from B.")  # fmt: skip
 @click.option("--regime", "regimes", default="sup,zs", show_default=True,
               help="Regimes: sup fine-tunes on the derived language, zs on the source.")  # fmt: skip
 @settings_options(EvaluateOptions, only=("seeds",))
-@settings_options(FinetuneSettings, metavar="N[,N...]", callback=_numbers)
-@click.option("--measure", "measures", default="alignment,contextual,perplexity", show_default=True,
-              help="Measures besides the tasks, or none.")  # fmt: skip
+@settings_options(FinetuneSettings, without=("frozen",), metavar="N[,N...]", callback=_numbers)
+@settings_options(FinetuneSettings, only=("frozen",))
+@click.option("--measure", "measures", default=",".join(EvaluateOptions().measures), show_default=True,
+              help="Measures, of those that `derivlang ls` lists; none for tasks alone.")  # fmt: skip
 @settings_options(EvaluateOptions, only=("pairs", "sentences"))
 @data_dir_option
 @parser_options
 @settings_options(EvaluateOptions, only=("threads", "device", "force"))
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--every-checkpoint", is_flag=True, help="Evaluate every checkpoint of RUN, with a line for each.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, a line for each checkpoint.")
 @ends_well()
-def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, **options: Any) -> None:
+def command(
+    run: Path, tasks: str, regimes: str, measures: str, every_checkpoint: bool, as_json: bool, **options: Any
+) -> None:
     """Evaluate RUN, the folder of a pre-trained run, and write RUN/evaluation.json.
 
     For each task, it measures the upper bound (SUP), zero-shot transfer (ZS) and the gap between them on the test
@@ -81,35 +92,67 @@ def command(run: Path, tasks: str, regimes: str, measures: str, as_json: bool, *
     The defaults are the published settings, which do not suit small models. An option of fine-tuning takes one number
     for all tasks, or one for each, such as --epochs 1,2.
 
+    RUN@3500 is the checkpoint of step 3500, also of an unfinished run. Its results are in RUN/evaluation.
+
     \b
     derivlang evaluate RUN --task pos --epochs 1 --lr 2e-3 --train-examples 4000
+    derivlang evaluate RUN --measure contextual,perplexity --every-checkpoint
     derivlang evaluate RUN --measure alignment
     """
+    from derivlang.training.needs import require_torch
+
+    require_torch()
     from derivlang.evaluation.evaluate import evaluate
+    from derivlang.training.checkpoint import steps
 
     asked = _listed(tasks, "--task")
-    fitting = declared(FinetuneSettings)
+    frozen = {"frozen": options.pop("frozen")}
+    fitting = set(declared(FinetuneSettings)) - set(frozen)
     changes = [{name: options[name].of(i, len(asked)) for name in fitting if options[name]} for i in range(len(asked))]
     for name in fitting:
         del options[name]
     settings = EvaluateOptions(
-        tasks=tuple(task_of(name).with_settings(**changed) for name, changed in zip(asked, changes, strict=True)),
+        tasks=tuple(
+            task_of(name).with_settings(**changed, **frozen) for name, changed in zip(asked, changes, strict=True)
+        ),
         regimes=tuple(dict.fromkeys(regime_of(name) for name in _listed(regimes, "--regime"))),
-        measures=tuple(dict.fromkeys(measure_of(name) for name in _listed(measures, "--measure"))),
+        measures=tuple(dict.fromkeys(_listed(measures, "--measure"))),
         **options,
     )
     if not settings.tasks and not settings.measures:
         raise UsageError("there is nothing to evaluate", fix="give --task pos or --measure alignment", id="usage")
-    with Bar():
-        found = evaluate(run, settings, events())
-    shown = {task.name: found["tasks"][task.name] for task in settings.tasks}
-    shown |= {measure: found[measure] for measure in settings.measures if measure in found}
-    if as_json:
-        click.echo(json.dumps(shown, ensure_ascii=False))
-        return
-    for task in settings.tasks:
-        _show_task(task.name, shown.pop(task.name))
-    _show_measures(shown)
+    folder, step = _run_and_step(run)
+    asked_steps = [step]
+    if every_checkpoint:
+        if step is not None:
+            raise UsageError("names one checkpoint", where=str(run), fix="leave out --every-checkpoint", id="usage")
+        asked_steps = list(steps(folder))
+        if not asked_steps:
+            raise UsageError("there are no checkpoints", where=str(folder), fix="evaluate RUN itself", id="usage")
+    for step in asked_steps:
+        with Bar():
+            found = evaluate(folder, settings, events(), step=step)
+        shown = {task.name: found["tasks"][task.name] for task in settings.tasks}
+        shown |= {measure: found[measure] for measure in settings.measures if measure in found}
+        if as_json:
+            click.echo(json.dumps({"step": step} | shown if every_checkpoint else shown, ensure_ascii=False))
+        elif every_checkpoint:
+            click.echo(f"step {step}: {'; '.join(_short(settings, shown))}")
+        else:
+            for task in settings.tasks:
+                _show_task(task.name, shown.pop(task.name))
+            for line in _measure_lines(shown):
+                click.echo(line)
+
+
+def _run_and_step(run: Path) -> tuple[Path, int | None]:
+    """The folder and the step of RUN@STEP. A folder with this very name is a run without a step."""
+    name, at, step = run.name.rpartition("@")
+    if not (at and name) or run.is_dir():
+        return run, None
+    if not re.fullmatch("[0-9]{1,9}", step):
+        raise UsageError(f"{step!r} is not a step", where=str(run), fix="write e.g. RUN@3500", id="usage")
+    return run.with_name(name), int(step)
 
 
 def _listed(text: str, option: str) -> tuple[str, ...]:
@@ -129,25 +172,44 @@ def _show_task(name: str, entry: dict[str, Any]) -> None:
             spread = (
                 "" if score["deviation"] is None else f"  ± {score['deviation']:.1f} over {len(score['seeds'])} seeds"
             )
+            by_chance = entry["chance"].get(metric) if part != "delta" else None
+            chance = "" if by_chance is None else f"  (chance {by_chance:.1f})"
             click.echo(
-                f"  {title:<18}{metric:<12}{score['mean']:>7.1f}  [{score['low']:.1f}, {score['high']:.1f}]{spread}"
+                f"  {title:<19}{metric:<12}{score['mean']:>7.1f}  [{score['low']:.1f}, {score['high']:.1f}]"
+                f"{spread}{chance}"
             )
 
 
-def _show_measures(shown: dict[str, Any]) -> None:
-    def percent(value: float | None) -> str:
-        return "-" if value is None else f"{value:.1f}"
+def _measure_lines(shown: dict[str, Any]) -> Iterator[str]:
+    """A line for each row of each measure's result."""
+    for name, measure, rows in _rows(shown):
+        for title, figures in rows.items():
+            yield f"{name}, {title}: {_figures(figures, measure.unit)}"
 
-    if "alignment" in shown:
-        found = shown["alignment"]
-        click.echo(
-            f"alignment of embeddings: {percent(found['all'])} % of {found['rows']:,} rows, "
-            f"{percent(found['heldout'])} % of {found['rows_heldout']:,} outside the dictionary; "
-            f"CSLS {percent(found['csls'])}, {percent(found['csls_heldout'])} %"
-        )
-    for layer in shown.get("contextual", ()):
-        click.echo(f"layer {layer['layer']}: words {layer['words']:.1f} %, sentences {layer['sentences']:.1f} %")
-    if "perplexity" in shown:
-        found = shown["perplexity"]
-        ours, theirs = (percent(found[side]) for side in ("source", "derived"))
-        click.echo(f"perplexity: {ours} of the source, {theirs} of the derived language")
+
+def _short(settings: EvaluateOptions, shown: dict[str, Any]) -> Iterator[str]:
+    """The main figure of each task and regime, and those of the last row of each measure."""
+    for task in settings.tasks:
+        for regime in settings.regimes:
+            metric, score = next(iter(shown[task.name][regime].items()))
+            yield f"{task.name} {regime.upper()} {metric} {score['mean']:.1f} %"
+    for name, measure, rows in _rows({name: shown[name] for name in settings.measures if name in shown}):
+        yield f"{name} {_figures(list(rows.values())[-1], measure.unit)}"
+
+
+def _rows(shown: dict[str, Any]) -> Iterator[tuple[str, Measure, dict[str, Figures]]]:
+    from derivlang.evaluation.measures.registry import MEASURES
+
+    for name, found in shown.items():
+        measure = MEASURES.find(name)
+        yield name, measure, measure.rows(found)
+
+
+def _figures(figures: Figures, unit: str) -> str:
+    """Figures with their names; that of a guess in brackets."""
+
+    def told(name: str, value: float | None) -> str:
+        return f"{name} -" if value is None else f"{name} {value:.1f}{unit}"
+
+    text = ", ".join(told(name, value) for name, value in figures.items() if name != "chance")
+    return f"{text} ({told('chance', figures['chance'])})" if "chance" in figures else text

@@ -19,7 +19,7 @@ from derivlang.cli.types import FILE, FOLDER
               type=click.Choice(["text", "jsonl", "conllu", "pharaoh", "tsv", "squad"]))  # fmt: skip
 @click.option("-o", "--out", type=FILE, default=STDOUT, help="File to write.  [default: standard output]")
 @click.option("--source", is_flag=True, help="Write the source side instead, row for row.")
-@click.option("--documents", is_flag=True, help="Write one document a line instead of one row (text only).")
+@click.option("--documents", is_flag=True, help="Write one document a line (of running text, a paragraph); text only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     derived: Path, kind: Any, split: str | None, out: Path, source: bool, documents: bool, as_json: bool

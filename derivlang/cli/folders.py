@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from hashlib import sha256
 from pathlib import Path
 
 import click
@@ -47,6 +46,8 @@ def default_folder(source: str, spec: str = "", options: Mapping[str, object] | 
     name = ".".join(parts)
     if plain and len(name) <= 2 * _LONGEST:
         return Path(name)
+    from hashlib import sha256  # imported late: help pages do not need it
+
     whole = "\0".join([identity, spec, last, *changed])
     return Path(f"{name}.{sha256(whole.encode()).hexdigest()[:8]}")
 

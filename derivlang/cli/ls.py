@@ -1,4 +1,4 @@
-"""`derivlang ls`: list transforms, objectives, sources, formats and scripts."""
+"""`derivlang ls`: list transforms, objectives, tasks, measures, sources, formats and scripts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import click
 @click.command("ls")
 @click.option("--json", "as_json", is_flag=True, help="Print the lists as JSON.")
 def command(as_json: bool) -> None:
-    """List transforms and objectives with their parameters, sources, file formats, and scripts with samples.
+    """List transforms and objectives with parameters, tasks, measures, sources, file formats, and scripts with samples.
 
     \b
     derivlang ls --json
     """
+    from derivlang.evaluation.measures.registry import MEASURES
+    from derivlang.evaluation.tasks.registry import find_task, task_names
     from derivlang.formats.registry import formats
     from derivlang.sources.named import named_sources
     from derivlang.training.objectives.registry import find_objective, objective_names
@@ -28,6 +30,11 @@ def command(as_json: bool) -> None:
     found: dict[str, list[dict[str, Any]]] = {
         "transforms": [{"name": t.name, "summary": t.summary(), "parameters": t.parameters()} for t in transforms],
         "objectives": [{"name": o.name, "summary": o.summary(), "parameters": o.parameters()} for o in objectives],
+        "tasks": [
+            {"name": t.kind, "summary": t.summary(), "headline": t.headline, "metrics": [m.name for m in t.metrics]}
+            for t in map(find_task, task_names())
+        ],
+        "measures": [{"name": name} for name in MEASURES.names()],  # their modules load torch
         "sources": [
             {"name": s.name, "summary": s.summary, "splits": list(s.patterns("")), "licence": s.licence}
             for s in named_sources().values()
@@ -44,6 +51,12 @@ def command(as_json: bool) -> None:
             click.echo(f"  {entry['name']:<12}{entry['summary']}")
             for p in entry["parameters"]:
                 click.echo(f"    {p['name']}={p['default']}  ({p['type']})  {p['help']}")
+    click.echo("\nTasks")
+    for task in found["tasks"]:
+        click.echo(f"  {task['name']:<12}{task['summary']} ({', '.join(task['metrics'])})")
+    click.echo("\nMeasures")
+    for measure in found["measures"]:
+        click.echo(f"  {measure['name']}")
     click.echo("\nSources")
     for source in found["sources"]:
         click.echo(f"  {source['name']:<12}{source['summary']}")

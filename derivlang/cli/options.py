@@ -182,12 +182,11 @@ def _show(result: dict[str, Any], as_json: bool, *, timed: bool) -> None:
         click.echo(json.dumps(result, ensure_ascii=False))
         return
     from derivlang.core.schema import Schema
+    from derivlang.store.manifest import counts_of
 
     for name, entry in result["splits"].items():
-        click.echo(
-            f"{name:<11}{entry['documents']:>12,} documents {entry['sentences']:>12,} sentences "
-            f"{entry['tokens']:>13,} tokens"
-        )
+        counts = counts_of(entry, result["document"])
+        click.echo(f"{name:<11}" + " ".join(f"{count:>12,} {noun}" for noun, count in counts.items()))
     manifest = _manifest(Path(result["out"]))
     templates = templates_of(Schema.from_json(manifest["schema"]).layer_fields if manifest else ())
     for name, count in {**result["changed"], **result["dropped"]}.items():

@@ -22,7 +22,7 @@ from derivlang.engine.vocabulary import TypeCounts, read_vocabulary, save_vocabu
 from derivlang.formats.progress import stage
 from derivlang.store.card import CARD, card
 from derivlang.store.journal import STAGE, Journal
-from derivlang.store.manifest import LEXICON, NAME, dump
+from derivlang.store.manifest import COUNTS, LEXICON, NAME, document_of, dump
 
 
 def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
@@ -82,15 +82,13 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
 
 def summary(out: Path, manifest: dict[str, Any], began: float) -> dict[str, Any]:
     """Return what `make` returns. began: the `time.perf_counter()` of its start."""
-    splits = {
-        name: {key: entry[key] for key in ("documents", "sentences", "tokens")}
-        for name, entry in manifest["splits"].items()
-    }
+    splits = {name: {key: entry[key] for key in COUNTS if key in entry} for name, entry in manifest["splits"].items()}
     seconds = time.perf_counter() - began
     tokens = sum(entry["tokens"] for entry in splits.values())
     return {
         "out": str(out),
         "splits": splits,
+        "document": document_of(manifest),
         "changed": manifest["changed"],
         "dropped": manifest["dropped"],
         "seconds": round(seconds, 3),
@@ -137,6 +135,7 @@ def _run(job: Job, plan: Plan, journal: Journal, engine: Engine, events: Events)
                 {
                     "shard": result.shard,
                     "documents": result.documents,
+                    "articles": result.articles,
                     "sentences": result.sentences,
                     "tokens": result.tokens,
                     "counts": result.counts,

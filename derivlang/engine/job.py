@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int64
+from derivlang.core.articles import ArticleCount
 from derivlang.core.batch import Batch
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.policies import Policies
@@ -75,11 +76,12 @@ Plan = dict[str, list[ShardTask]]  # the tasks of each split
 
 @dataclass(slots=True)
 class Result:
-    """What a task has made. types, type_counts: the source's vocabulary in this shard."""
+    """What a task has made. articles: as `ArticleCount.count`. types, type_counts: the source's vocabulary."""
 
     task: ShardTask
     shard: dict[str, Any]
     documents: int
+    articles: int | None
     sentences: int
     tokens: int
     counts: dict[str, int]
@@ -96,6 +98,7 @@ def run_task(job: Job, task: ShardTask) -> Result:
     writer = ShardWriter(task.file, job.corpus.schema)
     dropped = left_out(job.corpus.schema, job.drop_columns)
     documents = sentences = tokens = 0
+    articles = ArticleCount()
     last = -1
     try:
         for batch in read_part(job, task, reading):
@@ -122,6 +125,7 @@ def run_task(job: Job, task: ShardTask) -> Result:
             numbers = derived.source.documents
             documents += int((np.diff(numbers, prepend=last) != 0).sum()) if len(numbers) else 0
             last = int(numbers[-1]) if len(numbers) else last
+            articles.add(derived.source)
             sentences += _in_rows(derived.source, np.diff(derived.source.units))
             tokens += _in_rows(derived.source, np.diff(derived.derived.unit_words))
             if parser is None:  # a parser reports its words itself
@@ -138,7 +142,7 @@ def run_task(job: Job, task: ShardTask) -> Result:
         "rows": writer.rows,
         "words": tokens,
     }
-    return Result(task, shard, documents, sentences, tokens, dict(counts), types, type_counts)
+    return Result(task, shard, documents, articles.count, sentences, tokens, dict(counts), types, type_counts)
 
 
 def _in_rows(batch: Batch, per_unit: Int64) -> int:

@@ -29,8 +29,9 @@ def make(
     A source without trees is parsed first if the pipeline needs them. A derived set as the source continues its own
     pipeline.
 
-    Returns {"out", "splits": {name: {"documents", "sentences", "tokens"}}, "changed", "dropped", "seconds",
-    "tokens_per_second"}. Raises DerivlangError; finished shards are kept, and no file is half-written.
+    Returns {"out", "splits": {name: {"documents", "sentences", "tokens"}}, "document", "changed", "dropped",
+    "seconds", "tokens_per_second"}; docs/formats.md describes the counts. Raises DerivlangError; finished shards are
+    kept, and no file is half-written.
     """
     began = time.perf_counter()
     events = events or Events()

@@ -76,8 +76,11 @@ def manifest_of(
         entries = [results.entries[task.name] for task in tasks]
         for entry in entries:
             counts.update(entry["counts"])
+        articles = [entry.get("articles") for entry in entries]  # a journal of an earlier version does not count them
+        n_articles = 0 if None in articles else sum(filter(None, articles))
         splits[split] = {
             **{key: sum(entry[key] for entry in entries) for key in ("documents", "sentences", "tokens")},
+            **({"articles": n_articles} if n_articles else {}),
             "shards": [entry["shard"] for entry in entries if entry["shard"]["rows"]],
         }
         if not splits[split]["tokens"]:

@@ -8,30 +8,27 @@ settings, data or weights is ignored, so an interrupted evaluation resumes with 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.evaluation.examples import Examples, Instances
-from derivlang.evaluation.finetune import Classifier, fine_tune, label_lists, predict
-from derivlang.evaluation.metrics import METRICS
+from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
+from derivlang.evaluation.finetune_settings import Regime, regime_of
 from derivlang.evaluation.sets import Sets, digest
-from derivlang.evaluation.tasks import Regime, Task, regime_of
+from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.store.export import writing
 from derivlang.training.languages import DERIVED, SOURCE
 
-if TYPE_CHECKING:
-    import torch
-
-CELLS = "evaluation"
 RULES = 1  # version of the fine-tuning rules; cells of another version are made again
 
 
@@ -47,7 +44,7 @@ class FinetuneCell:
 
     @property
     def path(self) -> Path:
-        return self.trained.folder / CELLS / f"{self.task.file_name}.{self.regime}.{self.seed}.npz"
+        return self.trained.cells / f"{self.task.file_name}.{self.regime}.{self.seed}.npz"
 
     @property
     def key(self) -> str:
@@ -57,7 +54,7 @@ class FinetuneCell:
                 "rules": RULES,
                 "weights": self.trained.weights,
                 "language_ids": self.trained.language_ids,
-                "settings": asdict(self.task.settings),
+                "settings": self.task.settings.record(),
                 "regime": self.regime,
                 "seed": self.seed,
                 "data": self.data_key,
@@ -85,28 +82,25 @@ class FinetuneCell:
 
     def make(self, sets: Sets, device: torch.device) -> None:
         """Fine-tune, and write the file completely or not at all."""
-        task, metrics = self.task, METRICS[self.task.kind]
+        task = self.task
         language = DERIVED if self.regime == "sup" else SOURCE
 
         def side(found: Examples, number: int) -> Instances:
             return found.derived if number == DERIVED else found.source
 
-        def counted(model: Classifier, found: Examples, number: int) -> dict[str, Int64]:
+        def counted(model: TaskModel, found: Examples, number: int) -> dict[str, Int64]:
             instances = side(found, number)
-            gold = label_lists(instances.gold, instances, found.classes)
-            guessed = label_lists(predict(model, instances, number), instances, found.classes)
-            several = {metric.count: metric for metric in metrics}  # some metrics share their counts
-            by_count = {count: metric.counts(gold, guessed) for count, metric in several.items()}
-            return {metric.name: by_count[metric.count] for metric in metrics}
+            both = instances.gold, predict(model, instances, number)
+            return task.score(*(task.labels(instances, values, found.classes) for values in both))
 
-        def make() -> Classifier:
-            return Classifier.of(self.trained.encoder(device), len(sets.train.classes), pairs=task.pairs)
+        def make() -> TaskModel:
+            return TaskModel.of(task, self.trained.encoder(device), len(sets.train.classes))
 
         on_dev: list[dict[str, Int64]] = []
 
-        def dev_score(model: Classifier) -> float:
+        def dev_score(model: TaskModel) -> float:
             on_dev.append(counted(model, sets.dev, language))
-            return metrics[0].value(on_dev[-1][metrics[0].name])
+            return task.main_metric.value(on_dev[-1][task.headline])
 
         model, facts = fine_tune(make, side(sets.train, language), language, task.settings, self.seed, dev_score)
         found = counted(model, sets.test, DERIVED)
@@ -118,15 +112,15 @@ class FinetuneCell:
 
     def _write(self, counts: dict[str, Int64], facts: dict[str, Any]) -> None:
         told = {"key": self.key, "derivlang": __version__, "task": self.task.name, "regime": self.regime}
-        text = json.dumps({**told, "seed": self.seed, "settings": asdict(self.task.settings), **facts})
-        self.path.parent.mkdir(exist_ok=True)
+        text = json.dumps({**told, "seed": self.seed, "settings": self.task.settings.record(), **facts})
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         with writing(self.path) as stream:
             np.savez_compressed(stream, facts=np.array(text), **counts)  # type: ignore[arg-type]
 
 
 def forget(trained: PretrainedRun, task: Task, data_key: str) -> None:
     """Remove the task's cells of other settings, data or weights, so that the files match evaluation.json."""
-    for path in (trained.folder / CELLS).glob(f"{task.file_name}.*.npz"):
+    for path in trained.cells.glob(f"{task.file_name}.*.npz"):
         _, regime, seed = path.name.removesuffix(".npz").rsplit(".", 2)
         if not seed.isdigit() or FinetuneCell(trained, task, regime_of(regime), int(seed), data_key).counts() is None:
             path.unlink()

@@ -3,6 +3,8 @@
     cell = (task, regime, seed)     RUN/evaluation/TASK.REGIME.SEED.npz: per-sentence counts of each metric on test
     RUN/evaluation.json             results of all finished cells and measures (docs/training.md)
 
+For a checkpoint, RUN@STEP, both are elsewhere (`trained.py`).
+
 SUP is fine-tuned and tested on the derived language, ZS is fine-tuned on the source and tested on the derived language.
 Both use the same examples in the same order and the same derived test sentences. The dev set of the fine-tuning
 language chooses the epoch, so ZS sees no derived label. Scores on the derived dev set, which published tables use, are
@@ -14,9 +16,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import StoreError, UsageError
@@ -24,15 +27,15 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.engine.batches import Source
 from derivlang.engine.events import Events
 from derivlang.evaluation.cell import FinetuneCell, forget
-from derivlang.evaluation.contextual import contextual
-from derivlang.evaluation.embeddings import alignment
+from derivlang.evaluation.finetune_settings import MAX_LENGTH, REGIMES, SPLITS, Regime
 from derivlang.evaluation.heldout import Heldout
-from derivlang.evaluation.metrics import METRICS, Metric
-from derivlang.evaluation.perplexity import perplexity
+from derivlang.evaluation.measures.registry import MEASURES
+from derivlang.evaluation.measures.sets import MeasureSets
+from derivlang.evaluation.metrics import Metric
 from derivlang.evaluation.resample import difference, summary
 from derivlang.evaluation.sets import Sets
-from derivlang.evaluation.settings import MEASURES, EvaluateOptions, Measure
-from derivlang.evaluation.tasks import MAX_LENGTH, REGIMES, SPLITS, Regime, Task
+from derivlang.evaluation.settings import EvaluateOptions
+from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
 from derivlang.sources.find import SourceRequest, find
@@ -40,27 +43,22 @@ from derivlang.store.export import writing
 from derivlang.store.record import check_types, read_record
 from derivlang.training.devices import device_of
 from derivlang.training.folder import RUN
-from derivlang.training.needs import require_torch
 from derivlang.training.processes import use_threads
 
-if TYPE_CHECKING:
-    import torch
 
-RESULT = "evaluation.json"
+def evaluate(
+    folder: Path, options: EvaluateOptions, events: Events | None = None, *, step: int | None = None
+) -> dict[str, Any]:
+    """Evaluate a run, or its checkpoint of a step, write the file of its results and return its content.
 
-
-def evaluate(folder: Path, options: EvaluateOptions, events: Events | None = None) -> dict[str, Any]:
-    """Evaluate a run, write its `evaluation.json` and return its content.
-
-    Results of other tasks and measures in the folder are kept if they have the same weights. Raise DerivlangError if
-    something does not fit.
+    Results of other tasks and measures are kept. Raise StoreError if they are of other weights, unless `options.force`
+    replaces them, and DerivlangError if something does not fit.
     """
-    require_torch()
     events = events or Events()
-    trained = PretrainedRun.load(folder)
+    trained = PretrainedRun.load(folder, step)
     device = device_of(options.device)
     use_threads(options.threads, trained.config.hidden_size)
-    result = _stored(trained)
+    result = _stored(trained, force=options.force)
     for measure, found in _measures(trained, device, options, events):
         result[measure] = found
         _write(trained, result)
@@ -73,32 +71,41 @@ def evaluate(folder: Path, options: EvaluateOptions, events: Events | None = Non
 # What is there, and what is written
 
 
-def _stored(trained: PretrainedRun) -> dict[str, Any]:
-    """Return the folder's evaluation if it has the run's current weights, else an empty one."""
-    path = trained.folder / RESULT
-    signature = trained.signature
+def _stored(trained: PretrainedRun, *, force: bool) -> dict[str, Any]:
+    """Return the results that are there, or none. Those of other weights are an error, unless `force` drops them.
+
+    The version is ignored: most commits change no number.
+    """
+    path, signature = trained.results, trained.signature
     fresh = {"signature": signature, "tasks": {}}
     if not path.exists():
         return fresh
     found = read_record(
         path,
-        RESULT,
+        "evaluation.json",
         lambda found: check_types(found, {"signature": dict, "tasks": dict}),
         id="evaluation",
         fix="remove it; finished cells are kept",
     )
-    return found if _of_same_run(found["signature"], signature) else fresh
-
-
-def _of_same_run(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Return whether two signatures have the same weights. The version is ignored: most commits change no number."""
-    return {**one, "derivlang": None} == {**other, "derivlang": None}
+    told = found["signature"]
+    changed = [name for name in signature | told if name != "derivlang" and told.get(name) != signature.get(name)]
+    if not changed:
+        return found
+    if force:
+        return fresh
+    raise StoreError(
+        f"is of another state of the run; changed since then: {', '.join(changed)}",
+        where=str(path),
+        fix="give --force to replace these results, or restore the run",
+        id="stale-evaluation",
+    )
 
 
 def _write(trained: PretrainedRun, result: dict[str, Any]) -> None:
-    order = ("signature", "tasks", *MEASURES)
+    trained.results.parent.mkdir(exist_ok=True)
+    order = dict.fromkeys(["signature", "tasks", *MEASURES.names(), *result])
     text = json.dumps({name: result[name] for name in order if name in result}, ensure_ascii=False, indent=1)
-    with writing(trained.folder / RESULT) as stream:
+    with writing(trained.results) as stream:
         stream.write(f"{text}\n".encode())
 
 
@@ -107,29 +114,24 @@ def _write(trained: PretrainedRun, result: dict[str, Any]) -> None:
 
 def _measures(
     trained: PretrainedRun, device: torch.device, options: EvaluateOptions, events: Events
-) -> Iterator[tuple[Measure, Any]]:
-    """Yield each measure with its result."""
+) -> Iterator[tuple[str, Any]]:
+    """Yield the name of each measure with its result."""
     if not options.measures:
         return
+    measures = [(name, MEASURES.find(name)) for name in options.measures]
     model = trained.masked_lm(device)
-    if "alignment" in options.measures:
-        with stage("alignment", "rows"):
-            figures = alignment(trained, model)
-        yield "alignment", figures
-    if options.measures != ("alignment",):
-        text = _heldout(trained, options, events)
-    if "contextual" in options.measures:
-        encoder, some = replace(model, module=model.module.base_model), text.first(options.pairs)
-        with stage("contextual alignment", "rows", 2 * some.n_sentences):
-            found = contextual(encoder, some)
-        yield "contextual", found
-    if "perplexity" in options.measures and trained.has_lm_head:
-        some = text.first(options.sentences)
-        with stage("perplexity", "rows", 2 * some.n_sentences):
-            value = perplexity(model, some)
-        yield "perplexity", value
-    elif "perplexity" in options.measures:
-        events.warn("the model has no masked-language-model head, so there is no perplexity")
+
+    def read() -> Heldout:
+        return _heldout(trained, options, events)
+
+    sets = MeasureSets(trained.folder, trained.languages, read, options.pairs, options.sentences)
+    for name, measure in measures:
+        if measure.needs_head and not trained.has_lm_head:
+            events.warn(f"the model has no masked-language-model head, so there is no {name}")
+            continue
+        with stage(name, None):
+            found = measure.measure(model, sets)
+        yield name, found
 
 
 def _heldout(trained: PretrainedRun, options: EvaluateOptions, events: Events) -> Heldout:
@@ -150,10 +152,13 @@ def _task(
 ) -> dict[str, Any]:
     """Return the entry of a task: its settings, and the scores of the regimes whose cells are all finished."""
     task = _fitted(task, trained)
-    request = request_of(task.name, options)
-    source = _open(trained, request, tuple(SPLITS.values()), options, events)
+    splits = [tuple(SPLITS.values())] if len(task.sources) == 1 else [("train", "validation"), ()]
+    sources = [
+        _open(trained, request_of(name, options), wanted, options, events)
+        for name, wanted in zip(task.sources, splits, strict=True)
+    ]
     with stage(f"reading {task.name}"):
-        sets = Sets.read(trained.languages, task, source)
+        sets = Sets.read(trained.languages, task, sources)
     seeds = range(1, options.seeds + 1)
 
     def cell(regime: Regime, seed: int) -> FinetuneCell:
@@ -169,8 +174,8 @@ def _task(
     sizes = {name: getattr(sets, name) for name in SPLITS}
     entry: dict[str, Any] = {
         "settings": {
-            "source": task.source,
-            **{k: v for k, v in asdict(task.settings).items() if not k.endswith("_examples")},
+            "source": "+".join(task.sources),
+            **{k: v for k, v in task.settings.record().items() if not k.endswith("_examples")},
             **{name: found.n_rows for name, found in sizes.items()},
             "truncated": {name: int(found.truncated.sum()) for name, found in sizes.items()},
             "unscored": sets.test.unscored,
@@ -181,10 +186,11 @@ def _task(
         counts = [found for seed in seeds if (found := cell(regime, seed).counts()) is not None]
         if len(counts) == len(seeds):
             by_regime[regime] = counts
-    entry |= _scores(by_regime, METRICS[task.kind])
+    entry |= _scores(by_regime, task.metrics)
     if "zs" in by_regime:
-        entry["source"] = _scores({"zs": by_regime["zs"]}, METRICS[task.kind], "source_")["zs"]
-    entry["dev"] = _scores(by_regime, METRICS[task.kind], "dev_")
+        entry["source"] = _scores({"zs": by_regime["zs"]}, task.metrics, "source_")["zs"]
+    entry["dev"] = _scores(by_regime, task.metrics, "dev_")
+    entry["chance"] = task.chance(sets.train.derived, sets.test.derived, sets.test.classes)
     return entry
 
 
@@ -214,7 +220,7 @@ def _fitted(task: Task, trained: PretrainedRun) -> Task:
     longest = trained.longest
     if task.settings.max_length <= longest:
         return task
-    if task.settings.max_length == MAX_LENGTH:
+    if task.settings.max_length == task.defaults.max_length:
         return task.with_settings(max_length=longest)
     raise UsageError(
         f"the model takes rows of at most {longest} sub-words", where="--max-length", fix="lower it", id="bad-value"

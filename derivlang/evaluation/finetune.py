@@ -1,7 +1,4 @@
-"""Fine-tuning: an encoder with a small head on examples of one language. The dev score chooses the epoch.
-
-    a label a word    logits = W · dropout(h at the word's first sub-word)                     (RoBERTa's taggers)
-    a label a row     logits = W2 · dropout(tanh(W1 · dropout(h at <s>)))                      (RoBERTa's classifiers)
+"""Fine-tuning: an encoder with the head of a task on examples of one language. The dev score chooses the epoch.
 
 AdamW without weight decay, gradients clipped at 1, learning rate falling linearly to 0, no warm-up. The batches of an
 epoch are shuffled by draws keyed by (seed, epoch, row), with rows of similar length in one batch. Everything is equal
@@ -13,117 +10,120 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 
-from derivlang.core.arrays import Bool, Int64, expand_ranges, lengths_of, owners
+from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of, owners
 from derivlang.core.errors import DataError
 from derivlang.core.keys import Draws
 from derivlang.evaluation.examples import Instances
+from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.padding import by_length, padded, tokens_on
-from derivlang.evaluation.tasks import FinetuneSettings
+from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done
 from derivlang.training.devices import to_device
-
-if TYPE_CHECKING:
-    import torch
 
 _POOL = 32  # number of batches whose rows are sorted by length together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Padded:
-    """B padded rows of T. ids: int64[B, T]; mask: bool[B, T]; row, column: int64[G], of labels; gold: int64[G]."""
+    """B padded rows of T. ids: int64[B, T]; mask: bool[B, T]; row, column: int64[G], of labels; gold: int64[G, k].
+
+    words: int32[B, T], at least 0 where a label may name the position; None if labels name none.
+    """
 
     ids: Int64
     mask: Bool
     row: Int64
     column: Int64
     gold: Int64
+    words: Int32 | None = None
 
     @classmethod
     def of(cls, instances: Instances, rows: Int64) -> Padded:
         some = instances.take(rows)
         ids, mask = padded(some.ids, some.offsets, np.arange(len(rows)))
-        return cls(ids, mask, owners(some.label_offsets).astype(np.int64), some.at, some.gold)
+        words = None
+        if some.words is not None:
+            words = np.full(ids.shape, -1, np.int32)
+            words[mask] = some.words
+        return cls(ids, mask, owners(some.label_offsets).astype(np.int64), some.at, some.gold, words)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Classifier:
-    """An encoder with a classification head."""
+class LabelBatch:
+    """The places of G labels in padded rows, on a device: row, column: int64[G]; words: int32[B, T] or None."""
 
+    row: torch.Tensor
+    column: torch.Tensor
+    words: torch.Tensor | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskModel:
+    """An encoder with the head of a task. A frozen encoder stays as it was pre-trained, without dropout."""
+
+    task: Task
     encoder: ModelEncoder
     head: torch.nn.Module
 
     @classmethod
-    def of(cls, encoder: ModelEncoder, n_classes: int, *, pairs: bool) -> Classifier:
-        """Return a classifier with a new head: normal weights (std 0.02), biases 0, the model's dropout."""
-        from torch import nn
+    def of(cls, task: Task, encoder: ModelEncoder, n_classes: int) -> TaskModel:
+        """Return the encoder with a new head, on the encoder's device."""
+        return cls(task, encoder, task.head(encoder.module.config, n_classes).to(encoder.device))
 
-        config = encoder.module.config
-        own = getattr(config, "classifier_dropout", None)
-        dropout = float(getattr(config, "hidden_dropout_prob", 0.0) if own is None else own)
-        width = config.hidden_size
-        layers: list[nn.Module] = [nn.Dropout(dropout)]
-        if pairs:
-            layers += [nn.Linear(width, width), nn.Tanh(), nn.Dropout(dropout)]
-        head = nn.Sequential(*layers, nn.Linear(width, n_classes))
-        for layer in head:
-            if isinstance(layer, nn.Linear):
-                nn.init.normal_(layer.weight, std=0.02)
-                nn.init.zeros_(layer.bias)
-        return cls(encoder, head.to(encoder.device))
+    @property
+    def frozen(self) -> bool:
+        return self.task.settings.frozen
 
     def parameters(self) -> list[torch.nn.Parameter]:
-        return [*self.encoder.module.parameters(), *self.head.parameters()]
+        """Return the parameters that are trained."""
+        return [*(() if self.frozen else self.encoder.module.parameters()), *self.head.parameters()]
 
     def train(self, on: bool) -> None:
-        self.encoder.module.train(on)
+        self.encoder.module.train(on and not self.frozen)
         self.head.train(on)
 
-    def logits(self, batch: Padded, language: int) -> torch.Tensor:
-        """Return [G, C]: the logits of each label."""
+    def scores(self, batch: Padded, language: int) -> Any:
+        """Return the scores of the head for the labels of the batch."""
         device = self.encoder.device
         ids, mask, row, column = (to_device(a, device) for a in (batch.ids, batch.mask, batch.row, batch.column))
-        states = self.encoder(ids, mask, language).last_hidden_state
-        found: torch.Tensor = self.head(states[row, column].float())
-        return found
+        words = None if batch.words is None else to_device(batch.words, device)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
+            states = self.encoder(ids, mask, language).last_hidden_state
+        return self.head(states, LabelBatch(row, column, words))
 
     def loss(self, batch: Padded, language: int) -> torch.Tensor:
-        """Return the mean cross-entropy over the labels of the batch."""
-        import torch
-
+        """Return the mean loss over the labels of the batch."""
         gold = to_device(batch.gold, self.encoder.device)
-        return torch.nn.functional.cross_entropy(self.logits(batch, language), gold)
+        return self.task.loss(self.scores(batch, language), gold)
 
     def state(self) -> list[torch.Tensor]:
-        """Return a copy of all weights."""
+        """Return a copy of the weights that are trained."""
         return [p.detach().clone() for p in self.parameters()]
 
     def restore(self, state: list[torch.Tensor]) -> None:
-        import torch
-
         with torch.no_grad():
             for parameter, value in zip(self.parameters(), state, strict=True):
                 parameter.copy_(value)
 
 
 def fine_tune(
-    make: Callable[[], Classifier],
+    make: Callable[[], TaskModel],
     train: Instances,
     language: int,
     settings: FinetuneSettings,
     seed: int,
-    dev_score: Callable[[Classifier], float],
-) -> tuple[Classifier, dict[str, Any]]:
-    """Return the classifier of the epoch with the best dev score (ties: the first), and {"epoch", "dev": [score, …]}.
+    dev_score: Callable[[TaskModel], float],
+) -> tuple[TaskModel, dict[str, Any]]:
+    """Return the model of the epoch with the best dev score (ties: the first), and {"epoch", "dev": [score, …]}.
 
-    make: returns a classifier, whose head is drawn with the seed. Raise DataError if the loss became NaN or infinite.
+    make: returns a model, whose head is drawn with the seed. Raise DataError if the loss became NaN or infinite.
     """
-    import torch
-
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     with torch.random.fork_rng(devices):  # leave the caller's random state unchanged
         torch.manual_seed(seed)
@@ -179,25 +179,16 @@ def batches(instances: Instances, size: int, seed: int, epoch: int) -> Iterator[
         yield rows[starts[i] : starts[i] + size]
 
 
-def predict(model: Classifier, instances: Instances, language: int) -> Int64:
-    """Return int64[G]: the most probable class of each label (ties: the first)."""
-    import torch
-
+def predict(model: TaskModel, instances: Instances, language: int) -> Int64:
+    """Return int64[G, k]: the most probable labels."""
     model.train(False)
-    out = np.zeros(len(instances.gold), np.int64)
+    out = np.zeros_like(instances.gold)
     with torch.inference_mode():
         for rows in by_length(instances.lengths, tokens_on(model.encoder.device)):
             batch = Padded.of(instances, rows)
             if len(batch.gold):
                 counts = lengths_of(instances.label_offsets)[rows]
-                found = model.logits(batch, language).argmax(dim=1).cpu().numpy()
+                found = model.task.decode(model.scores(batch, language)).cpu().numpy()
                 out[expand_ranges(instances.label_offsets[rows], counts)] = found
             rows_done(len(rows))
     return out
-
-
-def label_lists(classes: Int64, instances: Instances, names: tuple[str, ...]) -> list[list[str]]:
-    """Return classes [G] as lists of label names, one list a row."""
-    offsets = instances.label_offsets
-    flat = [names[i] for i in classes.tolist()]
-    return [flat[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]

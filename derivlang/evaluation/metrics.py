@@ -3,10 +3,12 @@
 A metric has `counts`, int64[S, k], with k numbers for each of S sentences, and `score`, which turns their sum into a
 percentage. So a resample of the sentences is a sum of rows (`resample.py`), and a run keeps counts, not predictions.
 
-    accuracy      right / all                                        POS: of words; XNLI: of pairs
+    accuracy      right / all                                        POS: of words; XNLI, PAWS-X: of pairs
+    uas, las      right / all, of words: with the right head, and with the right head and relation
     macro_f1      the mean of the tags' F1, over the UPOS tags that occur in gold or predicted (scikit-learn's default)
     seqeval_f1    the published POS "F1": micro F1 of seqeval 1.2.2 over runs of a tag. seqeval takes the first
                   character as a position mark, so `SCONJ` for `CCONJ` is right, and one wrong tag loses a whole run
+    em, f1        QA: answers that are right as a whole; mean F1 of their bags of words, kept in millionths
     f1            NER: micro F1 of whole entities in seqeval's strict IOB2; also `precision` and `recall`
 
 As in seqeval, 0 / 0 is 0.
@@ -14,9 +16,10 @@ As in seqeval, 0 / 0 is 0.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,19 +28,24 @@ from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.errors import DataError
 
 Float64: TypeAlias = NDArray[np.float64]
-Labels: TypeAlias = Sequence[Sequence[str]]
+Labels: TypeAlias = Sequence[Sequence[Any]]
 Found: TypeAlias = tuple[Int64, Int64]  # spans by number, and the last position of each
 
+_MILLION = 1_000_000
 UPOS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric. count: gold and predicted labels of sentences -> int64[S, k]. score: sums [..., k] -> percent [...]."""
+    """A metric. count: gold and predicted labels of sentences -> int64[S, k]. score: sums [..., k] -> percent [...].
+
+    name: in files. title: in tables.
+    """
 
     name: str
     count: Callable[[Labels, Labels], Int64]
     score: Callable[[Int64 | Float64], Float64]
+    title: str = ""
 
     def counts(self, gold: Labels, predicted: Labels) -> Int64:
         """Return int64[S, k]. Raise DataError if the numbers of sentences or their lengths differ."""
@@ -55,6 +63,36 @@ def right_counts(gold: Labels, predicted: Labels) -> Int64:
         [(sum(g == p for g, p in zip(a, b, strict=True)), len(a)) for a, b in zip(gold, predicted, strict=True)],
         np.int64,
     ).reshape(len(gold), 2)
+
+
+def head_counts(gold: Labels, predicted: Labels) -> Int64:
+    """Return int64[S, 2]: words with the right head, all. A label is (head, relation)."""
+    return right_counts(*([[head for head, _ in words] for words in labels] for labels in (gold, predicted)))
+
+
+def relation_counts(gold: Labels, predicted: Labels) -> Int64:
+    """Return int64[S, 2]: words with the right head and relation, all. A label is (head, relation)."""
+    return right_counts(gold, predicted)
+
+
+def exact_counts(gold: Labels, predicted: Labels) -> Int64:
+    """Return int64[S, 2]: 1 if the answer is one of the gold answers, and 1; 0 and 0 without a gold answer."""
+    return np.array(
+        [(int(b[0] in a), 1) if a else (0, 0) for a, b in zip(gold, predicted, strict=True)], np.int64
+    ).reshape(-1, 2)
+
+
+def overlap_counts(gold: Labels, predicted: Labels) -> Int64:
+    """Return int64[S, 2]: the best F1 of the answer's bag of words with a gold answer's, and 1, in millionths."""
+    best = [max((_overlap(one, b[0]) for one in a), default=-1.0) for a, b in zip(gold, predicted, strict=True)]
+    return np.array([(round(_MILLION * f), _MILLION) if f >= 0 else (0, 0) for f in best], np.int64).reshape(-1, 2)
+
+
+def _overlap(gold: Sequence[Any], found: Sequence[Any]) -> float:
+    """Return the F1 of two bags of words; of an empty one whether both are empty, as SQuAD 2.0's script does."""
+    if not gold or not found:
+        return float(gold == found)
+    return 2 * (Counter(gold) & Counter(found)).total() / (len(gold) + len(found))
 
 
 def tag_counts(gold: Labels, predicted: Labels) -> Int64:
@@ -152,19 +190,14 @@ def macro_f1(totals: Int64 | Float64) -> Float64:
     return _ratio(_ratio(2 * right, found + wanted).sum(axis=-1), 100 * there.sum(axis=-1))
 
 
-METRICS: dict[str, tuple[Metric, ...]] = {
-    "pos": (
-        Metric("accuracy", right_counts, share),
-        Metric("macro_f1", tag_counts, macro_f1),
-        Metric("seqeval_f1", run_counts, f1),
-    ),
-    "ner": (
-        Metric("f1", entity_counts, f1),
-        Metric("precision", entity_counts, lambda totals: _ratio(totals[..., 0], totals[..., 1])),
-        Metric("recall", entity_counts, lambda totals: _ratio(totals[..., 0], totals[..., 2])),
-    ),
-    "xnli": (Metric("accuracy", right_counts, share),),  # a pair is a sentence with one label
-}
+def precision(totals: Int64 | Float64) -> Float64:
+    """Return the precision in percent. totals: [..., 3], right, predicted and gold."""
+    return _ratio(totals[..., 0], totals[..., 1])
+
+
+def recall(totals: Int64 | Float64) -> Float64:
+    """Return the recall in percent. totals: [..., 3], right, predicted and gold."""
+    return _ratio(totals[..., 0], totals[..., 2])
 
 
 def _ratio(part: Int64 | Float64, whole: Int64 | Float64) -> Float64:

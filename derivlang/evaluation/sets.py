@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.engine.batches import Source
-from derivlang.evaluation.examples import Examples, examples
-from derivlang.evaluation.tasks import SPLITS, Task
+from derivlang.evaluation.examples import Examples
+from derivlang.evaluation.finetune_settings import SPLITS
+from derivlang.evaluation.tasks.base import Task
+from derivlang.sources.corpus import Corpus
 from derivlang.training.languages import Languages
 
 
@@ -24,29 +27,23 @@ class Sets:
     key: str
 
     @classmethod
-    def read(cls, languages: Languages, task: Task, source: Source) -> Sets:
-        """Read the three splits of a task's source.
+    def read(cls, languages: Languages, task: Task, sources: Sequence[Source]) -> Sets:
+        """Read the three splits of a task's sources: one, or that of train and dev and that of test.
 
         Raise DataError if a split or the labels are missing, UsageError if the task asks for more examples than exist.
         """
-        missing = [name for name in SPLITS.values() if name not in source.corpus.splits]
-        if missing:
-            raise DataError(
-                f"{source.corpus.name} lacks {' and '.join(missing)}",
-                fix="provide all of train (for training), validation (to choose the epoch) and test (for scores)",
-                id="missing-split",
-            )
-        classes = next((f.classes for f in source.corpus.schema.fields if f.column == task.layer), None)
-        if classes is None:
-            raise DataError(f"{source.corpus.name} has no labels {task.layer}", where="--task", id="no-labels")
-        classes = tuple(name for name in classes if name != "_")  # words without a tag are not predicted
+        corpora = [source.corpus for source in sources]
+        parts = {name: (sources[number], split) for name, (number, split) in parts_of(task, corpora).items()}
+        classes, *others = (task.classes(corpus) for corpus in corpora)
+        if any(other != classes for other in others):
+            raise DataError(f"the sets of {task.name} have different labels", where="--task", id="no-labels")
         found = {}
         wanted = {"train": task.settings.train_examples, "dev": task.settings.dev_examples, "test": None}
-        for name, split in SPLITS.items():
-            parts = [examples(batch, languages, task, classes) for batch in source.batches(split)]
-            all_of_it, n = Examples.joined(parts), wanted[name]
+        for name, (source, split) in parts.items():
+            read = [task.examples(batch, languages, classes) for batch in source.batches(split)]
+            all_of_it, n = Examples.joined(read), wanted[name]
             if not all_of_it.n_rows:
-                raise DataError(f"{source.corpus.name} has no example in {split}", id="no-examples")
+                raise DataError(f"{source.corpus.name} has no labelled example in {split}", id="no-examples")
             if n is not None and n > all_of_it.n_rows:
                 raise UsageError(
                     f"{task.name} has only {all_of_it.n_rows:,} examples, got {n:,}",
@@ -54,15 +51,38 @@ class Sets:
                     id="bad-value",
                 )
             found[name] = all_of_it if n is None else all_of_it.first(n)
+        used = {id(source): [split for one, split in parts.values() if one is source] for source in sources}
         key = {
-            "files": source.files(list(SPLITS.values())),
-            "parsed": source.corpus.options.get("parser"),
+            "files": [file for source in sources for file in source.files(used[id(source)])],
+            "parsed": corpora[0].options.get("parser"),
             "pipeline": languages.pipeline.fingerprint(format=1),  # as in earlier versions, whose cells stay valid
             "tokenizer": languages.tokenizer.fingerprint(),
             "twin": dict(languages.twin.tokenizer.recipe),
             "task": task.kind,
         }
         return cls(**found, key=digest(key))
+
+
+def parts_of(task: Task, corpora: Sequence[Corpus]) -> dict[str, tuple[int, str]]:
+    """Return for train, dev and test the number of the corpus, of one or two, and the split.
+
+    Raise DataError if a split is missing. The second corpus gives test: its split of this name, or its only one.
+    """
+    parts = {name: (0, split) for name, split in SPLITS.items()}
+    if len(corpora) > 1:
+        splits = corpora[1].splits
+        parts["test"] = 1, splits[0] if len(splits) == 1 else SPLITS["test"]
+    for number, corpus in enumerate(corpora):
+        missing = [split for owner, split in parts.values() if owner == number and split not in corpus.splits]
+        if not missing:
+            continue
+        raise DataError(
+            f"{corpus.name} lacks {' and '.join(missing)}, needed for the task {task.kind}",
+            fix="provide train (for training), validation (to choose the epoch) and test (for scores), "
+            f"or name two sets: {task.kind}:TRAIN+TEST",
+            id="missing-split",
+        )
+    return parts
 
 
 def digest(value: Any) -> str:

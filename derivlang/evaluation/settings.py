@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from derivlang.core.errors import UsageError, unknown
+from derivlang.core.errors import UsageError
 from derivlang.core.settings import check_settings, setting
-from derivlang.evaluation.tasks import REGIMES, Regime, Task
-
-Measure = Literal["alignment", "contextual", "perplexity"]
-MEASURES: tuple[Measure, ...] = ("alignment", "contextual", "perplexity")
+from derivlang.evaluation.finetune_settings import REGIMES, Regime
+from derivlang.evaluation.measures.registry import MEASURES
+from derivlang.evaluation.tasks.base import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +20,9 @@ class EvaluateOptions:
     tasks: tuple[Task, ...] = ()
     regimes: tuple[Regime, ...] = REGIMES
     seeds: int = setting(3, "Number of fine-tunings, with seeds 1, 2, and so on.", minimum=1)
-    measures: tuple[Measure, ...] = MEASURES
-    pairs: int = setting(500, "Number of sentence pairs of the contextual measure.", minimum=1)
-    sentences: int = setting(2000, "Number of sentences of the perplexity.", minimum=1)
+    measures: tuple[str, ...] = tuple(MEASURES.built_in)
+    pairs: int = setting(500, "Number of sentence pairs of contextual, retrieval and links.", minimum=1)
+    sentences: int = setting(2000, "Number of sentences of perplexity.", minimum=1)
     data_dir: Path | None = None
     device: str | None = setting(
         None, "Device, as torch names it: cpu, cuda, cuda:1.", unset="a GPU where there is one"
@@ -34,17 +32,12 @@ class EvaluateOptions:
     )
     parser: str | None = None
     parses: Path | None = None
-    force: bool = setting(False, "Fine-tune again what is there already.")
+    force: bool = setting(False, "Fine-tune again what is there already, and replace results of other weights.")
 
     def __post_init__(self) -> None:
         check_settings(self)
         if len({task.file_name for task in self.tasks}) < len(self.tasks):
             raise UsageError("a task is named twice", where="--task", id="bad-value")
-
-
-def measure_of(name: str) -> Measure:
-    """alignment, contextual or perplexity; UsageError with near names."""
-    for measure in MEASURES:
-        if name == measure:
-            return measure
-    raise unknown("measure", name, MEASURES)
+        for name in self.measures:
+            if name not in MEASURES:
+                raise MEASURES.unknown(name)

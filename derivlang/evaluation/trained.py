@@ -1,4 +1,8 @@
-"""The folder of a pre-trained run, read for evaluation: its record, its languages and its model.
+"""The folder of a pre-trained run, read for evaluation: its record, its languages, and its model or a checkpoint's.
+
+    of           model                               results                          counts of fine-tunings
+    RUN          model/                              evaluation.json                  evaluation/
+    RUN@100      checkpoints/step-00000100/model/    evaluation/step-00000100.json    evaluation/step-00000100/
 
 Any checkpoint that `transformers` loads as a masked language model works (RoBERTa, ModernBERT, BERT). Without such a
 head, the encoder is used and there is no perplexity.
@@ -9,7 +13,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
 from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
@@ -17,6 +24,7 @@ from derivlang.core.version import __version__
 from derivlang.evaluation.examples import PAD
 from derivlang.lexical.twin_folder import trans_of
 from derivlang.pipeline import Pipeline
+from derivlang.training import checkpoint
 from derivlang.training import folder as runs
 from derivlang.training.checkpoint import MODEL, hash_of_weights
 from derivlang.training.devices import has_bf16
@@ -24,9 +32,6 @@ from derivlang.training.folder import RUN
 from derivlang.training.languages import TWIN, Languages
 from derivlang.training.model import AFTER_PADDING, head_of
 from derivlang.training.quiet import quiet
-
-if TYPE_CHECKING:
-    import torch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,10 +42,12 @@ class ModelEncoder:
     token_types: bool
     device: torch.device
 
+    def base(self) -> ModelEncoder:
+        """Return the model without its head."""
+        return replace(self, module=self.module.base_model)
+
     def __call__(self, ids: torch.Tensor, mask: torch.Tensor, language: int, **options: Any) -> Any:
         """Return the module's output for ids, int64[B, T], and mask, bool[B, T], of one language."""
-        import torch
-
         types = {"token_type_ids": torch.full_like(ids, language)} if self.token_types else {}
         with self._precision():
             return self.module(input_ids=ids, attention_mask=mask.long(), **types, **options)
@@ -51,39 +58,46 @@ class ModelEncoder:
         if head is None:
             whole: torch.Tensor = self(ids, mask, language).logits
             return whole.flatten(0, 1)[at].float()
-        states = replace(self, module=self.module.base_model)(ids, mask, language).last_hidden_state
+        states = self.base()(ids, mask, language).last_hidden_state
         with self._precision():
             return head(states.flatten(0, 1)[at]).float()
 
     def _precision(self) -> Any:
-        import torch
-
         return torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda" and has_bf16())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PretrainedRun:
-    """A finished run. facts: its `run.json`. config: the model's. weights: hash of the model's files, 16 hex digits."""
+    """A finished run, or a checkpoint of any run.
+
+    facts: its `run.json`. config: the model's. weights: hash of the model's files, 16 hex digits. step: that of the
+    checkpoint; None for RUN/model.
+    """
 
     folder: Path
     facts: dict[str, Any]
     languages: Languages
     config: Any
     weights: str
+    step: int | None = None
 
     @classmethod
-    def load(cls, folder: Path) -> PretrainedRun:
-        """Read a run. Raise StoreError if the folder is not a finished run, or its parts do not fit each other."""
-        facts = _facts(folder)
+    def load(cls, folder: Path, step: int | None = None) -> PretrainedRun:
+        """Read a run, or the checkpoint of a step.
+
+        Raise StoreError if the folder is not a finished run, if there is no undamaged checkpoint of the step, or if the
+        parts of the run do not fit each other.
+        """
+        facts = _facts(folder, finished=step is None)
         languages = Languages.load(folder, Pipeline.from_stored(facts["spec"]))
         _check_twin(folder, languages)
-        path = folder / MODEL
+        if step is not None:
+            checkpoint.of_step(folder, step)
+        path = _model(folder, step)
         if not (path / "config.json").is_file():
             raise StoreError(
                 f"there is no {MODEL}/config.json", where=str(folder), fix="train it to its end", id="no-model"
             )
-        from transformers import AutoConfig
-
         with quiet(), _readable(path):
             config = AutoConfig.from_pretrained(path, local_files_only=True)
         if getattr(config, "vocab_size", None) != languages.size:
@@ -94,7 +108,7 @@ class PretrainedRun:
                 fix="restore the run's own tokenizer and twin",
                 id="vocabulary",
             )
-        trained = cls(folder, facts, languages, config, hash_of_weights(path))
+        trained = cls(folder, facts, languages, config, hash_of_weights(path), step)
         if trained.language_ids and (getattr(config, "type_vocab_size", None) or 0) < 2:
             raise StoreError(
                 "run.json says that the model has language ids, but the model lacks two token types",
@@ -102,6 +116,17 @@ class PretrainedRun:
                 id="language-ids",
             )
         return trained
+
+    @property
+    def results(self) -> Path:
+        """The file of the results, which are those of these weights alone."""
+        return self.folder / "evaluation.json" if self.step is None else self.cells.with_suffix(".json")
+
+    @property
+    def cells(self) -> Path:
+        """The folder of the fine-tunings' counts."""
+        folder = self.folder / "evaluation"
+        return folder if self.step is None else folder / checkpoint.name_of(self.step)
 
     @property
     def language_ids(self) -> bool:
@@ -124,10 +149,8 @@ class PretrainedRun:
 
     def masked_lm(self, device: torch.device) -> ModelEncoder:
         """Return the masked language model, or the encoder if there is no head. Raise StoreError if it is damaged."""
-        from transformers import AutoModel, AutoModelForMaskedLM
-
         kind: Any = AutoModelForMaskedLM if self.has_lm_head else AutoModel
-        path = self.folder / MODEL
+        path = _model(self.folder, self.step)
         with quiet(), _readable(path):
             module, found = kind.from_pretrained(
                 path, local_files_only=True, output_loading_info=True, dtype="float32"
@@ -144,8 +167,7 @@ class PretrainedRun:
 
     def encoder(self, device: torch.device) -> ModelEncoder:
         """Return the model without its head, loaded from the folder."""
-        whole = self.masked_lm(device)
-        return ModelEncoder(whole.module.base_model, whole.token_types, device)
+        return self.masked_lm(device).base()
 
     @property
     def signature(self) -> dict[str, Any]:
@@ -154,25 +176,31 @@ class PretrainedRun:
         return {
             "derivlang": __version__,
             **{name: facts.get(name) for name in ("spec", "source", "objective", "model")},
-            "steps": facts.get("step", facts.get("steps")),
+            "steps": facts.get("step", facts.get("steps")) if self.step is None else self.step,
             **{name: facts.get(name) for name in ("seed", "data", "fingerprint")},
             "weights": self.weights,
         }
 
 
-def _facts(folder: Path) -> dict[str, Any]:
+def _facts(folder: Path, *, finished: bool) -> dict[str, Any]:
     facts = runs.read(folder)
     missing = [name for name in ("spec", "source") if not isinstance(facts.get(name), str)]
     if missing:
         raise StoreError(f"lacks {' and '.join(missing)}", where=str(folder / RUN), id="run")
-    if facts["status"] != "done":
+    if finished and facts["status"] != "done":
+        steps = ", ".join(map(str, checkpoint.steps(folder)))
         raise StoreError(
             f"the run is not finished: its status is {facts['status']!r}",
             where=str(folder),
-            fix="finish it with the same `derivlang pretrain` and --resume",
+            fix="finish it with the same `derivlang pretrain` and --resume"
+            + (f", or evaluate a checkpoint: RUN@STEP, of {steps}" if steps else ""),
             id="unfinished",
         )
     return facts
+
+
+def _model(folder: Path, step: int | None) -> Path:
+    return (folder if step is None else folder / checkpoint.FOLDER / checkpoint.name_of(step)) / MODEL
 
 
 def _check_twin(folder: Path, languages: Languages) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias
 
 from derivlang.core.errors import UsageError
 
-Share = Fraction | int
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+Share: TypeAlias = "Fraction | int"
 
 
 def percent(text: str, where: str, *, zero: bool = False, hundred: bool = True) -> Fraction:
@@ -14,6 +17,8 @@ def percent(text: str, where: str, *, zero: bool = False, hundred: bool = True) 
 
     Raise UsageError unless it is above 0 (zero: at least 0) and at most 100 (not hundred: below 100).
     """
+    from fractions import Fraction  # imported late: help pages load this module, but read no percentage
+
     try:
         share = Fraction(text.strip().removesuffix("%"))
     except (ValueError, ZeroDivisionError):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from derivlang.evaluation.tasks import REGIMES, TASKS
+from derivlang.evaluation.finetune_settings import REGIMES
+from derivlang.evaluation.tasks.registry import find_task
 
 # Seconds for the parts that all cells share, mostly parsing at 19,000 words a second.
 SHARED = {"tiny": 180.0, "small": 540.0, "paper": 5_500.0}
@@ -31,7 +32,7 @@ def fine_tuning(options: Sequence[str], rate: float, a_step: float) -> float:
     total = 0.0
     for i, name in enumerate(tasks):
         kind = name.partition(":")[0]
-        (train, dev, test, length), settings = _SIZES[kind], TASKS[kind].settings
+        (train, dev, test, length), settings = _SIZES[kind], find_task(kind).defaults
         train, dev = min(train, number("--train-examples", i, train)), min(dev, number("--dev-examples", i, dev))
         epochs, batch = number("--epochs", i, settings.epochs), number("--batch-size", i, settings.batch_size)
         steps = epochs * -(-train // batch)

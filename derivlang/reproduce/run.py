@@ -24,7 +24,8 @@ from typing import Any
 
 from derivlang.core.errors import DataError, StoreError
 from derivlang.evaluation.cell import RULES
-from derivlang.evaluation.tasks import SPLITS
+from derivlang.evaluation.sets import parts_of
+from derivlang.evaluation.tasks.registry import task_of
 from derivlang.formats.paths import is_path
 from derivlang.reproduce.estimate import SHARED, START, STEP, fine_tuning
 from derivlang.reproduce.recipes import PlannedRun, Recipe
@@ -184,15 +185,8 @@ def _check_tasks(recipe: Recipe, place: Place) -> None:
     """Raise DataError for a task without data, before hours of training instead of after them."""
     asked = recipe.evaluate[recipe.evaluate.index("--task") + 1] if recipe.evaluate else "none"
     for name in (name for name in asked.split(",") if name != "none"):
-        corpus = find(SourceRequest(name, place.data_dir))
-        missing = [split for split in SPLITS.values() if split not in corpus.splits]
-        if missing:
-            raise DataError(
-                f"{name} lacks {' and '.join(missing)}, needed for the evaluation",
-                where=None if place.data_dir is None else str(place.data_dir),
-                fix="put its files there as described in data/README.md",
-                id="missing-split",
-            )
+        task = task_of(name)
+        parts_of(task, [find(SourceRequest(source, place.data_dir)) for source in task.sources])
 
 
 def _spread(recipe: Recipe) -> list[PlannedRun]:

@@ -121,6 +121,18 @@ def _xnli_files(language: str) -> dict[str, tuple[str, ...]]:
     }
 
 
+def _squad_files(language: str) -> dict[str, tuple[str, ...]]:
+    """Return the files of MLQA and XQuAD, and for English those of SQuAD 1.1."""
+    found = {
+        "validation": ("qa/mlqa/dev-context-{arg}-question-{arg}.json", "mlqa/dev-context-{arg}-question-{arg}.json"),
+        "test": ("qa/xquad/xquad.{arg}.json", "xquad/xquad.{arg}.json", "xquad.{arg}.json"),
+    }
+    if language == "en":
+        found = {"train": ("qa/squad/train-v1.1.json", "squad/train-v1.1.json", "train-v1.1.json"), **found}
+        found["validation"] += ("qa/squad/dev-v1.1.json", "squad/dev-v1.1.json", "dev-v1.1.json")
+    return found
+
+
 # ISO codes of languages; treebanks are named by their English names.
 _UD_CODES = dict(
     pair.split(":")
@@ -215,16 +227,10 @@ _NAMED = (
     ),
     NamedSource(
         "squad",
-        "SQuAD-form questions: XQuAD, MLQA; squad:de is another language",
+        "SQuAD-form questions: XQuAD, MLQA, training questions from SQuAD; squad:de is another language",
         "squad",
         SQUAD,
-        {
-            "validation": (
-                "qa/mlqa/dev-context-{arg}-question-{arg}.json",
-                "mlqa/dev-context-{arg}-question-{arg}.json",
-            ),
-            "test": ("qa/xquad/xquad.{arg}.json", "xquad/xquad.{arg}.json", "xquad.{arg}.json"),
-        },
+        _squad_files,
         default="en",
         hub=("google/xquad", "xquad.{arg}"),
         language=lambda arg: arg,

@@ -6,6 +6,8 @@ import json
 import re
 from typing import Any
 
+from derivlang.store.manifest import counts_of, document_of
+
 CARD = "README.md"
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _PLAIN_PATH = re.compile(r"data/[A-Za-z0-9._-]+\*\.parquet")
@@ -37,11 +39,9 @@ def card(manifest: dict[str, Any]) -> str:
         f"| words | {manifest['words']} |",
         f"| sentences | {manifest['sentences']} |",
     ]
-    for name, entry in manifest["splits"].items():
-        lines.append(
-            f"| {name} | {entry['documents']:,} documents, {entry['sentences']:,} sentences, "
-            f"{entry['tokens']:,} tokens |"
-        )
+    for split, entry in manifest["splits"].items():
+        counts = counts_of(entry, document_of(manifest))
+        lines.append(f"| {split} | {', '.join(f'{count:,} {noun}' for noun, count in counts.items())} |")
     for reason, count in {**manifest["changed"], **manifest["dropped"]}.items():
         lines.append(f"| {reason} | {count:,} |")
     lines += ["", "## Columns", ""]

@@ -48,6 +48,7 @@ _SPLIT: dict[str, Kind] = {
     **dict.fromkeys(("documents", "sentences", "tokens"), int),
     "shards": list,
 }
+_SPLIT_OPTIONAL: dict[str, Kind] = {"articles": int}
 _SHARD: dict[str, Kind] = {"file": str, "sha256": str, "bytes": int}
 _SHARD_FILE = re.compile(r"data/[^/\\\0]+\.parquet")
 
@@ -131,6 +132,20 @@ class Derived:
         )
 
 
+COUNTS = ("articles", "documents", "sentences", "tokens")  # of a split
+
+
+def document_of(manifest: dict[str, Any]) -> str:
+    """Return what a document of a set is: a paragraph of running text or of a SQuAD file, else a row."""
+    several = any(sum(s.get("rows", 0) for s in e["shards"]) > e["documents"] for e in manifest["splits"].values())
+    return "paragraph" if manifest["schema"]["running"] or several else "row"
+
+
+def counts_of(entry: dict[str, Any], document: str) -> dict[str, int]:
+    """Return the counts of a split by the nouns of messages. entry: the split. document: what a document is."""
+    return {f"{document}s" if name == "documents" else name: entry[name] for name in COUNTS if name in entry}
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of a folder. StoreError if there is none, or this version cannot read it."""
     path = folder / NAME
@@ -158,7 +173,7 @@ def _check(manifest: dict[str, Any]) -> None:
     if not manifest["splits"]:
         raise ValueError("it has no splits")
     for split, entry in manifest["splits"].items():
-        check_types(entry, _SPLIT, where=f"splits.{split}.")
+        check_types(entry, _SPLIT, _SPLIT_OPTIONAL, where=f"splits.{split}.")
         for number, shard in enumerate(entry["shards"]):
             check_types(shard, _SHARD, where=f"splits.{split}.shards.{number}.")
             if not _SHARD_FILE.fullmatch(shard["file"]):

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrow import to_arrow, to_numpy
+from derivlang.core.articles import ArticleCount
 from derivlang.core.batch import Batch
 from derivlang.core.compare import differs
 from derivlang.core.errors import DerivlangError, LayerError
@@ -164,6 +165,7 @@ class _Seen:
         self.text = text
         self.rows = self.documents = self.sentences = self.tokens = 0
         self.last_document = -1
+        self.articles = ArticleCount()
 
 
 def _check_shard(
@@ -195,6 +197,8 @@ def _check_shard(
 def _check_counts(entry: dict[str, Any], seen: _Seen) -> list[Problem]:
     """Return the first count of a split that differs from the manifest, or []."""
     counts = {"documents": seen.documents, "sentences": seen.sentences, "tokens": seen.tokens}
+    if entry.get("articles") is not None:  # earlier versions did not count them
+        counts["articles"] = seen.articles.count or 0
     wrong = [name for name in counts if entry[name] != counts[name]]
     return [_problem(NAME, f"{counts[n]} {n}, but the manifest says {entry[n]}") for n in wrong[:1]]
 
@@ -206,6 +210,7 @@ def _check_rows(derived: Derived, file: str, first_row: int, table: pa.Table, se
     found = _try_rows(derived, file, first_row, table)
     if isinstance(found, Batch):
         seen.text.add(found)
+        seen.articles.add(found)
         return _count(derived, file, first_row, table, seen)
     return found
 

@@ -156,6 +156,31 @@ def newest(run: Path, warn: Callable[[str], None]) -> Checkpoint | None:
     return None
 
 
+def steps(run: Path) -> list[int]:
+    """Return the steps that have a checkpoint, perhaps a damaged one, in ascending order."""
+    found = [folder.name.removeprefix("step-") for folder in _folders(run)]
+    return sorted(int(step) for step in found if step.isascii() and step.isdigit())
+
+
+def of_step(run: Path, step: int) -> Checkpoint:
+    """Return the checkpoint of a step. Raise StoreError, naming the others, if there is none or it is damaged."""
+    others = ", ".join(str(other) for other in steps(run) if other != step) or "none; --keep of `pretrain` keeps more"
+    folder = run / FOLDER / name_of(step)
+    if not folder.is_dir():
+        raise StoreError(
+            f"there is no checkpoint of step {step}", where=str(run), fix=f"there are: {others}", id="no-checkpoint"
+        )
+    fault, found = _read(folder)
+    if found is None:
+        raise StoreError(
+            f"the checkpoint is damaged: {fault}",
+            where=str(folder),
+            fix=f"evaluate another one; there are: {others}",
+            id="checkpoint",
+        )
+    return found
+
+
 def name_of(step: int) -> str:
     """Return the name of a checkpoint's folder in `checkpoints/`."""
     return f"step-{step:08d}"

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import check_settings, setting
 from derivlang.lexical.percent import percent
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 LONGEST = 1 << 15  # sub-words in an instance: positions are kept in 16 bits
 Packing = Literal["sentences", "stream"]
@@ -66,7 +68,7 @@ class TrainingSettings:
     )
     parallel: str = _shared("25", "Percentage of the sentences that are pairs (xlm).", check=percent)
     packing: Packing = _shared("sentences", "Content of a row: whole sentences, or a stream cut every --seq-len.")
-    limit: int | None = _shared(None, "Maximum number of documents.", minimum=1)
+    limit: int | None = _shared(None, "Maximum number of rows; of running text, paragraphs.", minimum=1)
     precision: Precision = setting("fp32", "Precision of the arithmetic.", option=False)  # of --precision, resolved
 
     def __post_init__(self) -> None:

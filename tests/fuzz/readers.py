@@ -697,7 +697,7 @@ reader("tokenizer of token entries", "json", _tokenizer_seed("tok", "tokenizer.j
 @cache
 def _cell() -> FinetuneCell:
     from derivlang.evaluation.cell import FinetuneCell
-    from derivlang.evaluation.tasks import task_of
+    from derivlang.evaluation.tasks.registry import task_of
     from derivlang.evaluation.trained import PretrainedRun
 
     return FinetuneCell(PretrainedRun.load(_trained()), task_of("pos"), "zs", 1, "data")

@@ -1,20 +1,18 @@
-"""The score columns of a report: always those of the paper's three tasks, and those of other sets that runs have."""
+"""The score columns of a report: always those of the paper's three tasks, and those of other tasks that runs have."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from derivlang.evaluation.metrics import METRICS, Metric
+from derivlang.evaluation.metrics import Metric
 from derivlang.evaluation.report import published
 from derivlang.evaluation.report.published import Line
+from derivlang.evaluation.tasks.registry import TASKS, find_task
 
-TASKS = ("xnli", "ner", "pos")  # the paper's order
 REGIMES = (("sup", "SUP"), ("zs", "ZS"), ("delta", "Δ"))
 DEV = "dev-"  # prefix of regimes on the derived dev set
 ON_DEV = tuple((f"{DEV}{name}", title) for name, title in REGIMES)
-_HEADLINE = {"xnli": ("accuracy",), "ner": ("f1",), "pos": ("seqeval_f1", "accuracy")}
-_NAMES = {"seqeval_f1": "seqeval F1", "macro_f1": "macro F1", "f1": "F1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class Column:
     @property
     def title(self) -> str:
         kind, _, which = self.task.partition(":")
-        return " ".join(filter(None, [kind.upper(), which, _NAMES.get(self.name, self.name)]))
+        return " ".join(filter(None, [kind.upper(), which, self.metric.title or self.name]))
 
     @property
     def id(self) -> str:
@@ -50,10 +48,17 @@ class Column:
 
 
 def columns(tasks: Iterable[str], *, headline: bool = False) -> tuple[Column, ...]:
-    """Return all metrics of these tasks, or (headline) those of the main tables. Unknown kinds of tasks have none."""
+    """Return all metrics of these tasks, or (headline) those of the main tables: the paper's, and the task's headline.
+
+    Tasks of packages that are not installed have none.
+    """
     out = []
-    for task in tasks:
-        kind = task.partition(":")[0]
-        found = {metric.name: metric for metric in METRICS.get(kind, ())}
-        out += [Column(task, found[name]) for name in (_HEADLINE.get(kind, ()) if headline else found)]
+    for name in tasks:
+        kind = name.partition(":")[0]
+        if kind not in TASKS:
+            continue
+        task = find_task(kind)
+        metrics = {metric.name: metric for metric in task.metrics}
+        shown = dict.fromkeys((published.METRIC.get(kind, task.headline), task.headline)) if headline else metrics
+        out += [Column(name, metrics[metric]) for metric in shown]
     return tuple(out)

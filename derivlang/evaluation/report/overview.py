@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from derivlang.evaluation.report import published
 from derivlang.evaluation.report.cells import (
     ALIGNMENTS,
+    EMPTY,
     HERE,
     PAPER,
     Regimes,
@@ -14,6 +15,7 @@ from derivlang.evaluation.report.cells import (
     Table,
     TableCell,
     alignment_cell,
+    decimal,
     number_cell,
     pair,
     runs_cell,
@@ -33,10 +35,11 @@ def overview(setting: Setting) -> Table:
         "Like Table 3 of the paper. SUP: fine-tuned and tested on the derived language; ZS: fine-tuned on the source, "
         "tested on the derived language; Δ = SUP − ZS. In percent, on test sets. In small type: the 95 % bootstrap "
         "interval over sentences or, for n pre-training seeds, their deviation. The paper's numbers are from dev sets, "
-        "one run each.",
+        "one run each. Chance: of the most frequent training label, or of a head drawn uniformly; – where a score has "
+        "no chance level.",
         ("Objective", "Language", ""),
         score_columns(setting.headline),
-        _scores(setting, REGIMES),
+        (*_scores(setting, REGIMES), *_chance(setting)),
     )
 
 
@@ -124,6 +127,19 @@ def _scores(setting: Setting, regimes: Regimes) -> tuple[Row, ...]:
     for labels, entry, key in _lines(setting):
         rows += pair(labels, entry, published.TABLE_3[key] if key else None, setting.headline, regimes)
     return tuple(rows)
+
+
+def _chance(setting: Setting) -> Iterable[Row]:
+    """Yield a row of chance levels, the range over the runs, if any score has one."""
+    runs = [run for entry in setting.entries for run in entry.runs]
+    levels = [[value for run in runs if (value := run.chance(column)) is not None] for column in setting.headline]
+    if any(levels):
+        cells = []
+        for found in levels:
+            ends = dict.fromkeys(decimal(value) for value in (min(found), max(found))) if found else [EMPTY]
+            level = TableCell("–".join(ends))
+            cells += [level if regime != "delta" else TableCell("") for regime, _ in REGIMES]
+        yield Row(("Chance", "", HERE), (*cells, TableCell("")))
 
 
 def _lines(setting: Setting) -> Iterable[tuple[tuple[str, str], Entry | None, tuple[str, str] | None]]:

@@ -7,7 +7,7 @@ silently select runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,21 @@ from derivlang.core.arrays import Int64
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.spec import read_spec
+from derivlang.evaluation.finetune_settings import REGIMES
 from derivlang.evaluation.report.columns import DEV, Column
-from derivlang.evaluation.tasks import REGIMES, TASKS, task_of
+from derivlang.evaluation.tasks.registry import TASKS, task_of
 from derivlang.lexical.percent import percent
 from derivlang.store.record import Kind, check_types, read_record, short
 
 RUN, EVALUATION, COUNTS = "run.json", "evaluation.json", "evaluation"
 FORMAT = 1
-_FINE_TUNING = ("source", "epochs", "lr", "batch_size", "max_length", "train", "dev", "test")
+# Measure -> its figures of a layer, and their names in the report. Older versions gave `sentences` in `contextual`.
+LAYER_FIGURES = {
+    "contextual": {"words": "words", "chance": "words by chance", "sentences": "sentences"},
+    "retrieval": {"sentences": "sentences", "chance": "sentences by chance"},
+    "links": {name: f"AER by {name}" for name in ("argmax", "itermax", "transport")},
+}
+_FINE_TUNING = ("source", "epochs", "lr", "batch_size", "max_length", "frozen", "train", "dev", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +114,11 @@ class Run:
         low, high, deviation = (found.get(name) for name in ("low", "high", "deviation"))
         return TaskScore(float(found["mean"]), deviation, low, high, tuple(found["seeds"]))
 
+    def chance(self, column: Column) -> float | None:
+        """Return the chance level on the test set, or None if the metric has none."""
+        value = (self._task(column.task).get("chance") or {}).get(column.name)
+        return None if value is None else float(value)
+
     def alignment(self, name: str) -> float | None:
         """Return the percentage of aligned rows, or None if not measured."""
         value = ((self.evaluation or {}).get("alignment") or {}).get(name)
@@ -116,9 +128,14 @@ class Run:
         value = ((self.evaluation or {}).get("perplexity") or {}).get(side)
         return None if value is None else float(value)
 
-    def contextual(self) -> Sequence[Mapping[str, Any]]:
-        """Return the layers with their word alignment and sentence retrieval."""
-        return tuple((self.evaluation or {}).get("contextual") or ())
+    def layers(self) -> list[dict[str, Any]]:
+        """Return for each layer its number and its figures, named as in `LAYER_FIGURES`."""
+        found: dict[Any, dict[str, Any]] = {}
+        for measure, names in LAYER_FIGURES.items():
+            for layer in (self.evaluation or {}).get(measure) or ():
+                told = found.setdefault(layer.get("layer"), {"layer": layer.get("layer")})
+                told |= {title: layer[name] for name, title in names.items() if name in layer}
+        return list(found.values())
 
     def counts(self, column: Column) -> list[tuple[Int64, Int64]]:
         """Return (SUP, ZS) counts, int64[S, k], of each fine-tuning seed, or [] if any is missing.
@@ -230,7 +247,7 @@ def _check_facts(facts: dict[str, Any]) -> None:
 def _check_evaluation(evaluation: dict[str, Any]) -> None:
     """Raise ValueError for an evaluation.json that the report cannot show."""
     check_types(evaluation, {"signature": dict}, {"tasks": dict, "alignment": dict, "perplexity": dict})
-    check_types(evaluation, {}, {"contextual": list})
+    check_types(evaluation, {}, dict.fromkeys(LAYER_FIGURES, list))
     check_types(evaluation["signature"], {"fingerprint": str}, {"steps": int, "weights": str})
     _check_scores(evaluation)
 
@@ -240,7 +257,9 @@ def _check_scores(evaluation: Mapping[str, Any]) -> None:
     for task, entry in (evaluation.get("tasks") or {}).items():
         if task.partition(":")[0] in TASKS:
             task_of(task)
-        check_types(entry, {}, {"settings": dict, "dev": dict})
+        check_types(entry, {}, {"settings": dict, "dev": dict, "chance": dict})
+        for metric, value in (entry.get("chance") or {}).items():
+            _check_number(value, f"{task}.chance.{metric}")
         regimes = {regime: entry.get(regime) for regime in (*REGIMES, "delta", "source")}
         regimes |= {f"{DEV}{regime}": found for regime, found in (entry.get("dev") or {}).items()}
         for regime, found in regimes.items():
@@ -253,9 +272,10 @@ def _check_scores(evaluation: Mapping[str, Any]) -> None:
     for part in ("alignment", "perplexity"):
         for name, value in (evaluation.get(part) or {}).items():
             _check_number(value, f"{part}.{name}")
-    for layer in evaluation.get("contextual") or ():
-        for name in ("layer", "words", "sentences"):
-            _check_number(layer.get(name), f"contextual.{name}")
+    for measure, names in LAYER_FIGURES.items():
+        for layer in evaluation.get(measure) or ():
+            for name in ("layer", *names):
+                _check_number(layer.get(name), f"{measure}.{name}")
 
 
 def _check_number(value: Any, name: str, *, none: bool = True) -> None:

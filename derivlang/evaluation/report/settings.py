@@ -15,8 +15,8 @@ from statistics import mean, stdev
 from typing import Any
 
 from derivlang.core.spec import read_spec
-from derivlang.evaluation.report.columns import TASKS, Column, columns
-from derivlang.evaluation.report.published import COVERAGE, LANGUAGES, OBJECTIVES, PARALLEL
+from derivlang.evaluation.report.columns import Column, columns
+from derivlang.evaluation.report.published import COVERAGE, LANGUAGES, METRIC, OBJECTIVES, PARALLEL
 from derivlang.evaluation.report.runs import Run, TaskScore, same_model
 from derivlang.lexical.percent import percent
 
@@ -230,8 +230,8 @@ def _recipe(run: Run) -> str:
 
 
 def _tasks(runs: Iterable[Run]) -> tuple[str, ...]:
-    """Return the paper's tasks, then other sets."""
-    return (*TASKS, *sorted({task for run in runs for task in run.tasks} - set(TASKS)))
+    """Return the paper's tasks in its order, then other tasks and sets."""
+    return (*METRIC, *sorted({task for run in runs for task in run.tasks} - set(METRIC)))
 
 
 def _listed(values: Iterable[str]) -> str:

@@ -1,1 +1,1 @@
-"""A package that adds two transforms, three sources, a format, a layer and a parser to derivlang by entry points."""
+"""A package that adds to derivlang by entry points: see its `pyproject.toml`."""

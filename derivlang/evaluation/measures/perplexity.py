@@ -13,14 +13,17 @@ import math
 from typing import Any
 
 import numpy as np
+import torch
 
 from derivlang.core.arrays import Bool, Int32, expand_ranges, lengths_of, positions
 from derivlang.core.keys import Draws
 from derivlang.evaluation.examples import MASK
 from derivlang.evaluation.heldout import Heldout
+from derivlang.evaluation.measures.base import Figures, Measure
+from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.padding import by_length, inside, padded, tokens_on
 from derivlang.evaluation.trained import ModelEncoder
-from derivlang.formats.progress import rows_done
+from derivlang.formats.progress import rows_done, stage
 from derivlang.training.devices import to_device
 from derivlang.training.languages import DERIVED, SOURCE
 
@@ -28,17 +31,25 @@ RATE = 0.15
 _LOGITS = 1 << 25  # maximum number of logits in memory
 
 
-def perplexity(model: ModelEncoder, text: Heldout) -> dict[str, Any]:
-    """Return {"source", "derived", "positions", "sentences"}. A perplexity is None if no sub-word is masked.
+class Perplexity(Measure):
+    """Masked-LM perplexity of held-out sentences in both languages."""
 
-    model: a model with a masked-LM head.
-    """
-    masked = chosen(text)
-    found: dict[str, Any] = {
-        "source": _one(model, text, text.source, masked, SOURCE),
-        "derived": _one(model, text, text.derived, masked[text.index], DERIVED),
-    }
-    return found | {"positions": int(masked.sum()), "sentences": text.n_sentences}
+    unit = ""
+    needs_head = True
+
+    def measure(self, model: ModelEncoder, sets: MeasureSets) -> dict[str, Any]:
+        """Return {"source", "derived", "positions", "sentences"}. A perplexity is None if no sub-word is masked."""
+        text = sets.sentences
+        masked = chosen(text)
+        with stage("perplexity", "rows", 2 * text.n_sentences):
+            found: dict[str, Any] = {
+                "source": _one(model, text, text.source, masked, SOURCE),
+                "derived": _one(model, text, text.derived, masked[text.index], DERIVED),
+            }
+        return found | {"positions": int(masked.sum()), "sentences": text.n_sentences}
+
+    def rows(self, found: Any) -> dict[str, Figures]:
+        return {f"{found['positions']:,} sub-words": {name: found[name] for name in ("source", "derived")}}
 
 
 def chosen(text: Heldout) -> Bool:
@@ -48,8 +59,6 @@ def chosen(text: Heldout) -> Bool:
 
 
 def _one(model: ModelEncoder, text: Heldout, ids: Int32, masked: Bool, language: int) -> float | None:
-    import torch
-
     if not masked.any():
         return None
     model.module.train(False)

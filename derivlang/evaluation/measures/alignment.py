@@ -8,6 +8,7 @@
     csls        by 2 cos(x, y) - r(x) - r(y) instead, r the mean cosine to the 10 nearest rows of the other language
     reverse_    from the derived language to the source
     _language   with the language embeddings added, if the model has any
+    chance      the same for a guess among the m rows of a language: 100 / m
 
 Sources: ALIGN-MLM (Tang et al. 2022), §5, which samples rows and includes those of the dictionary; CSLS: Conneau et al.
 2018, §2.3.
@@ -18,27 +19,52 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 
 from derivlang.core.arrays import Bool, Int64, Ints
 from derivlang.core.errors import DataError
+from derivlang.evaluation.measures.base import Figures, Measure
+from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.metrics import share
 from derivlang.evaluation.resample import bootstrap
-from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
-from derivlang.formats.progress import rows_done
+from derivlang.evaluation.trained import ModelEncoder
+from derivlang.formats.progress import rows_done, stage
 from derivlang.lexical.encoding import Encoder as SubwordEncoder
 from derivlang.lexical.train import read_words
 from derivlang.training.dictionary import JointDictionary
 from derivlang.training.folder import DICTIONARY
 from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, Languages
 
-if TYPE_CHECKING:
-    import torch
-
 NEIGHBOURS = 10
 _CELLS = 1 << 24  # number of similarities in a block
+
+
+class Alignment(Measure):
+    """Sub-words whose nearest embedding in the other language is their twin's."""
+
+    def measure(self, model: ModelEncoder, sets: MeasureSets) -> dict[str, Any]:
+        """Return the figures of the module docstring, and the numbers "rows", "rows_heldout" and "rows_shared".
+
+        A figure over no rows is None.
+        """
+        pairs = EmbeddingPairs.load(sets.folder, sets.languages)
+        rows = model.module.get_input_embeddings().weight.detach().float()
+        with stage("comparing embeddings", "rows"):
+            found = figures(rows, rows, pairs)
+            if model.token_types:
+                types = _token_types(model.module)
+                added = figures(rows + types[SOURCE], rows + types[DERIVED], pairs)
+                found |= {f"{name}_language": value for name, value in added.items()}
+        own, n = int(pairs.own.sum()), len(pairs.own)
+        sizes = {"rows": own, "rows_heldout": int((pairs.own & ~pairs.known).sum()), "rows_shared": n - own}
+        return found | {"chance": 100 / n if own else None} | sizes
+
+    def rows(self, found: Any) -> dict[str, Figures]:
+        title = f"{found['rows']:,} rows, {found['rows_heldout']:,} outside the dictionary"
+        return {title: {name: found.get(name) for name in ("all", "heldout", "csls", "csls_heldout", "chance")}}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,31 +82,22 @@ class EmbeddingPairs:
     counts: Int64
 
     @classmethod
-    def of(cls, languages: Languages, counts: Int64, changed: Int64, known: Bool) -> EmbeddingPairs:
-        """Return the table of two languages. All arrays are [V], by source id.
-
-        counts: frequency of an entry in the source. changed: its frequency in words that the overlap does not keep (0:
-        the entry is shared). known: whether it is in the dictionary.
-        """
-        first = languages.tokenizer.n_special
-        source = np.arange(first, languages.tokenizer.size)
-        derived = languages.twin.joint.table()[first:].astype(np.int64)
-        own = (derived != source) & ~((counts[first:] > 0) & (changed[first:] == 0))
-        return cls(source, derived, own, known[first:], counts[first:])
-
-    @classmethod
-    def load(cls, trained: PretrainedRun) -> EmbeddingPairs:
-        """Return the table of a run, from its dictionary and the training words of its tokenizer."""
-        languages = trained.languages
-        types, numbers = read_words(trained.folder / TOKENIZER)
+    def load(cls, folder: Path, languages: Languages) -> EmbeddingPairs:
+        """Return the pairs of a run, from its dictionary and the training words of its tokenizer."""
+        first, size = languages.tokenizer.n_special, languages.tokenizer.size
+        types, numbers = read_words(folder / TOKENIZER)
         encoded = SubwordEncoder(languages.tokenizer).types(types)
-        kept = languages.twin.kept(types)
-        size, words = languages.tokenizer.size, encoded.words()
-        counts = np.zeros(size, np.int64)
-        changed = counts.copy()
-        np.add.at(counts, encoded.ids, numbers[words])
-        np.add.at(changed, encoded.ids, np.where(kept, 0, numbers)[words])
-        return cls.of(languages, counts, changed, known_entries(trained.folder / DICTIONARY, languages))
+        numbers = numbers[encoded.words()]
+        kept = languages.twin.kept(types)[encoded.words()]
+        counts, changed = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        np.add.at(counts, encoded.ids, numbers)
+        np.add.at(changed, encoded.ids, np.where(kept, 0, numbers))
+        source = np.arange(size)
+        derived = languages.twin.joint.table().astype(np.int64)
+        # An entry is shared, too, if it occurs only in words that the overlap keeps.
+        own = (derived != source) & ~((counts > 0) & (changed == 0))
+        known = known_entries(folder / DICTIONARY, languages)
+        return cls(source[first:], derived[first:], own[first:], known[first:], counts[first:])
 
 
 def known_entries(path: Path, languages: Languages) -> Bool:
@@ -91,45 +108,21 @@ def known_entries(path: Path, languages: Languages) -> Bool:
     return known
 
 
-def alignment(trained: PretrainedRun, encoder: ModelEncoder) -> dict[str, Any]:
-    """Return the figures listed in the module docstring, and the numbers "rows", "rows_heldout" and "rows_shared".
-
-    A figure over no rows is None.
-    """
-    table = EmbeddingPairs.load(trained)
-    rows = encoder.module.get_input_embeddings().weight.detach().float()
-    found = figures(rows, rows, table)
-    if encoder.token_types:
-        types = _token_types(encoder.module)
-        added = figures(rows + types[SOURCE], rows + types[DERIVED], table)
-        found |= {f"{name}_language": value for name, value in added.items()}
-    own = int(table.own.sum())
-    sizes = {
-        "rows": own,
-        "rows_heldout": int((table.own & ~table.known).sum()),
-        "rows_shared": len(table.own) - own,
-    }
-    return found | sizes
-
-
-def figures(source: torch.Tensor, derived: torch.Tensor, table: EmbeddingPairs) -> dict[str, Any]:
+def figures(source: torch.Tensor, derived: torch.Tensor, pairs: EmbeddingPairs) -> dict[str, Any]:
     """Return the figures of two joint embeddings [size, D], from which the languages' rows are taken."""
-    import torch
-
     ours, theirs = (
         torch.nn.functional.normalize(rows[torch.from_numpy(ids).to(rows.device)], dim=1)
-        for rows, ids in ((source, table.source), (derived, table.derived))
+        for rows, ids in ((source, pairs.source), (derived, pairs.derived))
     )
-    asked = np.flatnonzero(table.own)
-    heldout = ~table.known[asked]
-    found: dict[str, Any] = {}
+    asked = np.flatnonzero(pairs.own)
     own = torch.from_numpy(asked).to(source.device)
+    found: dict[str, Any] = {}
     for prefix, left, right in (("", ours, theirs), ("reverse_", theirs, ours)):
         # CSLS: the neighbours of each candidate are scored rows.
         near = neighbourhood(right, left[own])
         nearest, by_csls = best(left[own], right, near)
         for name, hits in (("", nearest == asked), ("csls", by_csls == asked)):
-            found |= _shares(prefix, name, hits, heldout, table.counts[asked])
+            found |= _shares(prefix, name, hits, ~pairs.known[asked], pairs.counts[asked])
     return found
 
 
@@ -149,8 +142,6 @@ def best(left: torch.Tensor, right: torch.Tensor, near: torch.Tensor) -> tuple[I
 
 def neighbourhood(rows: torch.Tensor, others: torch.Tensor, k: int = NEIGHBOURS) -> torch.Tensor:
     """Return [n]: the mean cosine of each row to its k nearest others, or to all if there are fewer."""
-    import torch
-
     k = min(k, len(others))
     if not k:
         return torch.zeros(len(rows), device=rows.device)
@@ -158,10 +149,9 @@ def neighbourhood(rows: torch.Tensor, others: torch.Tensor, k: int = NEIGHBOURS)
 
 
 def _blocks(rows: torch.Tensor, width: int) -> Iterator[torch.Tensor]:
-    step = max(1, _CELLS // max(width, 1))
-    for start in range(0, len(rows), step):
-        yield rows[start : start + step]
-        rows_done(min(step, len(rows) - start))
+    for block in rows.split(max(1, _CELLS // max(width, 1))):
+        yield block
+        rows_done(len(block))
 
 
 def _shares(prefix: str, name: str, hits: Bool, heldout: Bool, counts: Ints) -> dict[str, float | None]:

@@ -1,0 +1,49 @@
+"""Settings of fine-tuning. Help pages import this module, which therefore imports nothing heavy."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from derivlang.core.errors import unknown
+from derivlang.core.settings import check_settings, setting
+
+MAX_LENGTH = 128
+Regime = Literal["sup", "zs"]
+REGIMES: tuple[Regime, ...] = ("sup", "zs")
+SPLITS = {"train": "train", "dev": "validation", "test": "test"}
+
+
+@dataclass(frozen=True, slots=True)
+class FinetuneSettings:
+    """How a task is fine-tuned; each task has defaults of its own. Raises UsageError, by the option's name."""
+
+    epochs: int = setting(10, "Number of passes over the examples.", minimum=1, unset="10; pawsx and xnli: 5; qa: 3")
+    lr: float = setting(2e-5, "Learning rate of the first step.", above=0, below=10, unset="2e-05; dep and qa: 5e-05")
+    batch_size: int = setting(32, "Number of sentences or pairs in a batch.", minimum=1)
+    max_length: int = setting(
+        MAX_LENGTH, "Number of sub-words in a row; longer ones are cut at words.", minimum=8, unset="128; qa: 384"
+    )
+    train_examples: int | None = setting(
+        None, "Number of examples to train on, by a keyed ranking.", minimum=1, unset="all"
+    )
+    dev_examples: int | None = setting(
+        None, "Number of examples of dev, which chooses the epoch.", minimum=1, unset="all"
+    )
+    frozen: bool = setting(False, "Train the head alone; the encoder stays as it is.")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    def record(self) -> dict[str, Any]:
+        """Return the settings by name, without `frozen` if it is False, as earlier versions recorded them."""
+        found = asdict(self)
+        return found if self.frozen else {name: value for name, value in found.items() if name != "frozen"}
+
+
+def regime_of(name: str) -> Regime:
+    """Return sup or zs. Raise UsageError with similar names for anything else."""
+    for regime in REGIMES:
+        if name == regime:
+            return regime
+    raise unknown("regime", name, REGIMES)

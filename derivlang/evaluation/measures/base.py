@@ -1,0 +1,39 @@
+"""The interface of a measure: from a model and the sets of a run to figures."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from derivlang.evaluation.measures.sets import MeasureSets
+    from derivlang.evaluation.trained import ModelEncoder
+
+Figures = Mapping[str, float | None]
+
+
+class Measure(ABC):
+    """A measure of a pre-trained model that needs no fine-tuning.
+
+    unit: what follows a figure on the command line. needs_head: whether it needs logits; `evaluate` leaves it out,
+    with a warning, for a model without a masked-LM head.
+    """
+
+    unit: ClassVar[str] = " %"
+    needs_head: ClassVar[bool] = False
+
+    @abstractmethod
+    def measure(self, model: ModelEncoder, sets: MeasureSets) -> Any:
+        """Return what `evaluation.json` holds under the name of the measure: JSON, with a float or None for a figure.
+
+        The same model and sets give the same result. A result that has a figure for each layer is a list of `{"layer":
+        0, …}`; that of a chance guess is called `chance`.
+        """
+
+    def rows(self, found: Any) -> dict[str, Figures]:
+        """Return the figures to print, by the title of their row.
+
+        found: a result of `measure`. The default has a row for each layer. A list of checkpoints shows the last row.
+        """
+        return {f"layer {one['layer']}": {name: one[name] for name in one if name != "layer"} for one in found}

@@ -1,0 +1,21 @@
+"""Measures by name: the built-in ones, and those of other packages (entry points `derivlang.measures`).
+
+Help pages import this module, which therefore imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+from derivlang.core.plugins import Registry
+from derivlang.evaluation.measures.base import Measure
+
+MEASURES: Registry[Measure] = Registry(
+    "measure",
+    Measure,
+    {
+        "alignment": "derivlang.evaluation.measures.alignment:Alignment",
+        "contextual": "derivlang.evaluation.measures.contextual:Contextual",
+        "retrieval": "derivlang.evaluation.measures.retrieval:Retrieval",
+        "links": "derivlang.evaluation.measures.links:WordLinks",
+        "perplexity": "derivlang.evaluation.measures.perplexity:Perplexity",
+    },
+)

@@ -1,0 +1,54 @@
+"""What measures compare: the two languages of a run, and held-out sentences in both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from derivlang.evaluation.heldout import Heldout
+from derivlang.evaluation.measures.states import ParallelStates, ParallelWords
+from derivlang.evaluation.trained import ModelEncoder
+from derivlang.training.languages import Languages
+
+
+@dataclass(frozen=True, eq=False)
+class MeasureSets:
+    """The sets of a run. Text and states are computed when a measure first needs them, once for all measures.
+
+    folder: the run's, with its dictionary and its tokenizer. read: returns the held-out text. n_pairs, n_sentences:
+    maximum numbers of `pairs` and `sentences`.
+    """
+
+    folder: Path
+    languages: Languages
+    read: Callable[[], Heldout]
+    n_pairs: int
+    n_sentences: int
+    _states: dict[ModelEncoder, ParallelStates] = field(default_factory=dict)
+
+    @cached_property
+    def _text(self) -> Heldout:
+        return self.read()
+
+    @cached_property
+    def pairs(self) -> Heldout:
+        """The sentences whose states are compared."""
+        return self._text.first(self.n_pairs)
+
+    @cached_property
+    def sentences(self) -> Heldout:
+        """The sentences whose sub-words are predicted."""
+        return self._text.first(self.n_sentences)
+
+    @cached_property
+    def words(self) -> ParallelWords:
+        """The words of `pairs`."""
+        return ParallelWords.of(self.pairs)
+
+    def states(self, model: ModelEncoder) -> ParallelStates:
+        """Return the states of `pairs`, by layer."""
+        if model not in self._states:
+            self._states[model] = ParallelStates.of(model, self.pairs, self.words)
+        return self._states[model]

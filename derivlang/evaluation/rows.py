@@ -1,0 +1,171 @@
+"""Rows of sub-words in both languages, from a batch that is split into sentences, and the words that begin in them.
+
+    sentence   <s> we low er it </s>                     pair   <s> premise </s> hypothesis </s>
+
+Each side of a pair is derived separately. A row that is too long is cut between words of the *source*, the longer side
+of a pair first, and the order is restricted to the rest. So rows of both languages hold the same sub-words. A word
+stands at its first sub-word; its label moves with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of
+from derivlang.core.batch import Batch
+from derivlang.core.policies import Policies
+from derivlang.evaluation.examples import BEGIN, END, Examples, Instances
+from derivlang.training.languages import Languages
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SegmentRows:
+    """The sub-words of R rows with K sides, one segment a side.
+
+    units: int64[R * K], the unit of each segment. kept: int64[R * K], number of the unit's first source sub-words in
+    the row. unit_offsets: int64[U + 1], sub-word offsets.
+    """
+
+    units: Int64
+    kept: Int64
+    unit_offsets: Int64
+    n_sides: int
+
+    @classmethod
+    def of(cls, batch: Batch, offsets: Int64, max_length: int) -> SegmentRows:
+        """Return rows of at most max_length sub-words, with special ids. A word longer than its row is cut inside.
+
+        offsets: int64[N + 1], sub-word offsets of the batch's words.
+
+        pair of 9 + 4 sub-words, max_length 13: room 10, the shorter side keeps min(4, 10 // 2), the longer 10 - 4
+        """
+        unit_offsets = offsets[batch.unit_words]
+        n_sides = batch.records.shape[1]
+        units = batch.records.astype(np.int64)
+        lengths = lengths_of(unit_offsets)[units]
+        room = max_length - 1 - n_sides
+        limits = lengths.copy()
+        if n_sides == 1:
+            limits = np.minimum(lengths, room)
+        else:
+            long = lengths.sum(axis=1) > room
+            short = np.minimum(lengths.min(axis=1), room // 2)[:, None]
+            first = lengths[:, :1] <= lengths[:, 1:]  # whether the first side is the shorter one
+            cut = np.where(first ^ np.array([False, True]), short, room - short)
+            limits = np.where(long[:, None], np.minimum(lengths, cut), lengths)
+        flat, starts, limit = units.ravel(), unit_offsets[units.ravel()], limits.ravel()
+        edge = offsets[np.searchsorted(offsets, starts + limit, "right") - 1] - starts
+        kept = np.where(limit == lengths.ravel(), limit, np.where(edge > 0, edge, limit))
+        return cls(flat, kept, unit_offsets, n_sides)
+
+    @property
+    def cut(self) -> Bool:
+        """bool[R]: rows that were cut."""
+        short = self.kept < lengths_of(self.unit_offsets)[self.units]
+        return np.asarray(short.reshape(-1, self.n_sides).any(axis=1))
+
+    def gather(self, order: Ints) -> Int64:
+        """Return int64[M]: the source sub-words of all segments, in an order of the batch's sub-words."""
+        starts = self.unit_offsets[self.units]
+        lengths = lengths_of(self.unit_offsets)[self.units]
+        found = np.asarray(order, np.int64)[expand_ranges(starts, lengths)]
+        return found[found < np.repeat(starts + self.kept, lengths)]
+
+    def framed(self, ids: Int32) -> tuple[Int32, Int64, Int64]:
+        """Return (ids with special ids, int64[R + 1] offsets of rows, int64[M] position of each of `ids` in its row).
+
+        ids: int32[M], in the order of `gather`.
+        """
+        first = np.arange(len(self.kept)) % self.n_sides == 0
+        ends = offsets_of(self.kept + 1 + first)
+        begins = ends[:-1] + first
+        places = expand_ranges(begins, self.kept)
+        out = np.full(int(ends[-1]), END, np.int32)
+        out[ends[:-1][first]] = BEGIN
+        out[places] = ids
+        offsets = ends[:: self.n_sides]
+        return out, offsets, places - np.repeat(np.repeat(offsets[:-1], self.n_sides), self.kept)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LanguageRows:
+    """R rows of one language, and the W words that begin in them, in the order of this language.
+
+    ids: int32[M], with special ids; offsets: int64[R + 1]. words: int64[W], words of the batch. at: int64[W], the
+    position of each in its row. segments: int64[W], the segment of each: row * n_sides + side.
+    """
+
+    ids: Int32
+    offsets: Int64
+    words: Int64
+    at: Int64
+    segments: Int64
+    n_sides: int
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.offsets) - 1
+
+    def instances(self, rows: Ints, at: Int64, gold: Int64, words: Int32 | None = None) -> Instances:
+        """Return the rows with G labels. rows: int64[G], ascending. gold: int64[G] or [G, k]. at, words: of them."""
+        counts = np.bincount(rows, minlength=self.n_rows)
+        return Instances(self.ids, self.offsets, at, _columns(gold), offsets_of(counts), words)
+
+    def word_labels(self, gold: Int64, words: Int32 | None = None) -> Instances:
+        """Return the rows with a label a word. gold: int64[W] or [W, k], the label of each; a negative one is none."""
+        some = np.flatnonzero((_columns(gold) >= 0).all(axis=1))
+        return self.instances(self.segments[some] // self.n_sides, self.at[some], gold[some], words)
+
+    def at_words(self, values: Int32) -> Int32:
+        """Return int32[M]: the value of the word that begins at each position, -1 elsewhere. values: int32[W]."""
+        out = np.full(len(self.ids), -1, np.int32)
+        out[self.offsets[self.segments // self.n_sides] + self.at] = values
+        return out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParallelRows:
+    """The rows of a batch in both languages. has_subwords: bool[N], the words of the batch that have sub-words."""
+
+    batch: Batch
+    segments: SegmentRows
+    source: LanguageRows
+    derived: LanguageRows
+    has_subwords: Bool
+
+    @classmethod
+    def of(cls, batch: Batch, languages: Languages, max_length: int, policies: Policies | None = None) -> ParallelRows:
+        both = languages.both(batch, policies)
+        segments = SegmentRows.of(batch, both.source.offsets, max_length)
+        words, first = both.source.words().astype(np.int64), np.zeros(both.source.n_subwords, bool)
+        first[both.source.firsts()] = True
+
+        def rows(order: Ints, table: Int32) -> LanguageRows:
+            flat = segments.gather(order)
+            ids, offsets, places = segments.framed(table[flat])
+            begins = first[flat]
+            segment = np.repeat(np.arange(len(segments.kept)), segments.kept)
+            return LanguageRows(ids, offsets, words[flat[begins]], places[begins], segment[begins], segments.n_sides)
+
+        source = rows(np.arange(both.source.n_subwords), both.source.ids)
+        derived = rows(both.order.index, both.joint)
+        return cls(batch, segments, source, derived, lengths_of(both.source.offsets) > 0)
+
+    def examples(
+        self, instances: Callable[[LanguageRows], Instances], classes: tuple[str, ...], n_labels: int | None = None
+    ) -> Examples:
+        """Return the examples with the labels that a function gives to the rows of each language.
+
+        n_labels: number of labels of the batch; those that no source row has are unscored. None: not counted.
+        """
+        source, derived = instances(self.source), instances(self.derived)
+        unscored = 0 if n_labels is None else n_labels - len(source.gold)
+        return Examples(source, derived, self.batch.record_keys, classes, self.segments.cut, unscored)
+
+
+def _columns(gold: Int64) -> Int64:
+    """Return int64[G, k] of int64[G] or [G, k]."""
+    return gold[:, None] if gold.ndim == 1 else gold

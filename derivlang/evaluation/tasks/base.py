@@ -1,0 +1,135 @@
+"""Task: a labelled set that a run is fine-tuned on, and how it is scored. Each task is one file.
+
+    check      whether a corpus has the labels            loss      of the scores of a batch
+    examples   a batch as rows of both languages          decode    the most probable labels of a batch
+    head       the layers on top of the encoder           labels    as the metrics take them
+
+    batch ──examples──▶ Instances of both languages ──encoder, head──▶ scores ──decode──▶ labels ──metrics──▶ percent
+
+A name has the form KIND, KIND:SET or KIND:TRAIN+TEST. A set is the argument of a named source, as in `pos:French-GSD`,
+or a path: a file or a folder, written with a slash. TRAIN gives train and dev, TEST gives test; of a set with one split
+this is the test set.
+
+Help pages and reports import tasks, so no task imports torch when it is imported.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from derivlang.core.errors import DataError
+from derivlang.evaluation.finetune_settings import FinetuneSettings
+
+if TYPE_CHECKING:
+    import torch
+
+    from derivlang.core.arrays import Int64
+    from derivlang.core.batch import Batch
+    from derivlang.core.policies import Policies
+    from derivlang.evaluation.examples import Examples, Instances
+    from derivlang.evaluation.metrics import Metric
+    from derivlang.sources.corpus import Corpus
+    from derivlang.training.languages import Languages
+
+
+@dataclass(frozen=True)
+class Task(ABC):
+    """A task on one set.
+
+    kind: the name of the task. source: the named source of its sets; default: the set of a name without a colon.
+    needs: what a corpus must have, for messages. metrics: all scores; headline: the name of the one that chooses the
+    epoch and stands in the tables of a report. defaults: settings of fine-tuning.
+
+    name: as given, `pos` or `pos:French-GSD`. settings: of fine-tuning, the defaults if None is given.
+    """
+
+    kind: ClassVar[str]
+    source: ClassVar[str]
+    default: ClassVar[str]
+    needs: ClassVar[str]
+    metrics: ClassVar[tuple[Metric, ...]]
+    headline: ClassVar[str]
+    defaults: ClassVar[FinetuneSettings] = FinetuneSettings()
+
+    name: str
+    given: FinetuneSettings | None = None
+
+    @classmethod
+    def summary(cls) -> str:
+        """Return the first line of the docstring."""
+        return (cls.__doc__ or "").partition("\n")[0]
+
+    @property
+    def settings(self) -> FinetuneSettings:
+        return self.given or self.defaults
+
+    def with_settings(self, **changes: Any) -> Task:
+        """Return the task with other settings. None leaves a setting unchanged."""
+        changed = {name: value for name, value in changes.items() if value is not None}
+        return replace(self, given=replace(self.settings, **changed))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The full names of its sources: one, or that of train and dev and that of test."""
+        sets = (self.name.partition(":")[2] or self.default).split("+")
+        return tuple(name if "/" in name else f"{self.source}:{name}" for name in sets)
+
+    @property
+    def file_name(self) -> str:
+        """The name without colons and slashes, for file names."""
+        return "".join(c if c.isalnum() or c in "-_." else "-" for c in self.name)
+
+    @property
+    def main_metric(self) -> Metric:
+        return next(metric for metric in self.metrics if metric.name == self.headline)
+
+    def no_labels(self, name: str) -> DataError:
+        """Return the error for a corpus, or a batch of it, without the labels of the task."""
+        return DataError(
+            f"{name} has no labels of the task {self.kind}, which needs {self.needs}",
+            where="--task",
+            fix=f"name a set that has them, as {self.kind}:{self.default} does",
+            id="no-labels",
+        )
+
+    @abstractmethod
+    def classes(self, corpus: Corpus) -> tuple[str, ...]:
+        """Return the names of the labels, () if labels have none. Raise DataError if the corpus has no such labels."""
+
+    @abstractmethod
+    def examples(
+        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None = None
+    ) -> Examples:
+        """Return the examples of a batch that is split into sentences. Raise DataError if it has no such labels."""
+
+    @abstractmethod
+    def head(self, config: Any, n_classes: int) -> torch.nn.Module:
+        """Return new layers: (states float[B, T, d], LabelBatch) -> scores. config: of the encoder."""
+
+    def loss(self, scores: Any, gold: torch.Tensor) -> torch.Tensor:
+        """Return the mean loss of G labels. scores: of the head, [G, C] by default. gold: int64[G, k]."""
+        from torch.nn.functional import cross_entropy
+
+        return cross_entropy(scores, gold[:, 0])
+
+    def decode(self, scores: Any) -> torch.Tensor:
+        """Return int64[G, k]: the most probable labels (ties: the first), in the form of gold."""
+        found: torch.Tensor = scores.argmax(dim=1, keepdim=True)
+        return found
+
+    def labels(self, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[list[Any]]:
+        """Return int64[G, k] as the metrics take labels: one list a row, of names by default."""
+        return instances.by_row([classes[i] for i in values[:, 0].tolist()])
+
+    def chance(self, train: Instances, test: Instances, classes: tuple[str, ...]) -> dict[str, float]:
+        """Return the chance level in percent of the metrics that have one, on the test set."""
+        return {}
+
+    def score(self, gold: Sequence[list[Any]], predicted: Sequence[list[Any]]) -> dict[str, Int64]:
+        """Return the counts of each metric by its name, int64[S, n]."""
+        several = {metric.count: metric for metric in self.metrics}  # some metrics share their counts
+        by_count = {count: metric.counts(gold, predicted) for count, metric in several.items()}
+        return {metric.name: by_count[metric.count] for metric in self.metrics}

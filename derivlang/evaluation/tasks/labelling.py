@@ -1,0 +1,110 @@
+"""Labels of a fixed set of classes: one a word, or one a pair of sentences.
+
+    one a word    logits = W · dropout(h at the word's first sub-word)                     (RoBERTa's taggers)
+    one a pair    logits = W2 · dropout(tanh(W1 · dropout(h at <s>)))                      (RoBERTa's classifiers)
+
+A word's label moves with it. Entities move as spans, as in a derived set; an entity that the order splits becomes
+several. The chance level is the score of the most frequent training label.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from derivlang.core.arrays import Int64, offsets_of, owners
+from derivlang.core.arrow import to_numpy
+from derivlang.core.batch import Batch
+from derivlang.core.layers.base import Move
+from derivlang.core.layers.spans import Spans
+from derivlang.core.layers.values import Values
+from derivlang.core.layers.words import Words
+from derivlang.core.order import Order
+from derivlang.core.policies import Policies
+from derivlang.evaluation.examples import Examples, Instances
+from derivlang.evaluation.rows import LanguageRows, ParallelRows
+from derivlang.evaluation.tasks.base import Task
+from derivlang.sources.corpus import Corpus
+from derivlang.training.languages import Languages
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Labelling(Task):
+    """A task with class labels. layer: the name of the labels in the corpus."""
+
+    layer: ClassVar[str]
+
+    def classes(self, corpus: Corpus) -> tuple[str, ...]:
+        field = corpus.schema.field(self.layer)
+        if field is None or field.classes is None:
+            raise self.no_labels(corpus.name)
+        return tuple(name for name in field.classes if name != "_")  # words without a tag are not predicted
+
+    def chance(self, train: Instances, test: Instances, classes: tuple[str, ...]) -> dict[str, float]:
+        most_frequent = int(np.bincount(train.gold[:, 0]).argmax())
+        gold, guessed = (
+            self.labels(test, values, classes) for values in (test.gold, np.full_like(test.gold, most_frequent))
+        )
+        counts = self.score(gold, guessed)
+        return {metric.name: metric.value(counts[metric.name]) for metric in self.metrics}
+
+
+class WordLabelling(Labelling):
+    """A task with a label a word: tags, or entities as IOB2 tags. A word with the tag `_` has no label."""
+
+    needs: ClassVar[str] = "a label for each word"
+
+    def examples(
+        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None = None
+    ) -> Examples:
+        layer = batch.layers.get(self.layer)
+        if not isinstance(layer, Words | Spans):
+            raise self.no_labels(self.name)
+        rows = ParallelRows.of(batch, languages, self.settings.max_length, policies)
+        sentence_of = owners(batch.sentences)
+        known = {name: i for i, name in enumerate(classes)}
+        numbers = np.zeros(0, np.int64)
+        if isinstance(layer, Words):
+            numbers = np.array([known.get(value, -1) for value in layer.values.to_pylist()] + [-1], np.int64)
+
+        def instances(text: LanguageRows) -> Instances:
+            counts = np.bincount(sentence_of[text.words], minlength=len(batch.tails))  # a row may lack words
+            order = text.words.astype(np.int32), offsets_of(counts), np.zeros_like(batch.tails), batch.n_words
+            found = layer.realign(Move(batch, Order(*order), policies or Policies()))
+            if isinstance(found, Spans):
+                return text.word_labels(found.tags(len(text.words)).astype(np.int64))
+            return text.word_labels(numbers[found.codes])
+
+        labelled = batch.n_words if isinstance(layer, Spans) else int((numbers[layer.codes] >= 0).sum())
+        return rows.examples(instances, classes, labelled)
+
+    def head(self, config: Any, n_classes: int) -> torch.nn.Module:
+        from derivlang.evaluation.heads import Classification
+
+        return Classification(config, n_classes)
+
+
+class PairLabelling(Labelling):
+    """A task with a label a pair of sentences, at `<s>`. A pair without a label is left out."""
+
+    needs: ClassVar[str] = "a label for each pair of sentences"
+
+    def examples(
+        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None = None
+    ) -> Examples:
+        layer = batch.layers.get(self.layer)
+        if not isinstance(layer, Values) or batch.records.shape[1] != 2:
+            raise self.no_labels(self.name)
+        rows = ParallelRows.of(batch, languages, self.settings.max_length, policies)
+        gold: Int64 = to_numpy(layer.values.fill_null(-1)).astype(np.int64)
+        some = np.flatnonzero(gold >= 0)
+        found = rows.examples(lambda text: text.instances(some, np.zeros_like(some), gold[some]), classes)
+        return found.take(some)
+
+    def head(self, config: Any, n_classes: int) -> torch.nn.Module:
+        from derivlang.evaluation.heads import Classification
+
+        return Classification(config, n_classes, pooled=True)

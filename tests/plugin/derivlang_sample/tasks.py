@@ -1,0 +1,52 @@
+"""mood: the mood of a sentence, a label at `<s>`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from derivlang.core.batch import Batch
+from derivlang.core.layers.values import Values
+from derivlang.core.policies import Policies
+from derivlang.evaluation.examples import Examples
+from derivlang.evaluation.finetune_settings import FinetuneSettings
+from derivlang.evaluation.metrics import Metric, right_counts, share
+from derivlang.evaluation.rows import ParallelRows
+from derivlang.evaluation.tasks.labelling import Labelling
+from derivlang.sources.corpus import Corpus
+from derivlang.training.languages import Languages
+
+
+class Mood(Labelling):
+    """The mood of a sentence."""
+
+    kind = "mood"
+    source = "moods"
+    default = "sample"
+    layer = "mood"
+    needs = "a mood for each sentence"
+    metrics = (Metric("accuracy", right_counts, share),)
+    headline = "accuracy"
+    defaults = FinetuneSettings(epochs=3)
+
+    def classes(self, corpus: Corpus) -> tuple[str, ...]:
+        if corpus.schema.field(self.layer) is None:
+            raise self.no_labels(corpus.name)
+        return "glad", "sad"
+
+    def examples(
+        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None = None
+    ) -> Examples:
+        layer = batch.layers.get(self.layer)
+        if not isinstance(layer, Values):
+            raise self.no_labels(self.name)
+        rows = ParallelRows.of(batch, languages, self.settings.max_length, policies)
+        gold = np.array([classes.index(mood) for mood in layer.values.to_pylist()], np.int64)
+        every, begin = np.arange(len(gold)), np.zeros(len(gold), np.int64)
+        return rows.examples(lambda text: text.instances(every, begin, gold), classes)
+
+    def head(self, config: Any, n_classes: int) -> Any:
+        from derivlang.evaluation.heads import Classification
+
+        return Classification(config, n_classes, pooled=True)

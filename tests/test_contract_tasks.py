@@ -1,0 +1,205 @@
+"""Every task of the registry keeps the same promises; a new one is tested by being registered.
+
+Its name without a set must find files in the folder that `data_folder` makes; else it has a set in `SETS`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+import pytest
+import torch
+
+from derivlang.core.batch import Batch, realign
+from derivlang.core.errors import DataError
+from derivlang.engine.batches import Source
+from derivlang.evaluation.evaluate import evaluate
+from derivlang.evaluation.examples import Examples, Instances
+from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
+from derivlang.evaluation.finetune_settings import FinetuneSettings
+from derivlang.evaluation.report.columns import columns
+from derivlang.evaluation.report.runs import read_runs
+from derivlang.evaluation.settings import EvaluateOptions
+from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.registry import TASKS, find_task, register_task, task_names, task_of
+from derivlang.evaluation.trained import ModelEncoder
+from derivlang.pipeline import Pipeline
+from derivlang.sources.find import SourceRequest, find
+from tests.plugin.derivlang_sample.blocks import FORMAT
+from tests.plugin.derivlang_sample.tasks import Mood
+from tests.tiny_runs import data_folder, languages, model_of, write_run
+
+register_task(Mood)  # of the sample package, with its format
+SAME = "trans:overlap=100"  # a derived language that is the source
+KINDS = sorted(task_names())
+CPU = torch.device("cpu")
+
+
+@cache
+def data() -> Path:
+    from derivlang.formats.registry import FORMATS
+
+    FORMATS.add("blocks", FORMAT)
+    folder = data_folder(Path(mkdtemp(prefix="derivlang-tests-")) / "data")
+    (folder / "moods").mkdir()
+    moods = [f"words: {word} {other} .\nmood: {mood}\n\n" for word, mood in (("fine", "glad"), ("poor", "sad"))
+             for other in ("day", "night", "work", "food", "talk")]  # fmt: skip
+    for split in ("train", "dev", "test"):
+        (folder / "moods" / f"{split}.blocks").write_text("".join(moods), "utf-8")
+    return folder
+
+
+def task(kind: str) -> Task:
+    sets = {"mood": f"mood:{data()}/moods"}
+    return task_of(sets.get(kind, kind))
+
+
+@cache
+def batch(kind: str, split: str = "train") -> Batch:
+    request = SourceRequest(task(kind).sources[0], data())
+    (found,) = Source.open(Pipeline.parse("identity"), request).batches(split)
+    return found
+
+
+def classes(kind: str) -> tuple[str, ...]:
+    return task(kind).classes(find(SourceRequest(task(kind).sources[0], data())))
+
+
+@cache
+def made(kind: str, spec: str, length: int = 512) -> Examples:
+    return task(kind).with_settings(max_length=length).examples(batch(kind), languages(spec), classes(kind))
+
+
+def same(one: Instances, other: Instances) -> None:
+    for name in ("ids", "offsets", "at", "gold", "label_offsets", "words"):
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_declares_itself(kind: str) -> None:
+    found = find_task(kind)
+    assert found.kind == kind
+    assert found.summary().endswith(".")
+    names = [metric.name for metric in found.metrics]
+    assert len(set(names)) == len(names)
+    assert task(kind).main_metric.name == found.headline
+    assert len(inspect.getsource(inspect.getmodule(found)).splitlines()) <= 170  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("spec", ["inv", "perm:seed=4", "syn:fr"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_of_the_derived_language_are_labels_realigned(kind: str, spec: str) -> None:
+    """The words keep their forms here, so a derived batch is a batch of the source language."""
+    if spec == "syn:fr" and not hasattr(batch(kind).layers.get("head"), "deprel"):
+        pytest.skip("there are no trees")
+    source, derived = batch(kind), languages(f"{SAME},{spec}")
+    moved = realign(source, derived.pipeline.order(source))
+    ours = task(kind).examples(source, derived, classes(kind)).derived
+    same(ours, task(kind).examples(moved, languages(SAME), classes(kind)).source)
+    assert not np.array_equal(ours.ids, made(kind, SAME).source.ids)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_languages_are_one_under_identity(kind: str) -> None:
+    found = made(kind, SAME)
+    same(found.source, found.derived)
+    assert found.n_rows == len(found.keys) == found.source.n_rows > 5
+    assert not found.truncated.any()
+
+
+@pytest.mark.parametrize("length", [12, 20, 40])
+@pytest.mark.parametrize("spec", ["trans,inv", "trans,perm", "trans,inv:unit=token"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_cut_rows_hold_the_same_in_both_languages(kind: str, spec: str, length: int) -> None:
+    cut, whole = made(kind, spec, length), made(kind, spec)
+    table = languages(spec).twin.joint.table()
+    for side in (cut.source, cut.derived):
+        assert side.lengths.max(initial=0) <= length
+        assert len(side.gold) + cut.unscored == len(whole.source.gold) + whole.unscored
+    a, b = (
+        [Counter(ids[start:end].tolist()) for start, end in zip(side.offsets[:-1], side.offsets[1:], strict=True)]
+        for side, ids in ((cut.source, table[cut.source.ids]), (cut.derived, cut.derived.ids))
+    )
+    marks = {int(table[i]) for i in range(5)} | set(range(5))
+    assert [{i: n for i, n in row.items() if i not in marks} for row in a] == [
+        {i: n for i, n in row.items() if i not in marks} for row in b
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns_eight_examples(kind: str) -> None:
+    few = made(kind, "trans,inv").first(8)
+    settings = FinetuneSettings(epochs=120, lr=1e-2, batch_size=8)
+    asked = task(kind).with_settings(lr=1e-2)
+
+    def make() -> TaskModel:
+        encoder = ModelEncoder(model_of("modernbert", languages("trans,inv").size).base_model, False, CPU)
+        return TaskModel.of(asked, encoder, len(few.classes))
+
+    rising = iter(range(999))  # the first of equal dev scores would choose the first epoch
+    model, _ = fine_tune(make, few.derived, 1, settings, 1, lambda model: next(rising))
+    guessed = predict(model, few.derived, 1)
+    assert guessed.shape == few.derived.gold.shape
+    counts = asked.score(*(asked.labels(few.derived, v, few.classes) for v in (few.derived.gold, guessed)))
+    assert asked.main_metric.value(counts[asked.headline]) > 95
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gold_labels_are_right_and_chance_is_a_score(kind: str) -> None:
+    found, asked = made(kind, "trans,inv"), task(kind)
+    gold = asked.labels(found.derived, found.derived.gold, found.classes)
+    assert [len(row) for row in gold] == np.diff(found.derived.label_offsets).tolist()
+    for metric in asked.metrics:
+        assert metric.value(asked.score(gold, gold)[metric.name]) == 100
+    for name, value in asked.chance(found.derived, found.derived, found.classes).items():
+        assert name in {metric.name for metric in asked.metrics}
+        assert 0 < value < 100
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_results_are_read_again_and_reported(kind: str, tmp_path: Path) -> None:
+    """Under identity, where SUP and ZS are one."""
+    run = write_run(tmp_path, SAME, fingerprint="0", steps=1)
+    quick = task(kind).with_settings(epochs=1, lr=5e-3, batch_size=16, max_length=60)
+    options = EvaluateOptions(tasks=(quick,), seeds=1, measures=(), data_dir=data(), device="cpu")
+    entry = evaluate(run, options)["tasks"][quick.name]
+    assert list(entry["sup"]) == [metric.name for metric in quick.metrics]
+    assert entry["sup"] == entry["zs"] == entry["source"]
+    assert all(score["mean"] == score["low"] == score["high"] == 0 for score in entry["delta"].values())
+    (read,) = read_runs([run])
+    for column in columns([quick.name]):
+        score = read.score(column, "sup")
+        assert score is not None
+        assert score.mean == entry["sup"][column.name]["mean"]
+        assert len(read.counts(column)) == 1
+    assert quick.headline in [column.name for column in columns([quick.name], headline=True)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_set_without_labels_is_one_clear_message(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("One line.\n", "utf-8")
+    request = SourceRequest(str(tmp_path))
+    (found,) = Source.open(Pipeline.parse("identity"), request).batches("train")
+    for call in (
+        lambda: task(kind).classes(find(request)),
+        lambda: task(kind).examples(found, languages(SAME), classes(kind)),
+    ):
+        with pytest.raises(DataError, match=f"no labels of the task {kind}, which needs a") as caught:
+            call()
+        assert caught.value.id == "no-labels"
+
+
+def test_the_help_page_names_the_defaults_of_the_built_in_tasks() -> None:
+    for field in ("epochs", "lr", "max_length"):
+        shown = FinetuneSettings.__dataclass_fields__[field].metadata["setting"]["unset"]
+        usual, *others = shown.split("; ")
+        found = {
+            kind: value for names, _, value in (one.partition(": ") for one in others) for kind in names.split(" and ")
+        }
+        for kind in TASKS.built_in:
+            assert float(found.get(kind, usual)) == getattr(find_task(kind).defaults, field), kind

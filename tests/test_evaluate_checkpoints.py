@@ -1,0 +1,223 @@
+"""`derivlang evaluate RUN@STEP`, unfinished runs, `--every-checkpoint`, and results of other weights."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from derivlang.training import checkpoint
+from tests.commands import run as cli
+from tests.tiny_runs import data_folder, languages, model_of, save_model, write_run
+
+STEPS = (100, 200, 300)
+QUICK = ("--device", "cpu", "--pairs", 5, "--sentences", 5)
+POS = ("--task", "pos", "--seeds", 1, "--epochs", 1, "--train-examples", 10, "--regime", "sup")
+
+
+def weights_of(step: int) -> Any:
+    """Another model for each step."""
+    model = model_of("modernbert", languages("trans,inv").size)
+    with torch.no_grad():
+        weights = model.get_input_embeddings().weight
+        weights.copy_(weights.roll(step, 0))
+    return model
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with three checkpoints; its model is that of the last."""
+    run = write_run(tmp_path_factory.mktemp("run") / "run", "trans,inv", steps=300, step=300)
+    for step in STEPS:
+        model = weights_of(step)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+        facts = {"step": step, "subwords": step, "seconds": 1.0, "fingerprint": "0", "keep": 3}
+        checkpoint.save(run, model, optimizer, None, **facts)
+    save_model(run, weights_of(300))
+    return run
+
+
+@pytest.fixture
+def run(template: Path, tmp_path: Path) -> Path:
+    """A run of its own for each test."""
+    shutil.copytree(template, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def at(run: Path, step: object) -> Path:
+    return run.with_name(f"{run.name}@{step}")
+
+
+def stored(run: Path, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((run / name).read_text("utf-8"))
+    return found
+
+
+def change(model: Path) -> None:
+    """One more in every weight of a saved model."""
+    tensors = load_file(model / "model.safetensors")
+    save_file({name: tensor + 1 for name, tensor in tensors.items()}, model / "model.safetensors", {"format": "pt"})
+
+
+def test_results_of_a_checkpoint_have_their_own_place(run: Path, tmp_path: Path) -> None:
+    data = data_folder(tmp_path / "data")
+    whole = cli("evaluate", run, *POS, "--measure", "alignment,perplexity", *QUICK, "--data-dir", data, "--json").json
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    some = ("--measure", "alignment", *QUICK, "--data-dir", data, "--json")
+    early = cli("evaluate", at(run, 100), *POS, *some).json
+    last = cli("evaluate", at(run, 300), *POS, *some).json
+    new = {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file() and path not in before}
+    folder = "evaluation/step-00000"
+    expected = {f"{folder}{step}{name}" for step in (100, 300) for name in (".json", "/pos.sup.1.npz")}
+    assert new == expected
+    assert all(path.read_bytes() == content for path, content in before.items())
+    assert last["alignment"] == whole["alignment"]  # of the same weights
+    assert last["pos"]["sup"] == whole["pos"]["sup"]
+    assert early["alignment"] != last["alignment"]
+    signatures = [stored(run, name)["signature"] for name in (f"{folder}100.json", f"{folder}300.json")]
+    assert [signature["steps"] for signature in signatures] == [100, 300]
+    assert signatures[1] == stored(run, "evaluation.json")["signature"]
+    # what is there stays
+    cli("evaluate", at(run, 100), "--measure", "perplexity", *QUICK)
+    assert list(stored(run, f"{folder}100.json")) == ["signature", "tasks", "alignment", "perplexity"]
+    assert list(stored(run, f"{folder}100.json")["tasks"]) == ["pos"]
+
+
+@pytest.mark.parametrize("status", ["training", "stopped"])
+def test_an_unfinished_run(status: str, run: Path) -> None:
+    shutil.rmtree(run / "model")
+    (run / "run.json").write_text(json.dumps(stored(run, "run.json") | {"status": status, "step": 0}), "utf-8")
+    told = cli("evaluate", run, code=1).err
+    assert f"the run is not finished: its status is '{status}'" in told
+    assert "or evaluate a checkpoint: RUN@STEP, of 100, 200, 300" in told
+    assert cli("evaluate", at(run, 200), "--measure", "alignment", *QUICK, "--json").json["alignment"]["rows"] > 0
+    shutil.rmtree(run / "checkpoints")
+    assert "RUN@STEP" not in cli("evaluate", run, code=1).err
+
+
+def test_every_checkpoint_is_a_line(run: Path) -> None:
+    words = ("evaluate", run, "--every-checkpoint", "--measure", "contextual,perplexity", *QUICK)
+    lines = cli(*words).out.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["step 100", "step 200", "step 300"]
+    for line in lines:
+        assert "contextual words " in line
+        assert " % (chance " in line
+        assert "; perplexity source " in line
+    found = [json.loads(line) for line in cli(*words, "--json").out.splitlines()]
+    assert [list(one) for one in found] == [["step", "contextual", "perplexity"]] * 3
+    assert [one["step"] for one in found] == list(STEPS)
+    alone = cli("evaluate", at(run, 200), "--measure", "contextual,perplexity", *QUICK, "--json").json
+    assert found[1] == {"step": 200} | alone
+    assert not (run / "evaluation.json").exists()
+
+
+def test_tasks_of_every_checkpoint(run: Path, tmp_path: Path) -> None:
+    data = data_folder(tmp_path / "data")
+    words = ("evaluate", run, "--every-checkpoint", *POS, "--measure", "none", "--data-dir", data, "--device", "cpu")
+    lines = cli(*words).out.splitlines()
+    score = stored(run, "evaluation/step-00000200.json")["tasks"]["pos"]["sup"]["accuracy"]["mean"]
+    assert lines[1] == f"step 200: pos SUP accuracy {score:.1f} %"
+    assert len(lines) == 3
+
+
+def test_the_lines_of_a_run_have_the_chance(run: Path) -> None:
+    lines = cli("evaluate", run, *QUICK).out.splitlines()
+    rows = {line.split(",")[0] for line in lines}
+    assert rows == {"alignment", "contextual", "retrieval", "links", "perplexity"}
+    for line in lines:
+        retrieval = line.startswith(("alignment", "contextual", "retrieval"))
+        assert line.endswith(" %)") == retrieval, line
+        assert ("(chance " in line) == retrieval, line
+    assert sum("retrieval, layer" in line and "(chance 20.0 %)" in line for line in lines) == 3  # of five sentences
+
+
+# What a user may get wrong
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "told"),
+    [
+        (150, 1, "there is no checkpoint of step 150"),
+        ("last", 2, "'last' is not a step"),
+        ("", 2, "'' is not a step"),
+        ("9" * 12, 2, "is not a step"),
+    ],
+)
+def test_a_step_that_is_not_there(step: object, code: int, told: str, run: Path) -> None:
+    found = cli("evaluate", at(run, step), code=code).err
+    assert told in found
+    assert found.count("\n") <= 3
+    assert step != 150 or "there are: 100, 200, 300" in found
+
+
+def test_a_folder_with_an_at_sign(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "a@100")
+    assert "alignment" in cli("evaluate", tmp_path / "a@100", "--measure", "alignment", *QUICK).out
+    assert (tmp_path / "a@100" / "evaluation.json").exists()
+    cli("evaluate", tmp_path / "a@100@200", "--measure", "alignment", *QUICK)
+    assert (tmp_path / "a@100" / "evaluation" / "step-00000200.json").exists()
+
+
+def test_every_checkpoint_of_none_or_of_one(run: Path) -> None:
+    assert "leave out --every-checkpoint" in cli("evaluate", at(run, 100), "--every-checkpoint", code=2).err
+    shutil.rmtree(run / "checkpoints")
+    assert "there are no checkpoints" in cli("evaluate", run, "--every-checkpoint", code=2).err
+    told = cli("evaluate", at(run, 100), code=1).err
+    assert "there is no checkpoint of step 100" in told
+    assert "there are: none; --keep of `pretrain` keeps more" in told
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("cut", "model/model.safetensors was cut off"),
+        ("changed", "model/model.safetensors was changed"),
+        ("missing", "model/config.json is missing"),
+        ("state", "state.json is missing or damaged"),
+    ],
+)
+def test_a_damaged_checkpoint(damage: str, told: str, run: Path) -> None:
+    folder = run / "checkpoints" / "step-00000200"
+    weights = folder / "model" / "model.safetensors"
+    match damage:
+        case "cut":
+            weights.write_bytes(weights.read_bytes()[:-9])
+        case "changed":
+            change(folder / "model")
+        case "missing":
+            (folder / "model" / "config.json").unlink()
+        case "state":
+            (folder / "state.json").write_text("{", "utf-8")
+    found = cli("evaluate", at(run, 200), code=1).err
+    assert f"the checkpoint is damaged: {told}" in found
+    assert "there are: 100, 300" in found
+    assert found.count("\n") <= 3
+    several = cli("evaluate", run, "--every-checkpoint", "--measure", "alignment", *QUICK, code=1)
+    assert several.out.startswith("step 100: ")
+    assert told in several.err
+
+
+@pytest.mark.parametrize("step", [None, 200])
+def test_weights_that_changed_after_the_evaluation(step: int | None, run: Path) -> None:
+    words = ("evaluate", run if step is None else at(run, step), "--measure", "alignment", *QUICK)
+    cli(*words)
+    name = "evaluation.json" if step is None else "evaluation/step-00000200.json"
+    old = (run / name).read_bytes()
+    model = weights_of(7)
+    if step is None:
+        save_model(run, model)
+    else:
+        facts = {"step": step, "subwords": step, "seconds": 1.0, "fingerprint": "0", "keep": 3}
+        checkpoint.save(run, model, torch.optim.SGD(model.parameters(), lr=1.0), None, **facts)
+    told = cli(*words, code=1).err
+    assert f"{name}: is of another state of the run; changed since then: weights" in told
+    assert "--force" in told
+    assert told.count("\n") <= 3
+    assert (run / name).read_bytes() == old
+    cli(*words, "--force")
+    assert stored(run, name)["signature"]["weights"] != json.loads(old)["signature"]["weights"]
