@@ -55,22 +55,31 @@ def _measure(way: str) -> dict[str, float]:
     import torch
 
     from derivlang.training.bench import made_up, vocabulary_of
-    from derivlang.training.loader import Loader
+    from derivlang.training.config import ModelConfig
+    from derivlang.training.loader import Loader, OpenStream
     from derivlang.training.loop import train
-    from derivlang.training.model import ModelConfig
+    from derivlang.training.model import build_model
     from derivlang.training.objectives.base import Context
     from derivlang.training.objectives.registry import read_objective
     from derivlang.training.settings import LogSettings
     from derivlang.training.start import settings_of
+    from derivlang.training.streams.packed import Packed, PackedRows
 
     torch.set_num_threads(1)
     options = {"model": "tiny", "spec": "trans,inv", "objective": "mlm", "steps": _STEPS, "threads": 1}
     settings, _, _ = settings_of("made-up", options)
     data = made_up(settings.vocab_size, settings.seq_len, rows=2000)
     context = Context(vocabulary_of(settings.vocab_size, data.marks), settings.mask)
-    loader = Loader(data, read_objective("mlm"), context, settings.seed, settings.batch_size)
-    lm = ModelConfig.read("tiny").build(
-        context.vocabulary.size, settings.seq_len, data.marks, tie=True, language_ids=False, seed=1
+    rows = OpenStream(Packed(), PackedRows(data), settings.batch_size, 0)
+    loader = Loader((rows,), read_objective("mlm"), context, settings.seed)
+    lm = build_model(
+        ModelConfig.read("tiny"),
+        context.vocabulary.size,
+        settings.seq_len,
+        data.marks,
+        tie=True,
+        language_ids=False,
+        seed=1,
     )
     subwords = settings.batch_size * settings.seq_len
     parameters = sum(p.numel() for p in lm.parameters())

@@ -7,12 +7,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from tests.fuzz import harness
 from tests.fuzz.harness import AT_LEAST
-from tests.fuzz.readers import READERS
+from tests.fuzz.readers import READERS, Reader
 
 PACKAGE = Path(__file__).parents[1] / "derivlang"
 # Calls that read a file, or turn the bytes of one into something else.
@@ -70,3 +72,18 @@ def _reading() -> set[str]:
 
 def _name(path: Path) -> str:
     return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_hang_is_seen(waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that computes, and one that waits."""
+
+    def read(folder: Path, data: bytes) -> str | None:
+        while True:
+            if waits:
+                time.sleep(0.01)
+
+    monkeypatch.setattr(harness, "SECONDS", 0.05)
+    found = harness.one(Reader("hangs", "bytes", lambda: [b""], read, ()), b"", 0)
+    assert found is not None
+    assert found.kind == "hang"

@@ -43,6 +43,7 @@ HEAVY = (
     "distributed",
     "tqdm",
 )
+# Rows whose modules may import torch at the top, if no help page and no listing loads them (below).
 SHARED = {"counts", "main", "options", "settings", "types", "folders", "headings"}  # cli modules that are no command
 # Declarations of settings, from which the command line makes options and help pages.
 LIGHT = {
@@ -143,11 +144,12 @@ def test_core_does_no_input_or_output(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=str)
 def test_heavy_packages_are_imported_where_they_are_used(path: Path) -> None:
-    """Only modules that nothing but an evaluation imports may begin with torch."""
+    """Modules of training and evaluation may begin with torch, unless `ls`, `report` or a help page loads them."""
     found = {name.partition(".")[0] for name in imports(path, deep=False)}
     name = module_name(path)
-    listed = name.startswith(("derivlang.evaluation.report", "derivlang.evaluation.tasks"))  # lists load the tasks
-    torch = row_of(name) == "evaluation" and not listed and name not in LIGHT
+    listed = ("evaluation.report", "evaluation.tasks", "training.objectives")  # lists and reports load them
+    light = name in LIGHT or name.startswith(tuple(f"derivlang.{folder}" for folder in listed))
+    torch = row_of(name) in ("training", "evaluation") and not light
     assert found.isdisjoint(set(HEAVY) - ({"torch", "transformers"} if torch else set()))
 
 
@@ -195,8 +197,9 @@ def test_help_loads_nothing() -> None:
     light = {"torch", "datasets", "spacy", "pyarrow", "numpy", "pandas", "tqdm", "distributed"}
     assert loaded("--help").isdisjoint(light)
     assert loaded("--version").isdisjoint(light)
-    for command in ("make", "pretrain", "evaluate"):
+    for command in ("make", "pretrain", "evaluate", "reproduce", "report", "bench"):
         assert loaded(command, "--help").isdisjoint(light)
+    assert loaded("bench", "train", "--help").isdisjoint(light)
 
 
 def test_importing_derivlang_loads_nothing() -> None:

@@ -30,7 +30,7 @@ from derivlang.lexical.twin_folder import Twin, make_twin
 from derivlang.lexical.vocabulary import token_entries
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest
-from derivlang.training.model import ModelConfig
+from derivlang.training.config import ModelConfig
 
 DEEP = "[" * 100_000
 DIGITS = "1" * 5_000

@@ -12,15 +12,13 @@ from typing import Any
 import pytest
 
 from tests.helpers import python
-from tests.training import built, inputs_of, loader, trained
+from tests.training import loader, micro_of, network, trained
 
 torch = pytest.importorskip("torch")
 
 from derivlang.core.errors import UsageError  # noqa: E402
 from derivlang.training import memory  # noqa: E402
-from derivlang.training.loop import network_of  # noqa: E402
 from derivlang.training.memory import SMALLER, available, kept_bytes, rows_that_fit  # noqa: E402
-from derivlang.training.objectives.registry import read_objective  # noqa: E402
 from tests.test_training_loop import Stop, stopping  # noqa: E402
 
 GB = 1 << 30
@@ -78,9 +76,8 @@ def test_rows_take_memory_in_proportion() -> None:
     """And the weights do not count among what rows take."""
 
     def kept(batch: int) -> tuple[int, Any]:
-        made = loader(batch_size=batch)
-        net = network_of(built(), read_objective("mlm"), made, language_ids=False, seed=1)
-        return kept_bytes(net, inputs_of(made)), net
+        net, made = network("mlm", "modernbert", batch_size=batch)
+        return kept_bytes(net, micro_of(made)), net
 
     (two, net), (eight, _) = kept(2), kept(8)
     assert 3 * two < eight < 5 * two
@@ -89,14 +86,13 @@ def test_rows_take_memory_in_proportion() -> None:
 
 
 def test_counting_what_is_kept_keeps_nothing() -> None:
-    made = loader(batch_size=2)
-    net = network_of(built(), read_objective("mlm"), made, language_ids=False, seed=1)
+    net, made = network("mlm", "modernbert", batch_size=2)
     outputs: list[weakref.ref[torch.Tensor]] = []
     for module in net.modules():
         module.register_forward_hook(
             lambda module, given, out: outputs.append(weakref.ref(out)) if isinstance(out, torch.Tensor) else None
         )
-    kept_bytes(net, inputs_of(made))
+    kept_bytes(net, micro_of(made))
     gc.collect()
     assert len(outputs) > 10
     assert [out for out in outputs if out() is not None] == []
@@ -106,7 +102,7 @@ def test_what_a_step_takes_besides_its_rows_counts_once() -> None:
     """The dictionary of align-mlm is in each step, however few rows it has."""
 
     def fitting(objective: str, free: int) -> int:
-        net = network_of(built(), read_objective(objective), loader(objective), language_ids=False, seed=1)
+        net, _ = network(objective, "modernbert")
         return rows_that_fit(net, lambda n: loader(objective, batch_size=n), free)
 
     free = 200_000_000

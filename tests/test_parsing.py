@@ -109,16 +109,16 @@ def test_a_sentence_is_parsed_the_same_alone_and_in_any_company() -> None:
 
 def test_scores_are_the_same_to_the_last_bit_in_any_company() -> None:
     """Not only the trees: the states and scores under them, whatever the shapes of the products."""
-    from derivlang.parsing.inference import Packed
+    from derivlang.parsing.inference import PackedSentences
 
     network = english().network
     words = "The old man the boat that nobody has seen since the war ended in 1945 .".split()
     vectors = network.vectors(words)
-    alone = Packed.of(np.array([len(words)]))
+    alone = PackedSentences.of(np.array([len(words)]))
     first = network.scores(vectors, np.arange(len(words)), alone)
     for others in (1, 5, 63, 200):
         lengths = np.array([len(words)] + [9] * others, np.int64)
-        packed = Packed.of(lengths)
+        packed = PackedSentences.of(lengths)
         code = np.zeros(int(lengths.sum()), np.int64)
         code[packed.row[0]] = np.arange(len(words))
         code[packed.row[1:][packed.inside[1:]]] = np.arange(9 * others) % len(words)

@@ -12,7 +12,7 @@ import pytest
 
 from derivlang.core.arrays import offsets_of
 from derivlang.parsing.bundled import ModelParser
-from derivlang.parsing.inference import Packed
+from derivlang.parsing.inference import PackedSentences
 from derivlang.parsing.model import make_model, save_model
 from derivlang.parsing.scores import compare, mask_rare, score
 from derivlang.parsing.training.batches import batches
@@ -105,7 +105,7 @@ def test_numpy_computes_what_torch_computes(tmp_path: Path) -> None:
         for column, number in enumerate(chosen.tolist()):
             start, end = bank().sentences[number : number + 2].tolist()
             n = end - start
-            packed = Packed.of(np.array([n]))
+            packed = PackedSentences.of(np.array([n]))
             words = [bank().types.to_pylist()[code] for code in bank().words[start:end]]
             found = tiny.network.scores(tiny.network.vectors(words), np.arange(n), packed)
             np.testing.assert_allclose(found.tags, tags[:n, column].numpy(), atol=0.35)

@@ -71,7 +71,7 @@ def test_own_transform_sample(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_own_objective_sample_trains(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from derivlang.sources.find import SourceRequest
-    from derivlang.training.model import ModelConfig
+    from derivlang.training.config import ModelConfig
     from derivlang.training.objectives import registry
     from derivlang.training.run import pretrain
     from derivlang.training.settings import TrainingSettings, Where

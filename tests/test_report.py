@@ -835,3 +835,30 @@ def test_a_missing_package_is_named(tmp_path: Path, package: str, monkeypatch: p
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(DerivlangError, match=rf"a report needs {package.partition('.')[0]}.*\n.*derivlang\[train\]"):
         report([folder], tmp_path / "out")
+
+
+def test_what_runs_were_trained_on(tmp_path: Path) -> None:
+    """Runs of earlier versions record no doses, and are left out of the table."""
+    steps = {"rows": 400.1, "pairs": 206.7}
+    facts = {
+        "result": {"tokens": 119_354, "tokens_per_step": steps, "masked_percent": 27.85, "translated_percent": 5.0},
+        "streams": {"pairs": {"percent": 24.9, "cut_sentences": 3327}},
+    }
+    run(tmp_path / "new", objective="xlm", facts=facts)
+    run(tmp_path / "old")
+    report([tmp_path / "new", tmp_path / "old"], tmp_path / "report")
+    page = (tmp_path / "report" / "report.md").read_text("utf-8")
+    assert "| R1 | xlm | 119,354 | rows 400, pairs 207 | 27.9 | 5.0 | 24.9 | 3,327 |" in page
+    assert "## Training text and doses" in page
+    report([tmp_path / "old"], tmp_path / "report-old")
+    assert "Training text" not in (tmp_path / "report-old" / "report.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{"result": {"tokens_per_step": {"rows": "x"}}}, {"result": {"masked_percent": True}}, {"streams": {"pairs": 3}}],
+)
+def test_damaged_doses_are_refused(facts: dict[str, Any], tmp_path: Path) -> None:
+    run(tmp_path / "a", facts=facts)
+    with pytest.raises(DerivlangError, match=r"run\.json"):
+        report([tmp_path / "a"], tmp_path / "report")

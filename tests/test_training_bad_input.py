@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from derivlang.training.model import ModelConfig
+from derivlang.core.errors import UsageError
+from derivlang.training.config import ModelConfig
 from tests.commands import run, snapshot, written
 from tests.training import data_folder, model_file, pair, toml, trained
 
@@ -91,6 +92,7 @@ def test_encoded_data_without_its_source(tmp_path: Path) -> None:
         (["--epochs", "inf"], "--epochs: must be a finite number, got inf"),
         (["--seq-len", "7"], "--seq-len: must be at least 8, got 7"),
         (["--seq-len", "99999"], "--seq-len: must be at most 32,768, got 99999"),
+        (["--pair-length", "7"], "--pair-length: must be at least 8, got 7"),
         (["--batch-size", "0"], "--batch-size: must be at least 1, got 0"),
         (["--batch-size", "9", "--accumulate", "2"], "--accumulate: 9 rows cannot be divided into 2"),
         (["--learning-rate", "0"], "--learning-rate: must be above 0, got 0.0"),
@@ -225,10 +227,10 @@ def test_a_pair_with_itself_alone_is_an_empty_dictionary(tmp_path: Path) -> None
     assert "holds no pair" in refused(tmp_path / "run", dictionary=path, objective="align-mlm", code=1)
 
 
-def test_no_pair_fits(tmp_path: Path) -> None:
-    ran = pretrain(tmp_path / "run", "--seq-len", 8, "--parallel", "1.5", objective="xlm", data=None, code=1)
-    assert "sentence pairs fits into 4 positions a side" in ran.err
-    assert not (tmp_path / "run" / "run.json").exists()
+def test_a_rate_without_a_pair(tmp_path: Path) -> None:
+    for objective in ("xlm", "tlm"):
+        said = refused(tmp_path / "run", "--parallel", "0.5", objective=objective, code=1)
+        assert "none of 80 sentences is a pair at 0.5 %" in said
 
 
 def test_a_tokenizer_that_is_none(tmp_path: Path) -> None:
@@ -332,3 +334,10 @@ def test_threads(threads: int | None, width: int, asked: list[int], monkeypatch:
     monkeypatch.setattr(ModelConfig, "width", width)
     settings_of("demo", {"spec": "trans", "objective": "mlm", "model": "tiny", "threads": threads})
     assert found == asked
+
+
+def test_more_micro_batches_than_pair_rows(tmp_path: Path) -> None:
+    """Otherwise accumulating would change what a step reads."""
+    with pytest.raises(UsageError, match="a step has 1 rows of the stream 'pairs', fewer than its 4 micro-batches"):
+        trained(tmp_path / "run", "xlm", accumulate=4)
+    assert not (tmp_path / "run").exists()

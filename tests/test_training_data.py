@@ -22,7 +22,6 @@ from derivlang.training.data import Data
 from derivlang.training.encode import encode, take
 from derivlang.training.languages import DERIVED, SOURCE, TWIN, Languages
 from derivlang.training.packing import cut, pack, restrict
-from derivlang.training.pairs import PairData
 from tests.helpers import make, rows
 from tests.strategies import batch_of, laws
 from tests.training import SEQ_LEN, batches, data_folder, pair, settings, trained
@@ -119,10 +118,11 @@ def test_rows_by_a_slow_loop(spec: str) -> None:
     language = np.tile([SOURCE, DERIVED], data.n_instances)
     found = data.rows(instances, language)
     assert (found.language == language[:, None]).all()
-    assert (found.positions == np.arange(SEQ_LEN)).all()
+    assert found.positions is None
+    assert not found.side.any()
     for row, (instance, spoken) in enumerate(zip(instances.tolist(), language.tolist(), strict=True)):
-        ids, words = [marks.begin], [-1]
-        for p in range(data.instances[instance], data.instances[instance + 1]):
+        ids, words, sentences = [marks.begin], [-1], [-1]
+        for place, p in enumerate(range(data.instances[instance], data.instances[instance + 1])):
             first, last = data.pieces[p], data.pieces[p + 1]
             column = len(ids)
             number = list(accumulate(data.begins[first + 1 : last].tolist(), initial=0))
@@ -131,11 +131,14 @@ def test_rows_by_a_slow_loop(spec: str) -> None:
                 kept = data.kept is not None and data.kept[at]
                 ids.append(int(table[data.ids[at]]) if spoken == DERIVED and not kept else int(data.ids[at]))
                 words.append(column + number[at - first])
+                sentences.append(place)
             ids.append(marks.end)
             words.append(-1)
+            sentences.append(-1)
         assert len(ids) == found.lengths[row] <= SEQ_LEN
         assert found.ids[row].tolist() == ids + [marks.pad] * (SEQ_LEN - len(ids))
-        assert found.groups[row].tolist() == words + [-1] * (SEQ_LEN - len(ids))
+        assert found.word_ids[row].tolist() == words + [-1] * (SEQ_LEN - len(ids))
+        assert found.sentence_ids[row].tolist() == sentences + [-1] * (SEQ_LEN - len(ids))
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -148,7 +151,7 @@ def test_both_languages_have_the_same_subwords_in_every_piece(spec: str) -> None
         assert sorted(data.order[here].tolist()) == list(range(here.stop - here.start))
     offsets = np.arange(len(pieces) + 1)
     left, right = (data.rows_of(pieces, offsets, np.full(len(pieces), n), SEQ_LEN) for n in (SOURCE, DERIVED))
-    for a, b, x, y in zip(left.ids, right.ids, left.groups, right.groups, strict=True):
+    for a, b, x, y in zip(left.ids, right.ids, left.word_ids, right.word_ids, strict=True):
         if data.kept is None:
             assert sorted(table[a].tolist()) == sorted(b.tolist())
         assert sorted(x.tolist()) == sorted(y.tolist())
@@ -157,23 +160,23 @@ def test_both_languages_have_the_same_subwords_in_every_piece(spec: str) -> None
 def test_every_subword_is_in_one_row() -> None:
     data = pair().data
     found = data.rows(np.arange(data.n_instances), np.full(data.n_instances, SOURCE))
-    words = found.ids[found.groups >= 0]
+    words = found.ids[found.word_ids >= 0]
     assert words.tolist() == np.asarray(data.ids).tolist()
     expected = np.concatenate([pair().languages.encoder.batch(batch).ids for batch in batches("trans,inv")])
     assert words.tolist() == expected.tolist()
 
 
-def test_groups_are_words_and_no_two_words_of_a_row_share_one() -> None:
+def test_word_ids_are_words_and_no_two_words_of_a_row_share_one() -> None:
     data = pair().data
     instances = np.arange(data.n_instances)
     found = data.rows(instances, np.full(data.n_instances, SOURCE))
     starts = word_starts(data)
     at = 0
-    for groups in found.groups:
+    for word_ids in found.word_ids:
         expected: list[int] = []
-        for group in groups[groups >= 0].tolist():
-            expected.append(group)
-            same = len(expected) > 1 and expected[-2] == group
+        for word_id in word_ids[word_ids >= 0].tolist():
+            expected.append(word_id)
+            same = len(expected) > 1 and expected[-2] == word_id
             begins = bool(starts[at]) or at in set(data.pieces.tolist())
             assert same != begins
             at += 1
@@ -192,17 +195,17 @@ def word_starts(data: Data) -> list[bool]:
     return out
 
 
-def test_words_without_subwords_part_no_groups(tmp_path: Path) -> None:
-    """A word of white space alone has no sub-word. Groups stay in their piece: no two words are hidden as one."""
+def test_words_without_subwords_part_no_word_ids(tmp_path: Path) -> None:
+    """A word of white space alone has no sub-word. Word ids stay in their piece: no two words are masked as one."""
     text = (" a " + "\u00a0 " * 40 + "b . \n c d . \n") * 3
     (tmp_path / "a.train.tokens").write_text(text, "utf-8")
     found = pair()
     source = Source.open(Pipeline.parse("trans,inv"), SourceRequest(str(tmp_path / "a.train.tokens")))
     data = encode(tmp_path / "data", source, found.languages, split="train", seq_len=16, limit=None)
     every = data.rows(np.arange(data.n_instances), np.full(data.n_instances, SOURCE))
-    assert every.groups.max() < 16
-    for groups, ids in zip(every.groups, every.ids, strict=True):
-        some = groups[groups >= 0].tolist()
+    assert every.word_ids.max() < 16
+    for word_ids, ids in zip(every.word_ids, every.ids, strict=True):
+        some = word_ids[word_ids >= 0].tolist()
         assert len(set(some)) == len(some) > 1, (some, ids)  # here every word is one sub-word
 
 
@@ -215,19 +218,21 @@ def test_a_stream_is_cut_every_so_many_places(spec: str, tmp_path: Path) -> None
     for language in (SOURCE, DERIVED):
         rows_ = whole.rows_of(pieces, np.arange(len(pieces) + 1), np.full(len(pieces), language), SEQ_LEN)
         stream = [i for ids, n in zip(rows_.ids, rows_.lengths, strict=True) for i in ids[:n].tolist()]
-        words = [(p, g) for p, (gs, n) in enumerate(zip(rows_.groups, rows_.lengths, strict=True)) for g in gs[:n]]
+        words = [(p, g) for p, (gs, n) in enumerate(zip(rows_.word_ids, rows_.lengths, strict=True)) for g in gs[:n]]
         n_rows = len(stream) // SEQ_LEN
         assert data.n_instances == n_rows
         found = data.rows(np.arange(n_rows), np.full(n_rows, language))
         assert found.ids.ravel().tolist() == stream[: n_rows * SEQ_LEN]
         assert (found.lengths == SEQ_LEN).all()
         assert (found.language == language).all()
-        for row, groups in enumerate(found.groups):
+        for row, word_ids in enumerate(found.word_ids):
             here = words[row * SEQ_LEN : (row + 1) * SEQ_LEN]
-            assert [g >= 0 for g in groups.tolist()] == [g >= 0 for _, g in here]
-            for i, j in pairwise(np.flatnonzero(groups >= 0).tolist()):
-                assert (groups[i] == groups[j]) == (here[i] == here[j])
-            known = {g: w for g, w in zip(groups.tolist(), here, strict=True) if g >= 0}
+            assert [g >= 0 for g in word_ids.tolist()] == [g >= 0 for _, g in here]
+            numbers = [p - here[0][0] if g >= 0 else -1 for p, g in here]
+            assert found.sentence_ids[row].tolist() == numbers
+            for i, j in pairwise(np.flatnonzero(word_ids >= 0).tolist()):
+                assert (word_ids[i] == word_ids[j]) == (here[i] == here[j])
+            known = {g: w for g, w in zip(word_ids.tolist(), here, strict=True) if g >= 0}
             assert len(set(known.values())) == len(known)
             assert max(known) < SEQ_LEN
     with pytest.raises(StoreError, match="packing is"):
@@ -246,7 +251,7 @@ def test_the_derived_ids_are_those_of_the_text_that_make_writes(spec: str, tmp_p
     batch = batch_of(rows(out, "train")["tokens"].to_pylist())
     expected = languages.twin.encode(languages.encoder, batch)
     derived = data.rows(np.arange(data.n_instances), np.full(data.n_instances, DERIVED))
-    assert derived.ids[derived.groups >= 0].tolist() == expected.ids.tolist()
+    assert derived.ids[derived.word_ids >= 0].tolist() == expected.ids.tolist()
     source = batch_of(rows(out, "train")["source_tokens"].to_pylist()) if has_source(out) else None
     if source is not None:
         assert np.asarray(data.ids).tolist() == languages.encoder.batch(source).ids.tolist()
@@ -284,56 +289,7 @@ def test_an_order_of_subwords_that_no_text_can_hold() -> None:
     data = pair("trans,inv:unit=token", 512).data
     rows_ = data.rows(np.arange(data.n_instances), np.full(data.n_instances, DERIVED))
     whole = np.concatenate([found.languages.both(b).derived for b in batches("trans,inv:unit=token")])
-    assert rows_.ids[rows_.groups >= 0].tolist() == whole.tolist()
-
-
-# pairs
-
-
-@pytest.mark.parametrize("reset", [True, False])
-def test_pair_rows_hold_both_sides(reset: bool) -> None:
-    data = pair().data
-    pairs = PairData.of(data, 50, reset=reset)
-    assert pairs.chosen == round(len(data.keys) / 2)
-    sizes = np.diff(data.sentences)
-    too_long = int((sizes > SEQ_LEN // 2 - 2).sum())
-    assert 0 < pairs.dropped <= too_long
-    assert len(pairs.pieces) == pairs.chosen - pairs.dropped
-    assert (np.diff(pairs.pieces) > 0).all()
-    found = pairs.rows(np.arange(pairs.n_instances))
-    table, marks = pair().languages.twin.joint.table(), data.marks
-    for row in range(pairs.n_instances):
-        sides: list[list[int]] = [[], []]
-        for p in pairs.pieces[pairs.instances[row] : pairs.instances[row + 1]].tolist():
-            here = np.arange(data.pieces[p], data.pieces[p + 1])
-            sides[0] += [*np.asarray(data.ids)[here].tolist(), marks.end]
-            sides[1] += [*table[data.ids[here[0] + data.order[here]]].tolist(), marks.end]
-        ids = [marks.begin, *sides[0], marks.begin, *sides[1]]
-        half = len(ids) // 2
-        assert found.lengths[row] == len(ids) <= SEQ_LEN
-        assert half <= SEQ_LEN // 2
-        assert found.ids[row, : len(ids)].tolist() == ids
-        assert (found.ids[row, len(ids) :] == marks.pad).all()
-        assert found.language[row, : len(ids)].tolist() == [SOURCE] * half + [DERIVED] * half
-        expected = [*range(half), *range(half)] if reset else list(range(len(ids)))
-        assert found.positions[row, : len(ids)].tolist() == expected
-        groups = found.groups[row]
-        assert set(groups[:half]).isdisjoint(set(groups[half : len(ids)]) - {-1})
-
-
-def test_pairs_are_nested_and_keyed() -> None:
-    data = pair().data
-    few, many = (set(PairData.of(data, rate).pieces.tolist()) for rate in (20, 60))
-    assert few < many
-    assert set(PairData.of(data, 20, seed=2).pieces.tolist()) != few
-
-
-def test_no_pair_fits() -> None:
-    found = pair(seq_len=8)
-    sizes = np.diff(found.data.sentences)
-    assert (sizes > 2).all() or PairData.of(found.data, 100).dropped == int((sizes > 2).sum())
-    with pytest.raises(DataError, match="fits into 4 positions a side"):
-        PairData.of(found.data, 2)
+    assert rows_.ids[rows_.word_ids >= 0].tolist() == whole.tolist()
 
 
 # files

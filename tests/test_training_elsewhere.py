@@ -22,19 +22,19 @@ from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
 from derivlang.training import devices, processes
 from derivlang.training import folder as runs
-from derivlang.training.inputs import Inputs
-from derivlang.training.loop import inputs_of, network_of, optimizer_of, train
+from derivlang.training.batch import MicroBatch
+from derivlang.training.loop import train
+from derivlang.training.loss_module import optimizer_of
 from derivlang.training.model import LanguageModel
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Loss, Objective
-from derivlang.training.objectives.registry import read_objective
 from derivlang.training.start import settings_of
 from tests.elsewhere import HERE, Elsewhere, Held, fused
 from tests.test_evaluate_examples import made
 from tests.test_evaluate_measures import alignment, heldout, sets_of
 from tests.test_training_loop import Stop, same, same_runs, state, stopping
 from tests.tiny_runs import write_run
-from tests.training import built, loader, log, settings, trained, weights
+from tests.training import log, network, settings, trained, weights
 
 __all__ = ["fused"]
 
@@ -83,6 +83,7 @@ STEPS = [
     ("mlm", "modernbert", True),
     ("mlm", "bert", False),
     ("xlm", "roberta", True),
+    ("tlm", "bert", True),
     ("dict-mlm", "roberta", True),
     ("dict-mlm:variant=input", "modernbert", True),
     ("dict-mlm:condition=yes", "roberta", False),
@@ -93,17 +94,15 @@ STEPS = [
 @pytest.mark.usefixtures("fused")
 @pytest.mark.parametrize(("name", "kind", "tie"), STEPS)
 def test_a_step_elsewhere_is_a_step_here(name: str, kind: str, tie: bool) -> None:
-    objective, source = read_objective(name), loader(name)
-    ids = objective.language_ids and kind != "modernbert"
-    ((micro,),) = source.steps(0, 1)
     made = []
     for place, bf16 in ((CPU, False), (HERE, False), (CPU, True)):
-        net = network_of(built(kind, tie=tie, language_ids=ids), objective, source, language_ids=ids, seed=1)
+        net, source = network(name, kind, tie=tie)
+        ((micro,),) = source.steps(0, 1)
         with Elsewhere() as device:
             optimizer = optimizer_of(net.to(place), settings())
             device.waits.clear()
             with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-                total, parts = net(inputs_of(micro, place))
+                total, parts = net(micro.to(place))
             total.backward()
             norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
             grads = [p.grad.clone() for p in net.parameters() if p.grad is not None]
@@ -181,7 +180,7 @@ def test_a_full_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
         name = "large"
 
-        def loss(self, model: LanguageModel, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
+        def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB. GPU 0 has …")
 
     monkeypatch.setattr(registry.OBJECTIVES, "added", {"large": Large})

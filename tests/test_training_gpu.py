@@ -18,18 +18,18 @@ from derivlang.evaluation.trained import PretrainedRun
 from derivlang.training import devices
 from derivlang.training.bench import Plan, bench
 from derivlang.training.checkpoint import load_model
+from derivlang.training.config import ModelConfig
 from derivlang.training.data import SpecialIds
 from derivlang.training.devices import device_of
-from derivlang.training.loop import inputs_of, network_of, optimizer_of
-from derivlang.training.model import ModelConfig, is_tied
-from derivlang.training.objectives.registry import read_objective
+from derivlang.training.loss_module import optimizer_of
+from derivlang.training.model import build_model, is_tied
 from derivlang.training.start import settings_of
 from tests.test_evaluate_measures import alignment, heldout, sets_of
 from tests.test_evaluate_runs import options
 from tests.test_training_loop import Stop, stopping, torchrun
 from tests.tiny_runs import data_folder as task_data
 from tests.tiny_runs import write_run
-from tests.training import built, data_folder, loader, log, pair, settings, trained, weights
+from tests.training import data_folder, log, network, pair, settings, trained, weights
 
 pytestmark = [
     pytest.mark.gpu,
@@ -41,6 +41,7 @@ OBJECTIVES: list[tuple[str, dict[str, Any]]] = [
     ("mlm", {}),
     ("mlm", {"kind": "bert", "tie": False}),
     ("xlm", {"kind": "roberta", "accumulate": 2}),
+    ("tlm", {"kind": "roberta"}),
     ("dict-mlm", {"kind": "roberta"}),
     ("dict-mlm:variant=input", {}),
     ("dict-mlm:condition=yes", {"kind": "roberta", "tie": False}),
@@ -89,7 +90,7 @@ def test_a_model_trains_in_bf16(model: str, compiled: bool) -> None:
     asked = {"model": model, "spec": "trans,inv", "objective": "mlm", "batch_size": 16}
     found, design, watch = settings_of("made-up", asked)
     assert found.precision == ("bf16" if devices.has_bf16() else "fp32")
-    if compiled and not watch["compile"]:
+    if compiled and not watch.compile:
         pytest.skip("there is nothing to compile with")
     result = bench(found, design, Plan(seconds=2.0, compile=compiled))
     assert result["device"] != "cpu"
@@ -101,17 +102,16 @@ def test_a_model_trains_in_bf16(model: str, compiled: bool) -> None:
 @pytest.mark.parametrize(("name", "more"), OBJECTIVES, ids=[f"{o}-{i}" for i, (o, _) in enumerate(OBJECTIVES)])
 def test_a_step_waits_for_nothing_but_masks(name: str, more: dict[str, Any]) -> None:
     """transformers looks for padding in each forward pass, unless it is compiled."""
-    kind, objective, source = more.get("kind", "modernbert"), read_objective(name), loader(name)
-    ids, device = objective.language_ids and kind != "modernbert", torch.device("cuda")
-    lm = built(kind, tie=more.get("tie", True), language_ids=ids)
-    net = network_of(lm, objective, source, language_ids=ids, seed=1).to(device)
+    device = torch.device("cuda")
+    net, source = network(name, more.get("kind", "modernbert"), tie=more.get("tie", True))
+    net.to(device)
     optimizer = optimizer_of(net, settings())
     waits: list[str] = []
     for step, (micro,) in enumerate(source.steps(0, 6)):
         if step == 1:  # the first one sets up the libraries
             waits.clear()
         with noted(waits), torch.autocast("cuda", torch.bfloat16):
-            total, _ = net(inputs_of(micro, device))
+            total, _ = net(micro.to(device))
         total.backward()  # torch's own kernels
         with noted(waits):
             torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
@@ -197,7 +197,7 @@ def test_two_accelerators_train_what_one_does(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tie", [True, False])
 def test_tying_holds_on_the_device(tie: bool) -> None:
-    lm = ModelConfig.read("tiny").build(600, 32, SpecialIds(0, 1, 2, 4), tie=tie, language_ids=False, seed=1)
+    lm = build_model(ModelConfig.read("tiny"), 600, 32, SpecialIds(0, 1, 2, 4), tie=tie, language_ids=False, seed=1)
     assert is_tied(lm.to("cuda")) == tie
     assert is_tied(lm.to("cpu")) == tie
 

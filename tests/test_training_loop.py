@@ -23,16 +23,20 @@ from derivlang.core.errors import DataError, DerivlangError, StoreError
 from derivlang.pipeline import Pipeline
 from derivlang.training import checkpoint
 from derivlang.training import folder as runs
+from derivlang.training.batch import MicroBatch
+from derivlang.training.begin import Init
 from derivlang.training.checkpoint import hash_of_weights, load_model, newest
-from derivlang.training.inputs import Inputs
-from derivlang.training.loop import network_of, optimizer_of
-from derivlang.training.model import LanguageModel
+from derivlang.training.config import ModelConfig
+from derivlang.training.loss_module import optimizer_of
+from derivlang.training.model import LanguageModel, build_model
 from derivlang.training.objectives import registry
-from derivlang.training.objectives.base import Loss, Objective, masked_loss
-from derivlang.training.run import pretrain, record_of
+from derivlang.training.objectives.base import Loss, LossPart, Objective, masked_part
+from derivlang.training.objectives.registry import objective_names, read_objective
+from derivlang.training.prepared import Prepared
+from derivlang.training.record import RunInputs, record_of
 from derivlang.training.settings import Duration, TrainingSettings
 from tests.commands import command_line, environment, run
-from tests.training import built, data_folder, loader, log, model_file, pair, settings, trained, weights
+from tests.training import data_folder, loader, log, model_file, network, pair, rows_batch, settings, trained, weights
 
 TIMES = ("seconds", "tokens_per_second")
 
@@ -85,8 +89,14 @@ RUNS: list[tuple[str, dict[str, Any]]] = [
     ("mlm", {"kind": "bert", "tie": False, "weight_decay": 0.1}),
     ("xlm", {"kind": "roberta", "dropout": 0.1}),
     ("dict-mlm:condition=yes", {"kind": "roberta", "dropout": 0.1, "accumulate": 2}),
+    ("dict-mlm:variant=input:among=all", {"coverage": "50"}),
     ("align-mlm", {"kind": "roberta", "tie": False}),
+    ("tlm", {"kind": "roberta", "dropout": 0.1, "tie": False}),
 ]
+
+
+def test_every_objective_is_among_them() -> None:
+    assert {read_objective(objective).name for objective, _ in RUNS} == set(objective_names())
 
 
 @pytest.mark.parametrize(("objective", "options"), RUNS, ids=[f"{o}-{i}" for i, (o, _) in enumerate(RUNS)])
@@ -150,6 +160,7 @@ def test_resume_of_what_never_began_begins(tmp_path: Path) -> None:
         ("mlm", {"tie": False}, "tie was True, and is now False"),
         ("mlm", {"coverage": "50"}, "coverage was '25', and is now '50'"),
         ("mlm", {"seq_len": 16}, "seq-len was 32, and is now 16"),
+        ("mlm", {"pair_length": 64}, "pair-length was 32, and is now 64"),
         ("mlm", {"duration": Duration(epochs=2.0)}, "steps was 6, and is now 38"),
         ("mlm", {"kind": "bert"}, "model was"),
     ],
@@ -338,6 +349,18 @@ def test_a_run_record_that_is_damaged(text: str, unfinished: Path, tmp_path: Pat
         trained(tmp_path / "run", steps=9, resume=True)
 
 
+@pytest.mark.parametrize("value", [None, 10**400, "text", [], {"x": 1}, {"rows": [1]}, {"run": "a"}], ids=ascii)
+@pytest.mark.parametrize("field", ["streams", "init"])
+def test_a_field_of_another_kind_in_the_record_of_another_run(
+    field: str, value: object, unfinished: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(unfinished / "run", tmp_path / "run")
+    path = tmp_path / "run" / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "fingerprint": "0", field: value}))
+    with pytest.raises(DerivlangError):
+        trained(tmp_path / "run", steps=9, resume=True)
+
+
 @pytest.mark.parametrize("value", [None, 10**400, "text", [], {"x": 1}], ids=ascii)
 @pytest.mark.parametrize("field", ["status", "settings", "fingerprint", "data", "dictionary", "environments", "result"])
 def test_a_field_of_another_kind_in_the_record_of_a_run(
@@ -383,24 +406,61 @@ def test_a_training_state_that_was_forged(unfinished: Path, tmp_path: Path) -> N
 # the log, the rate and the update
 
 
-def test_the_log(tmp_path: Path) -> None:
-    result = trained(tmp_path / "run", "xlm", kind="roberta", steps=7)
+ENTRY = {
+    "step", "tokens", "seconds", "lr", "loss", "parts", "grad_norm", "tokens_per_second", "tokens_per_step",
+    "masked_percent",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("objective", "weights"),
+    [
+        ("xlm", {"mlm-source": 1, "mlm-derived": 1, "tlm": 1}),
+        ("xlm:source=0.5:tlm=3", {"mlm-source": 0.5, "mlm-derived": 1, "tlm": 3}),
+        ("tlm", {"tlm": 1}),
+    ],
+)
+def test_the_log(objective: str, weights: dict[str, float], tmp_path: Path) -> None:
+    """Tokens are those of all streams."""
+    result = trained(tmp_path / "run", objective, kind="roberta", steps=7, parallel="50")
     entries = log(tmp_path / "run")
     assert [entry["step"] for entry in entries] == [2, 3, 4, 6, 7]
-    assert all(
-        set(entry) == {"step", "tokens", "seconds", "lr", "loss", "parts", "grad_norm", "tokens_per_second"}
-        for entry in entries
-    )
-    rows = loader("xlm").rows(0, 7)
-    at = np.cumsum(rows.lengths.reshape(7, 8).sum(axis=1))
+    assert all(set(entry) == ENTRY for entry in entries)
+    made = loader(objective)
+    counts = [micros[0].counts for micros in made.steps(0, 7)]
+    at = np.cumsum([sum(found.subwords.values()) for found in counts])
     assert [entry["tokens"] for entry in entries] == [at[entry["step"] - 1] for entry in entries]
     wanted = settings(steps=7)
     assert [entry["lr"] for entry in entries] == [wanted.learning_rate_at(entry["step"] - 1) for entry in entries]
-    for entry in entries:
-        assert entry["loss"] == pytest.approx(entry["parts"]["mlm"] + entry["parts"]["tlm"], rel=1e-5)
+    for begin, entry in zip([0, 2, 3, 4, 6], entries, strict=True):
+        since = counts[begin : entry["step"]]
+        assert entry["tokens_per_step"] == {
+            one.stream.name: round(sum(found.subwords[one.stream.name] for found in since) / len(since), 1)
+            for one in made.streams
+        }
+        seen = sum(sum(found.subwords.values()) for found in since)
+        assert entry["masked_percent"] == round(100 * sum(found.masked for found in since) / seen, 2)
+        assert entry["parts"].keys() == weights.keys()
+        whole = sum(weight * entry["parts"][part] for part, weight in weights.items())
+        assert entry["loss"] == pytest.approx(whole, rel=1e-5)
         assert entry["grad_norm"] > 0
     assert (result["loss"], result["parts"]) == (entries[-1]["loss"], entries[-1]["parts"])
     assert result["tokens"] == at[-1]
+
+
+@pytest.mark.parametrize(("objective", "streams"), [("mlm", ["rows"]), ("xlm", ["rows", "pairs"]), ("tlm", ["pairs"])])
+def test_the_record_tells_of_streams(objective: str, streams: list[str], tmp_path: Path) -> None:
+    trained(tmp_path / "run", objective, kind="roberta", steps=2, parallel="50")
+    record = runs.read(tmp_path / "run")["streams"]
+    made = loader(objective)
+    assert list(record) == streams
+    for one in made.streams:
+        facts = record[one.stream.name]
+        assert (facts.pop("rows_per_step"), facts.pop("length")) == (one.size, one.source.length)
+        assert facts == {key: value for key, value in one.source.facts().items() if key != "length"}
+        if one.stream.name == "pairs":
+            assert set(facts) == {"sentences", "cut_sentences", "percent", "pairs", "rows"}
+            assert facts["sentences"] == 40
 
 
 def test_a_logged_loss_is_the_mean_since_the_last_entry(tmp_path: Path) -> None:
@@ -435,8 +495,7 @@ def test_the_learning_rate() -> None:
 
 
 def test_norms_and_biases_do_not_decay() -> None:
-    made = loader("dict-mlm:condition=yes")
-    net = network_of(built("roberta", language_ids=True), made.objective, made, language_ids=True, seed=1)
+    net, _ = network("dict-mlm:condition=yes")
     decaying, plain = optimizer_of(net, settings(weight_decay=0.3, beta2=0.98, epsilon=1e-6)).param_groups
     assert (decaying["weight_decay"], plain["weight_decay"]) == (0.3, 0.0)
     assert (decaying["betas"], decaying["eps"]) == ((0.9, 0.98), 1e-6)
@@ -453,15 +512,17 @@ def test_an_update_is_that_of_adamw_on_the_clipped_gradient(tmp_path: Path) -> N
     """One step of the loop, by hand."""
     clip = 0.01
     trained(tmp_path / "run", kind="roberta", steps=1, clip=clip, weight_decay=0.1, warmup=0.0)
-    made = loader()
-    from derivlang.training.model import ModelConfig
-
-    lm = ModelConfig.read(model_file("roberta")).build(
-        pair().languages.size, 32, pair().data.marks, tie=True, language_ids=False, seed=1
+    lm = build_model(
+        ModelConfig.read(model_file("roberta")),
+        pair().languages.size,
+        32,
+        pair().data.marks,
+        tie=True,
+        language_ids=False,
+        seed=1,
     )
-    from tests.training import inputs_of
-
-    masked_loss(LanguageModel(lm), inputs_of(made).rows).backward()
+    mlm = masked_part(LanguageModel(lm), rows_batch())
+    (mlm.total / mlm.by).backward()
     norm = torch.sqrt(sum(p.grad.pow(2).sum() for p in lm.parameters()))  # type: ignore[arg-type]
     assert log(tmp_path / "run")[0]["grad_norm"] == pytest.approx(norm.item(), rel=1e-4)
     found = load_model(tmp_path / "run" / "model").state_dict()
@@ -472,7 +533,7 @@ def test_an_update_is_that_of_adamw_on_the_clipped_gradient(tmp_path: Path) -> N
         torch.testing.assert_close(found[name], expected.detach(), rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("objective", ["mlm", "xlm"])
+@pytest.mark.parametrize("objective", ["mlm", "xlm", "tlm", "dict-mlm"])
 def test_accumulating_changes_nothing(objective: str, tmp_path: Path) -> None:
     trained(tmp_path / "one", objective, kind="roberta")
     trained(tmp_path / "four", objective, kind="roberta", accumulate=4)
@@ -498,8 +559,9 @@ def test_durations(duration: Duration, steps: int, tmp_path: Path) -> None:
     assert result["steps"] == steps
 
 
-def test_a_duration_in_tokens_is_what_is_seen(tmp_path: Path) -> None:
-    result = trained(tmp_path / "run", duration=Duration(tokens=5000), save_every=100)
+@pytest.mark.parametrize("objective", ["mlm", "xlm", "tlm"])
+def test_a_duration_in_tokens_is_what_is_seen(objective: str, tmp_path: Path) -> None:
+    result = trained(tmp_path / "run", objective, duration=Duration(tokens=5000), save_every=100)
     assert result["tokens"] == pytest.approx(5000, rel=0.05)
 
 
@@ -524,10 +586,10 @@ def exploding(at: int) -> type[Objective]:
 
         name = "exploding"
 
-        def loss(self, model: LanguageModel, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
+        def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
             calls.append(1)
-            mlm = masked_loss(model, inputs.rows)
-            return Loss(mlm * (float("nan") if len(calls) >= at else 1.0), {"mlm": mlm.detach()})
+            mlm = masked_part(model, micro["rows"])
+            return {"mlm": LossPart(mlm.total * (float("nan") if len(calls) >= at else 1.0), mlm.by)}
 
     calls: list[int] = []
     return Exploding
@@ -737,27 +799,30 @@ def test_the_record_of_a_run(tmp_path: Path) -> None:
 
 
 def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:
-    from derivlang.training.model import ModelConfig
-    from derivlang.training.run import _fingerprint
-
     wanted, design = settings(), ModelConfig.read(model_file())
-    prints = {_fingerprint(wanted, design, pair())}
+
+    def fingerprint(wanted: TrainingSettings, design: ModelConfig, found: Prepared, **more: Any) -> str:
+        return RunInputs(wanted, design, found, loader("tlm").streams, **{"init": None, **more}).fingerprint
+
+    prints = {fingerprint(wanted, design, pair())}
     other: dict[str, Any] = {
         "source": "x", "spec": "trans", "objective": "xlm", "model": "x", "seed": 2, "steps": 9, "batch_size": 4,
-        "seq_len": 64, "accumulate": 2, "learning_rate": 1.0, "warmup": 0.5, "weight_decay": 0.5, "beta1": 0.5,
-        "beta2": 0.5, "epsilon": 0.5, "clip": 2.0, "mask": 0.5, "tie": False, "language_ids": True, "vocab_size": 9,
-        "coverage": "9", "dictionary_by": "mass", "dictionary_seed": 9, "parallel": "9", "packing": "stream",
-        "limit": 9, "precision": "bf16",
+        "seq_len": 64, "pair_length": 64, "accumulate": 2, "learning_rate": 1.0, "warmup": 0.5, "weight_decay": 0.5,
+        "beta1": 0.5, "beta2": 0.5, "epsilon": 0.5, "clip": 2.0, "mask": 0.5, "tie": False, "language_ids": True,
+        "vocab_size": 9, "coverage": "9", "dictionary_by": "mass", "dictionary_seed": 9, "parallel": "9",
+        "packing": "stream", "limit": 9, "precision": "bf16", "embeddings": "new", "freeze": "encoder",
     }  # fmt: skip
     assert set(other) == set(record_of(wanted))
     for name, value in other.items():
-        prints.add(_fingerprint(replace(wanted, **{name: value}), design, pair()))
-    prints.add(_fingerprint(wanted, ModelConfig.read(model_file("bert")), pair()))
-    prints.add(_fingerprint(wanted, design, pair(coverage="50")))
-    prints.add(_fingerprint(wanted, design, pair("trans,perm")))
-    assert len(prints) == len(other) + 4
-    assert pretrain is not None
-    assert checkpoint.FOLDER == "checkpoints"
+        prints.add(fingerprint(replace(wanted, **{name: value}), design, pair()))
+    prints.add(fingerprint(wanted, ModelConfig.read(model_file("bert")), pair()))
+    prints.add(fingerprint(wanted, design, pair(coverage="50")))
+    prints.add(fingerprint(wanted, design, pair("trans,perm")))
+    for facts in ({"weights": "1"}, {"weights": "2"}, {"weights": "1", "embeddings": "3"}):
+        prints.add(fingerprint(wanted, design, pair(), init=Init({"run": "a", **facts})))
+    assert len(prints) == len(other) + 7
+    again = fingerprint(wanted, design, pair(), init=Init({"run": "elsewhere", "weights": "1"}))
+    assert again in prints
 
 
 def test_a_finished_run_records_its_weights_and_what_made_them(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +13,21 @@ import torch
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.training.checkpoint import load_model
+from derivlang.training.config import ModelConfig
 from derivlang.training.languages import DERIVED, SOURCE
-from derivlang.training.model import LanguageModel, ModelConfig, is_tied, set_tie
+from derivlang.training.model import LanguageModel, build_model, is_tied, set_tie
 from derivlang.training.quiet import quiet
 from tests.training import (
     KINDS,
     SEQ_LEN,
     batches,
     built,
-    inputs_of,
     loader,
+    micro_of,
     model_file,
     model_of,
     pair,
+    rows_batch,
     toml,
     trained,
     weights,
@@ -37,7 +40,7 @@ ties = pytest.mark.parametrize("tie", [True, False])
 def step(lm: Any, *, tie: bool) -> None:
     """One update by the masked words' loss."""
     model = LanguageModel(lm)
-    part = inputs_of(loader()).rows
+    part = rows_batch()
     logits = model.predict(model.states(part).flatten(0, 1)[part.targets])
     torch.nn.functional.cross_entropy(logits, part.labels).backward()
     torch.optim.SGD(lm.parameters(), lr=0.5).step()
@@ -137,7 +140,7 @@ def test_a_run_is_read_by_auto_model_and_auto_tokenizer(kind: str, tmp_path: Pat
     assert encoder.config.pad_token_id == tokenizer.pad_token_id
     lm = load_model(folder).eval()
     spoken = kind != "modernbert"
-    part = inputs_of(loader()).rows
+    part = rows_batch()
     more = {"token_type_ids": part.language} if spoken else {}
     with torch.no_grad():
         theirs = encoder(input_ids=part.ids, attention_mask=part.attention.long(), **more).last_hidden_state
@@ -164,7 +167,7 @@ def test_a_folder_that_holds_no_model(tmp_path: Path) -> None:
 def test_language_ids_are_token_types(kind: str) -> None:
     model = model_of(kind, language_ids=True)
     assert model.language_embeddings.shape == (2, 16)
-    part = inputs_of(loader()).rows
+    part = rows_batch()
     assert set(part.language.unique().tolist()) == {SOURCE, DERIVED}
     plain = model.states(part)
     with torch.no_grad():
@@ -178,9 +181,7 @@ def test_language_ids_are_token_types(kind: str) -> None:
 @kinds
 def test_positions_restart_in_the_second_half_of_a_pair(kind: str) -> None:
     """With one layer that does not mix positions, equal sub-words at equal places have equal states."""
-    made = loader("xlm")
-    pairs = inputs_of(made).pairs
-    assert pairs is not None
+    pairs = micro_of(loader("xlm"))["pairs"]
     assert pairs.positions is not None
     for positions, attention in zip(pairs.positions.tolist(), pairs.attention.tolist(), strict=True):
         half = sum(attention) // 2
@@ -193,7 +194,47 @@ def test_positions_restart_in_the_second_half_of_a_pair(kind: str) -> None:
     )
     model.states(pairs)
     assert torch.equal(seen[0], pairs.positions + first)
-    assert inputs_of(loader("xlm:reset=no")).pairs.positions is None  # type: ignore[union-attr]
+    assert micro_of(loader("xlm:reset=no"))["pairs"].positions is None
+
+
+@kinds
+def test_states_of_every_layer(kind: str) -> None:
+    """The last one is what the head gets; 0 is the embeddings, which do not depend on other positions."""
+    model, batch = model_of(kind), rows_batch()
+    n = model.lm.config.num_hidden_layers
+    assert torch.equal(model.states(batch, 0), model.states(batch, layer=0))
+    last = model.states(batch)
+    assert last.shape == model.states(batch, n).shape == (*batch.ids.shape, 16)
+    out = model.lm.base_model(input_ids=batch.ids, attention_mask=batch.attention, output_hidden_states=True)
+    for layer, states in enumerate(out.hidden_states):
+        assert torch.equal(model.states(batch, layer), states)
+    changed = batch.ids.clone()
+    changed[:, 3] = batch.ids.max()
+    differs = (model.states(replace(batch, ids=changed), 0) != model.states(batch, 0)).any(dim=(0, 2))
+    assert differs.nonzero().flatten().tolist() == [3]
+
+
+def test_states_without_gradient_have_no_dropout() -> None:
+    lm = build_model(
+        ModelConfig.read(model_file("roberta", 0.5)),
+        pair().languages.size,
+        SEQ_LEN,
+        pair().data.marks,
+        tie=True,
+        language_ids=False,
+        seed=1,
+    )
+    model, batch = LanguageModel(lm.train()), rows_batch()
+    assert not torch.equal(model.states(batch), model.states(batch))
+    with model.without_gradient():
+        assert torch.equal(model.states(batch), model.states(batch))
+        assert not model.states(batch).requires_grad
+        assert not lm.training
+    assert lm.training
+    lm.eval()
+    with pytest.raises(ZeroDivisionError), model.without_gradient():
+        raise ZeroDivisionError
+    assert not lm.training
 
 
 # descriptions
@@ -238,7 +279,9 @@ def test_embeddings_are_as_wide_as_asked(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(toml().replace("embedding_std = 0.1", "embedding_std = 3.0"))
     marks = pair().data.marks
     for tie in (True, False):
-        lm = ModelConfig.read(str(tmp_path / "a.toml")).build(600, 32, marks, tie=tie, language_ids=False, seed=1)
+        lm = build_model(
+            ModelConfig.read(str(tmp_path / "a.toml")), 600, 32, marks, tie=tie, language_ids=False, seed=1
+        )
         for weight in (lm.get_input_embeddings().weight, lm.get_output_embeddings().weight):
             assert weight.std().item() == pytest.approx(3.0, rel=0.1)
 
@@ -285,7 +328,7 @@ def test_what_is_no_description(old: str, new: str, message: str, tmp_path: Path
 
     def build() -> None:
         _, design, _ = settings_of("demo", options)
-        design.build(600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False, seed=1)
+        build_model(design, 600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False, seed=1)
 
     with pytest.raises(UsageError) as error:
         build()

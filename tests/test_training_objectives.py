@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,35 +13,38 @@ import torch
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
 from derivlang.sources.find import SourceRequest
+from derivlang.training.batch import MicroBatch, TokenBatch
 from derivlang.training.data import SubwordRows
-from derivlang.training.inputs import Inputs, TokenBatch
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.loader import Loader
-from derivlang.training.loop import network_of
 from derivlang.training.masking import Keys, Masked
 from derivlang.training.model import LanguageModel
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.align_mlm import alignment_loss
-from derivlang.training.objectives.base import Context, Loss, Objective, masked_loss
+from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
+from derivlang.training.objectives.needs import DICTIONARY, Need
 from derivlang.training.objectives.registry import find_objective, objective_names, read_objective, register_objective
 from derivlang.training.prepare import prepare_data
 from derivlang.training.settings import Where
 from tests.plugin.derivlang_sample.objectives import Small
 from tests.training import (
-    built,
-    context,
     data_folder,
-    inputs_of,
     loader,
+    log,
     marks,
+    micro_of,
     model_of,
+    network,
     padded,
     pair,
     settings,
     trained,
 )
 
-SETTINGS = ["xlm:reset=no", "dict-mlm:rate=90", "dict-mlm:variant=input", "dict-mlm:condition=yes", "align-mlm:2.5"]
+SETTINGS = [
+    "xlm:reset=no", "xlm:source=0.5:derived=2:tlm=3", "tlm:reset=no", "dict-mlm:rate=90", "dict-mlm:among=all",
+    "dict-mlm:variant=input", "dict-mlm:condition=yes", "align-mlm:2.5",
+]  # fmt: skip
 EVERY = [*objective_names(), *SETTINGS, "small"]
 KINDS = ["modernbert", "roberta", "bert"]
 CASES = [
@@ -59,13 +62,6 @@ def _sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.OBJECTIVES.added, "small", Small)
 
 
-def network(name: str, kind: str = "roberta", **options: Any) -> Any:
-    """The module of the loop, without dropout, and its loader."""
-    made = loader(name, **options)
-    spoken = made.objective.language_ids and kind != "modernbert"
-    return network_of(built(kind, language_ids=spoken), made.objective, made, language_ids=spoken, seed=1), made
-
-
 class Spy(LanguageModel):
     """Keeps the states, and what was projected on the vocabulary."""
 
@@ -75,43 +71,92 @@ class Spy(LanguageModel):
         self.projected: list[int] = []
         lm.get_output_embeddings().register_forward_hook(lambda module, inputs, out: self.projected.append(len(out)))
 
-    def states(self, part: TokenBatch) -> torch.Tensor:
-        found = super().states(part)
+    def states(self, batch: TokenBatch, layer: int | None = None) -> torch.Tensor:
+        found = super().states(batch, layer)
         found.retain_grad()
-        self.seen.append((part, found))
+        self.seen.append((batch, found))
         return found
 
 
 # The losses, slowly
 
 
-def slow_masked(lm: Any, part: TokenBatch, *, language_ids: bool) -> float:
-    """-sum of log p over hidden positions, by the library's own forward over all positions, in float64."""
-    more: dict[str, Any] = {"token_type_ids": part.language} if language_ids else {}
-    if part.positions is not None:
+def slow_losses(lm: Any, batch: TokenBatch, *, language_ids: bool) -> list[float]:
+    """-log p of each masked position, by the library's own forward over all positions, in float64."""
+    more: dict[str, Any] = {"token_type_ids": batch.language} if language_ids else {}
+    if batch.positions is not None:
         first = lm.config.pad_token_id + 1 if lm.config.model_type == "roberta" else 0
-        more["position_ids"] = part.positions + first
-    logits = lm(input_ids=part.ids, attention_mask=part.attention.long(), **more).logits.detach().numpy()
-    loss = 0.0
-    for target, label in zip(part.targets.tolist(), part.labels.tolist(), strict=True):
+        more["position_ids"] = batch.positions + first
+    logits = lm(input_ids=batch.ids, attention_mask=batch.attention.long(), **more).logits.detach().numpy()
+    out = []
+    for target, label in zip(batch.targets.tolist(), batch.labels.tolist(), strict=True):
         row = logits[target // logits.shape[1], target % logits.shape[1]]
-        loss -= row[label] - row.max() - np.log(np.exp(row - row.max()).sum())
-    return float(loss / part.total)
+        out.append(float(row.max() + np.log(np.exp(row - row.max()).sum()) - row[label]))
+    return out
+
+
+def slow_masked(lm: Any, batch: TokenBatch, *, language_ids: bool) -> float:
+    """Their mean."""
+    return float(np.mean(slow_losses(lm, batch, language_ids=language_ids)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["mlm", "xlm", "xlm:reset=no", "dict-mlm:rate=70", "dict-mlm:variant=input"])
+@pytest.mark.parametrize(
+    "name",
+    ["mlm", "dict-mlm:rate=70", "dict-mlm:variant=input", "dict-mlm:among=all", "tlm", "tlm:reset=no"],
+)
 def test_masked_words_by_a_slow_loop(name: str, kind: str) -> None:
     net, made = network(name, kind)
     net.double()
-    inputs = inputs_of(made, 3)
-    total, parts = net(inputs)
+    micro = micro_of(made, 3)
+    ((stream, batch),) = micro.batches.items()
+    part = {"rows": "mlm", "pairs": "tlm"}[stream]
+    total, parts = net(micro)
+    expected = slow_masked(net.lm, batch, language_ids=net.model.language_ids)
+    assert total.item() == pytest.approx(expected, rel=1e-5)
+    assert {name: value.item() for name, value in parts.items()} == pytest.approx({part: expected}, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [
+        ("xlm", (1, 1, 1)),
+        ("xlm:reset=no", (1, 1, 1)),
+        ("xlm:source=0.5:derived=2:tlm=3", (0.5, 2, 3)),
+        ("xlm:source=0:tlm=0.25", (0, 1, 0.25)),
+    ],
+)
+def test_xlm_by_a_slow_loop(name: str, weights: tuple[float, ...], kind: str) -> None:
+    """Three means: over masked positions of the source, of the derived language, and of pairs."""
+    net, made = network(name, kind)
+    net.double()
+    micro = micro_of(made, 3)
     spoken = net.model.language_ids
-    expected = {"mlm": slow_masked(net.lm, inputs.rows, language_ids=spoken)}
-    if inputs.pairs is not None:
-        expected["tlm"] = slow_masked(net.lm, inputs.pairs, language_ids=spoken)
-    assert total.item() == pytest.approx(sum(expected.values()), rel=1e-5)
+    rows = slow_losses(net.lm, micro["rows"], language_ids=spoken)
+    language = micro["rows"].label_language.tolist()
+    expected = {
+        "mlm-source": np.mean([loss for loss, own in zip(rows, language, strict=True) if own == SOURCE]),
+        "mlm-derived": np.mean([loss for loss, own in zip(rows, language, strict=True) if own == DERIVED]),
+        "tlm": slow_masked(net.lm, micro["pairs"], language_ids=spoken),
+    }
+    total, parts = net(micro)
     assert {name: value.item() for name, value in parts.items()} == pytest.approx(expected, rel=1e-5)
+    whole = sum(weight * part for weight, part in zip(weights, expected.values(), strict=True))
+    assert total.item() == pytest.approx(whole, rel=1e-5)
+
+
+def test_xlm_of_equal_weights_is_mlm_and_tlm_on_the_same_rows() -> None:
+    """The rows and masks are those of MLM, so its parts are MLM's loss on each language."""
+    net, made = network("xlm")
+    micro, plain = micro_of(made, 2), micro_of(loader("mlm"), 2)
+    for field in ("ids", "targets", "labels"):
+        assert torch.equal(getattr(micro["rows"], field), getattr(plain["rows"], field))
+    _, parts = net(micro)
+    n = torch.bincount(micro["rows"].label_language)
+    both = (parts["mlm-source"] * n[0] + parts["mlm-derived"] * n[1]) / n.sum()
+    mlm = masked_part(net.model, micro["rows"])
+    assert both.item() == pytest.approx(mlm.total.item() / mlm.by, rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -119,15 +164,15 @@ def test_masked_words_by_a_slow_loop(name: str, kind: str) -> None:
 def test_align_mlm_by_a_slow_loop(alpha: float, kind: str) -> None:
     net, made = network(f"align-mlm:{alpha}", kind)
     net.double()
-    inputs = inputs_of(made)
+    micro = micro_of(made)
     matrix = net.lm.get_input_embeddings().weight.detach().numpy()
     cosines = []
     for a, b in pair().pairs.pairs.tolist():
         left, right = matrix[a], matrix[b]
         cosines.append(float(left @ right / np.sqrt(left @ left) / np.sqrt(right @ right)))
     align = -sum(cosines) / len(cosines)
-    mlm = slow_masked(net.lm, inputs.rows, language_ids=False)
-    total, parts = net(inputs)
+    mlm = slow_masked(net.lm, micro["rows"], language_ids=False)
+    total, parts = net(micro)
     assert total.item() == pytest.approx(mlm + alpha * align, rel=1e-5)
     assert parts["align"].item() == pytest.approx(align, rel=1e-5)
     assert parts["mlm"].item() == pytest.approx(mlm, rel=1e-5)
@@ -135,21 +180,22 @@ def test_align_mlm_by_a_slow_loop(alpha: float, kind: str) -> None:
 
 
 def test_conditioning_by_a_slow_loop() -> None:
-    net, made = network("dict-mlm:condition=yes:rate=70", "roberta")
+    net, made = network("dict-mlm:condition=yes:rate=70", "roberta", coverage="100")
     net.double()
-    part = inputs_of(made).rows
+    micro = micro_of(made)
+    batch = micro["rows"]
     lm = net.lm
-    out = lm.base_model(input_ids=part.ids, attention_mask=part.attention, token_type_ids=part.language)
+    out = lm.base_model(input_ids=batch.ids, attention_mask=batch.attention, token_type_ids=batch.language)
     states = out.last_hidden_state.flatten(0, 1)
     types = lm.base_model.embeddings.token_type_embeddings.weight
     loss = 0.0
-    wanted = part.label_language.tolist()
+    wanted = batch.label_language.tolist()
     assert set(wanted) == {SOURCE, DERIVED}
-    for target, label, language in zip(part.targets.tolist(), part.labels.tolist(), wanted, strict=True):
+    for target, label, language in zip(batch.targets.tolist(), batch.labels.tolist(), wanted, strict=True):
         both = torch.cat([states[target], types[language]])
         logits = lm.lm_head(net.state.weight @ both + net.state.bias).detach().numpy()
         loss -= logits[label] - np.log(np.exp(logits).sum())
-    assert net(inputs_of(made))[0].item() == pytest.approx(loss / part.total, rel=1e-5)
+    assert net(micro)[0].item() == pytest.approx(loss / len(wanted), rel=1e-5)
 
 
 def test_alignment_by_hand() -> None:
@@ -167,10 +213,8 @@ def test_alignment_by_hand() -> None:
 def test_the_loss_is_finite_and_has_a_gradient_for_every_weight(name: str, kind: str) -> None:
     """A weight without one is learnt by no process, and several processes would wait for it."""
     for tie in (True, False):
-        made = loader(name)
-        spoken = made.objective.language_ids and kind != "modernbert"
-        net = network_of(built(kind, tie=tie, language_ids=spoken), made.objective, made, language_ids=spoken, seed=1)
-        total, parts = net(inputs_of(made))
+        net, made = network(name, kind, tie=tie)
+        total, parts = net(micro_of(made))
         total.backward()
         assert torch.isfinite(total)
         assert all(value.ndim == 0 and not value.requires_grad for value in parts.values())
@@ -181,29 +225,27 @@ def test_the_loss_is_finite_and_has_a_gradient_for_every_weight(name: str, kind:
 @cases
 def test_padding_changes_nothing(name: str, kind: str) -> None:
     net, made = network(name, kind)
-    inputs = inputs_of(made)
-    pad = made.data.marks.pad
-    wider = Inputs(
-        padded(inputs.rows, 7, pad), None if inputs.pairs is None else padded(inputs.pairs, 5, pad), inputs.share
-    )
-    assert net(wider)[0].item() == pytest.approx(net(inputs)[0].item(), rel=1e-5)
+    micro = micro_of(made)
+    more = iter((7, 5))
+    batches = {stream: padded(batch, next(more), marks().pad) for stream, batch in micro.batches.items()}
+    assert net(replace(micro, batches=batches))[0].item() == pytest.approx(net(micro)[0].item(), rel=1e-5)
 
 
 @cases
-def test_only_hidden_positions_are_projected_and_get_a_gradient(name: str, kind: str) -> None:
+def test_only_masked_positions_are_projected_and_get_a_gradient(name: str, kind: str) -> None:
     net, made = network(name, kind)
     net.model = Spy(net.lm, language_ids=net.model.language_ids)
-    inputs = inputs_of(made)
-    net(inputs)[0].backward()
-    parts = [part for part in (inputs.rows, inputs.pairs) if part is not None]
-    assert [part is seen for part, (seen, _) in zip(parts, net.model.seen, strict=True)] == [True] * len(parts)
-    assert net.model.projected == [len(part.targets) for part in parts]
-    for part, states in net.model.seen:
+    micro = micro_of(made)
+    net(micro)[0].backward()
+    batches = list(micro.batches.values())
+    assert [batch is seen for batch, (seen, _) in zip(batches, net.model.seen, strict=True)] == [True] * len(batches)
+    assert net.model.projected == [len(batch.targets) for batch in batches]
+    for batch, states in net.model.seen:
         gradient = states.grad.flatten(0, 1)
         ignored = torch.ones(len(gradient), dtype=torch.bool)
-        ignored[part.targets] = False
+        ignored[batch.targets] = False
         assert (gradient[ignored] == 0).all()
-        assert (gradient[part.targets] != 0).any(dim=1).all()
+        assert (gradient[batch.targets] != 0).any(dim=1).all()
 
 
 @every
@@ -214,7 +256,7 @@ def test_micro_batches_add_up_to_the_step(name: str, accumulate: int, world: int
         loss = 0.0
         for process in processes:
             for part in range(process.accumulate):
-                total, _ = net(inputs_of(process, 2, part))
+                total, _ = net(micro_of(process, 2, part))
                 total.backward()
                 loss += total.item()
         return loss, {n: p.grad for n, p in net.named_parameters() if p.grad is not None}
@@ -230,18 +272,17 @@ def test_micro_batches_add_up_to_the_step(name: str, accumulate: int, world: int
 def test_two_rows_are_learnt_by_heart(name: str, kind: str) -> None:
     net, _ = network(name, kind)
     made = loader(name, batch_size=2, seed=5)
-    inputs = inputs_of(made)
+    micro = next(micro for step in range(99) if all(net(micro := micro_of(made, step))[1].values()))
     optimizer = torch.optim.AdamW(net.parameters(), lr=0.02, weight_decay=0.0)
     for _ in range(80):
         optimizer.zero_grad()
-        total, parts = net(inputs)
+        total, parts = net(micro)
         total.backward()
         optimizer.step()
     found = {name: value.item() for name, value in parts.items()}
-    assert 0 < found.pop("mlm") < 0.1
-    if "align" in found:
-        assert found.pop("align") < -0.9
-    assert all(value < 0.1 for value in found.values())
+    assert found.pop("align", -1.0) < -0.9
+    assert found
+    assert all(0 < value < 0.1 for value in found.values())
 
 
 @every
@@ -252,11 +293,6 @@ def test_the_same_dictionary_for_every_objective(name: str) -> None:
     assert found.pairs.sha256 == pair().pairs.sha256
     assert found.dictionary.name == "dictionary-25-random-1.tsv"
     assert found.data.fingerprint == pair().data.fingerprint
-    assert same_instances(loader(name))
-
-
-def same_instances(made: Loader) -> bool:
-    return made.data.n_instances == pair().data.n_instances
 
 
 @every
@@ -285,17 +321,14 @@ def test_a_name_reads_back(name: str) -> None:
 def masks_of(
     objective: str, steps: int = 150, rate: float = 0.3, coverage: str = "25"
 ) -> tuple[SubwordRows, Masked, Context]:
-    made = loader(objective)
-    rows = made.rows(0, steps)
-    step, place = np.divmod(np.arange(len(rows.ids)), made.batch_size)
-    known = context(pair(coverage=coverage), rate)
-    return rows, made.objective.mask(rows, Keys.of(1, step, place), known), known
+    made = loader(objective, rate=rate, coverage=coverage)
+    rows, keys = made.rows("rows", 0, steps)
+    return rows, made.objective.mask("rows", rows, keys, made.context), made.context
 
 
 def translations(known: Context) -> dict[int, set[int]]:
-    assert known.dictionary is not None
     out: dict[int, set[int]] = {}
-    for a, b in known.dictionary.pairs.tolist():
+    for a, b in known.found[DICTIONARY.name].pairs.tolist():
         out.setdefault(a, set()).add(b)
         out.setdefault(b, set()).add(a)
     return out
@@ -303,21 +336,25 @@ def translations(known: Context) -> dict[int, set[int]]:
 
 @pytest.mark.parametrize("rate", [50, 70, 90, 0, 100])
 @pytest.mark.parametrize("coverage", ["25", "100"])
-def test_labels_are_translated_at_the_stated_rate(rate: int, coverage: str) -> None:
-    rows, masked, known = masks_of(f"dict-mlm:rate={rate}", coverage=coverage)
+@pytest.mark.parametrize("among", ["entries", "all"])
+def test_labels_are_translated_at_the_stated_rate(among: str, rate: int, coverage: str) -> None:
+    rows, masked, known = masks_of(f"dict-mlm:rate={rate}:among={among}", coverage=coverage)
     entries = translations(known)
     width = rows.shape[1]
     words: dict[tuple[int, int], list[int]] = {}
-    for row, column in zip(*np.nonzero(rows.groups >= 0), strict=True):
-        words.setdefault((int(row), int(rows.groups[row, column])), []).append(int(row) * width + int(column))
+    for row, column in zip(*np.nonzero(rows.word_ids >= 0), strict=True):
+        words.setdefault((int(row), int(rows.word_ids[row, column])), []).append(int(row) * width + int(column))
     place = {int(target): i for i, target in enumerate(masked.targets)}
-    able = turned = 0
-    flat_ids, flat_language = rows.ids.ravel(), rows.language.ravel()
+    able = turned = some = masked_words = 0
+    flat_ids, flat_language, flat_shared = rows.ids.ravel(), rows.language.ravel(), rows.shared.ravel()
     for word in words.values():
-        hidden = [at in place for at in word]
-        assert len(set(hidden)) == 1
-        if not hidden[0]:
+        chosen = [at in place for at in word]
+        assert len(set(chosen)) == 1
+        can = all(int(flat_ids[at]) in entries and not flat_shared[at] for at in word)
+        some += can or among == "all"
+        if not chosen[0]:
             continue
+        assert can or among == "all"
         changed = []
         for at in word:
             i, was = place[at], int(flat_ids[at])
@@ -325,11 +362,12 @@ def test_labels_are_translated_at_the_stated_rate(rate: int, coverage: str) -> N
             changed.append(language != flat_language[at])
             assert label in entries.get(was, ()) if changed[-1] else label == was
         assert len(set(changed)) == 1
-        can = all(int(flat_ids[at]) in entries for at in word)
         assert can or not changed[0]
+        masked_words += 1
         able += can
         turned += changed[0]
     assert able > 300
+    assert abs(masked_words / some - 0.3) < 4.5 * np.sqrt(0.3 * 0.7 / some)
     assert abs(turned / able - rate / 100) < 4.5 * np.sqrt(rate * (100 - rate) / 10_000 / able) + 1e-9
     assert masked.language is rows.language
     own = [set(ids.tolist()) for ids in known.vocabulary.own]
@@ -352,9 +390,10 @@ def test_labels_of_several_synonyms_are_uniform() -> None:
 
 
 @pytest.mark.parametrize("coverage", ["25", "50", "100"])
-def test_swapped_inputs_as_in_the_released_code(coverage: str) -> None:
-    """Half the hidden positions as in MLM; of the others those with an entry are swapped, the rest are copies."""
-    rows, masked, known = masks_of("dict-mlm:variant=input", coverage=coverage)
+@pytest.mark.parametrize("among", ["entries", "all"])
+def test_swapped_inputs_as_in_the_released_code(among: str, coverage: str) -> None:
+    """Half the masked positions as in MLM; of the others those with an entry are swapped, the rest are copies."""
+    rows, masked, known = masks_of(f"dict-mlm:variant=input:among={among}", coverage=coverage)
     entries = translations(known)
     n = len(masked.targets)
     ids, seen = rows.ids.ravel(), masked.inputs.ravel()
@@ -369,6 +408,10 @@ def test_swapped_inputs_as_in_the_released_code(coverage: str) -> None:
     for was, now, swapped in zip(ids[at].tolist(), seen[at].tolist(), flipped[at].tolist(), strict=True):
         assert not swapped or now in entries[was]
     covered = np.mean([int(i) in entries for i in ids[at]])
+    assert covered == 1 if among == "entries" else 0.1 < covered <= 1
+    could = (rows.word_ids >= 0).ravel() & ((among == "all") | np.isin(ids, list(entries)))
+    shares_of_masks = abs(n / could.sum() - 0.3)
+    assert shares_of_masks < 4.5 * np.sqrt(0.3 * 0.7 / could.sum())
     shares = {
         "mask": ((seen[at] == marks().mask).mean(), 0.5 * 0.8),
         "swapped": (flipped[at].mean(), 0.5 * covered),
@@ -376,6 +419,30 @@ def test_swapped_inputs_as_in_the_released_code(coverage: str) -> None:
     }
     for name, (found, wanted) in shares.items():
         assert abs(found - wanted) < 4.5 * np.sqrt(wanted * (1 - wanted) / n) + 1e-9, name
+
+
+@pytest.mark.parametrize("name", ["dict-mlm", "dict-mlm:among=all", "dict-mlm:variant=input", "dict-mlm:rate=0", "mlm"])
+def test_the_dose_by_a_slow_count(name: str, tmp_path: Path) -> None:
+    """Masked positions whose input or label is of another language than the text, in a step and in the log."""
+    made = loader(name)
+    counts = []
+    for (micro,) in made.steps(0, 6):
+        rows, _ = made.rows("rows", micro.step, micro.step + 1)
+        batch, translated = micro["rows"], 0
+        own, seen = rows.language.ravel(), batch.language.ravel()
+        for target, label, language in zip(batch.targets, batch.labels, batch.label_language, strict=True):
+            assert (language == own[target]) == (label == rows.ids.ravel()[target])
+            translated += bool(seen[target] != own[target] or language != own[target])
+        assert micro.counts.translated == translated
+        counts.append((translated, len(batch.targets), int(rows.lengths.sum())))
+    assert (sum(found for found, _, _ in counts) > 10) == (name not in ("dict-mlm:rate=0", "mlm"))
+    trained(tmp_path / "run", name, log_every=2)
+    for entry in log(tmp_path / "run"):
+        since = {2: 0, 3: 2, 4: 3, 6: 4}[entry["step"]]  # step 3 has an entry because it is saved
+        translated, masked, subwords = np.sum(counts[since : entry["step"]], axis=0).tolist()
+        assert entry["masked_percent"] == round(100 * masked / subwords, 2)
+        assert entry.get("translated_percent", 0) == round(100 * translated / masked, 2)
+        assert ("translated_percent" in entry) == (translated > 0)
 
 
 # A user's own
@@ -390,18 +457,19 @@ def test_an_objective_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         """Masked words, and embeddings drawn to a learnt point."""
 
         name = "mine"
-        needs: ClassVar[Any] = frozenset({"dictionary"})
         weight: float = param(0.5, "of the second part", positional=True)
 
+        def needs(self) -> tuple[Need, ...]:
+            return (DICTIONARY,)
+
         def state(self, model: LanguageModel, context: Context) -> torch.nn.Module:
-            assert context.dictionary is not None
+            assert len(context.found[DICTIONARY.name].pairs) == len(pair().pairs.pairs)
             return torch.nn.Linear(model.embeddings.shape[1], 1)
 
-        def loss(self, model: LanguageModel, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
+        def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
             assert state is not None
-            mlm = masked_loss(model, inputs.rows)
-            extra = state(model.embeddings).pow(2).mean() * inputs.share
-            return Loss(mlm + self.weight * extra, {"mlm": mlm.detach(), "extra": extra.detach()})
+            extra = state(model.embeddings).pow(2).mean() * micro.share
+            return {"mlm": masked_part(model, micro["rows"]), "extra": LossPart(extra, weight=self.weight)}
 
     whole = trained(tmp_path / "whole", "mine:2.0")
     assert set(whole["parts"]) == {"mlm", "extra"}
@@ -433,7 +501,11 @@ def test_an_objective_of_another_package(plugins: None, tmp_path: Path, monkeypa
         ("dict-mlm:rate=101", "rate=101 must be from 0 to 100"),
         ("dict-mlm:rate=0.5", "must be a whole number"),
         ("dict-mlm:variant=output", "must be one of label, input"),
-        ("xlm:rows=-1", "rows=-1.0 must be at least 0"),
+        ("dict-mlm:among=some", "must be one of entries, all"),
+        ("xlm:rows=1", "there is no parameter of xlm 'rows'"),
+        ("xlm:pairs=-1", "pairs=-1.0 must be at least 0"),
+        ("xlm:tlm=-1", "tlm=-1.0 must be at least 0"),
+        ("tlm:reset=maybe", "reset='maybe' must be yes or no"),
         ("", "an empty part"),
     ],
 )
@@ -448,13 +520,13 @@ def test_a_model_without_token_types_has_no_language_embeddings() -> None:
         _ = model_of("modernbert").language_embeddings
 
 
-@pytest.mark.parametrize("name", ["dict-mlm:rate=100", "dict-mlm:rate=100:variant=input"])
+@pytest.mark.parametrize("name", ["dict-mlm:rate=100:among=all", "dict-mlm:rate=100:among=all:variant=input"])
 def test_words_that_an_overlap_keeps_are_never_translated(name: str) -> None:
     """They have no other form; their sub-words may have one in other words."""
     made = loader(name, spec="trans:overlap=25,inv")
-    rows = made.rows(0, 40)
-    assert 0.1 < rows.shared[rows.groups >= 0].mean() < 0.9
-    found = made.objective.mask(rows, Keys.of(1, 0, np.arange(len(rows.ids))), made.context)
+    rows, keys = made.rows("rows", 0, 40)
+    assert 0.1 < rows.shared[rows.word_ids >= 0].mean() < 0.9
+    found = made.objective.mask("rows", rows, keys, made.context)
     kept = rows.shared.ravel()[found.targets]
     assert kept.any()
     assert (found.labels[kept] == rows.ids.ravel()[found.targets[kept]]).all()

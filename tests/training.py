@@ -24,24 +24,27 @@ from derivlang.core.batch import Batch
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest
+from derivlang.training.batch import MicroBatch, TokenBatch
+from derivlang.training.config import ModelConfig
 from derivlang.training.data import SpecialIds, SubwordRows
-from derivlang.training.inputs import Inputs, TokenBatch
-from derivlang.training.loader import Loader
-from derivlang.training.loop import inputs_of as loop_inputs
+from derivlang.training.loader import Loader, open_streams
+from derivlang.training.loss_module import LossModule
 from derivlang.training.masking import LanguageIds, Masked
-from derivlang.training.model import LanguageModel, ModelConfig
+from derivlang.training.model import LanguageModel, build_model
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.pairs import PairData
-from derivlang.training.prepare import Prepared, prepare_data
+from derivlang.training.prepare import prepare_data
+from derivlang.training.prepared import Prepared
 from derivlang.training.run import Callbacks, pretrain
 from derivlang.training.settings import Duration, LogSettings, TrainingSettings, Where
+from derivlang.training.streams.base import Material, RowSource, Stream
 
 torch.set_num_threads(1)  # models this small: a second one only waits
 _HOME = Path(tempfile.mkdtemp(prefix="derivlang-training-"))
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 
 SEQ_LEN = 32
+PAIR_LENGTH = 32
 KINDS = ("modernbert", "roberta", "bert")
 _FIELDS = {
     "modernbert": "global_attn_every_n_layers = 1\ntheta = 100.0\nembedding_std = 0.1",
@@ -65,6 +68,7 @@ initializer_range = 0.07
 [training]
 vocab_size = 300
 seq_len = {SEQ_LEN}
+pair_length = {PAIR_LENGTH}
 batch_size = 8
 steps = 6
 learning_rate = 3e-3
@@ -95,6 +99,7 @@ def settings(objective: str = "mlm", spec: str = "trans,inv", **changes: Any) ->
         "steps": 6,
         "batch_size": 8,
         "seq_len": SEQ_LEN,
+        "pair_length": PAIR_LENGTH,
         "learning_rate": 3e-3,
         "warmup": 0.1,
         "mask": 0.3,
@@ -110,9 +115,10 @@ def data_folder(spec: str = "trans,inv") -> Path:
 
 @cache
 def pair(spec: str = "trans,inv", seq_len: int = SEQ_LEN, coverage: str = "25") -> Prepared:
-    """The demo source and its derived language, encoded."""
-    wanted = settings(spec=spec, seq_len=seq_len, coverage=coverage)
-    return prepare_data(wanted, SourceRequest("demo"), Where(_HOME / "none", data_folder(spec)), Callbacks())
+    """The demo source and its derived language, encoded for rows of every length that an objective reads."""
+    wanted = settings("xlm", spec=spec, seq_len=seq_len, coverage=coverage)
+    lengths = read_objective("xlm").row_lengths(wanted)
+    return prepare_data(wanted, SourceRequest("demo"), Where(_HOME / "none", data_folder(spec)), lengths=lengths)
 
 
 def batches(spec: str, split: str = "train") -> list[Batch]:
@@ -121,23 +127,44 @@ def batches(spec: str, split: str = "train") -> list[Batch]:
 
 
 def context(found: Prepared, rate: float = 0.15) -> Context:
-    return Context(LanguageIds.of(found.languages), rate, found.pairs)
+    return Context(LanguageIds.of(found.languages), rate, {"dictionary": found.pairs, "language-ids": True})
+
+
+def material(spec: str = "trans,inv", coverage: str = "25", **changes: Any) -> Material:
+    """What streams of the shared pair are opened from. changes: of settings."""
+    found = pair(spec, coverage=coverage)
+    wanted = settings("xlm", spec, coverage=coverage, **changes)
+    return Material(wanted, found.languages, found.encoded, found={"dictionary": found.pairs})
+
+
+def opened(stream: Stream, spec: str = "trans,inv", **changes: Any) -> RowSource:
+    """The rows of a stream of the shared pair. changes: of settings."""
+    return stream.open(material(spec, **changes))
 
 
 def loader(objective: str | Objective = "mlm", *, spec: str = "trans,inv", **options: Any) -> Loader:
-    """A loader of the shared pair; options as of `Loader`, and rate, the share that is hidden."""
-    found = pair(spec)
+    """A loader of the shared pair. options: of `Loader` and settings, and rate, the share that is masked."""
     made = read_objective(objective) if isinstance(objective, str) else objective
-    pairs = None
-    if "pairs" in made.requires:
-        pairs = PairData.of(found.data, 50, reset=bool(getattr(made, "reset", False)))
-    given = {"seed": 1, "batch_size": 8, "pairs": pairs}
-    return Loader(found.data, made, context(found, options.pop("rate", 0.3)), **{**given, **options})
+    own = {name: options.pop(name) for name in ("accumulate", "rank", "world") if name in options}
+    rate, coverage = options.pop("rate", 0.3), options.pop("coverage", "25")
+    read_from = material(spec, coverage, **{"seed": 1, "batch_size": 8, "parallel": "50", **options})
+    streams = open_streams(made, read_from)
+    return Loader(streams, made, context(pair(spec, coverage=coverage), rate), read_from.settings.seed, **own)
+
+
+def network(
+    objective: str | Objective, kind: str = "roberta", *, tie: bool = True, lm: Any = None, **options: Any
+) -> tuple[LossModule, Loader]:
+    """The module of the loop, without dropout, and its loader."""
+    made = loader(objective, **options)
+    ids = made.objective.language_ids and kind != "modernbert"
+    lm = lm or built(kind, tie=tie, language_ids=ids)
+    return LossModule(lm, made.objective, made.context, language_ids=ids, seed=1), made
 
 
 def trained(run: Path, objective: str = "mlm", spec: str = "trans,inv", **changes: Any) -> dict[str, Any]:
     """The result of a run in this process, on the shared data. changes: of settings, `Where`, `Watch` or `pretrain`."""
-    where = {name: changes.pop(name) for name in ("data", "tokenizer", "dictionary") if name in changes}
+    where = {f.name: changes.pop(f.name) for f in fields(Where) if f.name in changes}
     watch = {f.name: changes.pop(f.name) for f in fields(LogSettings) if f.name in changes}
     talk = Callbacks(
         warn=changes.pop("warn", lambda message: None), watch=LogSettings(**{"log_every": 2, "save_every": 3, **watch})
@@ -172,7 +199,8 @@ def built(kind: str = "modernbert", *, tie: bool = True, language_ids: bool = Fa
     """A new masked language model for the shared pair's vocabulary, in training mode, without dropout."""
     found = pair()
     design = ModelConfig.read(model_file(kind))
-    made = design.build(
+    made = build_model(
+        design,
         found.languages.size,
         2 * SEQ_LEN,
         found.data.marks,
@@ -187,39 +215,55 @@ def model_of(kind: str = "modernbert", *, tie: bool = True, language_ids: bool =
     return LanguageModel(built(kind, tie=tie, language_ids=language_ids), language_ids=language_ids)
 
 
-def inputs_of(made: Loader, step: int = 0, part: int = 0) -> Inputs:
+def micro_of(made: Loader, step: int = 0, part: int = 0) -> MicroBatch:
+    """The tensors of a micro-batch."""
     (micros,) = made.steps(step, step + 1)
-    return loop_inputs(micros[part], torch.device("cpu"))
+    return micros[part].to(torch.device("cpu"))
 
 
-def padded(part: TokenBatch, more: int, pad: int) -> TokenBatch:
+def rows_batch(step: int = 0) -> TokenBatch:
+    """The tensors of a step's rows of both corpora."""
+    return micro_of(loader(), step)["rows"]
+
+
+def padded(batch: TokenBatch, more: int, pad: int) -> TokenBatch:
     """The same rows with `more` columns of padding after them."""
-    rows, width = part.ids.shape
+    rows, width = batch.ids.shape
+    fills = {
+        "ids": pad, "clean": pad, "attention": 0, "language": 0, "side": 0, "positions": 0,
+        "word_ids": -1, "sentence_ids": -1,
+    }  # fmt: skip
 
-    def wider(tensor: torch.Tensor, value: int) -> torch.Tensor:
-        return torch.cat([tensor, torch.full((rows, more), value, dtype=tensor.dtype)], dim=1)
+    def moved(places: torch.Tensor) -> torch.Tensor:
+        return places // width * (width + more) + places % width
 
-    return replace(
-        part,
-        ids=wider(part.ids, pad),
-        attention=wider(part.attention, 0),
-        language=wider(part.language, 0),
-        positions=None if part.positions is None else wider(part.positions, 0),
-        targets=part.targets // width * (width + more) + part.targets % width,
-    )
+    wider = {
+        name: torch.cat([array, torch.full((rows, more), fill, dtype=array.dtype)], dim=1)
+        for name, fill in fills.items()
+        if (array := getattr(batch, name)) is not None
+    }
+    links = None if batch.links is None else moved(batch.links)
+    return replace(batch, **wider, targets=moved(batch.targets), links=links)
 
 
-def rows_of(ids: list[list[int]], groups: list[list[int]], language: list[int], pad: int = 1) -> SubwordRows:
-    """Rows by hand, padded to the longest."""
+def rows_of(ids: list[list[int]], word_ids: list[list[int]], language: list[int], pad: int = 1) -> SubwordRows:
+    """Rows by hand, each of one sentence, padded to the longest."""
     width = max(map(len, ids))
     full = np.full((len(ids), width), pad, np.int64)
     words = np.full((len(ids), width), -1, np.int32)
-    for i, (row, group) in enumerate(zip(ids, groups, strict=True)):
-        full[i, : len(row)], words[i, : len(group)] = row, group
+    for i, (row, own) in enumerate(zip(ids, word_ids, strict=True)):
+        full[i, : len(row)], words[i, : len(own)] = row, own
     spoken = np.repeat(np.array(language, np.int8)[:, None], width, axis=1)
-    positions = np.repeat(np.arange(width, dtype=np.int32)[None], len(ids), axis=0)
-    shared = np.zeros(full.shape, bool)
-    return SubwordRows(full, words, spoken, positions, np.array([len(row) for row in ids]), shared)
+    return SubwordRows(
+        ids=full,
+        word_ids=words,
+        sentence_ids=np.where(words >= 0, 0, -1).astype(np.int32),
+        language=spoken,
+        side=np.zeros(full.shape, np.int8),
+        positions=None,
+        lengths=np.array([len(row) for row in ids]),
+        shared=np.zeros(full.shape, bool),
+    )
 
 
 def same_rows(left: SubwordRows, right: SubwordRows) -> bool:
@@ -232,18 +276,27 @@ def same_masked(left: Masked, right: Masked) -> bool:
     return all(np.array_equal(getattr(left, name), getattr(right, name)) for name in names)
 
 
+def arrays(batch: TokenBatch, without: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The arrays of a batch that it has, by name."""
+    names = [field.name for field in fields(TokenBatch) if field.name not in ("totals", *without)]
+    return {name: array for name in names if (array := getattr(batch, name)) is not None}
+
+
+def same_batches(left: TokenBatch, right: TokenBatch, without: tuple[str, ...] = ()) -> bool:
+    one, two = arrays(left, without), arrays(right, without)
+    return one.keys() == two.keys() and all(np.array_equal(one[name], two[name]) for name in one)
+
+
 def marks() -> SpecialIds:
     return pair().data.marks
 
 
 def every_step(made: Loader, first: int, last: int) -> Iterator[Any]:
-    """The arrays of each micro-batch, to be compared."""
+    """The arrays and numbers of each micro-batch, to be compared."""
     for micros in made.steps(first, last):
         for micro in micros:
-            for rows in (micro.rows, micro.pairs):
-                if rows is None:
-                    continue
-                masked = rows.masked
-                yield from (masked.inputs, masked.language, masked.targets, masked.labels, masked.label_language)
-                yield rows.attention
-                yield rows.total
+            yield np.array([micro.step, micro.counts.masked, micro.counts.translated, *micro.counts.subwords.values()])
+            for name, batch in micro.batches.items():
+                yield np.array(name)
+                yield from arrays(batch).values()
+                yield np.array([batch.totals.rows, batch.totals.masked, *batch.totals.by_language, batch.totals.links])

@@ -97,7 +97,8 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     where = Where(out, parser=options["parser"], parses=options["parses"], **given(Where, options))
     if options["data_only"]:
         with Bar(shown=is_main()):
-            found = prepare_data(settings, request, where, warn).data
+            lengths = read_objective(settings.objective).row_lengths(settings)
+            found = prepare_data(settings, request, where, warn, lengths=lengths).data
         click.echo(f"{found.n_subwords:,} sub-words in {found.n_instances:,} rows")
         return
     duration = Duration(options["steps"], **given(Duration, options))
@@ -131,4 +132,7 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     click.echo(
         f"{result['steps']:,} steps, {result['tokens']:,} sub-words, {result['parameters']:,} parameters; {parts}"
     )
+    if "translated_percent" in result:
+        masked, translated = (result[f"{name}_percent"] for name in ("masked", "translated"))
+        click.echo(f"{masked:.1f} % of the sub-words were masked; {translated:.1f} % of these were translated")
     click.echo(f"{out}  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} sub-words a second")

@@ -27,10 +27,11 @@ from derivlang.pipeline import Pipeline
 from derivlang.training import checkpoint
 from derivlang.training import folder as runs
 from derivlang.training.checkpoint import MODEL, hash_of_weights
+from derivlang.training.config import AFTER_PADDING
 from derivlang.training.devices import has_bf16
 from derivlang.training.folder import RUN
 from derivlang.training.languages import TWIN, Languages
-from derivlang.training.model import AFTER_PADDING, head_of
+from derivlang.training.model import head_of
 from derivlang.training.quiet import quiet
 
 

@@ -107,9 +107,12 @@ class Twin:
 
     def encode(self, encoder: Encoder, batch: Batch) -> Encoded:
         """Return the joint ids of a *derived* batch without inserted words. encoder: the source's."""
-        kept = self.kept(batch.types)
-        encoded = encoder.types(self.map.apply(batch.types)).take(batch.words)
-        return Encoded(self.joint.of(encoded, kept[batch.words]), encoded.offsets)
+        return self.encode_words(encoder, batch.types, batch.words)
+
+    def encode_words(self, encoder: Encoder, types: pa.Array, words: Int32) -> Encoded:
+        """Return the joint ids of *derived* words. types: Arrow strings; words: int32[N], codes into them."""
+        encoded = encoder.types(self.map.apply(types)).take(words)
+        return Encoded(self.joint.of(encoded, self.kept(types)[words]), encoded.offsets)
 
 
 def make_twin(

@@ -23,7 +23,7 @@ from derivlang.formats.progress import words_done
 from derivlang.parsing.base import Parses
 from derivlang.parsing.cuts import cut_long, hang_together
 from derivlang.parsing.decode import best_heads
-from derivlang.parsing.inference import Network, Packed
+from derivlang.parsing.inference import Network, PackedSentences
 from derivlang.parsing.model import StoredModel, load_model, readable
 from derivlang.parsing.normalise import NormalisedWords, normalise, restore
 
@@ -96,7 +96,7 @@ class ModelParser:
         head = np.zeros(len(words), np.int32)
         deprel = np.zeros(len(words), np.int32)
         for chosen in _batches(lengths_of(parts)):
-            packed = Packed.of(lengths_of(parts)[chosen])
+            packed = PackedSentences.of(lengths_of(parts)[chosen])
             row = packed.row[packed.inside]
             place = (parts[chosen][:, None] + np.arange(packed.inside.shape[1]))[packed.inside]
             here, code = np.unique(codes[place], return_inverse=True)

@@ -38,7 +38,7 @@ from derivlang.parsing.quantised import (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Packed:
+class PackedSentences:
     """The layout of B sentences, the longest first, with N words in all and L words in the longest.
 
     For sentences of 3, 2 and 1 words:
@@ -57,7 +57,7 @@ class Packed:
     inside: Bool
 
     @classmethod
-    def of(cls, lengths: Int64) -> Packed:
+    def of(cls, lengths: Int64) -> PackedSentences:
         """Return the layout of sentences of these lengths, int64[B], at least 1 and in falling order."""
         longest = int(lengths[0])
         steps = np.arange(longest)
@@ -139,7 +139,7 @@ class Network:
         np.rint(x, out=x)
         return x
 
-    def states(self, vectors: Float32, code: Int64, packed: Packed) -> Float32:
+    def states(self, vectors: Float32, code: Int64, packed: PackedSentences) -> Float32:
         """Return float32[N, 2 * hidden], the states of the last layer: whole numbers, in units of 1 / grid.
 
         vectors: float32[T, K], from `vectors`. code: int64[N], the word type of each row.
@@ -161,7 +161,7 @@ class Network:
             x = out
         return x
 
-    def _run(self, z: Float32, state: Matrix, packed: Packed, out: Float32, *, back: bool) -> None:
+    def _run(self, z: Float32, state: Matrix, packed: PackedSentences, out: Float32, *, back: bool) -> None:
         """Run one direction of an LSTM and write its states into `out`: whole numbers, in units of 1 / grid.
 
         z: float32[N, 4 * hidden], what the inputs add to the gates i, f, g and o, as places in the tanh table.
@@ -202,7 +202,7 @@ class Network:
             np.rint(u, out=last[:a])
             out[rows] = last[:a]
 
-    def scores(self, vectors: Float32, code: Int64, packed: Packed) -> NetworkScores:
+    def scores(self, vectors: Float32, code: Int64, packed: PackedSentences) -> NetworkScores:
         """Return the scores of the words. Arguments as for `states`."""
         z = self._outputs.times(self.states(vectors, code, packed))
         tags, arc_dep, arc_head, label_dep, label_head = np.split(z, self._cuts, axis=1)

@@ -34,7 +34,7 @@ from derivlang.sources.find import SourceRequest, find
 from derivlang.store.disk import file_lock
 from derivlang.store.export import writing
 from derivlang.store.record import read_record
-from derivlang.training.model import ModelConfig
+from derivlang.training.config import ModelConfig
 from derivlang.training.objectives.registry import read_objective
 
 _TEXT, _TOKENIZER, _RUNS = "text", "tokenizer", "runs"
@@ -112,13 +112,18 @@ def estimate(recipe: Recipe, steps: Sequence[PlannedCommand], workers: int) -> f
 def prepare(recipe: Recipe, place: Place, say: Callable[[str], None] = lambda message: None) -> dict[str, Any]:
     """Make only text, tokenizer and encoded data of all languages. Return {"out", "data": folders}."""
     steps = _begin(recipe, place, say)
-    folders = []
-    for spec in dict.fromkeys(cell.spec for cell in recipe.cells):
-        say(f"data of {spec}")
-        step = next(s for s in steps if s.cell is not None and s.cell.spec == spec)
-        _call(PlannedCommand(f"data {_folder(spec)}", (*step.arguments, "--data-only")), place)
-        folders.append(str(place.out / "data" / _folder(spec)))
-    return {"out": str(place.out), "data": folders}
+    done = set()
+    for step in steps:
+        if step.cell is None:
+            continue
+        # objectives with the same streams read the same data
+        kind = step.cell.spec, read_objective(step.cell.objective).streams()
+        if kind not in done:
+            done.add(kind)
+            say(f"data of {step.cell.spec}")
+            _call(PlannedCommand(f"data {_folder(step.cell.spec)}", (*step.arguments, "--data-only")), place)
+    folders = dict.fromkeys(str(place.out / "data" / _folder(cell.spec)) for cell in recipe.cells)
+    return {"out": str(place.out), "data": list(folders)}
 
 
 def reproduce(
@@ -203,9 +208,9 @@ def _spread(recipe: Recipe) -> list[PlannedRun]:
 def _places(cell: PlannedRun, recipe: Recipe) -> int:
     """Return the number of sub-words, with padding, that a cell is trained on."""
     training = ModelConfig.read(recipe.model).training
-    rows = 1 + read_objective(cell.objective).pair_rows
+    streams = read_objective(cell.objective).streams()
     places = (cell.steps or recipe.steps) * training["batch_size"] * training["seq_len"]
-    return round(float(places * rows))
+    return round(float(places) * sum(stream.share / stream.every for stream in streams))
 
 
 def _text(recipe: Recipe, place: Place, say: Callable[[str], None]) -> None:

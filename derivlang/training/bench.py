@@ -16,19 +16,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from derivlang.core.arrays import offsets_of
 from derivlang.core.keys import mix
+from derivlang.training.config import ModelConfig
 from derivlang.training.data import Data, SpecialIds
 from derivlang.training.devices import device_of, within_memory
-from derivlang.training.loader import Loader
-from derivlang.training.loop import inputs_of, network_of, optimizer_of
+from derivlang.training.loader import Loader, OpenStream
+from derivlang.training.loss_module import LossModule, optimizer_of
 from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import PROBE, SMALLER, available, rows_that_fit, too_large
-from derivlang.training.model import ModelConfig
+from derivlang.training.model import build_model
 from derivlang.training.objectives.base import Context
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import TrainingSettings
+from derivlang.training.streams.packed import Packed, PackedRows
 
 _SPECIALS = 12
 
@@ -55,8 +58,6 @@ def bench(settings: TrainingSettings, design: ModelConfig, plan: Plan = Plan()) 
     "loader_tokens_per_second", "peak_memory_mb", "device", "precision", "threads", "batch_size"}. Tokens are positions
     of the rows.
     """
-    import torch
-
     device = device_of(None)
     bf16 = settings.precision == "bf16"
     data = made_up(settings.vocab_size, settings.seq_len, rows=max(64, 4 * settings.batch_size))
@@ -64,15 +65,21 @@ def bench(settings: TrainingSettings, design: ModelConfig, plan: Plan = Plan()) 
     objective = read_objective("mlm")
 
     def loader_of(rows: int) -> Loader:
-        return Loader(data, objective, context, settings.seed, rows)
+        return Loader((OpenStream(Packed(), PackedRows(data), rows, 0),), objective, context, settings.seed)
 
     joint = 2 * settings.vocab_size - _SPECIALS
-    lm = design.build(
-        joint, settings.seq_len, data.marks, tie=settings.tie, language_ids=settings.language_ids, seed=settings.seed
+    lm = build_model(
+        design,
+        joint,
+        settings.seq_len,
+        data.marks,
+        tie=settings.tie,
+        language_ids=settings.language_ids,
+        seed=settings.seed,
     ).to(device)
     if plan.compile:
         lm.base_model.compile()
-    net = network_of(lm, objective, loader_of(PROBE), language_ids=settings.language_ids, seed=1).to(device)
+    net = LossModule(lm, objective, context, language_ids=settings.language_ids, seed=1).to(device)
     if device.type == "cpu":
         settings = replace(settings, batch_size=_rows(net, loader_of, settings, shrink=plan.shrink))
     loader = loader_of(settings.batch_size)
@@ -91,7 +98,7 @@ def bench(settings: TrainingSettings, design: ModelConfig, plan: Plan = Plan()) 
             wait()
             began = time.perf_counter()
         with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-            loss, _ = net(inputs_of(micros[0], device))
+            loss, _ = net(micros[0].to(device))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(net.parameters(), settings.clip)
         optimizer.step()
@@ -128,7 +135,7 @@ def bench(settings: TrainingSettings, design: ModelConfig, plan: Plan = Plan()) 
     }
 
 
-def _rows(net: Any, loader_of: Callable[[int], Loader], settings: TrainingSettings, *, shrink: bool) -> int:
+def _rows(net: LossModule, loader_of: Callable[[int], Loader], settings: TrainingSettings, *, shrink: bool) -> int:
     """Return the number of rows a step that fit into the CPU's memory: the settings', or fewer (a power of two)."""
     free = available()
     most = rows_that_fit(net, loader_of, free)
@@ -175,8 +182,6 @@ def vocabulary_of(vocab_size: int, marks: SpecialIds) -> LanguageIds:
 
 def flop_per_token(lm: Any, seq_len: int, mask: float) -> float:
     """Return the number of operations of a training step for each position of a row."""
-    import torch
-
     config = lm.config
     encoder = sum(m.weight.numel() for m in lm.base_model.modules() if isinstance(m, torch.nn.Linear))
     everywhere = sum(m.weight.numel() for m in lm.modules() if isinstance(m, torch.nn.Linear))
@@ -186,8 +191,6 @@ def flop_per_token(lm: Any, seq_len: int, mask: float) -> float:
 
 def matrix_rate(device: Any, *, bf16: bool, seconds: float = 1.0) -> float:
     """Return the operations a second of a square matrix product, the best of several measurements."""
-    import torch
-
     n = 8192 if device.type == "cuda" else 1024
     dtype = torch.bfloat16 if bf16 else torch.float32
     a, b = torch.randn(n, n, device=device, dtype=dtype), torch.randn(n, n, device=device, dtype=dtype)

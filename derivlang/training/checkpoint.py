@@ -19,16 +19,15 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.store.disk import disk
 from derivlang.store.record import Kind, check_types, read_record
 from derivlang.training.quiet import quiet
-
-if TYPE_CHECKING:
-    import torch
 
 FOLDER, STATE, TRAINING, MODEL = "checkpoints", "state.json", "training.pt", "model"
 _AGAIN = "remove this checkpoint; the same command resumes from the one before it"
@@ -51,8 +50,6 @@ class Checkpoint:
 
     def load_training(self) -> dict[str, Any]:
         """Return {"optimizer", "objective", "random"}."""
-        import torch
-
         path = self.folder / TRAINING
         with parse_errors(str(path), "checkpoint", error=StoreError, id="checkpoint", fix=_AGAIN):
             found: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
@@ -96,8 +93,6 @@ def save(
 
     Raise StoreError if the disk is full.
     """
-    import torch
-
     folder = run / FOLDER / name_of(step)
     fresh = folder.with_name(f".{folder.name}.derivlang")
     try:

@@ -48,24 +48,50 @@ _DTYPES = ("<u2", "<i4", "<i8", "|u1")
 class SubwordRows:
     """B rows of at most H sub-words.
 
-    ids: int64[B, H], `<pad>` after the end. groups: int32[B, H], the word id of each sub-word, -1 for special ids and
-    padding. language: int8[B, H]. positions: int32[B, H]. lengths: int64[B]. shared: bool[B, H], sub-words with one id
-    in both languages: those of an overlap, and special tokens of the text.
+    ids: int64[B, H], `<pad>` after the end. word_ids, sentence_ids: int32[B, H], numbers within the row, -1 for special
+    ids and padding. language: int8[B, H]. side: int8[B, H], 1 in the second half of a pair row, else 0. positions:
+    int32[B, H], or None for 0 … H - 1. lengths: int64[B]. shared: bool[B, H], sub-words with one id in both languages:
+    those of an overlap, and special tokens of the text. links: int32[L, 3], row, from column and to column, sorted;
+    None without links.
     """
 
     ids: Int64
-    groups: Int32
+    word_ids: Int32
+    sentence_ids: Int32
     language: Ints
-    positions: Int32
+    side: Ints
+    positions: Int32 | None
     lengths: Int64
     shared: Bool
+    links: Int32 | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.ids.shape[0], self.ids.shape[1]
 
-    def take(self, which: Ints | slice) -> SubwordRows:
-        return SubwordRows(*(getattr(self, field.name)[which] for field in fields(self)))
+    def take(self, first: int, last: int) -> SubwordRows:
+        """Return the rows first … last - 1."""
+        links = self.links
+        if links is not None:
+            begin, end = np.searchsorted(links[:, 0], [first, last])
+            links = links[begin:end] - np.array([first, 0, 0], np.int32)
+        found: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "links"}
+        found = {name: array if array is None else array[first:last] for name, array in found.items()}
+        return SubwordRows(**found, links=links)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PieceTokens:
+    """The sub-words of pieces, one after the other, without special ids.
+
+    ids: int64[M]. words: int64[M], the word of each sub-word, counted in its piece. language: int8[M]. shared: bool[M],
+    sub-words with one id in both languages.
+    """
+
+    ids: Int64
+    words: Int64
+    language: Ints
+    shared: Bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,18 +209,34 @@ class Data:
         some, which = np.unique(piece, return_inverse=True)
         words, begins = self._words(some)
         in_piece = words[np.where(inside, begins[which.reshape(at.shape)] + flat - self.pieces[piece], 0)]
-        word = (piece - piece[:, :1]) * LONGEST * 2 + in_piece
-        _, number = np.unique((np.arange(len(at))[:, None] << 40) + word, return_inverse=True)
-        number = number.reshape(at.shape)
-        groups = np.where(inside, number - number.min(axis=1, keepdims=True), -1)
+        number = piece - piece[:, :1]
+        _, word = np.unique((np.arange(len(at))[:, None] << 40) + number * LONGEST * 2 + in_piece, return_inverse=True)
+        word = word.reshape(at.shape)
+        word -= word.min(axis=1, keepdims=True)
         return SubwordRows(
-            ids,
-            groups.astype(np.int32),
-            np.repeat(np.asarray(language, np.int8)[:, None], width, axis=1),
-            np.repeat(np.arange(width, dtype=np.int32)[None], len(at), axis=0),
-            np.full(len(at), width, np.int64),
-            shared & inside,
+            ids=ids,
+            word_ids=np.where(inside, word, -1).astype(np.int32),
+            sentence_ids=np.where(inside, number, -1).astype(np.int32),
+            language=np.repeat(np.asarray(language, np.int8)[:, None], width, axis=1),
+            side=np.zeros(at.shape, np.int8),
+            positions=None,
+            lengths=np.full(len(at), width, np.int64),
+            shared=shared & inside,
         )
+
+    def tokens(self, pieces: Int64, language: Ints) -> PieceTokens:
+        """Return the sub-words of pieces [P], each in a language [P] (SOURCE or DERIVED).
+
+        a piece "a b c" with order [2, 0, 1], derived  ->  the ids of c' a' b', words [2, 0, 1]
+        """
+        starts = self.pieces[pieces]
+        sizes = self.pieces[pieces + 1] - starts
+        flat, base = expand_ranges(starts, sizes), np.repeat(starts, sizes)
+        spoken = np.repeat(np.asarray(language, np.int8), sizes)
+        at = np.where(spoken == DERIVED, base + self.order[flat], flat)
+        words, begins = self._words(pieces)
+        ids, shared = self._in_language(at, spoken == DERIVED)
+        return PieceTokens(ids, words[np.repeat(begins[:-1], sizes) + at - base], spoken, shared)
 
     def _words(self, pieces: Int64) -> tuple[Int64, Int64]:
         """Return (int64[M]: number of each sub-word's word, counted in its piece; int64[P + 1]: offsets of pieces)."""
@@ -221,37 +263,33 @@ class Data:
         ids         <s>   a b  </s>   c d e  </s>  <pad>      piece_column [1, 4]: column of each piece's first
         """
         n_rows = len(offsets) - 1
-        starts = self.pieces[pieces]
-        sizes = self.pieces[pieces + 1] - starts
-        flat = expand_ranges(starts, sizes)
-        piece = np.repeat(np.arange(len(pieces)), sizes)
+        sizes = self.pieces[pieces + 1] - self.pieces[pieces]
         row_of_piece = owners(offsets)
-        derived = np.asarray(language)[row_of_piece][piece] == DERIVED
-        base = np.repeat(starts, sizes)
-        at = np.where(derived, base + self.order[flat], flat)
-        words, begins = self._words(pieces)
-        ids, shared = self._in_language(at, derived)
+        tokens = self.tokens(pieces, np.asarray(language)[row_of_piece])
         # a row is <s>, then each piece followed by </s>
         with_mark = sizes + 1
         ends = np.cumsum(with_mark)
         row_start = np.concatenate([[0], ends])[offsets[:-1]]
         piece_column = 1 + ends - with_mark - row_start[row_of_piece]
         column = np.repeat(piece_column, sizes) + positions(offsets_of(sizes))
-        row = row_of_piece[piece]
-        lengths = 1 + np.concatenate([[0], ends])[offsets[1:]] - row_start
+        row = np.repeat(row_of_piece, sizes)
+        shape = (n_rows, length)
         out = SubwordRows(
-            np.full((n_rows, length), self.marks.pad, np.int64),
-            np.full((n_rows, length), -1, np.int32),
-            np.repeat(np.asarray(language, np.int8)[:, None], length, axis=1),
-            np.repeat(np.arange(length, dtype=np.int32)[None], n_rows, axis=0),
-            lengths,
-            np.zeros((n_rows, length), bool),
+            ids=np.full(shape, self.marks.pad, np.int64),
+            word_ids=np.full(shape, -1, np.int32),
+            sentence_ids=np.full(shape, -1, np.int32),
+            language=np.repeat(np.asarray(language, np.int8)[:, None], length, axis=1),
+            side=np.zeros(shape, np.int8),
+            positions=None,
+            lengths=1 + np.concatenate([[0], ends])[offsets[1:]] - row_start,
+            shared=np.zeros(shape, bool),
         )
         out.ids[:, 0] = self.marks.begin
-        out.ids[row, column] = ids
-        out.shared[row, column] = shared
+        out.ids[row, column] = tokens.ids
+        out.shared[row, column] = tokens.shared
         out.ids[row_of_piece, piece_column + sizes] = self.marks.end
-        out.groups[row, column] = piece_column[piece] + words[begins[piece] + at - base]
+        out.word_ids[row, column] = np.repeat(piece_column, sizes) + tokens.words
+        out.sentence_ids[row, column] = np.repeat(positions(offsets), sizes)
         return out
 
 

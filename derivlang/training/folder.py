@@ -15,7 +15,7 @@ from derivlang.store.export import writing
 from derivlang.store.record import Kind, check_types, read_record, short
 from derivlang.training import checkpoint
 from derivlang.training.languages import TOKENIZER, TWIN
-from derivlang.training.prepare import Prepared
+from derivlang.training.prepared import Prepared
 
 FORMAT = 1
 RUN, DICTIONARY = "run.json", "dictionary.tsv"
@@ -41,9 +41,13 @@ def _check(record: dict[str, Any]) -> None:
     required: dict[str, Kind] = {"status": str, "settings": dict, "fingerprint": str}
     optional: dict[str, Kind] = {
         "model": dict, "dictionary": dict, "result": dict, "reading": dict, "environments": list, "weights": str,
-        "step": int, "steps": int, "seed": int, "data": str,
+        "step": int, "steps": int, "seed": int, "data": str, "streams": dict, "init": dict,
     }  # fmt: skip
     check_types(record, required, optional)
+    for name, facts in (record.get("streams") or {}).items():
+        check_types(facts, {}, {"sha256": str}, where=f"streams.{name}.")
+    if record.get("init") is not None:
+        check_types(record["init"], {"run": str, "weights": str}, {"embeddings": str}, where="init.")
 
 
 def taken(run: Path, *, resume: bool, force: bool) -> dict[str, Any] | None:

@@ -1,10 +1,12 @@
-"""The masked rows of each step, as a pure function of data, settings and step.
+"""The masked rows of each step, as a pure function of the streams, the settings and the step.
 
-    step s, row b  ->  position s * B + b of an endless list: both languages' instances, permuted anew for every epoch
+    step s, row b  ->  position s * B + b of an endless list: the rows of the stream, permuted anew for every epoch
 
-Every objective gets the same rows in the same steps. An objective that needs pairs gets pair rows in addition. There is
-no generator state, so a run can resume at any step and on any number of processes. Several steps of a small model are
-made together, which reduces the cost of a step to almost nothing.
+    streams ──▶ numbers of the step's rows ──▶ rows ──Objective.mask──▶ MicroBatch of each process
+
+Every objective gets the same rows of a stream in the same steps. There is no generator state, so a run can resume at
+any step and on any number of processes. Several steps of a small model are made together, which reduces the cost of a
+step to almost nothing.
 """
 
 from __future__ import annotations
@@ -17,89 +19,81 @@ from functools import lru_cache
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int64
+from derivlang.core.arrays import Int64
 from derivlang.core.keys import draw, text_key
-from derivlang.training.data import Data, SubwordRows
-from derivlang.training.masking import Keys, Masked
+from derivlang.training.batch import MicroBatch, StepCounts, TokenBatch, Totals
+from derivlang.training.data import SubwordRows
+from derivlang.training.masking import Keys, Masked, unmasked
 from derivlang.training.objectives.base import Context, Objective
-from derivlang.training.pairs import PairData
+from derivlang.training.streams.base import Material, RowSource, Stream
 
 _SUBWORDS = 1 << 15  # number of sub-words made at once
 _AHEAD = 4  # maximum number of steps that are ready before the device needs them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HiddenRows:
-    """Masked rows of a micro-batch as arrays.
+class OpenStream:
+    """A stream with its rows. size: number of rows in a step; first: number of rows of the streams before it."""
 
-    total: number of masked positions in the whole step. positions: int64[B, H], or None for 0 … H - 1.
-    """
+    stream: Stream
+    source: RowSource
+    size: int
+    first: int
 
-    masked: Masked
-    attention: Bool
-    positions: Int64 | None
-    total: int
+    def __post_init__(self) -> None:
+        assert self.source.n > 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Micro:
-    """A micro-batch of one process.
-
-    share: its share of the step's rows. subwords: number in the whole step without padding and pair rows.
-    """
-
-    rows: HiddenRows
-    pairs: HiddenRows | None
-    share: float
-    subwords: int
+def open_streams(objective: Objective, material: Material) -> tuple[OpenStream, ...]:
+    """Open the streams of an objective. Raise DerivlangError if one lacks something."""
+    found: list[OpenStream] = []
+    for stream in objective.streams():
+        first = sum(one.size for one in found)
+        found.append(OpenStream(stream, stream.open(material), stream.n_rows(material.settings), first))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loader:
-    """A loader of B = batch_size rows a step, in `accumulate` micro-batches on each of `world` processes.
+    """The loader of an objective's streams, in `accumulate` micro-batches on each of `world` processes.
 
     rank: number of this process.
     """
 
-    data: Data
+    streams: tuple[OpenStream, ...]
     objective: Objective
     context: Context
     seed: int
-    batch_size: int
-    pairs: PairData | None = None
     accumulate: int = 1
     rank: int = 0
     world: int = 1
 
     @property
-    def n_pair_rows(self) -> int:
-        """The number of pair rows in a step, at least one a micro-batch."""
-        wanted = round(self.batch_size * self.objective.pair_rows)
-        return 0 if self.pairs is None else max(self.accumulate * self.world, wanted)
+    def steps_per_epoch(self) -> float:
+        """The number of steps in which the first stream gives each of its rows once."""
+        one = self.streams[0]
+        return one.source.n * one.stream.every / one.size
 
     @property
-    def steps_per_epoch(self) -> float:
-        return 2 * self.data.n_instances / self.batch_size
+    def subwords_per_step(self) -> float:
+        """The average number of sub-words in a step, of all streams, without padding."""
+        return sum(one.source.mean_subwords * one.size / one.stream.every for one in self.streams)
 
-    def steps(self, first: int, last: int) -> Iterator[list[Micro]]:
+    def steps(self, first: int, last: int) -> Iterator[list[MicroBatch]]:
         """Yield the micro-batches of this process for the steps first … last - 1."""
-        at_once = max(1, _SUBWORDS // (self.batch_size * self.data.seq_len))
+        at_once = max(1, _SUBWORDS // sum(one.size * one.source.length * one.stream.views for one in self.streams))
         for begin in range(first, last, at_once):
             end = min(begin + at_once, last)
-            rows = self._hidden(self.rows(begin, end), begin, end, self.batch_size, 0)
-            pairs = None
-            if self.pairs is not None:
-                found = self.pair_rows(begin, end)
-                pairs = self._hidden(found, begin, end, self.n_pair_rows, self.batch_size, reset=self.pairs.reset)
-            for step in range(end - begin):
-                yield [self._micro(rows, pairs, step, part) for part in range(self.accumulate)]
+            blocks = {name: block for one in self.streams for name, block in self._blocks(one, begin, end)}
+            for step in range(begin, end):
+                yield [self._micro(blocks, step, part) for part in range(self.accumulate)]
 
-    def ahead(self, first: int, last: int) -> Iterator[list[Micro]]:
+    def ahead(self, first: int, last: int) -> Iterator[list[MicroBatch]]:
         """Yield `steps`, made by a thread while the device works."""
-        out: queue.Queue[list[Micro] | BaseException | None] = queue.Queue(_AHEAD)
+        out: queue.Queue[list[MicroBatch] | BaseException | None] = queue.Queue(_AHEAD)
         ended = threading.Event()
 
-        def put(item: list[Micro] | BaseException | None) -> bool:
+        def put(item: list[MicroBatch] | BaseException | None) -> bool:
             while not ended.is_set():
                 try:
                     out.put(item, timeout=0.1)
@@ -126,65 +120,106 @@ class Loader:
         finally:
             ended.set()
 
-    def rows(self, begin: int, end: int) -> SubwordRows:
-        """Return the rows of the steps begin … end - 1, instances of both languages."""
-        found = _places("rows", self.seed, 2 * self.data.n_instances, begin * self.batch_size, end * self.batch_size)
-        return self.data.rows(found % self.data.n_instances, found // self.data.n_instances)
+    def rows(self, name: str, begin: int, end: int) -> tuple[SubwordRows, Keys]:
+        """Return the rows of a stream in the steps begin … end - 1, before they are masked, and their keys."""
+        (one,) = (one for one in self.streams if one.stream.name == name)
+        return self._rows(one, one.stream.steps(begin, end))
 
-    def pair_rows(self, begin: int, end: int) -> SubwordRows:
-        """Return the pair rows of the steps begin … end - 1."""
-        assert self.pairs is not None
-        n = self.n_pair_rows
-        return self.pairs.rows(_places("pairs", self.seed, self.pairs.n_instances, begin * n, end * n))
+    def _rows(self, one: OpenStream, steps: range) -> tuple[SubwordRows, Keys]:
+        # The k-th step with rows of this stream has the rows k * size … of the endless list.
+        begin = steps[0] // one.stream.every * one.size
+        numbers = _numbers(one.stream.name, self.seed, one.source.n, begin, begin + len(steps) * one.size)
+        number, place = np.divmod(np.arange(len(numbers)), one.size)
+        keys = Keys.of(self.seed, np.asarray(steps)[number], place + one.first)
+        return one.source.rows(numbers, keys), keys
 
-    def _hidden(
-        self, rows: SubwordRows, begin: int, end: int, size: int, offset: int, *, reset: bool = False
-    ) -> _MaskedRows:
-        step, place = np.divmod(np.arange((end - begin) * size), size)
-        keys = Keys.of(self.seed, step + begin, place + offset)
-        masked = self.objective.mask(rows, keys, self.context)
-        width = rows.shape[1]
-        cuts = np.searchsorted(masked.targets, np.arange(0, (end - begin) * size + 1) * width)
-        return _MaskedRows(rows, masked, cuts, size, reset)
+    def _blocks(self, one: OpenStream, begin: int, end: int) -> Iterator[tuple[str, _Block]]:
+        """Yield each view of a stream in these steps, with its name."""
+        steps = one.stream.steps(begin, end)
+        if not steps:
+            return
+        rows, keys = self._rows(one, steps)
+        for view, name in enumerate(one.stream.names(), 1):
+            masked = unmasked(rows)
+            if one.stream.masked:
+                masked = self.objective.mask(one.stream.name, rows, keys.of_view(view), self.context)
+            width = rows.shape[1]
+            cuts = np.searchsorted(masked.targets, np.arange(0, len(steps) * one.size + 1) * width)
+            yield name, _Block(one.stream.name, rows, masked, cuts, one.size, steps)
 
-    def _micro(self, rows: _MaskedRows, pairs: _MaskedRows | None, step: int, part: int) -> Micro:
+    def _micro(self, blocks: dict[str, _Block], step: int, part: int) -> MicroBatch:
         parts = self.accumulate * self.world
         which = self.rank * self.accumulate + part
-        found, subwords = rows.take(step, which, parts)
-        beside = None if pairs is None else pairs.take(step, which, parts)[0]
-        return Micro(found, beside, 1 / parts, subwords)
+        here = {name: block for name, block in blocks.items() if step in block.steps}
+        first_views = [block for name, block in here.items() if name == block.stream]
+        counts = StepCounts(
+            {block.stream: block.subwords(step) for block in first_views},
+            sum(block.totals(step).masked for block in first_views),
+            sum(block.translated(step) for block in first_views),
+        )
+        batches = {name: block.take(step, which, parts) for name, block in here.items()}
+        return MicroBatch(step, 1 / parts, batches, counts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _MaskedRows:
+class _Block:
     """Masked rows of several steps, `size` a step. cuts: int64[rows + 1], number of targets before each row."""
 
+    stream: str
     rows: SubwordRows
     masked: Masked
     cuts: Int64
     size: int
-    reset: bool
+    steps: range
 
-    def take(self, step: int, which: int, parts: int) -> tuple[HiddenRows, int]:
-        """Return (the which-th of `parts` micro-batches of a step, number of sub-words of the step)."""
-        first, last = (step * self.size + self.size * i // parts for i in (which, which + 1))
-        here, width = slice(first, last), self.rows.shape[1]
+    def _range(self, step: int) -> tuple[int, int]:
+        first = self.steps.index(step) * self.size
+        return first, first + self.size
+
+    def subwords(self, step: int) -> int:
+        """Return the number of sub-words of a step, without padding."""
+        first, last = self._range(step)
+        return int(self.rows.lengths[first:last].sum())
+
+    def translated(self, step: int) -> int:
+        """Return the number of masked positions whose input or label is of another language than the text."""
+        first, last = self._range(step)
         some = slice(self.cuts[first], self.cuts[last])
-        masked = Masked(
-            self.masked.inputs[here],
-            self.masked.language[here],
-            self.masked.targets[some] - first * width,
-            self.masked.labels[some],
-            self.masked.label_language[some],
+        at = self.masked.targets[some]
+        own = self.rows.language.ravel()[at]
+        return int(((self.masked.language.ravel()[at] != own) | (self.masked.label_language[some] != own)).sum())
+
+    def totals(self, step: int) -> Totals:
+        first, last = self._range(step)
+        languages = np.bincount(self.masked.label_language[self.cuts[first] : self.cuts[last]], minlength=2)
+        links = 0 if self.rows.links is None else int(np.diff(np.searchsorted(self.rows.links[:, 0], (first, last)))[0])
+        return Totals(self.size, int(languages.sum()), (int(languages[0]), int(languages[1])), links)
+
+    def take(self, step: int, which: int, parts: int) -> TokenBatch:
+        """Return the which-th of `parts` micro-batches of a step."""
+        begin, _ = self._range(step)
+        first, last = (begin + self.size * i // parts for i in (which, which + 1))
+        rows, width = self.rows.take(first, last), self.rows.shape[1]
+        some = slice(self.cuts[first], self.cuts[last])
+        links = rows.links
+        return TokenBatch(
+            ids=self.masked.inputs[first:last],
+            clean=rows.ids,
+            attention=np.arange(width) < rows.lengths[:, None],
+            language=self.masked.language[first:last],
+            side=rows.side,
+            positions=rows.positions,
+            word_ids=rows.word_ids,
+            sentence_ids=rows.sentence_ids,
+            targets=self.masked.targets[some] - first * width,
+            labels=self.masked.labels[some],
+            label_language=self.masked.label_language[some],
+            links=None if links is None else (links[:, :1].astype(np.int64) * width + links[:, 1:]).T,
+            totals=self.totals(step),
         )
-        attention = np.arange(width) < self.rows.lengths[here, None]
-        total = int(self.cuts[(step + 1) * self.size] - self.cuts[step * self.size])
-        positions = self.rows.positions[here].astype(np.int64) if self.reset else None
-        subwords = int(self.rows.lengths[step * self.size : (step + 1) * self.size].sum())
-        return HiddenRows(masked, attention, positions, total), subwords
 
 
-def _places(what: str, seed: int, n: int, begin: int, end: int) -> Int64:
+def _numbers(what: str, seed: int, n: int, begin: int, end: int) -> Int64:
     """Return int64[end - begin]: part of an endless list of 0 … n - 1, permuted anew in every epoch.
 
     n 3, permutations [2 0 1], [1 2 0]: the list is 2 0 1 1 2 0 …, and positions 2 … 4 are [1, 1, 2]
@@ -197,7 +232,7 @@ def _places(what: str, seed: int, n: int, begin: int, end: int) -> Int64:
     return out
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _permutation(what: str, seed: int, n: int, epoch: int) -> Int64:
     draws = draw(text_key(f"{what}|seed={seed}"), np.full(n, epoch, np.uint64), np.arange(n))
     return np.argsort(draws, kind="stable")

@@ -1,9 +1,9 @@
 """The training loop of every objective: read a step, accumulate gradients of micro-batches, update, log, save.
 
-    loader ──Micro──▶ Inputs on the device ──objective──▶ Loss ──backward──▶ clip ──▶ AdamW
+    loader ──MicroBatch──▶ on the device ──objective──▶ loss ──backward──▶ clip ──▶ AdamW
 
-Losses are divided by the number of masked positions in the whole step, so gradients add up. Processes average
-gradients, so the loss is multiplied by their number. Only logging and saving synchronise the device.
+Each part of a loss is divided by its number in the whole step, so gradients add up. Processes average gradients, so the
+loss is multiplied by their number. Only logging and saving synchronise the device.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
+import torch
 
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.keys import text_key
@@ -25,17 +25,14 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.formats.progress import steps_done
 from derivlang.store.disk import disk
 from derivlang.training import checkpoint
+from derivlang.training.batch import StepCounts
 from derivlang.training.checkpoint import Checkpoint
-from derivlang.training.devices import to_device, within_memory
-from derivlang.training.inputs import Inputs, TokenBatch
-from derivlang.training.loader import HiddenRows, Loader, Micro
-from derivlang.training.model import LanguageModel
+from derivlang.training.devices import within_memory
+from derivlang.training.loader import Loader
+from derivlang.training.loss_module import LossModule, optimizer_of
 from derivlang.training.objectives.base import Objective
 from derivlang.training.processes import accelerator as make_accelerator
 from derivlang.training.settings import LogSettings, TrainingSettings
-
-if TYPE_CHECKING:
-    import torch
 
 LOG = "log.jsonl"
 
@@ -58,12 +55,10 @@ def train(
     loss or a weight became NaN or infinite; the last good checkpoint stays. Raise StoreError if the disk is full,
     UsageError if the device's memory is full.
     """
-    import torch
-
     accelerator = make_accelerator(settings.precision)
     device, main = accelerator.device, accelerator.is_main_process
     loader = loader_of(accelerator.process_index, accelerator.num_processes)
-    net = network_of(lm, objective, loader, language_ids=settings.language_ids, seed=settings.seed)
+    net: Any = LossModule(lm, objective, loader.context, language_ids=settings.language_ids, seed=settings.seed)
     if watch.compile:
         lm.base_model.compile()
     optimizer = optimizer_of(net, settings)
@@ -73,6 +68,7 @@ def train(
             optimizer.load_state_dict(saved["optimizer"])
             if net.state is not None:
                 net.state.load_state_dict(saved["objective"])
+    model, state = net.model, net.state
     net, optimizer = accelerator.prepare(net, optimizer)
     step = begin.step if begin else 0
     meter = _Meter(device, begin.subwords if begin else 0, begin.seconds if begin else 0.0)
@@ -85,9 +81,8 @@ def train(
             raise _not_finite(step, entry, run)
         accelerator.wait_for_everyone()
         if main:
-            objective_state = accelerator.unwrap_model(net).state
             checkpoint.save(
-                run, lm, optimizer, objective_state,
+                run, lm, optimizer, state,
                 step=step, subwords=meter.subwords, seconds=meter.seconds, fingerprint=fingerprint, keep=watch.keep,
             )  # fmt: skip
         accelerator.wait_for_everyone()
@@ -99,18 +94,23 @@ def train(
         for micros in steps:
             for group in optimizer.param_groups:
                 group["lr"] = settings.learning_rate_at(step)
-            # Seed dropout by seed, step and process, so that a resumed run equals an uninterrupted one.
+            # Seed dropout by seed, step and process, so that a resumed run equals an uninterrupted one; in 63 bits,
+            # since torch takes signed numbers.
             torch.manual_seed(int(text_key(f"{settings.seed}|{step}|{accelerator.process_index}")) >> 1)
+            with torch.no_grad():
+                objective.before_step(model, state, step)
             for i, micro in enumerate(micros):
                 last = i + 1 == len(micros)  # processes exchange gradients only at the last micro-batch
                 with nullcontext() if last else accelerator.no_sync(net):
                     with accelerator.autocast():
-                        total, parts = net(inputs_of(micro, device))
+                        total, parts = net(micro.to(device))
                     accelerator.backward(total * accelerator.num_processes)
                 meter.add(total, parts)
-            meter.step(accelerator.clip_grad_norm_(net.parameters(), settings.clip), micros[0].subwords)
+            meter.step(accelerator.clip_grad_norm_(net.parameters(), settings.clip), micros[0].counts)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
+            with torch.no_grad():
+                objective.after_step(model, state, step)
             step += 1
             steps_done(1)  # sent to the device, which may be some steps behind: nothing waits for it here
             at_end = step == settings.steps
@@ -130,100 +130,53 @@ def train(
     return {**entry, "subwords": meter.subwords, "seconds": round(meter.seconds, 3), "processes": loader.world}
 
 
-def network_of(lm: Any, objective: Objective, loader: Loader, *, language_ids: bool, seed: int) -> Any:
-    """Return a module whose forward pass is the loss, so that processes exchange its gradients.
-
-    seed: of the objective's own layers.
-    """
-    import torch
-
-    class Network(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.lm = lm
-            self.model = LanguageModel(lm, language_ids=language_ids)
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
-                self.state = objective.state(self.model, loader.context)
-
-        def forward(self, inputs: Inputs) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-            loss = objective.loss(self.model, inputs, self.state)
-            return loss.total, dict(loss.parts)
-
-    lm.train()
-    return Network()
-
-
-def optimizer_of(net: Any, settings: TrainingSettings) -> torch.optim.Optimizer:
-    import torch
-
-    learnt = [p for p in net.parameters() if p.requires_grad]
-    groups = [  # no weight decay for norms and biases
-        {"params": [p for p in learnt if p.ndim > 1], "weight_decay": settings.weight_decay},
-        {"params": [p for p in learnt if p.ndim <= 1], "weight_decay": 0.0},
-    ]
-    betas = settings.beta1, settings.beta2
-    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, fused=True)
-
-
-def inputs_of(micro: Micro, device: torch.device) -> Inputs:
-    pairs = None if micro.pairs is None else _part(micro.pairs, device)
-    return Inputs(_part(micro.rows, device), pairs, micro.share)
-
-
-def _part(rows: HiddenRows, device: torch.device) -> TokenBatch:
-    masked = rows.masked
-    return TokenBatch(
-        to_device(masked.inputs, device),
-        to_device(rows.attention, device),
-        to_device(masked.language.astype(np.int64), device),
-        None if rows.positions is None else to_device(rows.positions, device),
-        to_device(masked.targets, device),
-        to_device(masked.labels, device),
-        to_device(masked.label_language.astype(np.int64), device),
-        rows.total,
-    )
-
-
 class _Meter:
     """Accumulate losses on the device between log entries; count sub-words and time."""
 
     def __init__(self, device: torch.device, subwords: int, seconds: float):
-        import torch
-
-        self._torch, self._device = torch, device
+        self._device = device
         self.subwords, self._before = subwords, seconds
         self._began = self._last = time.perf_counter()
         self._clear()
 
     def _clear(self) -> None:
         self._sums: dict[str, Any] = {}
-        self._counts: Counter[str] = Counter()
-        self._seen = 0
+        self._steps: Counter[str] = Counter()  # of each part: streams may be absent from some steps
+        self._seen: Counter[str] = Counter()
+        self._masked = self._translated = 0
+        self._here: set[str] = set()
 
     @property
     def seconds(self) -> float:
+        """The seconds of training so far, with those of earlier sessions."""
         return self._before + time.perf_counter() - self._began
 
     def add(self, total: torch.Tensor, parts: dict[str, torch.Tensor]) -> None:
+        """Add the losses of a micro-batch."""
         for name, value in {"loss": total.detach(), **parts}.items():
             self._sums[name] = self._sums[name] + value.float() if name in self._sums else value.float()
+            self._here.add(name)
 
-    def step(self, norm: Any, subwords: int) -> None:
-        """Add the gradient norm and the number of sub-words of a step."""
-        self._seen += subwords
-        self.subwords += subwords
+    def step(self, norm: Any, counts: StepCounts) -> None:
+        """Add the gradient norm and the counts of a step."""
+        self._seen.update(counts.subwords)
+        self.subwords += sum(counts.subwords.values())
+        self._masked += counts.masked
+        self._translated += counts.translated
         self._sums["norm"] = self._sums["norm"] + norm if "norm" in self._sums else norm
-        self._counts["steps"] += 1
+        self._steps.update({*self._here, "norm"})
+        self._here.clear()
 
     def entry(self, step: int, rate: float, accelerator: Any) -> dict[str, Any]:
         """Return the log entry with the means since the last entry. Only this method synchronises the device."""
         names = list(self._sums)
-        values = self._torch.stack([self._torch.as_tensor(self._sums[n], device=self._device).float() for n in names])
+        values = torch.stack([torch.as_tensor(self._sums[n], device=self._device).float() for n in names])
         norm = float(values[names.index("norm")])
         values = accelerator.reduce(values, reduction="sum")  # each process has its part of the step's loss
-        found = dict(zip(names, (values / self._counts["steps"]).tolist(), strict=True))
+        steps = torch.tensor([self._steps[n] for n in names], dtype=values.dtype)
+        found = dict(zip(names, (values.cpu() / steps).tolist(), strict=True))
         now = time.perf_counter()
+        seen = sum(self._seen.values())
         out = {
             "step": step,
             "tokens": self.subwords,
@@ -231,9 +184,13 @@ class _Meter:
             "lr": rate,
             "loss": found["loss"],
             "parts": {name: value for name, value in found.items() if name not in ("loss", "norm")},
-            "grad_norm": norm / self._counts["steps"],
-            "tokens_per_second": round(self._seen / max(now - self._last, 1e-9)),
+            "grad_norm": norm / self._steps["norm"],
+            "tokens_per_second": round(seen / max(now - self._last, 1e-9)),
+            "tokens_per_step": {name: round(n / self._steps["norm"], 1) for name, n in self._seen.items()},
+            "masked_percent": round(100 * self._masked / max(seen, 1), 2),
         }
+        if self._translated:
+            out["translated_percent"] = round(100 * self._translated / self._masked, 2)
         self._last = now
         self._clear()
         return out

@@ -37,10 +37,11 @@ class LanguageIds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keys:
-    """The keys of B rows, for their draws. rows: uint64[B]; seed: of the run."""
+    """The keys of B rows, for their draws. rows: uint64[B]; seed: of the run; view: number of the stream's view."""
 
     seed: int
     rows: UInt64
+    view: int = 1
 
     @classmethod
     def of(cls, seed: int, step: Ints | int, rows: Ints) -> Keys:
@@ -50,7 +51,11 @@ class Keys:
         return cls(seed, keys)
 
     def take(self, which: Ints | slice) -> Keys:
-        return Keys(self.seed, self.rows[which])
+        return Keys(self.seed, self.rows[which], self.view)
+
+    def of_view(self, view: int) -> Keys:
+        """Return the keys of the same rows in another view, from 1."""
+        return Keys(self.seed, self.rows, view)
 
     def uniform(self, what: str, places: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         """Return float64[B, H], uniform draws in [0, 1), for positions [B, H]."""
@@ -58,7 +63,8 @@ class Keys:
 
     def bits(self, what: str, places: Ints) -> UInt64:
         """Return uint64[B, H], the draws for positions [B, H]."""
-        return draw(text_key(f"{what}|seed={self.seed}"), self.rows[:, None], np.asarray(places))
+        view = f"|view={self.view}" if self.view > 1 else ""
+        return draw(text_key(f"{what}|seed={self.seed}{view}"), self.rows[:, None], np.asarray(places))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,8 +84,8 @@ class Masked:
 
 def choose_masked(rows: SubwordRows, keys: Keys, rate: float, *, whole_words: bool = False) -> Bool:
     """Return bool[B, H]: the positions to predict."""
-    places = rows.groups if whole_words else np.arange(rows.shape[1])[None]
-    return (keys.uniform("hide", places) < rate) & (rows.groups >= 0)
+    places = rows.word_ids if whole_words else np.arange(rows.shape[1])[None]
+    return (keys.uniform("hide", places) < rate) & (rows.word_ids >= 0)
 
 
 def replace(rows: SubwordRows, chosen: Bool, keys: Keys, vocabulary: LanguageIds) -> Int64:
@@ -104,3 +110,24 @@ def mask(rows: SubwordRows, keys: Keys, vocabulary: LanguageIds, rate: float, *,
     targets = np.flatnonzero(chosen)
     inputs = replace(rows, chosen, keys, vocabulary)
     return Masked(inputs, rows.language, targets, rows.ids.ravel()[targets], rows.language.ravel()[targets])
+
+
+def unmasked(rows: SubwordRows) -> Masked:
+    """Return the rows as they are, without positions to predict."""
+    none = np.zeros(0, np.int64)
+    return Masked(rows.ids, rows.language, none, none, none.astype(np.int8))
+
+
+def whole_words(rows: SubwordRows, able: Bool) -> Bool:
+    """Return bool[B, H]: whether every sub-word of the position's word is able.
+
+    Words of all rows get distinct numbers, row * (H + 1) + word id + 1. Special ids and padding have word id -1 and
+    form one word a row, which is able only if all of them are.
+
+    word ids [-1, 1, 1, 3, -1], able [0, 1, 0, 1, 0]  ->  [0, 0, 0, 1, 0]
+    """
+    height, width = rows.shape
+    word = np.arange(height)[:, None] * (width + 1) + rows.word_ids + 1
+    out = np.ones(height * (width + 1), bool)
+    np.logical_and.at(out, word.ravel(), able.ravel())
+    return np.asarray(out[word])

@@ -8,13 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from derivlang.core.errors import UsageError
+from derivlang.training.batch import MicroBatch
 from derivlang.training.loader import Loader
-from derivlang.training.loop import inputs_of, network_of
+from derivlang.training.loss_module import LossModule
 from derivlang.training.objectives.base import Objective
 from derivlang.training.settings import TrainingSettings
 
 PROBE = 2  # rows, one of each language, whose forward pass tells what a row takes
+_MOST = 8  # rows of a probe, which must itself fit into the memory
 SMALLER = "lower --seq-len or --vocab-size, or change --model"
 _CGROUPS = Path("/sys/fs/cgroup")
 _PROC = Path("/proc")
@@ -49,8 +53,11 @@ def check_step(
     settings cannot change.
     """
     free = available() // world
-    net = network_of(lm, objective, loader_of(PROBE), language_ids=settings.language_ids, seed=settings.seed)
-    most = rows_that_fit(net, loader_of, free)
+    whole = loader_of(settings.batch_size)
+    net = LossModule(lm, objective, whole.context, language_ids=settings.language_ids, seed=settings.seed)
+    # at least one row of every stream, so that twice as many rows have twice as many of each
+    few = -(-settings.batch_size // min(one.size for one in whole.streams))
+    most = rows_that_fit(net, loader_of, free, min(max(PROBE, few), _MOST))
     rows = settings.batch_size // (settings.accumulate * world)
     if rows <= most:
         return
@@ -74,28 +81,25 @@ def too_large(rows: int, seq_len: int, free: int, fix: str) -> UsageError:
     )
 
 
-def rows_that_fit(net: Any, loader_of: Callable[[int], Loader], free: int) -> int:
+def rows_that_fit(net: LossModule, loader_of: Callable[[int], Loader], free: int, probe: int = PROBE) -> int:
     """How many rows a forward and backward pass of `net` may have in `free` bytes; 0 where not one fits.
 
     loader_of: a loader of so many rows a step, in one micro-batch. Two passes tell what each row takes from what a step
     takes besides its rows, the dictionary of align-mlm for example.
     """
-    import torch
 
     def kept(rows: int) -> int:
-        return kept_bytes(net, inputs_of(next(iter(loader_of(rows).steps(0, 1)))[0], torch.device("cpu")))
+        return kept_bytes(net, next(iter(loader_of(rows).steps(0, 1)))[0].to(torch.device("cpu")))
 
     weights = sum(parameter.numel() * parameter.element_size() for parameter in net.parameters())
-    few, more = kept(PROBE), kept(2 * PROBE)
-    each = max(1.0, (more - few) / PROBE)
-    beside = max(0.0, few - PROBE * each)
+    few, more = kept(probe), kept(2 * probe)
+    each = max(1.0, (more - few) / probe)
+    beside = max(0.0, few - probe * each)
     return max(0, int((_SHARE * free - _WEIGHTS * weights - _BACKWARD * beside) / (_BACKWARD * each)))
 
 
-def kept_bytes(net: Any, inputs: Any) -> int:
+def kept_bytes(net: LossModule, micro: MicroBatch) -> int:
     """Return the number of bytes, without weights, that a forward pass keeps for the backward pass."""
-    import torch
-
     own = {parameter.untyped_storage().data_ptr() for parameter in net.parameters()}
     kept: dict[int, Any] = {}  # storages by address; they are held so that no address is used twice
 
@@ -106,7 +110,7 @@ def kept_bytes(net: Any, inputs: Any) -> int:
 
     # No backward pass follows, so nothing is saved: a saved output would refer to its own graph and never be freed.
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda nothing: nothing):
-        net(inputs)
+        net(micro)
     return sum(storage.nbytes() for storage in kept.values())
 
 

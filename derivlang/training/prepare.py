@@ -5,10 +5,11 @@ DATA/tokenizer  DATA/twin  DATA/dictionary-….tsv  DATA/train-512     made once
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 from derivlang.core.errors import StoreError
 from derivlang.engine.batches import Source
@@ -26,21 +27,10 @@ from derivlang.training.data import Data
 from derivlang.training.dictionary import JointDictionary
 from derivlang.training.encode import encode, take
 from derivlang.training.languages import TOKENIZER, TWIN, Languages
-from derivlang.training.settings import TrainingSettings, Where
+from derivlang.training.prepared import Prepared
+from derivlang.training.settings import Packing, TrainingSettings, Where
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
-    """The inputs of training."""
-
-    tokenizer: Path
-    twin: Path
-    languages: Languages
-    data: Data
-    dictionary: Path
-    pairs: JointDictionary
 
 
 def _nothing(message: str) -> None:
@@ -48,20 +38,32 @@ def _nothing(message: str) -> None:
 
 
 def prepare_data(
-    settings: TrainingSettings, request: SourceRequest, where: Where, warn: Say = _nothing, say: Say = _nothing
+    settings: TrainingSettings,
+    request: SourceRequest,
+    where: Where,
+    warn: Say = _nothing,
+    say: Say = _nothing,
+    *,
+    lengths: Collection[int] = (),
 ) -> Prepared:
     """Return tokenizer, twin, dictionary and encoded data. Existing ones, also of a concurrent run, are reused.
 
-    warn, say: called with warnings, and with what begins. Raise DerivlangError if existing files do not fit the
-    settings.
+    warn, say: called with warnings, and with what begins. lengths: row lengths for which the source is encoded, besides
+    `seq_len`. Raise DerivlangError if existing files do not fit the settings.
     """
     folder = where.data or where.run / "data"
     with nullcontext() if where.data_as_is else file_lock(folder):
-        return _prepare(folder, settings, request, where, warn, say)
+        return _prepare(folder, settings, request, where, warn, say, {settings.seq_len, *lengths})
 
 
 def _prepare(
-    folder: Path, settings: TrainingSettings, request: SourceRequest, where: Where, warn: Say, say: Say
+    folder: Path,
+    settings: TrainingSettings,
+    request: SourceRequest,
+    where: Where,
+    warn: Say,
+    say: Say,
+    lengths: Collection[int],
 ) -> Prepared:
     pipeline = Pipeline.parse(settings.spec)
     tokenizer = where.tokenizer or folder / TOKENIZER
@@ -86,11 +88,26 @@ def _prepare(
         raise StoreError(f"is a twin {other}", where=str(twin), fix="give another --data folder", id="other-twin")
     dictionary = where.dictionary or _dictionary(settings, request, folder, tokenizer, warn, say)
     pairs = JointDictionary.read(dictionary, languages)
-    ending = f"-{settings.seq_len}{'-stream' if settings.packing == 'stream' else ''}"
-    if where.data_as_is:
-        there = next(iter(sorted(folder.glob(f"*{ending}"))), folder / f"train{ending}")
-        data = take(there, languages, seq_len=settings.seq_len, limit=settings.limit, packing=settings.packing)
-        return Prepared(tokenizer, twin, languages, data, dictionary, pairs)
+    read = _taken if where.data_as_is else _encoded(pipeline, request, where, settings, warn, say)
+    encoded = {length: read(folder, languages, settings, length) for length in sorted(lengths)}
+    return Prepared(tokenizer, twin, languages, encoded[settings.seq_len], dictionary, pairs, encoded)
+
+
+Read: TypeAlias = Callable[[Path, Languages, TrainingSettings, int], Data]
+
+
+def _taken(folder: Path, languages: Languages, settings: TrainingSettings, length: int) -> Data:
+    """Return the data of a row length as it is, without its source."""
+    ending = _ending(settings, length)
+    there = next(iter(sorted(folder.glob(f"*{ending}"))), folder / f"train{ending}")
+    packing = _packing(settings, length)
+    return take(there, languages, seq_len=length, limit=settings.limit, packing=packing)
+
+
+def _encoded(
+    pipeline: Pipeline, request: SourceRequest, where: Where, settings: TrainingSettings, warn: Say, say: Say
+) -> Read:
+    """Return a function that encodes the source for a row length, unless that is done."""
     say("encoding")
     split = find(request).splits[0]
     source = Source.open(
@@ -102,17 +119,29 @@ def _prepare(
         limit=settings.limit,
         events=Events(warn),
     )
-    with stage("encoding"):
-        data = encode(
-            folder / f"{split}{ending}",
-            source,
-            languages,
-            split=split,
-            seq_len=settings.seq_len,
-            limit=settings.limit,
-            packing=settings.packing,
-        )
-    return Prepared(tokenizer, twin, languages, data, dictionary, pairs)
+
+    def read(folder: Path, languages: Languages, settings: TrainingSettings, length: int) -> Data:
+        with stage("encoding"):
+            return encode(
+                folder / f"{split}{_ending(settings, length)}",
+                source,
+                languages,
+                split=split,
+                seq_len=length,
+                limit=settings.limit,
+                packing=_packing(settings, length),
+            )
+
+    return read
+
+
+def _packing(settings: TrainingSettings, length: int) -> Packing:
+    """Return the packing of a row length: pairs are always of whole sentences."""
+    return settings.packing if length == settings.seq_len else "sentences"
+
+
+def _ending(settings: TrainingSettings, length: int) -> str:
+    return f"-{length}{'-stream' if _packing(settings, length) == 'stream' else ''}"
 
 
 def _dictionary(

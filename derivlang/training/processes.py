@@ -6,6 +6,8 @@ import os
 from datetime import timedelta
 from typing import Any
 
+import torch
+
 _NARROW = 256
 # The other processes wait while the first encodes the data. By default they give up after ten minutes on GPUs.
 PATIENCE = timedelta(days=1)
@@ -39,14 +41,10 @@ def use_threads(asked: int | None, width: int) -> None:
     wait for each other on a loaded machine. Two threads train `tiny` 1.3 times as fast as one on an idle machine, but
     3 to 4.5 times as slowly beside one busy process.
     """
-    import torch
-
     if asked or width < _NARROW:
         torch.set_num_threads(asked or 1)
 
 
 def _without_accelerators() -> bool:
     """Return whether there are several processes and no accelerator, which `accelerate` does not detect itself."""
-    import torch
-
     return int(os.environ.get("WORLD_SIZE", "1")) > 1 and not torch.cuda.is_available()

@@ -6,36 +6,34 @@ an error for other settings or other data.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
-from hashlib import sha256
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from derivlang.core.errors import StoreError, UsageError
-from derivlang.core.version import __version__
+from derivlang.core.keys import text_key
 from derivlang.formats.progress import stage
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest
 from derivlang.training import checkpoint, folder
+from derivlang.training.begin import Init, freeze, model_of
 from derivlang.training.checkpoint import Checkpoint
-from derivlang.training.data import Data
-from derivlang.training.languages import check_pipeline
-from derivlang.training.loader import Loader
+from derivlang.training.config import ModelConfig
+from derivlang.training.languages import TOKENIZER, check_pipeline
+from derivlang.training.loader import Loader, OpenStream, open_streams
 from derivlang.training.loop import train
 from derivlang.training.masking import LanguageIds
 from derivlang.training.memory import check_step
-from derivlang.training.model import ModelConfig, set_tie
+from derivlang.training.model import build_model, set_tie
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
-from derivlang.training.pairs import PairData
-from derivlang.training.prepare import Prepared, prepare_data
+from derivlang.training.prepare import prepare_data
 from derivlang.training.processes import processes
+from derivlang.training.record import RunInputs, environment
 from derivlang.training.settings import Duration, LogSettings, TrainingSettings, Where
+from derivlang.training.streams.base import Material
 
-# Raise it when the same settings and data give another model.
-RULE_VERSION = 1
+_DOSES = ("tokens_per_step", "masked_percent", "translated_percent")  # of the last log entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,9 @@ def pretrain(
 ) -> dict[str, Any]:
     """Pre-train a model. After any error, `resume` can continue from the run's folder.
 
-    Return {"out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "parameters", "fingerprint"}.
+    Return {"out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "tokens_per_step",
+    "masked_percent", "parameters", "fingerprint"}, and "translated_percent" of an objective that translates.
+
     Raise DerivlangError if an objective lacks what it needs, the folder is taken, settings or data differ from those of
     the resumed run, the loss becomes NaN or infinite, or the disk is full.
     """
@@ -74,11 +74,25 @@ def pretrain(
         talk = Callbacks(watch=replace(talk.watch, logged=LogSettings().logged, tensorboard=None))
     with ranks.main_process_first():  # the others reuse what it has made
         before = folder.taken(run, resume=resume, force=force) if main else folder.read(run)
-        prepared = prepare_data(settings, request, where, talk.warn, talk.say)
-        settings = replace(settings, steps=_steps(settings, duration, prepared.data))
-        fingerprint = _fingerprint(settings, design, prepared)
+        init = _init(where, settings, before)
+        prepared = prepare_data(
+            settings,
+            request,
+            _with_tokenizer(where, settings, before),
+            talk.warn,
+            talk.say,
+            lengths=objective.row_lengths(settings),
+        )
+        found = {need.name: need.prepare(prepared) for need in objective.needs()}
+        streams = open_streams(objective, Material(settings, prepared.languages, prepared.encoded, where.pairs, found))
+        context = Context(LanguageIds.of(prepared.languages), settings.mask, found)
+        # A run that begins from another one does not see its rows and masks again.
+        seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init.facts['weights']}")) >> 1
+        settings = replace(settings, steps=_steps(settings, duration, Loader(streams, objective, context, seed)))
+        inputs = RunInputs(settings, design, prepared, streams, init)
+        fingerprint = inputs.fingerprint
         if before is not None:
-            _same(before, settings, prepared, fingerprint, run)
+            inputs.check_same(before, run)
             if before["status"] == "done" and before.get("result"):
                 return before["result"]  # type: ignore[no-any-return]
         begin = checkpoint.newest(run, talk.warn) if before is not None else None
@@ -86,18 +100,16 @@ def pretrain(
             raise StoreError(
                 "belongs to another run", where=str(begin.folder), fix="give another folder", id="other-run"
             )
+        _check_division(settings, streams, ranks.num_processes)
         if begin is not None:
             talk.say(f"resuming from step {begin.step:,}")
-        lm = _model(settings, design, prepared, begin)
+        lm = _model(inputs, begin, max(settings.seq_len, *(one.source.length for one in streams)))
         parameters = sum({p.data_ptr(): p.numel() for p in lm.parameters()}.values())
-        record = _record(settings, design, prepared, fingerprint, parameters) | {"reading": reading_of(request)}
-        pairs = _pairs(settings, objective, prepared)
-        if pairs is not None:
-            record["pairs"] = {"chosen": pairs.chosen, "dropped": pairs.dropped, "instances": pairs.n_instances}
-        context = Context(LanguageIds.of(prepared.languages), settings.mask, prepared.pairs)
+        record = inputs.record(parameters, request)
 
         def probe(rows: int) -> Loader:
-            return Loader(prepared.data, objective, context, settings.seed, rows, pairs)
+            some = (replace(one, size=-(-one.size * rows // settings.batch_size)) for one in streams)
+            return Loader(tuple(some), objective, context, seed)
 
         if ranks.device.type == "cpu":
             check_step(settings, lm, objective, probe, world=ranks.num_processes, goes_on=begin is not None)
@@ -109,16 +121,7 @@ def pretrain(
             folder.begin(run, prepared, record)
 
     def loader_of(rank: int, world: int) -> Loader:
-        if settings.batch_size % (settings.accumulate * world):
-            raise UsageError(
-                f"{settings.batch_size} rows cannot be divided into {settings.accumulate * world} equal micro-batches",
-                where="--batch-size",
-                id="bad-value",
-            )
-        return Loader(
-            prepared.data, objective, context, settings.seed, settings.batch_size, pairs,
-            settings.accumulate, rank, world,
-        )  # fmt: skip
+        return Loader(streams, objective, context, seed, settings.accumulate, rank, world)
 
     try:
         with stage("training", "steps", settings.steps):
@@ -137,6 +140,7 @@ def pretrain(
         "tokens_per_second": round(found["subwords"] / max(found["seconds"], 1e-9)),
         "loss": found.get("loss"),
         "parts": found.get("parts", {}),
+        **{name: found[name] for name in _DOSES if name in found},
         "parameters": parameters,
         "fingerprint": fingerprint,
     }
@@ -148,53 +152,65 @@ def pretrain(
     return result
 
 
-def record_of(settings: TrainingSettings) -> dict[str, Any]:
-    """Settings as run.json keeps them; their spec means the same to later versions."""
-    return asdict(settings) | {"spec": Pipeline.parse(settings.spec).stored}
-
-
-def reading_of(request: SourceRequest) -> dict[str, Any]:
-    """Return the options for reading a source as in run.json: a request without its name and data folder."""
-    return {name: value for name, value in asdict(request).items() if name not in ("source", "data_dir")}
-
-
-def environment() -> dict[str, Any]:
-    """Return what a model's weights depend on besides settings and data: libraries, device, threads."""
-    import torch
-    import transformers
-
-    return {
-        "derivlang": __version__,
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
-        "threads": torch.get_num_threads(),
-        "processes": int(processes().num_processes),
-    }
-
-
 def _distinct(environments: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return each environment once, in the order of training."""
     return [one for place, one in enumerate(environments) if one not in environments[:place]]
 
 
-def _model(settings: TrainingSettings, design: ModelConfig, prepared: Prepared, begin: Checkpoint | None) -> Any:
-    """Return the model of a checkpoint, or a new one."""
-    if begin is None:
+def _check_division(settings: TrainingSettings, streams: tuple[OpenStream, ...], world: int) -> None:
+    """Raise UsageError if the rows of a step cannot be divided into micro-batches on `world` processes."""
+    parts = settings.accumulate * world
+    if settings.batch_size % parts:
+        raise UsageError(
+            f"{settings.batch_size} rows cannot be divided into {parts} equal micro-batches",
+            where="--batch-size",
+            id="bad-value",
+        )
+    few = min(streams, key=lambda one: one.size)
+    if few.size < parts:
+        raise UsageError(
+            f"a step has {few.size} rows of the stream {few.stream.name!r}, fewer than its {parts} micro-batches",
+            where="--accumulate",
+            fix="lower it, or raise --batch-size; shorter rows (--pair-length) are more rows, too",
+            id="bad-value",
+        )
+
+
+def _with_tokenizer(where: Where, settings: TrainingSettings, before: dict[str, Any] | None) -> Where:
+    """Return `where` with the tokenizer of the run to begin from, whose embeddings belong to it."""
+    if where.init is None or where.tokenizer is not None or settings.embeddings == "new":
+        return where
+    run = where.run if before is not None else model_of(where.init, "--init")[0]
+    return replace(where, tokenizer=run / TOKENIZER)
+
+
+def _init(where: Where, settings: TrainingSettings, before: dict[str, Any] | None) -> Init | None:
+    """Return what the run begins from. A resumed run needs only its record."""
+    if where.init is None:
+        if settings.embeddings != "keep":
+            raise UsageError(
+                "there is no run to take the embeddings from", where="--embeddings", fix="give --init RUN", id="usage"
+            )
+        return None
+    if before is not None and (before.get("init") or {}).get("run") == where.init:
+        return Init(before["init"])
+    return Init.of(where.init, settings.embeddings)
+
+
+def _model(inputs: RunInputs, begin: Checkpoint | None, longest: int) -> Any:
+    """Return the model of a checkpoint, of a run to begin from, or a new one, for rows of `longest` sub-words."""
+    settings, design, prepared = inputs.settings, inputs.design, inputs.prepared
+    if begin is not None:
+        lm = begin.load_model()
+        set_tie(lm, settings.tie)
+    elif inputs.init is not None:
+        lm = inputs.init.model(settings, design, prepared.languages, longest)
+    else:
         size, marks = prepared.languages.size, prepared.data.marks
         ids, seed = settings.language_ids, settings.seed
-        return design.build(size, settings.seq_len, marks, tie=settings.tie, language_ids=ids, seed=seed)
-    lm = begin.load_model()
-    set_tie(lm, settings.tie)
+        lm = build_model(design, size, longest, marks, tie=settings.tie, language_ids=ids, seed=seed)
+    freeze(lm, settings.freeze)
     return lm
-
-
-def _pairs(settings: TrainingSettings, objective: Objective, prepared: Prepared) -> PairData | None:
-    """Return sentence pairs for an objective that needs them, else None."""
-    if "pairs" not in objective.requires:
-        return None
-    reset = bool(getattr(objective, "reset", False))
-    return PairData.of(prepared.data, settings.parallel_rate, seed=settings.dictionary_seed, reset=reset)
 
 
 def _check(settings: TrainingSettings, objective: Objective, design: ModelConfig) -> None:
@@ -207,93 +223,14 @@ def _check(settings: TrainingSettings, objective: Objective, design: ModelConfig
             fix="use RoBERTa or BERT, or leave it out",
             id="no-token-types",
         )
-    if "language-ids" in objective.requires and not settings.language_ids:
-        raise UsageError(
-            f"{objective} needs language ids",
-            where="--objective",
-            fix="use a model with token types (roberta-8) and --language-ids",
-            id="needs-language-ids",
-        )
+    for need in objective.needs():
+        need.check(settings)
 
 
-def _steps(settings: TrainingSettings, duration: Duration, data: Data) -> int:
-    """Return the number of steps of the whole run."""
+def _steps(settings: TrainingSettings, duration: Duration, loader: Loader) -> int:
+    """Return the number of steps of the whole run. A number of sub-words counts those of all streams."""
     if duration.tokens is not None:
-        mean = (data.n_subwords + len(data.pieces) - 1 + data.n_instances) / data.n_instances
-        return max(1, round(duration.tokens / (mean * settings.batch_size)))
+        return max(1, round(duration.tokens / loader.subwords_per_step))
     if duration.epochs is not None:
-        return max(1, round(duration.epochs * 2 * data.n_instances / settings.batch_size))
+        return max(1, round(duration.epochs * loader.steps_per_epoch))
     return duration.steps or settings.steps
-
-
-def _fingerprint(settings: TrainingSettings, design: ModelConfig, prepared: Prepared) -> str:
-    """Return 16 hex digits of everything that the model depends on."""
-    parts = (
-        record_of(settings),
-        {"type": design.type, "fields": dict(design.fields), "std": design.embedding_std},
-        prepared.data.fingerprint,
-        prepared.pairs.sha256,
-        RULE_VERSION,
-    )
-    return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
-def _same(before: dict[str, Any], settings: TrainingSettings, prepared: Prepared, fingerprint: str, run: Path) -> None:
-    """Raise StoreError if the run to resume had other settings or data."""
-    if before["fingerprint"] == fingerprint:
-        return
-    now = record_of(settings)
-    other = [name for name, value in now.items() if before["settings"].get(name) != value]
-    if other:
-        name = other[0]
-        what = f"{name.replace('_', '-')} was {before['settings'].get(name)!r}, and is now {now[name]!r}"
-    elif before.get("data") != prepared.data.fingerprint:
-        what = f"its data was {before.get('data')}, and is now {prepared.data.fingerprint}"
-    elif (before.get("dictionary") or {}).get("sha256") != prepared.pairs.sha256:
-        what = f"its dictionary was not {prepared.dictionary}"
-    else:
-        what = f"the config of the model {settings.model}, or derivlang's rules, have changed since"
-    raise StoreError(
-        f"is another run: {what}",
-        where=str(run),
-        fix="give the same command as before, or another folder",
-        id="other-run",
-    )
-
-
-def _record(
-    settings: TrainingSettings, design: ModelConfig, prepared: Prepared, fingerprint: str, parameters: int
-) -> dict[str, Any]:
-    return {
-        "format": folder.FORMAT,
-        "derivlang": __version__,
-        "status": "training",
-        "source": settings.source,
-        "spec": Pipeline.parse(settings.spec).stored,
-        "objective": settings.objective,
-        "seed": settings.seed,
-        "steps": settings.steps,
-        "step": 0,
-        "tokens": 0,
-        "seconds": 0.0,
-        "batch_size": settings.batch_size,
-        "seq_len": settings.seq_len,
-        "model": {
-            "name": design.name,
-            "type": design.type,
-            "parameters": parameters,
-            "tie": settings.tie,
-            "language_ids": settings.language_ids,
-        },
-        "dictionary": {
-            "coverage": settings.coverage,
-            "by": settings.dictionary_by,
-            "seed": settings.dictionary_seed,
-            "pairs": len(prepared.pairs.pairs),
-            "sha256": prepared.pairs.sha256,
-        },
-        "parallel": settings.parallel,
-        "data": prepared.data.fingerprint,
-        "fingerprint": fingerprint,
-        "settings": record_of(settings),
-    }

@@ -9,13 +9,14 @@ Each setting is declared once (core/settings.py). Help pages import this module,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import check_settings, setting
 from derivlang.lexical.percent import percent
 
@@ -28,6 +29,29 @@ Precision = Literal["fp32", "bf16"]
 By = Literal["random", "frequency", "mass"]
 
 _MODELS = "the model's"
+_FREEZE = re.compile(r"embeddings|encoder|layers=[0-9]{1,4}(-[0-9]{1,4})?")
+
+
+def layers_of(part: str) -> tuple[int, int]:
+    """Return the first and the last layer of `layers=2` or `layers=0-3`."""
+    first, _, last = part.removeprefix("layers=").partition("-")
+    return int(first), int(last or first)
+
+
+def _check_freeze(value: Any, option: str) -> None:
+    for part in filter(None, value.split(",")):
+        if not _FREEZE.fullmatch(part):
+            raise unknown("part to freeze", part, ("embeddings", "encoder", "layers=0-3"), where=option)
+        if part.startswith("layers=") and layers_of(part)[0] > layers_of(part)[1]:
+            raise UsageError(f"{part} names no layer", where=option, fix="write e.g. layers=0-3", id="bad-value")
+
+
+def _check_embeddings(value: Any, option: str) -> None:
+    how, _, other = value.partition("=")
+    if value not in ("keep", "new", "permute") and (how != "from" or not other):
+        raise unknown("way to begin embeddings", value, ("keep", "new", "permute", "from=RUN"), where=option)
+
+
 # A setting that [training] of a model's file may give, too.
 _shared = partial(setting, in_file=True)
 
@@ -47,6 +71,9 @@ class TrainingSettings:
     steps: int = _shared(0, "Number of updates of the weights.", minimum=1, unset=_MODELS)
     batch_size: int = _shared(128, "Number of rows in a step, of both languages together.", minimum=1, unset=_MODELS)
     seq_len: int = _shared(512, "Number of sub-words in a row.", minimum=8, maximum=LONGEST, unset=_MODELS)
+    pair_length: int = _shared(
+        128, "Number of sub-words in a row of sentence pairs, of both sides together.", minimum=8, maximum=LONGEST
+    )
     accumulate: int = _shared(1, "Number of micro-batches in a step, on each process.", minimum=1)
     learning_rate: float = _shared(1e-4, "Peak learning rate.", above=0, unset=_MODELS)
     warmup: float = _shared(
@@ -66,7 +93,16 @@ class TrainingSettings:
     dictionary_seed: int = _shared(
         1, "Seed of dictionary entries and sentence pairs.", option="--dict-seed", minimum=0, maximum=2**63 - 1
     )
-    parallel: str = _shared("25", "Percentage of the sentences that are pairs (xlm).", check=percent)
+    parallel: str = _shared("25", "Percentage of the sentences that are pairs (xlm, tlm).", check=percent)
+    embeddings: str = setting(
+        "keep", "Embeddings of a run that --init names: keep, new, permute or from=RUN.", check=_check_embeddings
+    )
+    freeze: str = setting(
+        "",
+        "Parts that are not trained: embeddings, encoder, layers=0-3, with commas.",
+        check=_check_freeze,
+        unset="none",
+    )
     packing: Packing = _shared("sentences", "Content of a row: whole sentences, or a stream cut every --seq-len.")
     limit: int | None = _shared(None, "Maximum number of rows; of running text, paragraphs.", minimum=1)
     precision: Precision = setting("fp32", "Precision of the arithmetic.", option=False)  # of --precision, resolved
@@ -151,6 +187,13 @@ class Where:
     data: Path | None = setting(None, "Folder of encoded data, shared by runs.", unset="OUT/data")
     tokenizer: Path | None = setting(None, "Folder of a tokenizer.", unset="train one")
     dictionary: Path | None = setting(None, "Dictionary of `dict --level token`.", unset="make one", file=True)
+    init: str | None = setting(None, "Run to begin from: RUN, or RUN@STEP for a checkpoint.", unset="a new model")
+    pairs: Path | None = setting(
+        None,
+        "Sentence pairs of `derivlang pair`: a Parquet file, or PREFIX of text files.",
+        unset="of the corpus",
+        file=True,
+    )
     parser: str | None = None
     parses: Path | None = None
     data_as_is: bool = setting(False, "Take what --data holds without its source, which need not be there.")

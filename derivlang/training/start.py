@@ -9,8 +9,8 @@ from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import declared, given
+from derivlang.training.config import ModelConfig
 from derivlang.training.devices import can_compile, has_bf16
-from derivlang.training.model import ModelConfig
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.processes import use_threads
 from derivlang.training.settings import LogSettings, Machine, TrainingSettings

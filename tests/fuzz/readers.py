@@ -481,9 +481,9 @@ def _(folder: Path, data: bytes) -> str | None:
     return None
 
 
-@reader("model.toml", "text", files("../../training/models/tiny.toml"), "training.model")
+@reader("model.toml", "text", files("../../training/models/tiny.toml"), "training.config")
 def _(folder: Path, data: bytes) -> str | None:
-    from derivlang.training.model import ModelConfig
+    from derivlang.training.config import ModelConfig
 
     (folder / "m.toml").write_bytes(data)
     ModelConfig.read(str(folder / "m.toml"))
@@ -661,6 +661,38 @@ def _encoded_seed(name: str) -> Callable[[], list[bytes]]:
 reader("encoded data", "json", _encoded_seed("data.json"), "training.data", "training.encode")(_encoded("data.json"))
 for _file in ("pieces.bin", "instances.bin", "ids.bin"):
     reader(f"encoded {_file}", "bytes", _encoded_seed(_file))(_encoded(_file))
+
+
+def _pairs_to_train(folder: Path) -> None:
+    from derivlang.training.streams.bitext import FilePairs, read_pairs
+    from tests.training import pair
+
+    found = FilePairs(read_pairs(folder), pair().languages, 30)
+    every = np.arange(len(found.sizes))
+    found.side(every, 1)
+    found.links(every)
+
+
+def _pairs_of_words() -> list[bytes]:
+    words = pa.array([["the", "cat", "sleeps"], ["yes"]] * 3)
+    links = pa.array([[[0, 2], [1, 1]], [[0, 0]]] * 3, pa.list_(pa.list_(pa.int32(), 2)))
+    return [_parquet(pa.table({"source": words, "tokens": words, "links": links}))]
+
+
+@reader("training pairs", "text", lambda: [b"the cat sleeps .\n\nyes .\n" * 2], "training.streams.bitext")
+def _(folder: Path, data: bytes) -> str | None:
+    (folder / "a.source").write_bytes(data)
+    (folder / "a.derived").write_bytes(b"sleeps . cat\n\nyes\n" * 2)
+    (folder / "a.pharaoh").write_bytes(b"0-0\n\n0-0\n" * 2)
+    _pairs_to_train(folder / "a")
+    return None
+
+
+@reader("training pairs.parquet", "parquet", _pairs_of_words)
+def _(folder: Path, data: bytes) -> str | None:
+    (folder / "a.parquet").write_bytes(data)
+    _pairs_to_train(folder / "a.parquet")
+    return None
 
 
 @reader("words of a tokenizer", "parquet", lambda: [(tokenizer_folder() / "tok" / "words.parquet").read_bytes()],

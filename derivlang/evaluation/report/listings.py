@@ -140,6 +140,35 @@ def every_score(setting: Setting) -> Table | None:
     )
 
 
+def doses(runs: Sequence[Run]) -> Table | None:
+    """Return the table of what the runs were trained on, or None if no run records it."""
+    rows = []
+    for run in runs:
+        result, pairs = run.facts.get("result") or {}, (run.facts.get("streams") or {}).get("pairs") or {}
+        if "tokens_per_step" not in result:
+            continue
+        cells = [
+            TableCell(f"{result['tokens']:,}"),
+            TableCell(", ".join(f"{name} {count:,.0f}" for name, count in result["tokens_per_step"].items())),
+            *(number_cell(result.get(name)) for name in ("masked_percent", "translated_percent")),
+            number_cell(pairs.get("percent")),
+            TableCell(f"{pairs['cut_sentences']:,}" if "cut_sentences" in pairs else EMPTY),
+        ]
+        rows.append(Row((run.id, run.facts["objective"]), tuple(cells)))
+    if not rows:
+        return None
+    return Table(
+        "doses",
+        "Training text and doses",
+        "Sub-words of all streams, without padding. Masked: percent of the sub-words; translated: percent of the "
+        "masked ones whose input or label is a translation, both in the last steps. Pairs: percent of the corpus's "
+        "sub-words that sentence pairs reach, and the number of sentences that were cut to fit half a row.",
+        ("Run", "Objective"),
+        (("Sub-words", ("in all", "a step")), ("Doses", ("masked", "translated")), ("Pairs", ("reach", "cut"))),
+        tuple(rows),
+    )
+
+
 def run_list(runs: Sequence[Run]) -> Table:
     """Return the table of all runs with their signatures."""
     copies = same_model(runs)

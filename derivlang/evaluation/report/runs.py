@@ -236,6 +236,16 @@ def _check_facts(facts: dict[str, Any]) -> None:
     check_types(facts["model"], {"name": str}, {"tie": bool, "language_ids": bool})
     dictionary = facts.get("dictionary") or {}
     check_types(dictionary, {}, {"coverage": _SHARE, "by": str, "seed": int, "sha256": str})
+    result = facts.get("result") or {}
+    check_types(result, {}, {"tokens_per_step": dict})
+    for name in ("tokens", "masked_percent", "translated_percent"):
+        _check_number(result.get(name), name)
+    for name, count in (result.get("tokens_per_step") or {}).items():
+        _check_number(count, f"tokens_per_step: {name}")
+    check_types(facts.get("streams") or {}, {}, {"pairs": dict})
+    pairs = (facts.get("streams") or {}).get("pairs") or {}
+    for name in ("percent", "cut_sentences"):
+        _check_number(pairs.get(name), name)
     for value in (dictionary.get("coverage"), facts.get("parallel")):
         if value is not None:
             percent(str(value), "percent", zero=True)
@@ -308,7 +318,7 @@ _FACTS: dict[str, Kind] = {
 _SHARE = (str, int, float)  # a percentage: 25, "12.5", "1/3"
 _MORE_FACTS: dict[str, Kind] = {
     "status": str, "step": int, "batch_size": int, "seq_len": int, "dictionary": dict, "parallel": _SHARE,
-    "settings": dict, "weights": str,
+    "settings": dict, "weights": str, "result": dict, "streams": dict,
 }  # fmt: skip
 _LARGEST = 1e15  # bound of a number to print
 _RERUN = "leave this run out, or make it again"

@@ -99,8 +99,8 @@ def _page(runs: Sequence[Run], parts: Sequence[ReportSection]) -> str:
         for table, figures in _shown(part):
             out += [page.heading(3, table.title), page.table(table), page.figures(figures)]
         out += [page.folded(table.title, page.table(table)) for table in _folded(part)]
-    listed = listings.run_list(runs)
-    out += [page.heading(2, listed.title, "runs"), page.table(listed)]
+    for listed in _of_runs(runs):
+        out += [page.heading(2, listed.title, listed.id), page.table(listed)]
     return page.page("derivlang report", out)
 
 
@@ -114,8 +114,8 @@ def _markdown(runs: Sequence[Run], parts: Sequence[ReportSection]) -> str:
                 out.append(markdown.figures([(figure.name, figure.title) for figure in figures]))
         for table in _folded(part):
             out += [markdown.heading(3, table.title), markdown.table(table)]
-    listed = listings.run_list(runs)
-    out += [markdown.heading(2, listed.title), markdown.table(listed)]
+    for listed in _of_runs(runs):
+        out += [markdown.heading(2, listed.title), markdown.table(listed)]
     return "\n".join(out)
 
 
@@ -135,6 +135,11 @@ def _folded(part: ReportSection) -> list[Table]:
     """Return the longer tables, which are folded on the page."""
     found = (dev_overview, listings.every_alignment, listings.inside, listings.every_score)
     return [table for listing in found if (table := listing(part.setting)) is not None]
+
+
+def _of_runs(runs: Sequence[Run]) -> list[Table]:
+    """Return the tables of runs that stand at the end."""
+    return [table for table in (listings.doses(runs), listings.run_list(runs)) if table is not None]
 
 
 def _told(runs: Sequence[Run]) -> str:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from derivlang.core.spec import param
-from derivlang.training.inputs import Inputs
-from derivlang.training.objectives.base import Context, Loss, Objective, masked_loss
+from derivlang.training.batch import MicroBatch
+from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
+from derivlang.training.objectives.needs import DICTIONARY, Need
 
 if TYPE_CHECKING:
     import torch
@@ -26,22 +27,23 @@ class AlignMlm(Objective):
     """Masked words, and alignment of the embeddings of dictionary pairs."""
 
     name = "align-mlm"
-    needs = frozenset({"dictionary"})
     alpha: float = param(10.0, "weight of the alignment loss", positional=True, low=0)
+
+    def needs(self) -> tuple[Need, ...]:
+        return (DICTIONARY,)
 
     def state(self, model: LanguageModel, context: Context) -> torch.nn.Module:
         import torch
 
-        assert context.dictionary is not None
         state = torch.nn.Module()
-        state.register_buffer("pairs", torch.from_numpy(context.dictionary.pairs.astype("int64")))
+        state.register_buffer("pairs", torch.from_numpy(context.found[DICTIONARY.name].pairs.astype("int64")))
         return state
 
-    def loss(self, model: LanguageModel, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         assert state is not None
-        mlm = masked_loss(model, inputs.rows)
-        align = alignment_loss(model.embeddings, state.pairs) * inputs.share  # type: ignore[arg-type]
-        return Loss(mlm + self.alpha * align, {"mlm": mlm.detach(), "align": align.detach()})
+        mlm = masked_part(model, micro["rows"])
+        align = alignment_loss(model.embeddings, state.pairs) * micro.share  # type: ignore[arg-type]
+        return {"mlm": mlm, "align": LossPart(align, weight=self.alpha)}
 
 
 def alignment_loss(embeddings: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:

@@ -1,100 +1,138 @@
-"""The base class of objectives, which mask the rows of a step and compute its loss. Each objective is one file.
+"""The base class of objectives: the streams that a step reads, their masks, and the loss. Each objective is one file.
 
     @dataclass(frozen=True, kw_only=True)
     class Mine(Objective):
         '''Masked words, and something else.'''
         name = "mine"
-        needs = frozenset({"dictionary"})
         weight: float = param(1.0, "weight of the second part")
-        def loss(self, model, inputs, state):
-            mlm = masked_loss(model, inputs.rows)
-            return Loss(mlm + self.weight * extra(model), {"mlm": mlm, "extra": extra(model)})
+        def loss(self, model, micro, state):
+            extra = something_of(model) * micro.share
+            return {"mlm": masked_part(model, micro["rows"]), "extra": LossPart(extra, weight=self.weight)}
 
-    rows ──mask──▶ Masked ──(torch)──▶ Inputs ──loss──▶ Loss
+    streams ──▶ rows ──mask──▶ TokenBatch ──loss──▶ LossPart by name ──▶ sum of weight * total / by
 
-A loss is the sum over a micro-batch's predicted positions, divided by their number in the whole step. So the sum over
+A part's total is a sum over a micro-batch, and `by` is the number of its terms in the whole step. So the sum over
 micro-batches and processes is the mean of the step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from derivlang.core.spec import Parameterised
+from derivlang.training.batch import MicroBatch, TokenBatch
 from derivlang.training.data import SubwordRows
-from derivlang.training.dictionary import JointDictionary
-from derivlang.training.inputs import Inputs, TokenBatch
 from derivlang.training.masking import Keys, LanguageIds, Masked, mask
+from derivlang.training.objectives.needs import Need
+from derivlang.training.streams.base import Stream
+from derivlang.training.streams.packed import Packed
 
 if TYPE_CHECKING:
     import torch
 
     from derivlang.training.model import LanguageModel
-
-Need = Literal["dictionary", "pairs", "language-ids"]
+    from derivlang.training.settings import TrainingSettings
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The inputs of masking and of an objective's state. rate: share of sub-words to mask."""
+    """The inputs of masking and of an objective's state. rate: share of sub-words to mask.
+
+    found: the values of the objective's needs, by name.
+    """
 
     vocabulary: LanguageIds
     rate: float
-    dictionary: JointDictionary | None = None
+    found: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Loss:
-    """The loss of a micro-batch. total: a scalar with a gradient. parts: unweighted scalars by name, for the log."""
+class LossPart:
+    """A part of a loss. total: scalar, the sum of its terms in a micro-batch. by: number of terms in the whole step.
+
+    For a part that does not depend on rows, total is its value times the micro-batch's share.
+    """
 
     total: torch.Tensor
-    parts: Mapping[str, torch.Tensor]
+    by: int = 1
+    weight: float = 1.0
+
+
+Loss: TypeAlias = Mapping[str, LossPart]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Objective(Parameterised):
     """Base class of training objectives.
 
-    needs: inputs that training must provide. language_ids: whether the model gets each position's language, if it has
-    token types.
+    language_ids: whether the model gets each position's language, if it has token types.
     """
 
-    needs: ClassVar[frozenset[Need]] = frozenset()
     language_ids: ClassVar[bool] = False
 
-    @property
-    def pair_rows(self) -> float:
-        """The number of pair rows in a step, as a share of its other rows."""
-        return 0.0
+    def streams(self) -> tuple[Stream, ...]:
+        """Return the streams that a step reads. An epoch is counted in the rows of the first."""
+        return (Packed(),)
 
-    @property
-    def requires(self) -> frozenset[Need]:
-        """The needs with these parameters."""
-        return self.needs
+    def needs(self) -> tuple[Need, ...]:
+        """Return what must be there besides the streams: a dictionary, for example."""
+        return ()
 
-    def mask(self, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
-        """Return the rows [B, H] with masked positions and their labels. The default is the usual masking."""
+    def row_lengths(self, settings: TrainingSettings) -> set[int]:
+        """Return the row lengths for which the streams read the encoded corpus."""
+        found = {stream.piece_length(settings) for stream in self.streams()}
+        return {length for length in found if length is not None}
+
+    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
+        """Return the rows [B, H] of a stream with masked positions and their labels; by default the usual masking."""
         return mask(rows, keys, context.vocabulary, context.rate)
 
     def state(self, model: LanguageModel, context: Context) -> torch.nn.Module | None:
-        """Return what the loss needs on the device and checkpoints keep, e.g. a dictionary or further layers."""
+        """Return what the loss needs on the device and checkpoints keep: a dictionary, further layers, a queue."""
         return None
 
-    def loss(self, model: LanguageModel, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+        """Return the parts of the loss of a micro-batch."""
         raise NotImplementedError
 
+    def before_step(self, model: LanguageModel, state: torch.nn.Module | None, step: int) -> None:
+        """Prepare a step, from 0: called once, before its first micro-batch, without gradient."""
+        return None
 
-def masked_loss(model: LanguageModel, part: TokenBatch, state: torch.Tensor | None = None) -> torch.Tensor:
-    """Return the cross-entropy summed over the masked positions and divided by their number in the whole step.
+    def after_step(self, model: LanguageModel, state: torch.nn.Module | None, step: int) -> None:
+        """Follow the update of the weights, e.g. in a momentum encoder: called once a step, without gradient."""
+        return None
 
-    state: float[n, d], the states to predict from; by default those of the model's last layer. The projection onto the
+
+def masked_part(
+    model: LanguageModel, batch: TokenBatch, states: torch.Tensor | None = None, *, weight: float = 1.0
+) -> LossPart:
+    """Return the cross-entropy at the masked positions, divided by their number in the whole step.
+
+    states: float[n, d], the states to predict from; by default those of the model's last layer. The projection onto the
     vocabulary is computed only at masked positions.
     """
     from torch.nn.functional import cross_entropy
 
-    if state is None:
-        state = model.states(part).flatten(0, 1)[part.targets]
-    logits = model.predict(state).float()
-    return cross_entropy(logits, part.labels, reduction="sum") / max(part.total, 1)
+    logits = _logits(model, batch, states)
+    return LossPart(cross_entropy(logits, batch.labels, reduction="sum"), batch.totals.masked, weight)
+
+
+def masked_part_by_language(model: LanguageModel, batch: TokenBatch) -> tuple[LossPart, LossPart]:
+    """Return the cross-entropy at the masked positions of the source and of the derived language, each as a mean."""
+    from torch.nn.functional import cross_entropy
+
+    losses = cross_entropy(_logits(model, batch, None), batch.labels, reduction="none")
+    source, derived = (
+        LossPart((losses * (batch.label_language == language)).sum(), batch.totals.by_language[language])
+        for language in (0, 1)
+    )
+    return source, derived
+
+
+def _logits(model: LanguageModel, batch: TokenBatch, states: torch.Tensor | None) -> torch.Tensor:
+    if states is None:
+        states = model.states(batch).flatten(0, 1)[batch.targets]
+    return model.predict(states).float()

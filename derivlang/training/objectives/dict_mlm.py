@@ -1,10 +1,17 @@
 """DICT-MLM: the model predicts the translations of some masked words.
 
-    variant=label    whole words are masked as in MLM; with probability `rate` the label is a dictionary synonym, if all
-                     sub-words have entries. Source: Chaudhary et al. (2020), sections 2.2 and 2.3
+    variant=label    words are masked whole; with probability `rate` the label of a masked word is a dictionary synonym.
+                     Source: Chaudhary et al. (2020), sections 2.2 and 2.3
     variant=input    with probability `rate`, the *input* of a chosen sub-word is its synonym in the other language, and
-                     the label stays; without an entry the input stays as well. Otherwise as in MLM. The released
-                     ALIGN-MLM code has this variant under the name DICT-MLM
+                     the label stays. Otherwise as in MLM. The released ALIGN-MLM code has this variant under the name
+                     DICT-MLM
+
+    among=entries    words are chosen among those that have a dictionary entry (section 2.2): of them the run's share of
+                     masks, so fewer sub-words are masked than with MLM
+    among=all        words are chosen among all; those without an entry are predicted as in MLM
+
+A word has an entry if each of its sub-words has one; sub-words that both languages share have none. With either variant
+the log has the dose: the share of masked positions whose label or input is a translation.
 
 condition=yes tells the prediction which language to predict: its input is the state concatenated with that language's
 token-type embedding, passed through a linear layer (section 2.3 there).
@@ -19,11 +26,12 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int64, Ints
 from derivlang.core.spec import param
+from derivlang.training.batch import MicroBatch
 from derivlang.training.data import SubwordRows
 from derivlang.training.dictionary import JointDictionary
-from derivlang.training.inputs import Inputs
-from derivlang.training.masking import Keys, Masked, choose_masked, replace
-from derivlang.training.objectives.base import Context, Loss, Need, Objective, masked_loss
+from derivlang.training.masking import Keys, Masked, choose_masked, replace, whole_words
+from derivlang.training.objectives.base import Context, Loss, Objective, masked_part
+from derivlang.training.objectives.needs import DICTIONARY, LANGUAGE_IDS, Need
 
 if TYPE_CHECKING:
     import torch
@@ -36,45 +44,47 @@ class DictMlm(Objective):
     """Masked words, some predicted as their translations."""
 
     name = "dict-mlm"
-    needs = frozenset({"dictionary"})
     language_ids = True
     rate: int = param(50, "percentage of the masked words to translate", low=0, high=100)
     variant: Literal["label", "input"] = param("label", "variant: the paper's, or that of the released ALIGN-MLM code")
+    among: Literal["entries", "all"] = param("entries", "words to choose from: those with an entry, or all")
     condition: bool = param(False, "whether the prediction gets the label's language")
 
-    @property
-    def requires(self) -> frozenset[Need]:
-        return self.needs | {"language-ids"} if self.condition else self.needs
+    def needs(self) -> tuple[Need, ...]:
+        return (DICTIONARY, LANGUAGE_IDS) if self.condition else (DICTIONARY,)
 
-    def mask(self, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
-        assert context.dictionary is not None
-        if self.variant == "input":
-            return self._swapped(rows, keys, context)
+    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
+        dictionary: JointDictionary = context.found[DICTIONARY.name]
+        able = dictionary.has(rows.ids) & (rows.word_ids >= 0) & ~rows.shared
+        return (self._translated if self.variant == "label" else self._swapped)(rows, keys, context, dictionary, able)
+
+    def _translated(
+        self, rows: SubwordRows, keys: Keys, context: Context, dictionary: JointDictionary, able: Bool
+    ) -> Masked:
+        able = whole_words(rows, able)
         chosen = choose_masked(rows, keys, context.rate, whole_words=True)
-        masked = Masked(replace(rows, chosen, keys, context.vocabulary), rows.language, *_labels(rows, chosen))
-        coin = keys.uniform("translate", rows.groups) < self.rate / 100
-        able = _whole(rows, self._able(rows, context.dictionary))
-        which = (coin & able).ravel()[masked.targets]
-        bits = keys.bits("synonym", np.arange(rows.shape[1])[None]).ravel()[masked.targets]
-        labels, languages = masked.labels.copy(), masked.label_language.copy()
-        labels[which] = context.dictionary.synonyms(labels[which], bits[which])
+        if self.among == "entries":
+            chosen &= able
+        targets, labels, languages = _labels(rows, chosen)
+        coin = keys.uniform("translate", rows.word_ids) < self.rate / 100
+        which = (coin & able).ravel()[targets]
+        bits = keys.bits("synonym", np.arange(rows.shape[1])[None]).ravel()[targets]
+        labels[which] = dictionary.synonyms(labels[which], bits[which])
         languages[which] = 1 - languages[which]
-        return Masked(masked.inputs, masked.language, masked.targets, labels, languages)
+        return Masked(replace(rows, chosen, keys, context.vocabulary), rows.language, targets, labels, languages)
 
-    @staticmethod
-    def _able(rows: SubwordRows, dictionary: JointDictionary) -> Bool:
-        """Return bool[B, H]: the sub-words with a translation. Shared sub-words are their own translation."""
-        return dictionary.has(rows.ids) & (rows.groups >= 0) & ~rows.shared
-
-    def _swapped(self, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
-        assert context.dictionary is not None
-        places = np.arange(rows.shape[1])[None]
+    def _swapped(
+        self, rows: SubwordRows, keys: Keys, context: Context, dictionary: JointDictionary, able: Bool
+    ) -> Masked:
+        columns = np.arange(rows.shape[1])[None]
         chosen = choose_masked(rows, keys, context.rate)
-        coin = keys.uniform("translate", places) < self.rate / 100
+        if self.among == "entries":
+            chosen &= able
+        coin = keys.uniform("translate", columns) < self.rate / 100
         inputs = replace(rows, chosen & ~coin, keys, context.vocabulary)
         language = rows.language.copy()
-        swapped = chosen & coin & self._able(rows, context.dictionary)
-        inputs[swapped] = context.dictionary.synonyms(rows.ids[swapped], keys.bits("synonym", places)[swapped])
+        swapped = chosen & coin & able
+        inputs[swapped] = dictionary.synonyms(rows.ids[swapped], keys.bits("synonym", columns)[swapped])
         language[swapped] = 1 - language[swapped]
         return Masked(inputs, language, *_labels(rows, chosen))
 
@@ -86,31 +96,18 @@ class DictMlm(Objective):
         width = model.embeddings.shape[1]
         return torch.nn.Linear(2 * width, width)
 
-    def loss(self, model: LanguageModel, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         import torch
 
-        part, found = inputs.rows, None
+        batch, states = micro["rows"], None
         if state is not None:
-            hidden_states = model.states(part).flatten(0, 1)[part.targets]
-            wanted = model.language_embeddings[part.label_language]
-            found = state(torch.cat([hidden_states, wanted], dim=-1))
-        loss = masked_loss(model, part, found)
-        return Loss(loss, {"mlm": loss.detach()})
+            masked_states = model.states(batch).flatten(0, 1)[batch.targets]
+            wanted = model.language_embeddings[batch.label_language]
+            states = state(torch.cat([masked_states, wanted], dim=-1))
+        return {"mlm": masked_part(model, batch, states)}
 
 
 def _labels(rows: SubwordRows, chosen: Bool) -> tuple[Int64, Int64, Ints]:
+    """Return (targets, their ids, their languages), as `Masked` has them."""
     targets = np.flatnonzero(chosen)
     return targets, rows.ids.ravel()[targets], rows.language.ravel()[targets]
-
-
-def _whole(rows: SubwordRows, able: Bool) -> Bool:
-    """Return bool[B, H]: whether every sub-word of the position's word is able.
-
-    Words of all rows get distinct numbers, row * (H + 1) + word id + 1. Special ids and padding have word id -1 and
-    form one word a row, which is never able.
-    """
-    height, width = rows.shape
-    word = np.arange(height)[:, None] * (width + 1) + rows.groups + 1
-    out = np.ones(height * (width + 1), bool)
-    np.logical_and.at(out, word.ravel(), able.ravel())
-    return np.asarray(out[word])

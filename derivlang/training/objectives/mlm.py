@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from derivlang.training.inputs import Inputs
-from derivlang.training.objectives.base import Loss, Objective, masked_loss
+from derivlang.training.batch import MicroBatch
+from derivlang.training.objectives.base import Loss, Objective, masked_part
 
 if TYPE_CHECKING:
     import torch
@@ -25,6 +25,5 @@ class Mlm(Objective):
 
     name = "mlm"
 
-    def loss(self, model: LanguageModel, inputs: Inputs, state: torch.nn.Module | None) -> Loss:
-        loss = masked_loss(model, inputs.rows)
-        return Loss(loss, {"mlm": loss.detach()})
+    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+        return {"mlm": masked_part(model, micro["rows"])}

@@ -14,6 +14,7 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
         "align-mlm": "derivlang.training.objectives.align_mlm:AlignMlm",
         "dict-mlm": "derivlang.training.objectives.dict_mlm:DictMlm",
         "mlm": "derivlang.training.objectives.mlm:Mlm",
+        "tlm": "derivlang.training.objectives.tlm:Tlm",
         "xlm": "derivlang.training.objectives.xlm:Xlm",
     },
     of_classes=True,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from derivlang import param
-from derivlang.training.inputs import Inputs
-from derivlang.training.objectives.base import Loss, Objective, masked_loss
+from derivlang.training.batch import MicroBatch
+from derivlang.training.objectives.base import Loss, LossPart, Objective, masked_part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,6 @@ class Small(Objective):
     name = "small"
     weight: float = param(1.0, "of the embeddings' part", positional=True, low=0)
 
-    def loss(self, model: Any, inputs: Inputs, state: Any) -> Loss:
-        mlm = masked_loss(model, inputs.rows)
-        size = model.embeddings.pow(2).mean() * inputs.share
-        return Loss(mlm + self.weight * size, {"mlm": mlm.detach(), "size": size.detach()})
+    def loss(self, model: Any, micro: MicroBatch, state: Any) -> Loss:
+        size = model.embeddings.pow(2).mean() * micro.share
+        return {"mlm": masked_part(model, micro["rows"]), "size": LossPart(size, weight=self.weight)}

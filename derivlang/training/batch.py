@@ -1,0 +1,107 @@
+"""The rows of a training step: numpy arrays in the loader, tensors in an objective.
+
+    TokenBatch   rows of one stream in a micro-batch       MicroBatch   those of every stream, by its name
+
+B = 2 rows of H = 3 sub-words; the last of row 0 and the first of row 1 are masked    ->    targets [2, 3]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from derivlang.training.devices import to_device
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Numbers of a stream's whole step, over all micro-batches and processes: what sums of losses are divided by.
+
+    rows. masked: positions to predict. by_language: those whose label is of the source, of the derived language. links.
+    """
+
+    rows: int
+    masked: int
+    by_language: tuple[int, int]
+    links: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenBatch:
+    """B rows of H sub-words.
+
+    ids: int64[B, H], with the chosen positions masked; clean: int64[B, H], without. attention: bool[B, H], False for
+    padding. language, side: int8[B, H], of each position; side 1 is the second half of a pair row. positions: int32[B,
+    H], or None for 0 … H - 1. word_ids, sentence_ids: int32[B, H], numbers within the row, -1 for special ids and
+    padding; both sides of a sentence pair have its number. targets: int64[n], masked positions in the flattened rows
+    [B * H], ascending; labels: int64[n], their ids; label_language: int8[n]. links: int64[2, L], linked positions
+    (from, to) in the flattened rows, in both directions, ascending by `from`; None if the stream has no links.
+    """
+
+    ids: Any
+    clean: Any
+    attention: Any
+    language: Any
+    side: Any
+    positions: Any
+    word_ids: Any
+    sentence_ids: Any
+    targets: Any
+    labels: Any
+    label_language: Any
+    links: Any
+    totals: Totals
+
+    def to(self, device: torch.device) -> TokenBatch:
+        """Return the batch with int64 (attention: bool) tensors on a device, without synchronising it."""
+        found: dict[str, Any] = {
+            field.name: to_device(array if array.dtype == np.bool_ else array.astype(np.int64, copy=False), device)
+            for field in fields(self)
+            if field.name != "totals" and (array := getattr(self, field.name)) is not None
+        }
+        return replace(self, **found)
+
+    def unmasked(self) -> TokenBatch:
+        """Return the batch with its original sub-words as input."""
+        return replace(self, ids=self.clean)
+
+
+@dataclass(frozen=True, slots=True)
+class StepCounts:
+    """Numbers of a whole step. subwords: by stream, without padding. masked: positions to predict in all streams.
+
+    translated: those of which the input or the label is a translation. Of several views the first counts.
+    """
+
+    subwords: Mapping[str, int]
+    masked: int
+    translated: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MicroBatch:
+    """A micro-batch of one process: `micro["rows"]` is the TokenBatch of the stream `rows`.
+
+    step: from 0. share: the micro-batch's share of the step, for parts of a loss that do not depend on rows.
+    """
+
+    step: int
+    share: float
+    batches: Mapping[str, TokenBatch]
+    counts: StepCounts
+
+    def __getitem__(self, stream: str) -> TokenBatch:
+        return self.batches[stream]
+
+    def __contains__(self, stream: object) -> bool:
+        return stream in self.batches
+
+    def to(self, device: torch.device) -> MicroBatch:
+        """Return the micro-batch with tensors on a device."""
+        return replace(self, batches={name: batch.to(device) for name, batch in self.batches.items()})

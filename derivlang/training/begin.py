@@ -1,0 +1,227 @@
+"""Begin a run with the weights of another one, perhaps with other embeddings, and keep some parts as they are.
+
+    --init RUN | RUN@STEP        the model of a finished run, or of one of its checkpoints
+    --embeddings keep            as they are
+                 new             drawn anew; the tokenizers may be others (Artetxe et al. 2020, MonoTrans, section 3)
+                 permute         the same rows in another order, within each language (Wu et al. 2022, section 3)
+                 from=RUN        those of another run of the same tokenizers
+    --freeze     embeddings, encoder, layers=0-3          any of them, with commas
+
+Rows of special tokens are always kept. Input and output embeddings are treated alike. The rows of a step and their
+masks are drawn anew: they depend on the weights that a run begins with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.keys import draw, text_key
+from derivlang.lexical.tokenizer import Tokenizer
+from derivlang.lexical.twin_folder import Twin
+from derivlang.training import checkpoint, folder
+from derivlang.training.config import ModelConfig, positions_of
+from derivlang.training.languages import TOKENIZER, TWIN, Languages
+from derivlang.training.masking import LanguageIds
+from derivlang.training.model import is_tied, set_tie
+from derivlang.training.settings import TrainingSettings, layers_of
+
+_INIT, _EMBEDDINGS = "--init", "--embeddings"
+
+
+@dataclass(frozen=True, slots=True)
+class Init:
+    """What a run begins from.
+
+    facts: for run.json {"run": as given, "weights": hash of its model}; with from=RUN also "embeddings", the hash of
+    that run's model.
+    """
+
+    facts: dict[str, Any]
+
+    @classmethod
+    def of(cls, run: str, embeddings: str) -> Init:
+        """Return the facts of RUN or RUN@STEP. Raise StoreError if there is no such model."""
+        facts = {"run": run, "weights": checkpoint.hash_of_weights(model_of(run, _INIT)[1])}
+        how, _, other = embeddings.partition("=")
+        if how == "from":
+            facts["embeddings"] = checkpoint.hash_of_weights(model_of(other, _EMBEDDINGS)[1])
+        return cls(facts)
+
+    def model(self, settings: TrainingSettings, design: ModelConfig, languages: Languages, longest: int) -> Any:
+        """Return the masked language model to begin with.
+
+        longest: number of sub-words in the longest row. Raise UsageError if the run does not fit the settings,
+        StoreError if it cannot be read.
+        """
+        run, path = model_of(self.facts["run"], _INIT)
+        _check_tokenizers(run, languages, settings, _INIT)
+        lm = checkpoint.load_model(path)
+        _check_model(lm, settings, design, longest)
+        how, _, other = settings.embeddings.partition("=")
+        if how == "new":
+            lm.resize_token_embeddings(languages.size, mean_resizing=False)
+        set_tie(lm, settings.tie)
+        if how != "keep":
+            source = None
+            if how == "from":
+                other_run, other_path = model_of(other, _EMBEDDINGS)
+                _check_tokenizers(other_run, languages, settings, _EMBEDDINGS)
+                source = checkpoint.load_model(other_path)
+                set_tie(source, settings.tie)
+                _check_width(source, lm)
+            std = design.embedding_std or float(getattr(lm.config, "initializer_range", 0.02))
+            _replace_embeddings(lm, how, source, LanguageIds.of(languages), std, settings.seed)
+        return lm
+
+
+def model_of(text: str, option: str) -> tuple[Path, Path]:
+    """Return (folder of the run, folder of its model) for RUN or RUN@STEP. option: for messages.
+
+    Raise StoreError if there is no such model; the message names the steps that have one.
+    """
+    name, at, step = text.rpartition("@")
+    if at and step.isdigit() and not Path(text).exists():
+        run = Path(name)
+        path = run / checkpoint.FOLDER / checkpoint.name_of(int(step)) / checkpoint.MODEL
+        found: int | None = int(step)
+    else:
+        run, path, found = Path(text), Path(text) / checkpoint.MODEL, None
+    facts = folder.read(run)
+    if path.is_dir() and (found is not None or facts["status"] == "done"):
+        return run, path
+    steps = [int(p.name.removeprefix("step-")) for p in sorted((run / checkpoint.FOLDER).glob("step-*"))]
+    raise StoreError(
+        f"has no checkpoint of step {found:,}" if found is not None else "is not a finished run",
+        where=f"{option} {text}",
+        fix=f"give {', '.join(f'{run}@{n}' for n in steps)}" if steps else "finish the run",
+        id="no-model",
+    )
+
+
+def _check_tokenizers(run: Path, languages: Languages, settings: TrainingSettings, option: str) -> None:
+    """Raise UsageError if the ids of a run mean other sub-words, unless the embeddings are new."""
+    if settings.embeddings == "new":
+        return
+    tokenizer, twin = Tokenizer.load(run / TOKENIZER), Twin.load(run / TWIN)
+    for what, ours, theirs in (
+        ("tokenizer", languages.tokenizer.fingerprint(), tokenizer.fingerprint()),
+        ("twin", languages.twin.tokenizer.fingerprint(), twin.tokenizer.fingerprint()),
+    ):
+        if ours != theirs:
+            raise UsageError(
+                f"the {what} of {run} is another one than this run's, so its embeddings have other meanings",
+                where=option,
+                fix=f"give --tokenizer {run / TOKENIZER} and the same script, or --embeddings new",
+                id="other-tokenizer",
+            )
+
+
+def _check_model(lm: Any, settings: TrainingSettings, design: ModelConfig, longest: int) -> None:
+    """Raise UsageError if the model is of another form than --model, or too small for the rows."""
+    config = lm.config
+    if config.model_type != design.type:
+        raise UsageError(
+            f"the run's model is of the type {config.model_type}, but --model {settings.model} is {design.type}",
+            where=_INIT,
+            fix="give the --model of that run",
+            id="other-model",
+        )
+    for name, value in design.fields.items():
+        if isinstance(value, int) and getattr(config, name, value) != value:
+            raise UsageError(
+                f"the run's model has {name} = {getattr(config, name)}, but --model {settings.model} has {value}",
+                where=_INIT,
+                fix="give the --model of that run",
+                id="other-model",
+            )
+    if settings.language_ids != ((getattr(config, "type_vocab_size", None) or 1) >= 2):
+        has = "no token types" if settings.language_ids else "language ids, which this run lacks"
+        raise UsageError(
+            f"the run's model has {has}",
+            where=_INIT,
+            fix="leave out --language-ids" if settings.language_ids else "give --language-ids",
+            id="language-ids",
+        )
+    room = positions_of(config)
+    if room is not None and room < longest:
+        raise UsageError(
+            f"the run's model has {room} positions, but rows have {longest} sub-words",
+            where=_INIT,
+            fix="lower --seq-len or --pair-length",
+            id="model",
+        )
+
+
+def _check_width(source: Any, lm: Any) -> None:
+    theirs, ours = (model.get_input_embeddings().weight.shape for model in (source, lm))
+    if theirs != ours:
+        raise UsageError(
+            f"its embeddings are {theirs[0]:,} × {theirs[1]}, those of the model {ours[0]:,} × {ours[1]}",
+            where=_EMBEDDINGS,
+            fix="name a run with a model of the same width",
+            id="other-model",
+        )
+
+
+def _replace_embeddings(lm: Any, how: str, other: Any, vocabulary: LanguageIds, std: float, seed: int) -> None:
+    """Change the rows of both languages in the input and output embeddings, and in the bias of the output."""
+    rows = np.unique(np.concatenate(vocabulary.own))
+    index = np.arange(vocabulary.size)
+    for language, own in enumerate(vocabulary.own):
+        draws = draw(text_key(f"permute|seed={seed}|{language}"), np.zeros(len(own), np.uint64), np.arange(len(own)))
+        index[own] = own[np.argsort(draws, kind="stable")]
+    at = torch.from_numpy(rows.astype(np.int64))
+    moved = torch.from_numpy(index)[at]
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for mine, theirs in zip(_matrices(lm), _matrices(other or lm), strict=True):
+            if how == "new":
+                mine[at] = torch.randn(len(at), *mine.shape[1:], generator=generator) * (std if mine.ndim > 1 else 0)
+            else:
+                mine[at] = (theirs[moved] if how == "permute" else theirs[at]).clone()
+
+
+def _matrices(lm: Any) -> Iterator[torch.Tensor]:
+    """Yield the input embeddings, the output embeddings if they are another matrix, and the output's bias."""
+    yield lm.get_input_embeddings().weight
+    output = lm.get_output_embeddings()
+    if not is_tied(lm):
+        yield output.weight
+    if output.bias is not None:
+        yield output.bias
+
+
+def freeze(lm: Any, parts: str) -> int:
+    """Exclude parts of a model from training, and return the number of weights that remain.
+
+    parts: of --freeze. Raise UsageError if it has no such layer, or if nothing remains to be trained.
+    """
+    base = lm.base_model
+    embeddings = lm.get_input_embeddings()
+    layers = next(m for m in base.modules() if isinstance(m, torch.nn.ModuleList))
+    for part in filter(None, parts.split(",")):
+        if part == "embeddings":
+            frozen = list(embeddings.parameters())
+        elif part == "encoder":
+            inside = {id(p) for p in embeddings.parameters()}
+            frozen = [p for p in base.parameters() if id(p) not in inside]
+        else:
+            first, last = layers_of(part)
+            if last >= len(layers):
+                raise UsageError(
+                    f"{part}: the model has the layers 0 to {len(layers) - 1}", where="--freeze", id="bad-value"
+                )
+            frozen = [p for layer in layers[first : last + 1] for p in layer.parameters()]
+        for parameter in frozen:
+            parameter.requires_grad_(False)
+    remaining: int = sum(p.numel() for p in lm.parameters() if p.requires_grad)
+    if not remaining:
+        raise UsageError(f"{parts} leaves nothing to train", where="--freeze", id="bad-value")
+    return remaining

@@ -1,0 +1,138 @@
+"""The config of a model, by name or from TOML.
+
+tiny | roberta-8 | FILE.toml      [model] type, and the fields of that config      [training] defaults of settings
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import UsageError, unknown
+from derivlang.core.parse_errors import parse_errors
+from derivlang.training.data import SpecialIds
+
+TYPES = ("bert", "modernbert", "roberta", "xlm-roberta")
+_NAMES = ("tiny", "roberta-8")
+_TABLES = ("model", "training")
+# Numbers that must be above 0. 1: whole numbers; 0: any.
+_NUMBERS = {
+    "hidden_size": 1, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 1,
+    "max_position_embeddings": 1, "theta": 0, "embedding_std": 0,
+}  # fmt: skip
+# Fields that the run sets, so a TOML file may not.
+_DECIDED = {
+    "vocab_size", "pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "type_vocab_size",
+    "tie_word_embeddings", "model_type",
+}  # fmt: skip
+AFTER_PADDING = ("roberta", "xlm-roberta")  # positions count from pad + 1
+_TOKEN_TYPES = ("roberta", "xlm-roberta", "bert")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """The config of a model. name: as given; fields: of the `transformers` config; training: defaults of settings."""
+
+    name: str
+    type: str
+    fields: Mapping[str, Any]
+    training: Mapping[str, Any]
+    embedding_std: float | None = None
+
+    @classmethod
+    def read(cls, name: str) -> ModelConfig:
+        """Read the config of a named model or a TOML file. Raise UsageError for anything else."""
+        where = "--model"
+        if name.endswith(".toml"):
+            where = name
+            with parse_errors(name, "TOML file", error=UsageError, id="model"):
+                text = Path(name).read_text("utf-8")
+        elif name in _NAMES:
+            text = (resources.files("derivlang.training") / "models" / f"{name}.toml").read_text("utf-8")
+        else:
+            raise unknown("model", name, _NAMES, fix="give one of these, or a FILE.toml")
+        with parse_errors(where, "TOML file", error=UsageError, id="model"):
+            found = tomllib.loads(text)
+        for table, content in found.items():
+            if table not in _TABLES:
+                raise unknown("table", table, _TABLES, where=where)
+            if not isinstance(content, dict):
+                raise UsageError(f"{table} is not a table", where=where, fix=f"write [{table}]", id="model")
+        model = dict(found.get("model", {}))
+        kind, std = model.pop("type", None), model.pop("embedding_std", None)
+        if not isinstance(kind, str) or kind not in TYPES:
+            raise UsageError(f"[model] type is {kind!r}; there are: {', '.join(TYPES)}", where=where, id="model")
+        for field, low in _NUMBERS.items():
+            value = std if field == "embedding_std" else model.get(field)
+            kinds = int if low else (int, float)
+            if value is not None and (not isinstance(value, kinds) or isinstance(value, bool) or not value > 0):
+                what = "a whole number, at least 1" if low else "a number above 0"
+                raise UsageError(f"[model] {field} is {value!r}; it must be {what}", where=where, id="model")
+        return cls(Path(name).stem if name.endswith(".toml") else name, kind, model, found.get("training", {}), std)
+
+    @property
+    def token_types(self) -> bool:
+        """Whether the model has token types, which tell it the language of each position."""
+        return self.type in _TOKEN_TYPES
+
+    @property
+    def width(self) -> int:
+        """The width of the states; 768, the default of the encoders, if the config does not set it."""
+        return int(self.fields.get("hidden_size", 768))
+
+    def config(self, vocab_size: int, seq_len: int, marks: SpecialIds, *, tie: bool, language_ids: bool) -> Any:
+        """Return the config of `transformers`. Raise UsageError if it rejects a field."""
+        from transformers import AutoConfig
+
+        fields: dict[str, Any] = dict(self.fields)
+        known = set(AutoConfig.for_model(self.type).to_dict()) - _DECIDED | {"attn_implementation"}
+        known |= {"theta", "global_attn_every_n_layers"} if self.type == "modernbert" else set()
+        for name in fields:
+            if name not in known:
+                raise unknown("field of [model]", name, known, where=self.name)
+        theta = fields.pop("theta", None)
+        if self.type == "modernbert":
+            fields |= {"cls_token_id": marks.begin, "sep_token_id": marks.end, "reference_compile": False}
+            fields.setdefault("max_position_embeddings", max(seq_len, 512))
+            if theta is not None:
+                rope = {"rope_type": "default", "rope_theta": theta}
+                fields["rope_parameters"] = {"full_attention": rope, "sliding_attention": rope}
+        else:
+            offset = marks.pad + 1 if self.type in AFTER_PADDING else 0
+            if fields.setdefault("max_position_embeddings", seq_len + offset) < seq_len + offset:
+                raise UsageError(
+                    f"max_position_embeddings = {fields['max_position_embeddings']} is too small for rows of {seq_len} "
+                    f"sub-words, which need {seq_len + offset}",
+                    where=self.name,
+                    fix="leave it out, or lower --seq-len",
+                    id="model",
+                )
+            fields["type_vocab_size"] = 2 if language_ids else 1
+        try:
+            return AutoConfig.for_model(
+                self.type,
+                vocab_size=vocab_size,
+                pad_token_id=marks.pad,
+                bos_token_id=marks.begin,
+                eos_token_id=marks.end,
+                tie_word_embeddings=tie,
+                **fields,
+            )
+        except Exception as error:  # noqa: BLE001 (transformers raises many kinds)
+            raise refused(self.name, error) from None
+
+
+def refused(name: str, error: Exception) -> UsageError:
+    """Return the error for a config that `transformers` does not accept."""
+    return UsageError(f"the model cannot be built: {' '.join(str(error).split())}", where=name, id="model")
+
+
+def positions_of(config: Any) -> int | None:
+    """Return the maximum number of sub-words in a row, with special ids; None if the model has no limit."""
+    most = getattr(config, "max_position_embeddings", None)
+    shifted = config.model_type in AFTER_PADDING  # positions count from padding + 1
+    return None if most is None else int(most) - (int(config.pad_token_id) + 1 if shifted else 0)

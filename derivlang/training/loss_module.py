@@ -1,0 +1,45 @@
+"""The module that a step trains: the model, an objective's own layers, and the loss as the forward pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from derivlang.training.batch import MicroBatch
+from derivlang.training.model import LanguageModel
+from derivlang.training.objectives.base import Context, Objective
+from derivlang.training.settings import TrainingSettings
+
+
+class LossModule(torch.nn.Module):
+    """A module whose forward pass is the loss, so that processes exchange its gradients.
+
+    lm: a masked language model of `transformers`. seed: of the objective's own layers.
+    """
+
+    def __init__(self, lm: Any, objective: Objective, context: Context, *, language_ids: bool, seed: int):
+        super().__init__()
+        self.lm, self.objective = lm.train(), objective
+        self.model = LanguageModel(lm, language_ids=language_ids)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.state = objective.state(self.model, context)
+
+    def forward(self, micro: MicroBatch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """Return (the loss of a micro-batch, its parts without their weights and without gradient)."""
+        parts = self.objective.loss(self.model, micro, self.state)
+        means = {name: part.total / max(part.by, 1) for name, part in parts.items()}
+        loss: Any = sum(means[name] if part.weight == 1 else part.weight * means[name] for name, part in parts.items())
+        return loss, {name: mean.detach() for name, mean in means.items()}
+
+
+def optimizer_of(net: LossModule, settings: TrainingSettings) -> torch.optim.Optimizer:
+    """Return AdamW over the trainable weights, without weight decay for norms and biases."""
+    learnt = [p for p in net.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in learnt if p.ndim > 1], "weight_decay": settings.weight_decay},
+        {"params": [p for p in learnt if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    betas = settings.beta1, settings.beta2
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, fused=True)

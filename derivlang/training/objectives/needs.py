@@ -1,0 +1,64 @@
+"""What an objective needs besides its streams. A need checks what can be known early, and then prepares its value.
+
+class MyObjective(Objective):
+    def needs(self):
+        return (DICTIONARY,)
+    def state(self, model, context):
+        pairs = context.found[DICTIONARY.name].pairs
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from derivlang.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from derivlang.training.prepared import Prepared
+    from derivlang.training.settings import TrainingSettings
+
+
+class Need(ABC):
+    """A need. name: under which objectives find its value in `Context.found`."""
+
+    name: ClassVar[str]
+
+    def check(self, settings: TrainingSettings) -> None:
+        """Raise UsageError if the settings exclude it; called before anything is made."""
+        return None
+
+    @abstractmethod
+    def prepare(self, prepared: Prepared) -> Any:
+        """Return its value, made from the run's inputs. Raise DerivlangError if it is missing."""
+
+
+class DictionaryNeed(Need):
+    """The bilingual dictionary of the run: a `JointDictionary`."""
+
+    name = "dictionary"
+
+    def prepare(self, prepared: Prepared) -> Any:
+        return prepared.pairs
+
+
+class LanguageIdsNeed(Need):
+    """A model that gets the language of each position."""
+
+    name = "language-ids"
+
+    def check(self, settings: TrainingSettings) -> None:
+        if not settings.language_ids:
+            raise UsageError(
+                f"{settings.objective} needs language ids",
+                where="--objective",
+                fix="use a model with token types (roberta-8) and --language-ids",
+                id="needs-language-ids",
+            )
+
+    def prepare(self, prepared: Prepared) -> Any:
+        return True
+
+
+DICTIONARY = DictionaryNeed()
+LANGUAGE_IDS = LanguageIdsNeed()

@@ -1,0 +1,152 @@
+"""What a run is: its record in run.json, its fingerprint, and whether a run to resume is the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from derivlang.core.errors import StoreError
+from derivlang.core.version import __version__
+from derivlang.pipeline import Pipeline
+from derivlang.sources.find import SourceRequest
+from derivlang.training import folder
+from derivlang.training.begin import Init
+from derivlang.training.config import ModelConfig
+from derivlang.training.loader import OpenStream
+from derivlang.training.prepared import Prepared
+from derivlang.training.processes import processes
+from derivlang.training.settings import TrainingSettings
+
+# Raise it when the same settings and data give another model.
+RULE_VERSION = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunInputs:
+    """Everything that a run's model depends on. init: what it begins from, None for a new model."""
+
+    settings: TrainingSettings
+    design: ModelConfig
+    prepared: Prepared
+    streams: tuple[OpenStream, ...]
+    init: Init | None
+
+    @property
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """What the streams tell of themselves, by name."""
+        return {one.stream.name: one.source.facts() for one in self.streams}
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits of everything that the model depends on."""
+        design, prepared = self.design, self.prepared
+        parts = (
+            record_of(self.settings),
+            {"type": design.type, "fields": dict(design.fields), "std": design.embedding_std},
+            [prepared.encoded[length].fingerprint for length in sorted(prepared.encoded)],
+            prepared.pairs.sha256,
+            [facts.get("sha256") for facts in self.facts.values()],
+            None if self.init is None else [self.init.facts["weights"], self.init.facts.get("embeddings")],
+            RULE_VERSION,
+        )
+        return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+    def check_same(self, before: Mapping[str, Any], run: Path) -> None:
+        """Raise StoreError if the run to resume, with the record `before`, had other settings or data."""
+        if before["fingerprint"] == self.fingerprint:
+            return
+        now, prepared = record_of(self.settings), self.prepared
+        began, begins = (before.get("init") or {}).get("run"), self.init and self.init.facts["run"]
+        streams = before.get("streams") or {}
+        other = [name for name, value in now.items() if before["settings"].get(name) != value]
+        if other:
+            name = other[0]
+            what = f"{name.replace('_', '-')} was {before['settings'].get(name)!r}, and is now {now[name]!r}"
+        elif before.get("data") != prepared.data.fingerprint:
+            what = f"its data was {before.get('data')}, and is now {prepared.data.fingerprint}"
+        elif (before.get("dictionary") or {}).get("sha256") != prepared.pairs.sha256:
+            what = f"its dictionary was not {prepared.dictionary}"
+        elif began != begins:
+            what = f"it began from {began or 'a new model'}, and now begins from {begins or 'a new model'}"
+        elif any(streams.get(name, {}).get("sha256") != facts.get("sha256") for name, facts in self.facts.items()):
+            what = "its sentence pairs were others"
+        else:
+            what = f"the config of the model {self.settings.model}, or derivlang's rules, have changed since"
+        raise StoreError(
+            f"is another run: {what}",
+            where=str(run),
+            fix="give the same command as before, or another folder",
+            id="other-run",
+        )
+
+    def record(self, parameters: int, request: SourceRequest) -> dict[str, Any]:
+        """Return the content of run.json at the beginning. parameters: number of the model's weights."""
+        settings, design, prepared = self.settings, self.design, self.prepared
+        found = {
+            "format": folder.FORMAT,
+            "derivlang": __version__,
+            "status": "training",
+            "source": settings.source,
+            "spec": Pipeline.parse(settings.spec).stored,
+            "objective": settings.objective,
+            "seed": settings.seed,
+            "steps": settings.steps,
+            "step": 0,
+            "tokens": 0,
+            "seconds": 0.0,
+            "batch_size": settings.batch_size,
+            "seq_len": settings.seq_len,
+            "model": {
+                "name": design.name,
+                "type": design.type,
+                "parameters": parameters,
+                "tie": settings.tie,
+                "language_ids": settings.language_ids,
+            },
+            "dictionary": {
+                "coverage": settings.coverage,
+                "by": settings.dictionary_by,
+                "seed": settings.dictionary_seed,
+                "pairs": len(prepared.pairs.pairs),
+                "sha256": prepared.pairs.sha256,
+            },
+            "parallel": settings.parallel,
+            "data": prepared.data.fingerprint,
+            "fingerprint": self.fingerprint,
+            "settings": record_of(settings),
+            "reading": reading_of(request),
+            "streams": {
+                one.stream.name: {"rows_per_step": one.size, "length": one.source.length, **one.source.facts()}
+                for one in self.streams
+            },
+        }
+        return found if self.init is None else found | {"init": self.init.facts}
+
+
+def record_of(settings: TrainingSettings) -> dict[str, Any]:
+    """Settings as run.json keeps them; their spec means the same to later versions."""
+    return asdict(settings) | {"spec": Pipeline.parse(settings.spec).stored}
+
+
+def reading_of(request: SourceRequest) -> dict[str, Any]:
+    """Return the options for reading a source as in run.json: a request without its name and data folder."""
+    return {name: value for name, value in asdict(request).items() if name not in ("source", "data_dir")}
+
+
+def environment() -> dict[str, Any]:
+    """Return what a model's weights depend on besides settings and data: libraries, device, threads."""
+    return {
+        "derivlang": __version__,
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+        "threads": torch.get_num_threads(),
+        "processes": int(processes().num_processes),
+    }

@@ -1,0 +1,98 @@
+"""The base classes of streams: a declaration, the rows that it opens, and what it opens them from.
+
+Stream ──open(Material)──▶ RowSource ──rows(numbers)──▶ SubwordRows ──Objective.mask──▶ TokenBatch
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from derivlang.core.arrays import Ints
+from derivlang.training.data import Data, SubwordRows
+from derivlang.training.languages import Languages
+from derivlang.training.masking import Keys
+from derivlang.training.settings import TrainingSettings
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Material:
+    """What streams are opened from.
+
+    encoded: the corpus in pieces for rows of a length. pairs: the file of sentence pairs, if one was given. found: the
+    values of the objective's needs, by name.
+    """
+
+    settings: TrainingSettings
+    languages: Languages
+    encoded: Mapping[int, Data]
+    pairs: Path | None = None
+    found: Mapping[str, Any] = field(default_factory=dict)
+
+
+class RowSource(ABC):
+    """The rows of a stream, numbered from 0.
+
+    n: number of rows in an epoch. length: maximum number of sub-words in a row. mean_subwords: average number of
+    sub-words in a row, without padding.
+    """
+
+    n: int
+    length: int
+    mean_subwords: float
+
+    @abstractmethod
+    def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
+        """Return the rows of these numbers [B]. keys: of the rows, for draws that differ between steps."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what run.json and the report tell of the stream; {} for nothing beyond its size."""
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream(ABC):
+    """One kind of rows in a step.
+
+    name: by which a loss finds its batch. share: of the step's positions, compared with `batch_size` rows of `seq_len`
+    sub-words. views: number of times that the rows are masked, each time by other draws; the second view is the batch
+    `NAME:2`. masked: False for rows without masks. every, phase: the stream has rows in the steps s with s mod every =
+    phase, and none in the others.
+    """
+
+    name: ClassVar[str]
+    share: float = 1.0
+    views: int = 1
+    masked: bool = True
+    every: int = 1
+    phase: int = 0
+
+    def length(self, settings: TrainingSettings) -> int:
+        """Return the number of sub-words in a row."""
+        return settings.seq_len
+
+    def piece_length(self, settings: TrainingSettings) -> int | None:
+        """Return the row length for which the corpus is encoded; None if the stream does not read the corpus."""
+        return self.length(settings)
+
+    def n_rows(self, settings: TrainingSettings) -> int:
+        """Return the number of rows in a step, at least 1."""
+        return max(1, round(self.share * settings.batch_size * settings.seq_len / self.length(settings)))
+
+    @abstractmethod
+    def open(self, material: Material) -> RowSource:
+        """Return the rows. Raise DerivlangError if something is missing."""
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the stream's batches, one for each view."""
+        return (self.name, *(f"{self.name}:{view}" for view in range(2, self.views + 1)))
+
+    def steps(self, begin: int, end: int) -> range:
+        """Return the steps of begin … end - 1 that have rows of the stream.
+
+        every 3, phase 1: steps(0, 6) is 1, 4
+        """
+        return range(begin + (self.phase - begin) % self.every, end, self.every)

@@ -1,0 +1,202 @@
+"""Sentence pairs of a file: what `derivlang pair` wrote, or pairs of a user's own in the same form.
+
+    PREFIX.source, PREFIX.derived, perhaps PREFIX.pharaoh     a sentence a line, words between spaces; links `0-1 2-0`
+    FILE.parquet                                              lists of words `source` and `tokens`, perhaps `links`
+
+The left side is text of the source language, the right side of the derived language, each in its own word order. If a
+side does not fit into half a row, both sides are cut in proportion, at words; a pair with an empty side is left out.
+Word links become links between all sub-words of both words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.align.links import Links, check_range, parse_lines
+from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.core.arrow import to_numpy
+from derivlang.core.errors import DataError
+from derivlang.core.parse_errors import parse_errors
+from derivlang.formats.opening import open_lines
+from derivlang.lexical.encoding import Encoded
+from derivlang.lexical.subwords import lift_links
+from derivlang.training.data import PieceTokens, SpecialIds
+from derivlang.training.languages import DERIVED, SOURCE, Languages
+from derivlang.training.streams.pair_source import PairSource
+
+_PARTS = ("source", "derived", "pharaoh")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordLists:
+    """Sentences as word codes: types, Arrow strings; codes int32[N]; offsets int64[P + 1]."""
+
+    types: pa.Array
+    codes: Int32
+    offsets: Int64
+
+    @classmethod
+    def of(cls, words: pa.Array, offsets: Int64) -> WordLists:
+        coded = words.dictionary_encode()
+        return cls(coded.dictionary, to_numpy(coded.indices).astype(np.int32), offsets)
+
+    @classmethod
+    def of_lines(cls, lines: Iterable[str]) -> WordLists:
+        words = [line.split(" ") if line else [] for line in lines]
+        flat = [word for line in words for word in line if word]
+        return cls.of(pa.array(flat, pa.string()), offsets_of(np.array([sum(map(bool, w)) for w in words], np.int64)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairFile:
+    """The sentence pairs of a file. links: between words, or None. sha256: hash of the files."""
+
+    source: WordLists
+    derived: WordLists
+    links: Links | None
+    sha256: str
+
+
+def read_pairs(path: Path) -> PairFile:
+    """Read a Parquet file or text files. Raise DataError if one is missing or damaged, or if they do not fit."""
+    if path.suffix == ".parquet":
+        files, found = [path], _parquet(path)
+    else:
+        files = [path.with_name(f"{path.name}.{part}") for part in _PARTS]
+        if not files[2].exists():
+            del files[2]
+        read = [[line for _, line in open_lines(file)] for file in files]
+        links = parse_lines(read[2], str(files[2])) if len(read) == 3 else None
+        found = WordLists.of_lines(read[0]), WordLists.of_lines(read[1]), links
+    source, derived, links = found
+    sizes = [lengths_of(side.offsets) for side in (source, derived)]
+    if len(sizes[0]) != len(sizes[1]):
+        raise DataError(
+            f"has {len(sizes[0]):,} source sentences, but {len(sizes[1]):,} derived ones",
+            where=str(path),
+            fix="line n of one file must belong to line n of the other",
+            id="lengths",
+        )
+    if links is not None:
+        check_range(links, sizes[0], sizes[1], str(files[-1]))
+    digest = sha256(b"".join(sha256(file.read_bytes()).digest() for file in files)).hexdigest()
+    return PairFile(source, derived, links, digest)
+
+
+def _parquet(path: Path) -> tuple[WordLists, WordLists, Links | None]:
+    from pyarrow import parquet
+
+    with parse_errors(str(path), "Parquet file"):
+        table = parquet.read_table(path)
+        table.validate(full=True)
+    columns = {}
+    for name in ("source", "tokens"):
+        if name not in table.column_names or table.schema.field(name).type != pa.list_(pa.string()):
+            raise DataError(
+                f"has no column {name!r} of lists of words",
+                where=str(path),
+                fix="write it with derivlang pair --format parquet, or name PREFIX of PREFIX.source and PREFIX.derived",
+                id="pairs",
+            )
+        lists = table.column(name).combine_chunks()
+        if lists.null_count or lists.values.null_count:
+            raise DataError(f"the column {name!r} has empty values", where=str(path), id="pairs")
+        columns[name] = WordLists.of(lists.flatten(), offsets_of(to_numpy(lists.value_lengths()).astype(np.int64)))
+    links = None
+    if "links" in table.column_names:
+        with parse_errors(str(path), "column of links", id="pairs"):
+            lists = table.column("links").combine_chunks()
+            ends = np.asarray(lists.flatten().flatten().to_pylist(), np.int64).reshape(-1, 2)
+            rows = owners(offsets_of(to_numpy(lists.value_lengths()).astype(np.int64))).astype(np.int64)
+            if len(rows) != len(ends) or (ends < 0).any():
+                raise ValueError("a link is not a pair of positions")
+            links = Links.of(rows, ends[:, 0].astype(np.int32), ends[:, 1].astype(np.int32), len(lists))
+    return columns["source"], columns["tokens"], links
+
+
+class FilePairs(PairSource):
+    """The pairs of a file as sub-words, each side of at most `room`."""
+
+    def __init__(self, file: PairFile, languages: Languages, room: int):
+        self.marks = SpecialIds.of(languages)
+        encoder, twin = languages.encoder, languages.twin
+        encoded = (
+            encoder.types(file.source.types).take(file.source.codes),
+            twin.encode_words(encoder, file.derived.types, file.derived.codes),
+        )
+        sides = (file.source, file.derived)
+        starts = np.stack([e.offsets[s.offsets[:-1]] for e, s in zip(encoded, sides, strict=True)], axis=1)
+        whole = np.stack([lengths_of(e.offsets[s.offsets]) for e, s in zip(encoded, sides, strict=True)], axis=1)
+        kept = np.stack([_cut(e, starts[:, i], whole, i, room) for i, e in enumerate(encoded)], axis=1)
+        some = np.flatnonzero((kept > 0).all(axis=1))
+        if not len(some):
+            raise DataError("holds no sentence pair", where="--pairs", id="no-pair-fits")
+        self._encoded, self._starts, self.sizes = encoded, starts[some], kept[some]
+        self._links, self._link_offsets = _lifted(file, encoded, starts, kept, some)
+        self._facts = {
+            "sentences": len(whole),
+            "cut_sentences": int((kept < whole).any(axis=1).sum()),
+            "empty": len(whole) - len(some),
+            "sha256": file.sha256,
+        }
+
+    def side(self, pairs: Int64, side: int) -> PieceTokens:
+        starts, sizes, encoded = self._starts[pairs, side], self.sizes[pairs, side], self._encoded[side]
+        at = expand_ranges(starts, sizes)
+        words = np.searchsorted(encoded.offsets, at, "right") - 1
+        first = np.searchsorted(encoded.offsets, starts, "right") - 1
+        return PieceTokens(
+            encoded.ids[at].astype(np.int64),
+            words - np.repeat(first, sizes),
+            np.full(len(at), side, np.int8),
+            np.zeros(len(at), bool),
+        )
+
+    def links(self, pairs: Int64) -> Int64:
+        begin = self._link_offsets[pairs]
+        counts = self._link_offsets[np.asarray(pairs) + 1] - begin
+        found = self._links[:, expand_ranges(begin, counts)]
+        shifts = [np.repeat(offsets_of(self.sizes[pairs, side])[:-1], counts) for side in (SOURCE, DERIVED)]
+        return found + np.stack(shifts)
+
+    def facts(self) -> dict[str, Any]:
+        return self._facts
+
+
+def _cut(encoded: Encoded, starts: Int64, whole: Int64, side: int, room: int) -> Int64:
+    """Return int64[P]: the number of sub-words that a side keeps.
+
+    sizes 30 and 20, room 15: the sides keep at most 15 and 10, and end before the word that this would cut.
+    """
+    longest = np.maximum(whole.max(axis=1), 1)
+    limit = np.minimum(whole[:, side], np.maximum(whole[:, side] * room // longest, 1))
+    limit = np.where(longest <= room, whole[:, side], limit)
+    edge = encoded.offsets[np.searchsorted(encoded.offsets, starts + limit, "right") - 1] - starts
+    return np.where((limit < whole[:, side]) & (edge > 0), edge, limit)
+
+
+def _lifted(
+    file: PairFile, encoded: tuple[Encoded, Encoded], starts: Int64, kept: Int64, some: Int64
+) -> tuple[Int64, Int64]:
+    """Return (int64[2, L]: linked sub-words, counted in the sides of their pair; int64[K + 1]: offsets of pairs).
+
+    A word of 2 sub-words linked to one of 1  ->  2 links.
+    """
+    if file.links is None:
+        return np.zeros((2, 0), np.int64), np.zeros(len(some) + 1, np.int64)
+    pair = owners(file.links.offsets)
+    words = file.source.offsets[pair] + file.links.source, file.derived.offsets[pair] + file.links.target
+    found = lift_links(np.stack(words, axis=1), *encoded)
+    row = np.searchsorted(starts[:, 0], found[:, 0], "right") - 1
+    found -= starts[row]
+    number = np.full(len(kept), -1)
+    number[some] = np.arange(len(some))
+    there = (number[row] >= 0) & (found < kept[row]).all(axis=1)
+    return found[there].T, offsets_of(np.bincount(number[row][there], minlength=len(some)))

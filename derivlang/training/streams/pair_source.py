@@ -1,0 +1,85 @@
+"""Where sentence pairs come from: the protocol, and the pairs of a corpus and its derived language.
+
+Derived pairs are the first floor(pS/100 + 1/2) sentences by the keyed ranking of `derivlang pair`, nested over rates. A
+sentence that is longer than half a row is cut into pieces, and the order is restricted to each, so both sides of a pair
+always hold the same sub-words (methods, section 4).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from derivlang.core.arrays import Int64, Ints, expand_ranges, offsets_of
+from derivlang.core.errors import DataError
+from derivlang.core.keys import draw
+from derivlang.lexical.noise import first_by_key
+from derivlang.lexical.pairs import pair_stream
+from derivlang.lexical.percent import Share, portion
+from derivlang.training.data import Data, PieceTokens, SpecialIds
+
+
+class PairSource(ABC):
+    """P sentence pairs. sizes: int64[P, 2], number of sub-words of each side. marks: special ids."""
+
+    sizes: Int64
+    marks: SpecialIds
+
+    @abstractmethod
+    def side(self, pairs: Int64, side: int) -> PieceTokens:
+        """Return one side of these pairs [K]."""
+
+    @abstractmethod
+    def links(self, pairs: Int64) -> Int64:
+        """Return int64[2, L]: linked positions in `side(pairs, 0)` and in `side(pairs, 1)`."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return the counts for run.json and the report."""
+        return {}
+
+
+class DerivedPairs(PairSource):
+    """A share of the corpus's sentences and their derived forms, cut as the data is."""
+
+    def __init__(self, data: Data, rate: Share, *, seed: int):
+        keys, sentences = np.asarray(data.keys), np.asarray(data.sentences)
+        chosen = first_by_key(draw(pair_stream(seed), keys, np.zeros(len(keys), np.int64)), portion(rate, len(keys)))
+        first, last = (np.searchsorted(data.pieces, ends) for ends in (sentences[chosen], sentences[chosen + 1]))
+        self.data, self.marks = data, data.marks
+        self.pieces = expand_ranges(first, last - first)
+        self.sizes = np.repeat(np.diff(data.pieces)[self.pieces][:, None], 2, axis=1)
+        self._facts = {
+            "sentences": len(chosen),
+            "cut_sentences": int((last - first > 1).sum()),
+            "percent": round(100 * int(self.sizes[:, 0].sum()) / data.n_subwords, 2),
+        }
+        if not len(self.pieces):
+            raise DataError(
+                f"none of {len(keys):,} sentences is a pair at {float(rate):g} %",
+                where="--parallel",
+                fix="raise it",
+                id="no-pair-fits",
+            )
+
+    def side(self, pairs: Int64, side: int) -> PieceTokens:
+        return self.in_language(pairs, np.full(len(pairs), side, np.int8))
+
+    def in_language(self, pairs: Int64, language: Ints) -> PieceTokens:
+        """Return the sub-words of pairs [K], each in a language [K]."""
+        return self.data.tokens(self.pieces[pairs], language)
+
+    def links(self, pairs: Int64) -> Int64:
+        """Return int64[2, L]: each derived sub-word stands for one source sub-word.
+
+        a piece with order [2, 0, 1]  ->  [[2, 0, 1], [0, 1, 2]]
+        """
+        pieces = self.pieces[pairs]
+        sizes = self.sizes[pairs, 0]
+        starts = self.data.pieces[pieces]
+        order = np.asarray(self.data.order[expand_ranges(starts, sizes)], np.int64)
+        return np.stack([np.repeat(offsets_of(sizes)[:-1], sizes) + order, np.arange(len(order))])
+
+    def facts(self) -> dict[str, Any]:
+        return self._facts

@@ -1,0 +1,124 @@
+"""Rows of sentence pairs, for TLM and for objectives that compare a sentence with its counterpart.
+
+    <s> s1 </s> s2 </s> <s> d1 </s> d2 </s> <pad>         several pairs a row, each side at most half of it
+
+A `PairSource` has the pairs: those of the corpus and its derived language (pair_source.py), or of a file (bitext.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from derivlang.core.arrays import Int32, Int64, Ints, expand_ranges, offsets_of, owners, positions
+from derivlang.training.data import SubwordRows
+from derivlang.training.languages import DERIVED, SOURCE
+from derivlang.training.masking import Keys
+from derivlang.training.packing import pack
+from derivlang.training.settings import TrainingSettings
+from derivlang.training.streams.base import Material, RowSource, Stream
+from derivlang.training.streams.bitext import FilePairs, read_pairs
+from derivlang.training.streams.pair_source import DerivedPairs, PairSource
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentencePairs(Stream):
+    """Sentences and their derived forms. reset: positions restart in the second half. together: several pairs a row.
+
+    links: the batch has the links between both sides.
+    """
+
+    name: ClassVar[str] = "pairs"
+    share: float = 0.5
+    reset: bool = True
+    together: bool = True
+    links: bool = False
+
+    def length(self, settings: TrainingSettings) -> int:
+        return settings.pair_length
+
+    def piece_length(self, settings: TrainingSettings) -> int:
+        return settings.pair_length // 2
+
+    def source(self, material: Material) -> PairSource:
+        """Return the pairs: of a file if there is one, else of the corpus."""
+        settings, length = material.settings, self.piece_length(material.settings)
+        if material.pairs is not None:
+            return FilePairs(read_pairs(material.pairs), material.languages, length - 2)
+        return DerivedPairs(material.encoded[length], settings.parallel_rate, seed=settings.dictionary_seed)
+
+    def open(self, material: Material) -> PairRows:
+        return PairRows(self, self.source(material), self.length(material.settings))
+
+
+class PairRows(RowSource):
+    """The rows of a pair source."""
+
+    def __init__(self, stream: SentencePairs, source: PairSource, length: int):
+        """Pack the pairs into rows: in their order, as many as fit, or one a row."""
+        sizes = source.sizes.sum(axis=1) + 2  # with </s> on each side
+        self.stream, self.source, self.length = stream, source, length
+        self.instances = pack(sizes, length - 2) if stream.together else np.arange(len(sizes) + 1)
+        self.n = len(self.instances) - 1
+        self.mean_subwords = float(sizes.sum() + 2 * self.n) / self.n
+
+    def facts(self) -> dict[str, Any]:
+        return self.source.facts() | {"pairs": len(self.source.sizes), "rows": self.n, "length": self.length}
+
+    def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
+        """Return rows with both sides of their pairs.
+
+        one row of a pair with 2 + 3 sub-words, length 10
+        columns      0    1 2   3     4    5 6 7   8     9
+        ids         <s>   a b  </s>  <s>   x y z  </s>  <pad>      first [[1], [5]]: columns of each side's sub-words
+        side         0    0 0   0     1    1 1 1   1     1
+        """
+        begin, end = self.instances[numbers], self.instances[np.asarray(numbers) + 1]
+        pairs, offsets = expand_ranges(begin, end - begin), offsets_of(end - begin)
+        n, row_of_pair, marks = len(offsets) - 1, owners(offsets), self.source.marks
+        sizes = self.source.sizes[pairs]  # [K, 2]
+        # of each row and side: the number of sub-words with <s> and </s>, and the column of its <s>
+        widths = 1 + np.add.reduceat(sizes + 1, offsets[:-1], axis=0)
+        starts = np.stack([np.zeros(n, np.int64), widths[:, 0]], axis=1)
+        lengths = widths.sum(axis=1)
+        shape = (n, self.length)
+        columns = np.arange(self.length, dtype=np.int32)[None]
+        side = (columns >= widths[:, :1]).astype(np.int8)
+        out = SubwordRows(
+            ids=np.full(shape, marks.pad, np.int64),
+            word_ids=np.full(shape, -1, np.int32),
+            sentence_ids=np.full(shape, -1, np.int32),
+            language=side.copy(),
+            side=side,
+            positions=columns - side * widths[:, :1].astype(np.int32) if self.stream.reset else None,
+            lengths=lengths,
+            shared=np.zeros(shape, bool),
+        )
+        before = np.cumsum(sizes + 1, axis=0) - (sizes + 1)
+        before -= np.repeat(before[offsets[:-1]], np.diff(offsets), axis=0)  # sub-words of the row's earlier pairs
+        first = starts[row_of_pair] + 1 + before
+        number = positions(offsets)
+        at: list[tuple[Int64, Int64]] = []
+        for s in (SOURCE, DERIVED):
+            tokens = self.source.side(pairs, s)
+            row = np.repeat(row_of_pair, sizes[:, s])
+            column = np.repeat(first[:, s], sizes[:, s]) + positions(offsets_of(sizes[:, s]))
+            out.ids[row, column] = tokens.ids
+            out.word_ids[row, column] = np.repeat(first[:, s], sizes[:, s]) + tokens.words
+            out.sentence_ids[row, column] = np.repeat(number, sizes[:, s])
+            out.language[row, column] = tokens.language
+            out.shared[row, column] = tokens.shared
+            out.ids[np.arange(n), starts[:, s]] = marks.begin
+            out.ids[row_of_pair, first[:, s] + sizes[:, s]] = marks.end
+            at.append((row.astype(np.int64), column.astype(np.int64)))
+        return out if not self.stream.links else replace(out, links=self._links(pairs, at))
+
+    def _links(self, pairs: Int64, at: list[tuple[Int64, Int64]]) -> Int32:
+        """Return int32[L, 3]: row, from column, to column, in both directions, sorted."""
+        left, right = self.source.links(pairs)
+        row, source = at[SOURCE][0][left], at[SOURCE][1][left]
+        derived = at[DERIVED][1][right]
+        both = np.concatenate([np.stack([row, source, derived], axis=1), np.stack([row, derived, source], axis=1)])
+        return both[np.lexsort(both.T[::-1])].astype(np.int32)

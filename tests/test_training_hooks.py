@@ -1,0 +1,252 @@
+"""What an objective may add to a run: needs that are checked first, a state, and hooks before and after a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from derivlang.core.errors import DataError, UsageError
+from derivlang.training import folder as runs
+from derivlang.training.batch import MicroBatch
+from derivlang.training.checkpoint import load_model
+from derivlang.training.model import LanguageModel
+from derivlang.training.objectives import registry
+from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
+from derivlang.training.objectives.needs import DICTIONARY, Need
+from derivlang.training.prepared import Prepared
+from derivlang.training.settings import TrainingSettings
+from derivlang.training.streams.base import Stream
+from derivlang.training.streams.packed import Packed
+from derivlang.training.streams.pairs import SentencePairs
+from derivlang.training.streams.switched import CodeSwitched
+from tests.test_training_loop import Stop, same_runs, state, stopping
+from tests.training import built, loader, log, pair, trained
+
+CALLS: list[tuple[str, int]] = []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Momentum(Objective):
+    """Masked words, and embeddings that stay near their own moving average."""
+
+    name = "momentum"
+
+    def state(self, model: LanguageModel, context: Context) -> torch.nn.Module:
+        out = torch.nn.Module()
+        out.register_buffer("average", model.embeddings.detach().clone())
+        out.register_buffer("target", torch.zeros_like(out.average))
+        return out
+
+    def before_step(self, model: LanguageModel, state: Any, step: int) -> None:
+        assert not torch.is_grad_enabled()
+        CALLS.append(("before", step))
+        state.target.copy_(state.average * 0.5)
+
+    def loss(self, model: LanguageModel, micro: MicroBatch, state: Any) -> Loss:
+        CALLS.append(("loss", micro.step))
+        near = (model.embeddings - state.target).pow(2).sum() * micro.share
+        return {"mlm": masked_part(model, micro["rows"]), "near": LossPart(near, weight=0.1)}
+
+    def after_step(self, model: LanguageModel, state: Any, step: int) -> None:
+        assert not torch.is_grad_enabled()
+        CALLS.append(("after", step))
+        state.average.lerp_(model.embeddings, 0.25)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Various(Objective):
+    """Masks of some streams, each in steps of its own."""
+
+    name = "various"
+    language_ids = True
+
+    def streams(self) -> tuple[Stream, ...]:
+        return (
+            Packed(every=2),
+            SentencePairs(every=2, phase=1, views=2, links=True),
+            CodeSwitched(every=3, share=0.5, masked=False),
+        )
+
+    def needs(self) -> tuple[Need, ...]:
+        return (DICTIONARY,)
+
+    def loss(self, model: LanguageModel, micro: MicroBatch, state: Any) -> Loss:
+        out = {}
+        for name in ("rows", "pairs", "pairs:2"):
+            if name in micro:
+                out[name] = masked_part(model, micro[name])
+        if "switched" in micro:
+            out["size"] = LossPart(model.states(micro["switched"]).pow(2).sum(), micro["switched"].totals.rows, 1e-4)
+        return out
+
+
+@pytest.fixture(autouse=True)
+def _objectives(monkeypatch: pytest.MonkeyPatch) -> None:
+    CALLS.clear()
+    for objective in (Momentum, Various):
+        monkeypatch.setitem(registry.OBJECTIVES.added, objective.name, objective)
+    monkeypatch.setattr("derivlang.training.run.check_step", lambda *_, **__: None)  # it computes losses, too
+
+
+# hooks
+
+
+@pytest.mark.parametrize("accumulate", [1, 4])
+def test_hooks_are_called_once_a_step(accumulate: int, tmp_path: Path) -> None:
+    trained(tmp_path / "run", "momentum", accumulate=accumulate, steps=5)
+    expected = [
+        call for step in range(5) for call in [("before", step), *[("loss", step)] * accumulate, ("after", step)]
+    ]
+    assert expected == CALLS
+
+
+def test_a_state_that_follows_the_model_by_hand(tmp_path: Path) -> None:
+    """Of one step: the average moves a quarter of the way from the first embeddings to the next."""
+    trained(tmp_path / "run", "momentum", steps=1)
+    first = built().get_input_embeddings().weight.detach()
+    then = load_model(tmp_path / "run" / "model").get_input_embeddings().weight.detach()
+    found = state(tmp_path / "run", 1)["objective"]
+    assert not torch.equal(first, then)
+    torch.testing.assert_close(found["average"], first + 0.25 * (then - first))
+    torch.testing.assert_close(found["target"], 0.5 * first)
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_a_run_with_hooks_goes_on_bit_by_bit(accumulate: int, tmp_path: Path) -> None:
+    options = {"steps": 10, "accumulate": accumulate}
+    trained(tmp_path / "whole", "momentum", **options)
+    for at in (2, 5, 10):
+        with pytest.raises(Stop):
+            trained(tmp_path / f"{at}", "momentum", logged=stopping(at), **options)
+        CALLS.clear()
+        trained(tmp_path / f"{at}", "momentum", resume=True, **options)
+        begin = {2: 0, 5: 3, 10: 9}[at]
+        assert [step for what, step in CALLS if what == "after"] == list(range(begin, 10))
+        same_runs(tmp_path / "whole", tmp_path / f"{at}", 10)
+
+
+def test_accumulating_with_hooks_changes_nothing(tmp_path: Path) -> None:
+    for accumulate in (1, 4):
+        trained(tmp_path / f"{accumulate}", "momentum", accumulate=accumulate)
+    one, four = ([entry["loss"] for entry in log(tmp_path / name)] for name in ("1", "4"))
+    assert four == pytest.approx(one, rel=1e-4)
+
+
+# streams of several kinds
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_streams_with_rows_in_some_steps(accumulate: int, tmp_path: Path) -> None:
+    """A part is the mean over the steps that have it; the run goes on bit by bit."""
+    options = {"steps": 10, "kind": "roberta", "dropout": 0.1, "accumulate": accumulate, "batch_size": 16}
+    trained(tmp_path / "whole", "various", log_every=1, save_every=4, **options)
+    each = {entry["step"]: entry for entry in log(tmp_path / "whole")}
+    made = loader("various", parallel="25", batch_size=16)
+    tokens = 0
+    for (micro,) in made.steps(0, 10):
+        parts = set()
+        parts |= {"rows"} if micro.step % 2 == 0 else {"pairs", "pairs:2"}
+        parts |= {"size"} if micro.step % 3 == 0 else set()
+        entry = each[micro.step + 1]
+        assert set(entry["parts"]) == parts
+        tokens += sum(micro.counts.subwords.values())
+        assert entry["tokens"] == tokens
+        weights = {"size": 1e-4}
+        whole = sum(weights.get(part, 1) * value for part, value in entry["parts"].items())
+        assert entry["loss"] == pytest.approx(whole, rel=1e-5)
+    trained(tmp_path / "some", "various", log_every=5, save_every=5, **options)
+    for entry in log(tmp_path / "some"):
+        steps = range(entry["step"] - 4, entry["step"] + 1)
+        assert entry["loss"] == pytest.approx(sum(each[step]["loss"] for step in steps) / 5, rel=1e-5)
+        for part, value in entry["parts"].items():
+            some = [each[step]["parts"][part] for step in steps if part in each[step]["parts"]]
+            assert value == pytest.approx(sum(some) / len(some), rel=1e-5)
+    with pytest.raises(Stop):
+        trained(tmp_path / "run", "various", log_every=1, save_every=4, logged=stopping(7), **options)
+    trained(tmp_path / "run", "various", log_every=1, save_every=4, resume=True, **options)
+    same_runs(tmp_path / "whole", tmp_path / "run", 10)
+
+
+# needs
+
+
+class Moon(Need):
+    """Something that is never there."""
+
+    name = "moon"
+
+    def check(self, settings: TrainingSettings) -> None:
+        raise UsageError("the moon is missing", where="--objective", fix="wait for the night", id="usage")
+
+    def prepare(self, prepared: Prepared) -> Any:
+        raise AssertionError("its check has failed before")
+
+
+class Tide(Need):
+    """Something that the run's inputs may lack."""
+
+    name = "tide"
+
+    def prepare(self, prepared: Prepared) -> Any:
+        assert prepared.data.fingerprint == pair().data.fingerprint
+        raise DataError("the tide is out", where="DATA", fix="come again later", id="usage")
+
+
+def needing(*wanted: Need) -> type[Objective]:
+    @dataclass(frozen=True, kw_only=True)
+    class Needy(Objective):
+        """Masked words, with needs."""
+
+        name = "needy"
+
+        def needs(self) -> tuple[Need, ...]:
+            return wanted
+
+    return Needy
+
+
+def test_a_need_is_checked_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.OBJECTIVES.added, "needy", needing(DICTIONARY, Moon()))
+    with pytest.raises(UsageError, match="the moon is missing") as error:
+        trained(tmp_path / "run", "needy", data=tmp_path / "data")
+    assert error.value.fix == "wait for the night"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_need_that_the_inputs_lack_leaves_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.OBJECTIVES.added, "needy", needing(Tide()))
+    with pytest.raises(DataError, match="the tide is out"):
+        trained(tmp_path / "run", "needy")
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_needed_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, Any]] = []
+
+    class Number(Need):
+        """A number of the run's inputs."""
+
+        name = "number"
+
+        def prepare(self, prepared: Prepared) -> Any:
+            return len(prepared.pairs.pairs)
+
+    class Looks(needing(DICTIONARY, Number())):  # type: ignore[misc]
+        """Looks at what it needs."""
+
+        def state(self, model: LanguageModel, context: Context) -> None:
+            seen.append(dict(context.found))
+
+        def loss(self, model: LanguageModel, micro: MicroBatch, state: Any) -> Loss:
+            return {"mlm": masked_part(model, micro["rows"])}
+
+    monkeypatch.setitem(registry.OBJECTIVES.added, "needy", Looks)
+    trained(tmp_path / "run", "needy", steps=1)
+    assert runs.read(tmp_path / "run")["status"] == "done"
+    (found,) = seen
+    assert set(found) == {"dictionary", "number"}
+    assert found["number"] == len(found["dictionary"].pairs) == len(pair().pairs.pairs)

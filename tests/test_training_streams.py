@@ -1,0 +1,450 @@
+"""The loader: the rows and masks of a step are a pure function of the streams, the settings and the step."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from derivlang.core.arrays import Ints
+from derivlang.training import loader as loaders
+from derivlang.training.batch import MicroBatch, TokenBatch
+from derivlang.training.data import SubwordRows
+from derivlang.training.languages import DERIVED, SOURCE
+from derivlang.training.loader import Loader
+from derivlang.training.masking import Keys, Masked
+from derivlang.training.objectives.base import Context, Objective
+from derivlang.training.objectives.registry import objective_names
+from derivlang.training.streams.base import Stream
+from derivlang.training.streams.packed import Packed
+from derivlang.training.streams.pairs import SentencePairs
+from derivlang.training.streams.switched import CodeSwitched
+from tests.strategies import laws
+from tests.training import (
+    PAIR_LENGTH,
+    SEQ_LEN,
+    arrays,
+    every_step,
+    loader,
+    pair,
+    same_batches,
+    same_rows,
+)
+
+
+def reading(*given: Stream) -> Objective:
+    """An objective with these streams."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Reads(Objective):
+        """Masked words of some streams."""
+
+        name = "reads"
+
+        def streams(self) -> tuple[Stream, ...]:
+            return given
+
+    return Reads()
+
+
+def reads(*given: Stream, **options: Any) -> Loader:
+    return loader(reading(*given), **options)
+
+
+STREAMS = [
+    Packed(),
+    SentencePairs(),
+    SentencePairs(links=True, reset=False, together=False),
+    CodeSwitched(switch=0.5, links=True),
+]
+EVERY = [*objective_names(), "xlm:pairs=0.75", "xlm:reset=no", "dict-mlm:variant=input"]
+streams = pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: f"{stream.name}-{stream.share}")
+objectives = pytest.mark.parametrize("name", EVERY)
+
+
+def one_step(made: Loader, step: int) -> MicroBatch:
+    """The arrays of a step in one micro-batch."""
+    ((micro,),) = made.steps(step, step + 1)
+    return micro
+
+
+# rows
+
+
+@objectives
+def test_every_objective_gets_the_same_rows_of_a_stream(name: str) -> None:
+    ours = loader(name)
+    for one in ours.streams:
+        stream = one.stream.name
+        other = {"rows": "mlm", "pairs": f"tlm:reset={'no' if 'reset=no' in name else 'yes'}"}[stream]
+        plain = loader(other, batch_size=one.size)
+        for step in range(20):
+            assert same_rows(ours.rows(stream, step, step + 1)[0], plain.rows(stream, step, step + 1)[0])
+        assert same_rows(ours.rows(stream, 0, 30)[0], plain.rows(stream, 0, 30)[0])
+
+
+def test_an_epoch_has_every_instance_of_both_corpora_once() -> None:
+    made, data = loader(batch_size=10), pair().data
+    n = data.n_instances
+    assert made.steps_per_epoch == 2 * n / 10 == 15
+    seen = []
+    for epoch in range(3):
+        rows, _ = made.rows("rows", 15 * epoch, 15 * epoch + 15)
+        found = sorted(
+            (int(spoken[0]), tuple(ids)) for ids, spoken in zip(rows.ids.tolist(), rows.language, strict=True)
+        )
+        expected = [
+            (language, tuple(ids))
+            for language in (SOURCE, DERIVED)
+            for ids in data.rows(np.arange(n), np.full(n, language)).ids.tolist()
+        ]
+        assert found == sorted(expected)
+        seen.append(rows.ids.tolist())
+    assert seen[0] != seen[1] != seen[2]
+    assert loader(batch_size=10, seed=2).rows("rows", 0, 15)[0].ids.tolist() != seen[0]
+
+
+def test_an_epoch_of_pairs_has_every_row_once() -> None:
+    made = reads(SentencePairs(share=1.0), batch_size=7)
+    one = made.streams[0]
+    steps = one.source.n
+    assert made.steps_per_epoch == steps / 7
+    found = made.rows("pairs", 0, steps)[0].ids.tolist()
+    expected = one.source.rows(np.arange(one.source.n), Keys.of(1, 0, np.arange(one.source.n))).ids.tolist()
+    assert sorted(found) == sorted(expected * 7)
+
+
+@laws
+@given(begin=st.integers(0, 60), steps=st.integers(1, 40), size=st.sampled_from([1, 7, 8, 200]))
+def test_rows_of_a_step_do_not_depend_on_where_one_begins(begin: int, steps: int, size: int) -> None:
+    made = loader(batch_size=size)
+    rows, keys = made.rows("rows", begin, begin + steps)
+    assert rows.ids.shape == (steps * size, SEQ_LEN)
+    at = steps // 2
+    own, its = made.rows("rows", begin + at, begin + at + 1)
+    assert same_rows(rows.take(at * size, at * size + size), own)
+    assert keys.rows[at * size : at * size + size].tolist() == its.rows.tolist()
+
+
+@streams
+@laws
+@given(begin=st.integers(0, 60), steps=st.integers(1, 12))
+def test_rows_of_any_stream_do_not_depend_on_where_one_begins(stream: Stream, begin: int, steps: int) -> None:
+    made = reads(Packed(), stream) if stream.name != "rows" else reads(stream)
+    size = made.streams[-1].size
+    rows, _ = made.rows(stream.name, begin, begin + steps)
+    at = steps // 2
+    own, _ = made.rows(stream.name, begin + at, begin + at + 1)
+    assert same_rows(rows.take(at * size, at * size + size), own)
+
+
+@streams
+def test_a_row_does_not_depend_on_its_neighbours(stream: Stream) -> None:
+    source = reads(stream).streams[0].source
+    numbers = np.random.default_rng(1).permutation(source.n)[:20]
+    keys = Keys.of(1, 5, np.arange(20))
+    together = source.rows(numbers, keys)
+    for place, number in enumerate(numbers.tolist()):
+        alone = source.rows(np.array([number]), keys.take(slice(place, place + 1)))
+        assert same_rows(together.take(place, place + 1), alone)
+
+
+def test_the_size_of_a_stream_is_its_share_of_the_positions() -> None:
+    made = reads(Packed(), SentencePairs(share=0.25), CodeSwitched(share=1.0), pair_length=64, batch_size=32)
+    sizes = [one.size for one in made.streams]
+    assert sizes == [32, round(0.25 * 32 * SEQ_LEN / 64), round(32 * SEQ_LEN / 64)]
+    assert [one.first for one in made.streams] == [0, 32, 36]
+    assert reads(SentencePairs(share=0.0001)).streams[0].size == 1
+
+
+@streams
+def test_the_average_of_subwords_is_that_of_all_rows(stream: Stream) -> None:
+    made = reads(replace(stream, every=2))
+    source, size = made.streams[0].source, made.streams[0].size
+    every = np.arange(source.n)
+    lengths = source.rows(every, Keys.of(1, 0, every)).lengths
+    assert source.mean_subwords == pytest.approx(lengths.mean())
+    assert made.subwords_per_step == pytest.approx(lengths.mean() * size / 2)
+
+
+# micro-batches
+
+
+def joined(batches: list[TokenBatch]) -> dict[str, Any]:
+    """The arrays of a step's micro-batches as if they were one; its totals."""
+    starts = np.cumsum([0, *(batch.ids.size for batch in batches)])
+    out: dict[str, Any] = {}
+    for name in arrays(batches[0]):
+        parts = [getattr(batch, name) for batch in batches]
+        if name in ("targets", "links"):
+            parts = [part + start for part, start in zip(parts, starts, strict=False)]
+        out[name] = np.concatenate(parts, axis=1 if name == "links" else 0)
+    (totals,) = {batch.totals for batch in batches}
+    return out | {"totals": totals}
+
+
+def same_joined(one: dict[str, Any], two: dict[str, Any]) -> bool:
+    return one.keys() == two.keys() and all(np.array_equal(one[k], two[k]) for k in one if k != "totals")
+
+
+EVEN = reading(Packed(), SentencePairs(links=True, views=2), CodeSwitched(share=0.5, links=True, every=2))
+
+
+@pytest.mark.parametrize("objective", [*EVERY, EVEN], ids=str)
+@pytest.mark.parametrize(("accumulate", "world"), [(4, 1), (1, 4), (2, 2)])
+def test_micro_batches_part_the_step(objective: str | Objective, accumulate: int, world: int) -> None:
+    whole = loader(objective)
+    parts = [loader(objective, accumulate=accumulate, world=world, rank=rank) for rank in range(world)]
+    found = [list(part.steps(3, 6)) for part in parts]
+    for i, (one,) in enumerate(whole.steps(3, 6)):
+        micros = [micro for process in found for micro in process[i]]
+        assert len(micros) == accumulate * world
+        assert sum(micro.share for micro in micros) == 1
+        assert {micro.step for micro in micros} == {one.step} == {3 + i}
+        for micro in micros:
+            assert micro.counts == one.counts
+            assert micro.batches.keys() == one.batches.keys()
+        for name in one.batches:
+            ours, theirs = joined([micro[name] for micro in micros]), joined([one[name]])
+            assert same_joined(ours, theirs)
+            assert ours["totals"] == theirs["totals"]
+
+
+@pytest.mark.parametrize("objective", [*EVERY, reading(SentencePairs(links=True), CodeSwitched(links=True))], ids=str)
+def test_numbers_of_a_step_by_a_slow_count(objective: str | Objective) -> None:
+    made = loader(objective)
+    for step in range(4):
+        micro = one_step(made, step)
+        subwords = {stream: int(micro[stream].attention.sum()) for stream in micro.batches}
+        assert micro.counts.subwords == subwords
+        assert micro.counts.masked == sum(len(micro[stream].targets) for stream in micro.batches)
+        for batch in micro.batches.values():
+            spoken = [int((batch.label_language == language).sum()) for language in (SOURCE, DERIVED)]
+            assert batch.totals.rows == len(batch.ids)
+            assert (batch.totals.masked, list(batch.totals.by_language)) == (len(batch.targets), spoken)
+            assert batch.totals.links == (0 if batch.links is None else batch.links.shape[1])
+
+
+@objectives
+def test_the_input_differs_from_the_text_only_at_masked_positions(name: str) -> None:
+    for batch in one_step(loader(name), 2).batches.values():
+        changed = np.flatnonzero(batch.ids.ravel() != batch.clean.ravel())
+        assert set(changed.tolist()) <= set(batch.targets.tolist())
+        assert len(changed)
+        assert batch.unmasked().ids is batch.clean
+        assert ((batch.word_ids >= 0) == (batch.sentence_ids >= 0)).all()
+        assert (batch.word_ids.ravel()[batch.targets] >= 0).all()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.9])
+def test_the_number_of_pair_rows_is_that_of_one_process(share: float) -> None:
+    counts = {
+        sum(len(micro["pairs"].ids) for rank in range(w) for micro in next(loader(
+            f"xlm:pairs={share}", batch_size=40, accumulate=a, world=w, rank=rank).steps(0, 1)))
+        for a, w in ((1, 1), (2, 1), (4, 1), (2, 2), (1, 2))
+    }  # fmt: skip
+    assert counts == {round(40 * share * SEQ_LEN / PAIR_LENGTH)}
+
+
+@pytest.mark.parametrize("objective", [*EVERY, EVEN], ids=str)
+def test_steps_do_not_depend_on_how_many_are_made_at_once(
+    objective: str | Objective, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = list(every_step(loader(objective), 0, 12))
+    for size in (1, 8 * SEQ_LEN * 5):
+        monkeypatch.setattr(loaders, "_SUBWORDS", size)
+        for ours, theirs in zip(every_step(loader(objective), 0, 12), whole, strict=True):
+            assert np.array_equal(ours, theirs)
+    middle = [array for step in range(12) for array in every_step(loader(objective), step, step + 1)]
+    assert all(np.array_equal(a, b) for a, b in zip(middle, whole, strict=True))
+
+
+def test_tensors_of_a_batch() -> None:
+    made = loader(EVEN)
+    here = one_step(made, 1)
+    there = here.to(torch.device("cpu"))
+    assert (there.step, there.share, there.counts) == (here.step, here.share, here.counts)
+    for name, batch in there.batches.items():
+        assert batch.totals == here[name].totals
+        assert same_batches(batch, here[name])
+        kinds = {field: array.dtype for field, array in arrays(batch).items()}
+        assert kinds.pop("attention") == torch.bool
+        assert set(kinds.values()) == {torch.int64}
+
+
+# steps without a stream, views, rows without masks
+
+
+@pytest.mark.parametrize(("every", "phase"), [(1, 0), (3, 0), (3, 2), (4, 1)])
+def test_a_stream_that_has_rows_in_some_steps(every: int, phase: int) -> None:
+    """Its k-th step has the rows of step k of a stream that has rows in every step; masks are keyed by the step."""
+    made = reads(Packed(), SentencePairs(every=every, phase=phase))
+    plain = reads(Packed(), SentencePairs())
+    steps = [step for step in range(20) if step % every == phase]
+    assert list(made.streams[1].stream.steps(0, 20)) == steps
+    for begin, end in ((0, 20), (1, 9), (7, 7), (5, 6)):
+        assert list(made.streams[1].stream.steps(begin, end)) == [s for s in steps if begin <= s < end]
+    all_masks = []
+    for step, (micro,) in enumerate(made.steps(0, 20)):
+        assert ("pairs" in micro) == (step in steps)
+        assert "rows" in micro
+        assert same_batches(micro["rows"], one_step(plain, step)["rows"])
+        if step not in steps:
+            assert "pairs" not in micro.counts.subwords
+            continue
+        other = one_step(plain, steps.index(step))["pairs"]
+        assert same_batches(micro["pairs"], other, ("ids", "targets", "labels", "label_language")) or every == 1
+        assert micro["pairs"].clean.tolist() == other.clean.tolist()
+        keys = made.rows("pairs", step, step + 1)[1]
+        assert keys.rows.tolist() == Keys.of(1, step, made.streams[1].first + np.arange(len(other.ids))).rows.tolist()
+        all_masks.append(micro["pairs"].targets.tolist())
+    assert len({tuple(mask) for mask in all_masks}) == len(all_masks)
+
+
+def test_two_views_of_a_stream() -> None:
+    made, plain = reads(SentencePairs(views=2)), reads(SentencePairs())
+    for step in range(5):
+        micro = one_step(made, step)
+        assert list(micro.batches) == ["pairs", "pairs:2"]
+        assert same_batches(micro["pairs"], one_step(plain, step)["pairs"])
+        assert same_batches(micro["pairs"], micro["pairs:2"], ("ids", "targets", "labels", "label_language"))
+        assert micro["pairs"].clean.tolist() == micro["pairs:2"].clean.tolist()
+        one, two = (set(micro[name].targets.tolist()) for name in ("pairs", "pairs:2"))
+        assert one != two
+        assert micro.counts.subwords.keys() == {"pairs"}
+        assert micro.counts.masked == len(one) + len(two)
+
+
+def test_masks_of_views_are_independent() -> None:
+    made = reads(SentencePairs(views=2), batch_size=400)
+    micro = one_step(made, 0)
+    some = (micro["pairs"].word_ids >= 0).ravel()
+    chosen = []
+    for name in ("pairs", "pairs:2"):
+        at = np.zeros(some.shape, bool)
+        at[micro[name].targets] = True
+        chosen.append(at[some])
+    both = (chosen[0] & chosen[1]).mean()
+    assert abs(both - 0.09) < 4.5 * np.sqrt(0.09 * 0.91 / some.sum())
+
+
+@streams
+def test_rows_without_masks_have_no_targets(stream: Stream) -> None:
+    micro = one_step(reads(replace(stream, masked=False)), 3)
+    masked = one_step(reads(stream), 3)
+    assert len(masked[stream.name].targets) > 0
+    batch = micro[stream.name]
+    assert len(batch.targets) == len(batch.labels) == len(batch.label_language) == 0
+    assert (batch.totals.masked, batch.totals.by_language, micro.counts.masked) == (0, (0, 0), 0)
+    assert batch.ids.tolist() == batch.clean.tolist() == masked[stream.name].clean.tolist()
+
+
+# masks
+
+
+@objectives
+def test_masks_differ_by_step_and_seed(name: str) -> None:
+    def targets(made: Loader, step: int) -> list[list[int]]:
+        return [batch.targets.tolist() for batch in one_step(made, step).batches.values()]
+
+    assert targets(loader(name), 0) != targets(loader(name), 1)
+    assert targets(loader(name), 0) != targets(loader(name, seed=2), 0)
+    assert targets(loader(name), 0) == targets(loader(name), 0)
+
+
+def test_streams_of_a_step_have_masks_of_their_own() -> None:
+    """Rows are numbered over all streams, so no two rows of a step share their draws."""
+    made = reads(Packed(), SentencePairs(), CodeSwitched())
+    keys = np.concatenate([made.rows(one.stream.name, 4, 5)[1].rows for one in made.streams])
+    assert len(set(keys.tolist())) == len(keys) == sum(one.size for one in made.streams)
+
+
+def test_the_second_time_an_instance_is_masked_otherwise() -> None:
+    made = loader(batch_size=150)
+    by_ids: dict[tuple[int, ...], list[Any]] = {}
+    for step in (0, 1):
+        batch = one_step(made, step)["rows"]
+        chosen = np.zeros(batch.ids.size, bool)
+        chosen[batch.targets] = True
+        for ids, row in zip(batch.clean.tolist(), chosen.reshape(150, -1).tolist(), strict=True):
+            by_ids.setdefault(tuple(ids), []).append(row)
+    assert np.mean([len(set(map(tuple, found))) > 1 for found in by_ids.values()]) > 0.9
+
+
+def test_a_step_without_masked_positions() -> None:
+    micro = one_step(loader(rate=1e-9), 0)
+    assert (micro["rows"].totals.masked, micro.counts.masked, len(micro["rows"].targets)) == (0, 0, 0)
+
+
+# the thread
+
+
+@pytest.mark.parametrize("name", ["mlm", "xlm"])
+def test_a_thread_makes_the_same_steps(name: str) -> None:
+    made = loader(name)
+
+    def ahead() -> Iterator[tuple[str, TokenBatch]]:
+        for micros in made.ahead(2, 30):
+            for micro in micros:
+                yield from micro.batches.items()
+
+    plain = [item for micros in made.steps(2, 30) for micro in micros for item in micro.batches.items()]
+    for (ours, one), (theirs, two) in zip(ahead(), plain, strict=True):
+        assert ours == theirs
+        assert same_batches(one, two)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Breaks(Objective):
+    """Masks that fail."""
+
+    name = "breaks"
+
+    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
+        raise ZeroDivisionError
+
+
+def test_an_error_in_the_thread_is_raised_where_the_steps_are_read() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(loader(Breaks()).ahead(0, 10))
+
+
+def test_the_thread_ends_with_its_reader() -> None:
+    before = threading.active_count()
+    steps = loader(batch_size=1024).ahead(0, 1000)
+    next(steps)
+    steps.close()  # type: ignore[attr-defined]
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and thread.daemon:
+            thread.join(5)
+    assert threading.active_count() <= before
+
+
+# an objective's own masks
+
+
+def test_an_objective_masks_each_stream_by_its_name() -> None:
+    seen: list[tuple[str, Ints]] = []
+
+    @dataclass(frozen=True, kw_only=True)
+    class Notes(Objective):
+        """Notes what it masks."""
+
+        name = "notes"
+
+        def streams(self) -> tuple[Stream, ...]:
+            return Packed(), SentencePairs(views=2), CodeSwitched(masked=False)
+
+        def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
+            seen.append((stream, rows.ids))
+            return super().mask(stream, rows, keys, context)
+
+    list(loader(Notes()).steps(0, 1))
+    assert [name for name, _ in seen] == ["rows", "pairs", "pairs"]
