@@ -17,10 +17,9 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core import batch as batches
 from derivlang.core.arrays import Int32, Int64, lengths_of
 from derivlang.core.arrow import to_arrow
-from derivlang.core.batch import Batch, realign, used_types
+from derivlang.core.batch import Batch, groups, join_sentences, realign, settle_groups, split_sentences, used_types
 from derivlang.core.errors import DerivlangError, LayerError, UsageError
 from derivlang.core.keys import sequence_keys
 from derivlang.core.lexicon import Lexicon, chooses
@@ -31,8 +30,9 @@ from derivlang.core.spec import read_spec
 from derivlang.parsing.attach import with_parses
 from derivlang.parsing.base import Parser
 from derivlang.syntax.groups import contract
-from derivlang.transforms import fingerprint, fitting
-from derivlang.transforms.base import Transform
+from derivlang.transforms import fingerprint as fingerprints
+from derivlang.transforms import fitting
+from derivlang.transforms.base import Transform, steps_of
 from derivlang.transforms.fitting import streams
 from derivlang.transforms.lexicon_file import write_lexicon
 from derivlang.transforms.registry import find_transform
@@ -92,7 +92,7 @@ class Pipeline:
         └── inv    e4f1a02
         """
         width = max((len(str(transform)) for transform in self.transforms), default=0)
-        lines = [f"{t!s:<{width}}  {_digits(partial(fingerprint.part_hash, t))}" for t in self.transforms]
+        lines = [f"{t!s:<{width}}  {_digits(partial(fingerprints.part_hash, t))}" for t in self.transforms]
         branches = ["├── "] * (len(lines) - 1) + ["└── "] * bool(lines)
         tree = [branch + line for branch, line in zip(branches, lines, strict=True)]
         return "\n".join([f"Pipeline {_digits(self.fingerprint)}", *tree])
@@ -126,12 +126,12 @@ class Pipeline:
         """Whether the lexicon has an inverse."""
         return all(transform.injective for transform in self.transforms)
 
-    def fingerprint(self, lexicon: str | None = None, *, format: int = fingerprint.FORMAT) -> str:
+    def fingerprint(self, lexicon: str | None = None, *, format: int = fingerprints.FORMAT) -> str:
         """Return 16 hex digits that change with anything the output depends on (`transforms/fingerprint.py`).
 
         lexicon: the text of lexicon.tsv. format: the number of the format, as it is stored beside a fingerprint.
         """
-        return fingerprint.fingerprint(self.transforms, lexicon, format)
+        return fingerprints.fingerprint(self.transforms, lexicon, format)
 
     def fit(
         self,
@@ -164,7 +164,7 @@ class Pipeline:
     def order(self, batch: Batch, policies: Policies | None = None) -> Order:
         """Return the order of a batch whose sentences are split. Groups under `atomic` count as one word."""
         policies = policies or Policies()
-        group = batches.groups(batch, policies)
+        group = groups(batch, policies)
         order = self._fold(batch if group is None else contract(batch, group))
         return order if group is None else order.expand(group)
 
@@ -185,19 +185,19 @@ class Pipeline:
         count what was changed or dropped, by reason. parser: finds the trees of a batch that has none.
         """
         policies = policies or Policies()
-        batch = batches.settle_groups(batch, policies)
-        group = batches.groups(batch, policies)
+        batch = settle_groups(batch, policies)
+        group = groups(batch, policies)
         if split:
-            batch = batches.split_sentences(batch, rule, group)
+            batch = split_sentences(batch, rule, group)
         elif group is not None:
-            batch = batches.join_sentences(batch, group)
+            batch = join_sentences(batch, group)
         if parser is not None:
             batch = with_parses(batch, parser)
         order = self.order(batch, policies)
         words: Int32 | None = None
         types = None
         if lexicon.chooses:
-            words, types = self._choose(batch, lexicon, policies, counts)
+            words, types = _choose_images(self, batch, lexicon, policies, counts)
         elif not lexicon.is_identity:
             types = lexicon.apply(batch.types)
         distinct = lexicon.injective
@@ -213,37 +213,6 @@ class Pipeline:
         )
         return Derivation(batch, derived, order)
 
-    def _choose(
-        self, batch: Batch, lexicon: Lexicon, policies: Policies, counts: Counter[str] | None
-    ) -> tuple[Int32, pa.Array]:
-        """Return the image of each source word, int32[N] codes, and the types they index. Words of one type may
-        differ."""
-        words, types = batch.words, batch.types
-        steps = iter(lexicon.steps)
-        for position, (transform, draws) in enumerate(streams(self.transforms)):
-            if not transform.has_lexicon:
-                continue
-            step = next(steps)
-            if not chooses(step):
-                types = step.apply(types)
-                continue
-            found = step.images(types)
-            images = lengths_of(found.offsets).astype(np.int32)[words]
-            before = Pipeline(self.transforms[:position])
-            if before.has_order:  # choices are drawn by the position that a word has in the order so far
-                order = before.order(batch, policies)
-                kept = order.index >= 0
-                seen = np.where(kept, images[np.where(kept, order.index, 0)], 1).astype(np.int32)
-                taken = np.zeros(len(words), np.int32)
-                taken[order.index[kept]] = transform.choices(_reordered(batch, order, ()), seen, draws)[kept]
-            else:
-                taken = transform.choices(batch, images, draws)
-            if counts is not None:
-                counts[f"{transform.name}-replaced"] += int((taken > 0).sum())
-            used, words = used_types((found.offsets[:-1][words] + taken).astype(np.int32), len(found.strings))
-            types = found.strings.take(to_arrow(used))
-        return words, types
-
     def _fold(self, batch: Batch) -> Order:
         """Return the orders of all transforms, composed."""
         order: Order | None = None
@@ -257,6 +226,42 @@ class Pipeline:
             step = transform.order(view, draws)
             order = step if order is None else order.then(step)
         return Order.identity(batch.sentences, batch.tails) if order is None else order
+
+
+def _choose_images(
+    pipeline: Pipeline, batch: Batch, lexicon: Lexicon, policies: Policies, counts: Counter[str] | None
+) -> tuple[Int32, pa.Array]:
+    """Return the image of each source word, int32[N] codes, and the types they index. Words of one type may differ.
+
+    "the cat the dog" has the types the, cat, dog and the words 0 1 0 2. A dictionary with cat: chat, minet and
+    dog: chien has the images the | cat chat minet | dog chien, that is, offsets [0, 1, 4, 6]. So the words have
+    1 3 1 2 images. The choices 0 2 0 1 take the strings 0 + 0, 1 + 2, 0 + 0, 4 + 1: "the minet the chien", which are
+    the words 0 1 0 2 of the types the, minet, chien.
+    """
+    words, types = batch.words, batch.types
+    paired = zip(streams(pipeline.transforms), steps_of(pipeline.transforms, lexicon), strict=True)
+    for place, ((transform, draws), step) in enumerate(paired):
+        if step is None:
+            continue
+        if not chooses(step):
+            types = step.apply(types)
+            continue
+        found = step.images(types)
+        images = lengths_of(found.offsets).astype(np.int32)[words]
+        before = Pipeline(pipeline.transforms[:place])
+        if before.has_order:  # choices are drawn by the position that a word has in the order so far
+            order = before.order(batch, policies)
+            kept = order.index >= 0
+            seen = np.where(kept, images[np.where(kept, order.index, 0)], 1).astype(np.int32)
+            taken = np.zeros(len(words), np.int32)
+            taken[order.index[kept]] = transform.choices(_reordered(batch, order, ()), seen, draws)[kept]
+        else:
+            taken = transform.choices(batch, images, draws)
+        if counts is not None:
+            counts[f"{transform.name}-replaced"] += int((taken > 0).sum())
+        used, words = used_types((found.offsets[:-1][words] + taken).astype(np.int32), len(found.strings))
+        types = found.strings.take(to_arrow(used))
+    return words, types
 
 
 def _reordered(batch: Batch, order: Order, needs: tuple[str, ...]) -> Batch:

@@ -1,21 +1,23 @@
-"""Write docs/errors.md, the table of all error ids, from the source of the package.
+"""Write docs/errors.md, the tables of all error messages, from the source of the package.
 
     python docs/errors.py
 
 An id is read where an error is made: `UsageError("…", id="columns")`, `parse_errors(…, id="manifest")`,
 `unknown("source", …)` and `Registry("source", …)` for `unknown-source`. What a message fills in stands in braces.
+Constants, and texts that a function keeps in a variable, are written out.
 """
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "errors.md"
-MESSAGES = 3  # of an id, at most, in the table
 
 HEAD = """# Errors
 
@@ -23,14 +25,18 @@ Every error message of derivlang ends with a short id in brackets. The next step
 its own:
 
     fr.conllu:1482: word 9 has head 31, but the sentence has 24 words [head-range]
-      correct the tree, or leave the sentence out
+      correct the tree, or leave out the sentence
 
 The ids are stable, so that scripts can tell errors apart. `UsageError` ends a command with exit code 2, every
 other error with 1. In Python all of them are subclasses of `derivlang.DerivlangError`, with the fields `what`,
 `where`, `fix` and `id`; `system` stands for an `OSError` that reaches the command line.
 
-`python docs/errors.py` writes this page. Braces mark what a message fills in. At most three messages of an id are
-shown.
+Each package has a table of its messages. Braces mark what a message fills in; ` / ` separates alternatives.
+`python docs/errors.py` writes this page.
+"""
+
+TABLE = """
+## {}
 
 | id | error | message | what to do | module |
 |---|---|---|---|---|
@@ -41,12 +47,15 @@ RAISERS = {
     "parse_errors": ("DataError", "this is not a valid {}: {reason}"),
     "read_record": ("StoreError", "this is not a valid {}: {reason}"),
 }
+Texts = dict[str, ast.expr]  # what a name stands for
+Faults = list[tuple[str, str]]  # (what, id) of faults that one function finds and another one raises
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Raised:
-    """A place where an error is made."""
+    """A message, and where it is made. package: the first part of the module, "derivlang" for a module at the top."""
 
+    package: str
     id: str
     error: str
     message: str
@@ -55,69 +64,137 @@ class Raised:
 
 
 def errors() -> list[Raised]:
-    """Every place of the package that makes an error with an id, by id."""
-    found = {Raised("system", "OSError", "{filename}: {strerror}", "", "cli.main")}
-    for path in sorted((ROOT / "derivlang").rglob("*.py")):
-        module = ".".join(path.relative_to(ROOT / "derivlang").with_suffix("").parts).removesuffix(".__init__")
+    """Every message with an id, by package and id."""
+    folder = ROOT / "derivlang"
+    trees = {
+        ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__"): ast.parse(
+            path.read_text("utf-8")
+        )
+        for path in sorted(folder.rglob("*.py"))
+    }
+    constants = {module: _constants(tree) for module, tree in trees.items()}
+    of_trees = [_fault(node) for node in ast.walk(trees["core.trees"]) if isinstance(node, ast.Tuple)]
+    found = {Raised("cli", "system", "OSError", "{filename}: {strerror}", "", "cli.main")}
+    for module, tree in trees.items():
         if module in ("core.errors", "core.parse_errors"):
             continue
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            found |= {Raised(*facts, module) for facts in _raised(node)}
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        known = {}
+        for node in imports:
+            theirs = constants.get((node.module or "").removeprefix("derivlang."), {})
+            known |= {name.name: theirs[name.name] for name in node.names if name.name in theirs}
+        nodes = list(ast.walk(_WriteOut({**known, **constants[module]}).visit(tree)))
+        faults = [_fault(node) for node in nodes if isinstance(node, ast.Call)]
+        if any(name.name == "first_fault" for node in imports for name in node.names):
+            faults += of_trees
+        package = module.partition(".")[0] if "." in module else "derivlang"
+        for node in nodes:
+            if isinstance(node, ast.Call):
+                told = _raised(node, [fault for fault in faults if fault is not None])
+                found |= {Raised(package, *facts, module) for facts in told}
     return sorted(found)
 
 
 def page() -> str:
     """The text of docs/errors.md."""
-    by_id: dict[str, list[Raised]] = {}
-    for one in errors():
-        by_id.setdefault(one.id, []).append(one)
-    rows = []
-    for id, places in by_id.items():
-        cells = [
-            [f"`{id}`"],
-            [f"`{name}`" for name in _distinct(one.error for one in places)],
-            _distinct(_cell(one.message) for one in places)[:MESSAGES],
-            _distinct(_cell(one.fix) for one in places if one.fix not in ("", "{fix}"))[:MESSAGES],
-            [f"`{name}`" for name in _distinct(one.module for one in places)],
-        ]
-        rows.append("| " + " | ".join("<br>".join(cell) or "–" for cell in cells) + " |\n")
-    return HEAD + "".join(rows)
+    parts = [HEAD]
+    for package, rows in groupby(errors(), key=lambda one: one.package):
+        parts.append(TABLE.format(package))
+        for one in rows:
+            fix = "–" if one.fix in ("", "{fix}") else _cell(one.fix)
+            parts.append(f"| `{one.id}` | `{one.error}` | {_cell(one.message)} | {fix} | `{one.module}` |\n")
+    return "".join(parts)
 
 
-def _raised(node: ast.AST) -> Iterator[tuple[str, str, str, str]]:
-    """(id, error, message, fix) of the errors that an expression makes."""
-    if isinstance(node, ast.Tuple) and len(node.elts) == 3:  # (word, what, id) of core/trees.py
-        _, what, id = node.elts
-        if isinstance(id, ast.Constant) and isinstance(id.value, str) and id.value.startswith("head-"):
-            yield id.value, "LayerError", f"the word has {_text(what)}", "correct the tree"
-    if not isinstance(node, ast.Call):
-        return
+def _raised(node: ast.Call, faults: Faults) -> Iterator[tuple[str, str, str, str]]:
+    """(id, error, message, fix) of the errors that a call makes. faults: for the variables `what` and `id`."""
     callee = node.func.id if isinstance(node.func, ast.Name) else ""
     named = {keyword.arg: keyword.value for keyword in node.keywords}
     fix = _text(named["fix"]) if "fix" in named else ""
+    if isinstance(named.get("fix"), ast.Call):  # {near} for `fix=_near(path)`
+        fix = _name(named["fix"].func)
     if callee in ("unknown", "Registry"):
         kind = _text(node.args[0])
         if callee == "Registry":  # as in core/plugins.py
             fix = fix or f"`derivlang ls` lists the {kind}s"
         if not kind.startswith("{"):
-            yield (
-                f"unknown-{kind.split()[0]}",
-                "UsageError",
-                f"there is no {kind} {{name}}; did you mean {{near}}?",
-                fix,
-            )
-    elif callee == "_fault" and len(node.args) == 4:  # of formats/conllu_checks.py
-        what, id = node.args[2:4]
-        fix = "correct the tree, or leave the sentence out"
-        yield from ((one, "LayerError", f"word {{number}} has {_text(what)}", fix) for one in _ids(id))
-    elif "id" in named and (callee.endswith("Error") or callee in RAISERS):
-        error, message = RAISERS.get(callee, (callee, ""))
-        if callee in RAISERS:
-            message = message.replace("{}", _text(node.args[1]))
-            error = _text(named["error"]).strip("{}") if "error" in named else error
-        else:
-            message = _text(node.args[0])
-        yield from ((one, error, message, fix) for one in _ids(named["id"]))
+            id = _text(named["id"]) if "id" in named else f"unknown-{kind.split()[0]}"
+            yield id, "UsageError", f"there is no {kind} {{name}}; did you mean {{near}}?", fix
+    elif "id" in named and callee.endswith("Error"):
+        message = _text(node.args[0])
+        if isinstance(named["id"], ast.Name):
+            yield from ((id, callee, message.replace("{what}", what), fix) for what, id in faults)
+        yield from ((id, callee, message, fix) for id in _ids(named["id"]))
+    elif "id" in named and callee in RAISERS:
+        error, message = RAISERS[callee]
+        error = _text(named["error"]).strip("{}") if "error" in named else error
+        yield from ((id, error, message.replace("{}", _text(node.args[1])), fix) for id in _ids(named["id"]))
+
+
+def _fault(node: ast.Tuple | ast.Call) -> tuple[str, str] | None:
+    """(what, id) of a tuple (word, what, id), or of a call `_fault(at, word, what, id)`."""
+    parts = node.elts if isinstance(node, ast.Tuple) else node.args
+    if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id == "_fault"):
+        return None
+    if len(parts) < 3 or not (isinstance(parts[-1], ast.Constant) and str(parts[-1].value).startswith("head-")):
+        return None
+    return _text(parts[-2]), str(parts[-1].value)
+
+
+class _WriteOut(ast.NodeTransformer):
+    """Replace names by the texts that they stand for."""
+
+    def __init__(self, known: Texts) -> None:
+        self.known = known
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        outer, (own, bound) = self.known, _variables(node)
+        own = {name: self.visit(value) for name, value in own.items()}
+        self.known = {name: value for name, value in outer.items() if name not in bound} | own
+        self.generic_visit(node)
+        self.known = outer
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return self.known.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
+
+
+def _constants(tree: ast.Module) -> Texts:
+    """The constants of a module that are texts or numbers, also those of `ONE, OTHER = "one", "other"`."""
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            pairs = [getattr(side, "elts", [side]) for side in (node.targets[0], node.value)]
+            for target, value in zip(*pairs, strict=False):
+                if isinstance(target, ast.Name) and isinstance(value, ast.Constant):
+                    found[target.id] = value
+    return found
+
+
+def _variables(function: ast.FunctionDef) -> tuple[Texts, set[str]]:
+    """The variables of a function that always hold a text, and the names of all its variables and parameters."""
+    nodes = list(ast.walk(function))
+    stored = Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    texts: dict[str, list[ast.expr]] = {}
+    for node in nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and _is_text(node.value):
+            texts.setdefault(node.targets[0].id, []).append(node.value)
+    own = {name: _alternatives(values) for name, values in texts.items() if len(values) == stored[name]}
+    return own, {*stored, *(node.arg for node in nodes if isinstance(node, ast.arg))}
+
+
+def _is_text(node: ast.expr | None) -> bool:
+    if isinstance(node, ast.IfExp):
+        return _is_text(node.body) and _is_text(node.orelse)
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _alternatives(values: list[ast.expr]) -> ast.expr:
+    """`a if … else b if … else c`, as `_text` reads it."""
+    *others, last = values
+    for value in reversed(others):
+        last = ast.IfExp(ast.Constant(True), value, last)
+    return last
 
 
 def _ids(node: ast.expr) -> list[str]:
@@ -174,10 +251,6 @@ def _name(node: ast.expr) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
-
-
-def _distinct(values: Iterator[str]) -> list[str]:
-    return list(dict.fromkeys(values))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import re
 import runpy
 from typing import Any
 
+from derivlang.core import errors
 from tests.helpers import ROOT
 
 WRITER: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "errors.py"))
@@ -15,6 +16,26 @@ IDS = {one.id for one in WRITER["errors"]()}
 
 def test_the_page_is_up_to_date() -> None:
     assert (ROOT / "docs" / "errors.md").read_text("utf-8") == WRITER["page"](), "run: python docs/errors.py"
+
+
+def test_the_example_is_a_message_of_the_package() -> None:
+    fixes = {one.fix for one in WRITER["errors"]() if one.id == "head-range"}
+    for text in (WRITER["HEAD"], errors.__doc__ or ""):
+        assert re.search(r"\[head-range]\n *(.*)\n", text)[1] in fixes  # type: ignore[index]
+
+
+def test_each_message_stands_beside_its_own_fix() -> None:
+    """Constants, variables and messages that are handed on are written out."""
+    pairs = {(one.message, one.fix) for one in WRITER["errors"]()}
+    tree = "correct the tree, or leave out the sentence"
+    assert ("word {number} has itself as head", tree) in pairs
+    assert ("the word has itself as head", "correct the tree") in pairs
+    columns = "write ten columns with single tabs between them, and _ for an empty value"
+    assert ("the line has an empty FORM", columns) in pairs
+    assert (
+        "not a run: there is no run.json, here or in its subfolders",
+        "make one: derivlang pretrain … -o RUN",
+    ) in pairs
 
 
 def test_ids_are_stable() -> None:

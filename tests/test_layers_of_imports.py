@@ -44,7 +44,7 @@ HEAVY = (
     "tqdm",
 )
 # Rows whose modules may import torch at the top, if no help page and no listing loads them (below).
-SHARED = {"counts", "main", "options", "settings", "types", "folders"}  # cli modules that are no command
+SHARED = {"counts", "main", "options", "settings", "types", "folders", "headings"}  # cli modules that are no command
 # Declarations of settings, from which the command line makes options and help pages.
 LIGHT = {
     "derivlang.core.policies",

@@ -9,14 +9,17 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from derivlang.core import plugins
+from derivlang.core.arrays import Int64
 from derivlang.core.batch import Batch, realign
 from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.keys import Draws
+from derivlang.core.lexicon import TypeMap
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies
 from derivlang.core.spec import param, quote
@@ -465,3 +468,50 @@ def test_counts_of_a_reference_may_be_any_integers() -> None:
     one = Pipeline.parse("trans:overlap=50:by=frequency").fit(types, np.array([4, 3, 2, 1], np.int32))
     two = Pipeline.parse("trans:overlap=50:by=frequency").fit(types, np.array([4, 3, 2, 1], np.uint64))
     assert one.apply(types).to_pylist() == two.apply(types).to_pylist() == ["a", "b", "ც", "დ"]
+
+
+@dataclass(frozen=True, slots=True)
+class Upper:
+    """Every type in capitals."""
+
+    injective: bool = False
+
+    def apply(self, types: pa.Array) -> pa.Array:
+        return pc.utf8_upper(types)
+
+    def invert(self) -> TypeMap:
+        raise NotImplementedError
+
+    def state(self) -> str:
+        return "upper\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shout(Transform):
+    """It saves what it was fitted with, and its author forgot `load`."""
+
+    name = "shout"
+    injective = False
+    saves = True
+
+    def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> TypeMap:
+        return Upper()
+
+
+def test_a_saved_lexicon_that_its_transform_cannot_load() -> None:
+    pipeline = Pipeline((Shout(),))
+    lexicon = pipeline.fit()
+    assert lexicon.apply(pa.array(["a"])).to_pylist() == ["A"]
+    with pytest.raises(UsageError, match=r"shout saves what it was fitted with, but cannot load it \[plug-in\]"):
+        pipeline.fit(saved=pipeline.save(lexicon))
+
+
+@pytest.mark.parametrize("spec", ["inv", "trans,trans:copy,inv"])
+def test_a_lexicon_of_another_pipeline(spec: str) -> None:
+    lexicon = Pipeline.parse("trans").fit()
+    types, counts = pa.array(["a"]), np.ones(1, np.int64)
+    pipeline = Pipeline.parse(spec)
+    with pytest.raises(UsageError, match=r"the lexicon has 1 maps, but [02] transforms .* \[other-lexicon\]"):
+        pipeline.warnings(lexicon, types, counts)
+    with pytest.raises(UsageError, match=r"\[other-lexicon\]"):
+        pipeline.save(lexicon)

@@ -208,7 +208,7 @@ def test_a_frozen_encoder_leaves_embeddings_and_head(kind: str) -> None:
         ({"freeze": "layer"}, "did you mean layers=0-3"),
         ({"freeze": "layers=3-1"}, "layers=3-1 names no layer"),
         ({"embeddings": "newer"}, "did you mean new"),
-        ({"embeddings": "from="}, "there is no value of this option"),
+        ({"embeddings": "from="}, "there is no kind of embeddings"),
         ({"embeddings": "new"}, "there is no run to take the embeddings from"),
         ({"freeze": "layers=0-7"}, "the model has the layers 0 to 0"),
     ],

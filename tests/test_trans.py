@@ -417,10 +417,10 @@ def test_pairs_are_the_types_that_are_no_special_tokens() -> None:
 
 
 def test_lexicons_chain() -> None:
-    one, two = Pipeline.parse("trans").fit(), Pipeline.parse("trans:greek").fit()
+    one, two, both = (Pipeline.parse(spec).fit() for spec in ("trans", "trans:greek", "trans,trans:greek"))
     words = ["a", "Welcome", "<s>"]
-    assert image(words, one.then(two)) == image(image(words, one), two)
-    assert image(image(words, one.then(two)), one.then(two).invert()) == words
+    assert image(words, both) == image(image(words, one), two)
+    assert image(image(words, both), both.invert()) == words
     assert one.injective
     assert not one.is_identity
     assert Lexicon().is_identity

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from derivlang.cli.folders import changed_options, default_folder
+from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.options import (
     names,
     request_of,
@@ -24,14 +25,14 @@ from derivlang.cli.types import FOLDER, SEED
 from derivlang.engine.options import MakeOptions
 
 
-@click.command("make", no_args_is_help=True)
+@click.command("make", cls=HeadedCommand, no_args_is_help=True)
 @click.argument("source")
-@spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3.", required=True)
+@spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3; `derivlang ls` lists them.", required=True)
 @click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: SOURCE.TRANSFORMS, here]")
-@source_options
 @click.option("--seed", type=SEED, help="Seed of the transforms that state no seed.  [default: 1]")
 @settings_options(MakeOptions, only=("lexicon",))
 @click.option("--columns", help="Optional columns to keep: any of key, source, tokens and text.  [default: all]")
+@source_options
 @run_options
 def command(source: str, spec: str, out: Path | None, as_json: bool, **options: Any) -> None:
     """Make a derived language from SOURCE: a name, a file, a folder, hub:name/config, or a derived set.
@@ -40,6 +41,7 @@ def command(source: str, spec: str, out: Path | None, as_json: bool, **options: 
     command continues an interrupted run.
 
     \b
+    derivlang make --t trans,inv demo
     derivlang make --t trans:overlap=25,perm ner:fr
     derivlang make --t trans,inv wikitext103 --data-dir DIR -o OUT
     """

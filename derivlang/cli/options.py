@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from derivlang.cli.counts import sentence, templates_of
+from derivlang.cli.headings import under
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import FOLDER, SpecOption, shortened
 from derivlang.core.errors import UsageError
@@ -57,28 +58,27 @@ _FOUND = (
     click.option("--words", type=click.Choice(["spacy", "unicode", "space"]), help="Tokenizer of raw text."),
     click.option("--lang", help="Language of raw text, for spaCy's tokenizer.  [default: the source's]"),
     click.option("--encoding", default="utf-8", show_default=True, help="Encoding of text files."),
-    click.option("--text-column", multiple=True, help="A column of raw text, where names do not tell."),
-    click.option("--word-column", multiple=True, help="A column of word lists, where names do not tell."),
+    click.option("--text-column", multiple=True, help="Column of raw text, if its name does not say so."),
+    click.option("--word-column", multiple=True, help="Column of word lists, if its name does not say so."),
     click.option(
         "--header/--no-header",
         default=None,
-        help="Whether the first row of a TSV or CSV file names its columns.  [default: seen by known names]",
+        help="Whether the first row of a TSV or CSV file names its columns.  [default: if it holds known names]",
     ),
     click.option("--column-names", help="Names for the columns of a TSV or CSV file, e.g. text,label."),
     click.option("--quoting", is_flag=True, help="Fields of a TSV file are quoted as in CSV."),
 )
-_SOURCE = (
-    *_FOUND,
+_SPLITS = (
     click.option("--splits", help="Splits to take, e.g. train,test.  [default: all that are found]"),
-    settings_options(MakeOptions, only=("limit", "sentences")),
+    settings_options(MakeOptions, only=("limit",)),
+)
+_LABELS = (
+    settings_options(MakeOptions, only=("sentences",)),
     settings_options(Policies),
     settings_options(MakeOptions, only=("repair_tags",)),
 )
-_RUN = (
-    # All others, so that a new field is an option without a line here. Only `make` takes a lexicon.
-    settings_options(MakeOptions, without=("limit", "sentences", "repair_tags", "lexicon")),
-    click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
-)
+# Only `make` takes a lexicon. All others, so that a new field is an option without a line here.
+_RUN = settings_options(MakeOptions, without=("limit", "sentences", "repair_tags", "lexicon"))
 
 
 def spec_option(help: str, *, required: bool = False) -> Callable[[Command], Command]:
@@ -98,23 +98,19 @@ def parser_options(command: Command) -> Command:
 
 def find_options(command: Command) -> Command:
     """Where a source lies and what its text is, for commands that make no set."""
-    return _with(_FOUND, command)
+    return under("Source", *_FOUND)(command)
 
 
 def source_options(command: Command) -> Command:
     """Where a source lies and how it is read."""
-    return _with(_SOURCE, command)
+    return under("Source", *_FOUND, *_SPLITS)(under("Sentences and labels", *_LABELS)(command))
 
 
 def run_options(command: Command) -> Command:
     """How a run goes."""
-    return _with(_RUN, command)
-
-
-def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return under("Run", _RUN)(
+        click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(command)
+    )
 
 
 def request_of(source: str, options: dict[str, Any]) -> SourceRequest:

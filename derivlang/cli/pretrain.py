@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from derivlang.cli.folders import changed_options, default_folder
+from derivlang.cli.headings import HeadedCommand, under
 from derivlang.cli.options import (
     Bar,
     complete,
@@ -28,19 +29,21 @@ from derivlang.core.settings import given
 from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings, Where
 
 _HELP = {"help_option_names": ["-h", "--help"]}
+# Settings of training by the headings of the help page; "Training" has all others.
+_CHOICES = ("objective", "model")
+_DATA = ("vocab_size", "coverage", "dictionary_by", "dictionary_seed", "parallel", "packing", "limit")
 
 
-@click.command("pretrain", no_args_is_help=True, context_settings=_HELP)
-@click.option("--source", required=True, help="Name or path of the source.")
+@click.command("pretrain", cls=HeadedCommand, no_args_is_help=True, context_settings=_HELP)
+@click.option("--source", required=True, metavar="SOURCE", help="Name or path of the source.")
 @spec_option("Transforms of the derived language, e.g. trans,inv.", required=True)
-@settings_options(TrainingSettings)
-@settings_options(Duration)
-@settings_options(Machine)
+@settings_options(TrainingSettings, only=_CHOICES)
 @click.option("-o", "--out", type=FOLDER, help="Folder of the run.  [default: SOURCE.TRANSFORMS.OBJECTIVE, here]")
-@settings_options(Where)
-@settings_options(LogSettings)
-@parser_options
+@under("Training", settings_options(TrainingSettings, without=(*_CHOICES, *_DATA)), settings_options(Duration))
+@under("Tokenizer, dictionary and data", settings_options(TrainingSettings, only=_DATA), settings_options(Where))
+@under("Machine and log", settings_options(Machine), settings_options(LogSettings))
 @find_options
+@under("Source", parser_options)
 @click.option("--data-only", is_flag=True, help="Prepare the data, and stop.")
 @click.option("--resume", is_flag=True, help="Continue from the last checkpoint.  [default without -o]")
 @click.option("--force", is_flag=True, help="Replace a run that the folder holds.")

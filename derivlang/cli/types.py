@@ -63,14 +63,14 @@ FOLDER = _Path(file=False)
 
 
 class SpecOption(click.Option):
-    """The option `--t`, also spelt `-t` and `--transform`. Help and messages show only `--t`."""
+    """The option `--t`, also spelt `-t` and `--transform`. Help shows `-t, --t`, messages only `--t`."""
 
     def __init__(self, *args: Any, **options: Any):
         super().__init__(["--t", "-t", "--transform", "spec"], **options)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         record = super().get_help_record(ctx)
-        return record and ("--t TEXT", record[1])
+        return record and ("-t, --t TEXT", record[1])
 
     def get_error_hint(self, ctx: click.Context | None, *args: Any) -> str:
         return "'--t'"

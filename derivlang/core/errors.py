@@ -9,7 +9,7 @@
 A message says what is wrong and where, ends with a short stable id, and says on a second line what to do:
 
     fr.conllu:1482: word 9 has head 31, but the sentence has 24 words [head-range]
-      fix the line, or leave the sentence out
+      correct the tree, or leave out the sentence
 """
 
 from __future__ import annotations
@@ -61,13 +61,18 @@ class StoreError(DataError):
 
 
 def unknown(
-    kind: str, name: str, names: Iterable[str], *, where: str | None = None, fix: str | None = None
+    kind: str, name: str, names: Iterable[str], *, where: str | None = None, fix: str | None = None, id: str = ""
 ) -> UsageError:
-    """Return the error for an unknown name, with similar names or else the list of all names."""
+    """Return the error for an unknown name, with similar names or else the list of all names.
+
+    id: if not given, `unknown-` and the first word of the kind, as in unknown-parameter for "parameter of trans".
+    """
     known = sorted(names)
     near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"
-    return UsageError(f"there is no {kind} {name!r}; {hint}", where=where, fix=fix, id=f"unknown-{kind.split()[0]}")
+    return UsageError(
+        f"there is no {kind} {name!r}; {hint}", where=where, fix=fix, id=id or f"unknown-{kind.split()[0]}"
+    )
 
 
 def _short(text: str) -> str:

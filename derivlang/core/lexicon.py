@@ -136,10 +136,6 @@ class Lexicon:
             image = pc.if_else(stays, image, mapped)
         return pc.if_else(values.is_null(), values, image.cast(values.type))
 
-    def then(self, after: Lexicon) -> Lexicon:
-        """Return the lexicon that applies this one, then `after`."""
-        return Lexicon(self.steps + after.steps)
-
     def invert(self) -> Lexicon:
         """Return the inverse lexicon. Raise UsageError if this one is not injective."""
         if not self.injective:

@@ -33,7 +33,7 @@ _FIRST_BYTES[sorted({mark.encode()[0] for mark in [*END_MARKS, *CLOSERS, '"', "'
 def type_classes(types: pa.Array, rule: Rule = "marks") -> Int8:
     """Return int8[T]: the class of each word type, 0 for an ordinary word. Raise UsageError for an unknown rule."""
     if rule not in RULES:
-        raise unknown("sentence rule", rule, RULES, where="--sentences")
+        raise unknown("sentence rule", rule, RULES, where="--sentences", id="unknown-sentence")
     classes = np.zeros(len(types), np.int8)
     data, offsets = string_buffers(types)
     lengths = np.diff(offsets)

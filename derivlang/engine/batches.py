@@ -71,14 +71,14 @@ class Source:
     def batches(self, split: str, limit: int | None = None) -> Iterator[Batch]:
         """Yield the batches of a split, at most `limit` documents. DataError if there is no such split."""
         job = self._job()
-        for task in make_plan(job, Path(), splits=[split], shard_tokens=1 << 40, limit=limit)[split]:
+        for task in make_plan(job, Path(), splits=[split], limit=limit)[split]:
             for batch in read_part(job, task, Reading(self.corpus.splitter(), self.encoding)):
                 yield self._split(batch)
 
     def vocabulary(self) -> tuple[pa.Array, Int64]:
         """Return types and counts of the split that lexicons are fitted on: train, else the first."""
         job, split = self._job(), self.corpus.splits[0]
-        return count_vocabulary(job, make_plan(job, Path(), splits=[split], shard_tokens=1 << 40, limit=None)[split])
+        return count_vocabulary(job, make_plan(job, Path(), splits=[split])[split])
 
     def lexicon(self, saved: str | None = None) -> Lexicon:
         """Return the pipeline's lexicon, saved or fitted on the reference vocabulary."""

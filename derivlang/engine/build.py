@@ -14,8 +14,8 @@ from typing import Any
 from derivlang.core.errors import DataError
 from derivlang.engine.engines import Engine, choose
 from derivlang.engine.events import Events
-from derivlang.engine.job import Job, count_vocabulary
-from derivlang.engine.manifest import Plan, Results, manifest_of, plan_hash
+from derivlang.engine.job import Job, Plan, count_vocabulary
+from derivlang.engine.manifest import Results, manifest_of, plan_hash
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import look, make_plan, source_files, source_size, total_size
 from derivlang.engine.vocabulary import TypeCounts, read_vocabulary, save_vocabulary, shares
@@ -113,7 +113,7 @@ def _fit(job: Job, reference: str | None, options: MakeOptions, events: Events) 
     else:
         if reference != "train" and "train" in job.corpus.expected:
             events.warn(f"no train split here: the kept types are fitted on {reference}")
-        tasks = make_plan(job, options.out, splits=[reference], shard_tokens=1 << 40, limit=None)[reference]
+        tasks = make_plan(job, options.out, splits=[reference])[reference]
         with stage("counting words", total=total_size(tasks)):
             types, counts = count_vocabulary(job, tasks)
         lexicon = job.pipeline.fit(types, counts, saved=job.lexicon_text, where=where)

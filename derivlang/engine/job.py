@@ -71,6 +71,9 @@ class ShardTask:
     file: Path
 
 
+Plan = dict[str, list[ShardTask]]  # the tasks of each split
+
+
 @dataclass(slots=True)
 class Result:
     """What a task has made. articles: as `ArticleCount.count`. types, type_counts: the source's vocabulary."""

@@ -36,7 +36,7 @@ def make(
     began = time.perf_counter()
     events = events or Events()
     check_encoding(request.encoding)
-    choose(options.engine, options.workers)
+    choose(options.engine, options.workers)  # raises for an unknown engine before the source is looked at
     with stage("looking at the source"):
         corpus = find(request)
     if request.source and corpus.format == "derived" and Path(request.source).resolve() == options.out.resolve():

@@ -14,7 +14,7 @@ import pyarrow as pa
 from derivlang.core.errors import DataError
 from derivlang.core.sentences import RULE_VERSION
 from derivlang.core.version import __version__
-from derivlang.engine.job import Job, ShardTask
+from derivlang.engine.job import Job, Plan
 from derivlang.engine.vocabulary import TypeCounts
 from derivlang.parsing.registry import find_parser
 from derivlang.store.manifest import FORMAT, LEXICON, OUTPUT_VERSION
@@ -23,7 +23,6 @@ from derivlang.transforms import fingerprint
 _DROPS = ("-dropped", "-deleted")
 _TOTAL = "-total"
 
-Plan = dict[str, list[ShardTask]]  # the tasks of each split
 Files = list[dict[str, Any]]  # name, bytes and SHA-256 of each source file
 
 

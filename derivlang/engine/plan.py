@@ -11,7 +11,7 @@ from typing import Any
 
 from derivlang.core.errors import DataError
 from derivlang.core.splits import split_name
-from derivlang.engine.job import Job, ShardTask
+from derivlang.engine.job import Job, Plan, ShardTask
 from derivlang.engine.watch import FileStamp
 from derivlang.formats.base import WHOLE, Piece
 from derivlang.sources import read
@@ -22,9 +22,13 @@ _BYTES_A_WORD = 5.3
 
 
 def make_plan(
-    job: Job, out: Path, *, splits: list[str] | None, shard_tokens: int, limit: int | None
-) -> dict[str, list[ShardTask]]:
-    """Return the tasks of each split. DataError for a named split that the source lacks."""
+    job: Job, out: Path, *, splits: list[str] | None, shard_tokens: int | None = None, limit: int | None = None
+) -> Plan:
+    """Return the tasks of each split. DataError for a named split that the source lacks.
+
+    splits: those that the source has, if empty or None. shard_tokens: approximate number of words a task; None for one
+    task a file, as with a limit. limit: documents of a split at most.
+    """
     wanted = [split_name(split) for split in splits] if splits else job.corpus.splits
     for split in wanted:
         if split not in job.corpus.splits:
@@ -37,26 +41,40 @@ def make_plan(
     return {split: _split_tasks(job, split, out, shard_tokens, limit) for split in dict.fromkeys(wanted)}
 
 
-def _split_tasks(job: Job, split: str, out: Path, shard_tokens: int, limit: int | None) -> list[ShardTask]:
+def _split_tasks(job: Job, split: str, out: Path, shard_tokens: int | None, limit: int | None) -> list[ShardTask]:
+    """Return the tasks of a split. Documents are numbered through the split, lines through a file.
+
+    a.txt has 9 lines, the third of them empty, and is cut after 6 of them; b.txt has 4 lines:
+
+                          first_document   piece.line   limit
+        0-of-3   a.txt    0                0            None
+        1-of-3   a.txt    5                6            None
+        2-of-3   b.txt    8                0            None
+
+    Under a limit a file is not cut. A limit of 10 gives a.txt the limit 10 and b.txt, with 8 documents before it, 2.
+    Under a limit of 8 there is no task for b.txt.
+    """
     parts = [part for part in job.corpus.parts if part.split == split]
     pieces = [(part, piece) for part in parts for piece in _pieces(job, part, shard_tokens, limit)]
     tasks = []
     first, left, line = 0, limit, 0
     for i, (part, piece) in enumerate(pieces):
+        if left == 0:
+            break
         name = f"{split}-{i:05d}-of-{len(pieces):05d}"
-        line = line if piece.begin else 0
+        line = line if piece.begin else 0  # a new file: messages count lines from its beginning
         piece = replace(piece, line=line)
         tasks.append(ShardTask(name, split, part, piece, first, left, out / "data" / f"{name}.parquet"))
-        if i + 1 < len(pieces):
+        if i + 1 < len(pieces):  # to count the documents of the last piece would be to read it in vain
             documents, lines = read.count_documents(job.corpus, part, piece, job.encoding)
             first, line = first + documents, line + lines
             if left is not None:
                 left = max(0, left - documents)
-    return [task for task in tasks if task.limit != 0]
+    return tasks
 
 
-def _pieces(job: Job, part: CorpusFile, shard_tokens: int, limit: int | None) -> list[Piece]:
-    if limit is not None:
+def _pieces(job: Job, part: CorpusFile, shard_tokens: int | None, limit: int | None) -> list[Piece]:
+    if shard_tokens is None or limit is not None:
         return [WHOLE]
     return read.pieces(job.corpus, part, job.encoding, max(1, int(shard_tokens * _BYTES_A_WORD)))
 

@@ -1,7 +1,7 @@
 """Source files that change while they are read: each file is compared with what it was when the run was planned.
 
-seen = {path: Seen.of(path) for path in paths}      # before the plan
-with unchanged(path, seen.get(path)):               # around each reading
+seen = {path: FileStamp.of(path) for path in paths}      # before the plan
+with unchanged(path, seen.get(path)):                    # around each reading
     ...
 """
 

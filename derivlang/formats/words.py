@@ -39,7 +39,7 @@ class Splitter:
 
     def __init__(self, mode: Mode = "spacy", language: str = "en"):
         if mode not in MODES:
-            raise unknown("word splitter", mode, MODES, where="--words")
+            raise unknown("word splitter", mode, MODES, where="--words", id="unknown-word")
         self.mode, self.language = mode, language
         self.version = ""
         self._split: Callable[[str], list[str]] = self._spacy() if mode == "spacy" else _UNICODE_WORD.findall

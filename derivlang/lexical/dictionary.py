@@ -85,7 +85,7 @@ def make_dictionary(
     split = corpus.splits[0]
     if split != "train" and "train" in corpus.expected:
         warn(f"there is no train split: the dictionary is made from {split}")
-    tasks = make_plan(job, options.out, splits=[split], shard_tokens=1 << 40, limit=None)[split]
+    tasks = make_plan(job, options.out, splits=[split])[split]
     types, counts, tags = count(job, tasks, tags=options.by == "pos")
     lexicon = pipeline.fit(types, counts, saved=saved, where=str(options.lexicon or "--lexicon"))
     if options.level == "token":

@@ -70,7 +70,7 @@ def train(
         return before
     check_free(out, force=force)
     with stage("planning"):
-        tasks = make_plan(job, out, splits=[split], shard_tokens=1 << 40, limit=None)[split]
+        tasks = make_plan(job, out, splits=[split])[split]
     with stage("counting words", total=total_size(tasks)):
         types, counts = count_vocabulary(job, tasks)
     bpe = train_bpe(types, counts, vocab_size, min_frequency)

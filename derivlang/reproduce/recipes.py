@@ -73,7 +73,7 @@ def recipe_of(name: str, scale: Scale, *, steps: int | None = None, as_published
         raise unknown("recipe", name, ("align-mlm",))
     for choice in as_published:
         if choice not in PUBLISHED:
-            raise unknown("published choice", choice, PUBLISHED)
+            raise unknown("published choice", choice, PUBLISHED, id="unknown-published")
     found = {"tiny": _tiny, "small": _small, "paper": _paper}[scale]()
     found = replace(found, cells=found.cells + _as_published(as_published))
     if steps is not None:

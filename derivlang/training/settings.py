@@ -41,7 +41,7 @@ def layers_of(part: str) -> tuple[int, int]:
 def _check_freeze(value: Any, option: str) -> None:
     for part in filter(None, value.split(",")):
         if not _FREEZE.fullmatch(part):
-            raise unknown("part to freeze", part, ("embeddings", "encoder", "layers=0-3"), where=option)
+            raise unknown("part to freeze", part, ("embeddings", "encoder", "layers=0-3"), where=option, id="freeze")
         if part.startswith("layers=") and layers_of(part)[0] > layers_of(part)[1]:
             raise UsageError(f"{part} names no layer", where=option, fix="write e.g. layers=0-3", id="bad-value")
 
@@ -49,7 +49,9 @@ def _check_freeze(value: Any, option: str) -> None:
 def _check_embeddings(value: Any, option: str) -> None:
     how, _, other = value.partition("=")
     if value not in ("keep", "new", "permute") and (how != "from" or not other):
-        raise unknown("value of this option", value, ("keep", "new", "permute", "from=RUN"), where=option)
+        raise unknown(
+            "kind of embeddings", value, ("keep", "new", "permute", "from=RUN"), where=option, id="embeddings"
+        )
 
 
 # A setting that [training] of a model's file may give, too.

@@ -17,6 +17,7 @@ contract tests check.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -31,7 +32,7 @@ from derivlang.core.spec import Parameterised, quote, text_of
 
 if TYPE_CHECKING:
     from derivlang.core.batch import Batch
-    from derivlang.core.lexicon import TypeMap
+    from derivlang.core.lexicon import Lexicon, TypeMap
 
 
 # The layer that marks a batch whose words are sub-words; `unit=token` requires it.
@@ -58,13 +59,23 @@ class Transform(Parameterised):
         """
         return Order.identity(batch.sentences, batch.tails)
 
-    def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> TypeMap | None:
-        """Return the map on types, fitted on a reference vocabulary: Arrow strings [T] and int64[T] counts."""
-        return None
+    def fit(self, types: pa.Array, counts: Int64, draws: Draws) -> TypeMap:
+        """Return the map on types, fitted on a reference vocabulary: Arrow strings [T] and int64[T] counts.
 
-    def load(self, state: str, draws: Draws) -> TypeMap | None:
-        """Return the fitted map from the text that its `state()` returned. Raise ValueError for any other text."""
-        return None
+        It is called only if a class overrides it.
+        """
+        raise NotImplementedError
+
+    def load(self, state: str, draws: Draws) -> TypeMap:
+        """Return the fitted map from the text that its `state()` returned. Raise ValueError for any other text.
+
+        A transform that `saves` must override it.
+        """
+        raise UsageError(
+            f"the transform {self.name} saves what it was fitted with, but cannot load it",
+            fix="define `load` in its class",
+            id="plug-in",
+        )
 
     def warnings(self, step: TypeMap, types: pa.Array, counts: Int64) -> list[str]:
         """Return warnings about the fitted map on a vocabulary, one sentence each; usually an empty list."""
@@ -121,6 +132,22 @@ class Transform(Parameterised):
             if field.metadata["draws"]
         )
         return Draws(f"{self.name}|{relevant}|rule={self.rule_version}|occurrence={occurrence}")
+
+
+def steps_of(transforms: Sequence[Transform], lexicon: Lexicon) -> list[TypeMap | None]:
+    """Return the map of each transform in a fitted lexicon, None for a transform that changes no words.
+
+    trans,inv,lex:a.txt with the maps (t, l) -> [t, None, l]. Raise UsageError if the lexicon has more or fewer maps.
+    """
+    lexical = [transform.has_lexicon for transform in transforms]
+    if sum(lexical) != len(lexicon.steps):
+        raise UsageError(
+            f"the lexicon has {len(lexicon.steps)} maps, but {sum(lexical)} transforms of the pipeline change words",
+            fix="pass the lexicon that `fit` of this pipeline returns",
+            id="other-lexicon",
+        )
+    steps = iter(lexicon.steps)
+    return [next(steps) if changes_words else None for changes_words in lexical]
 
 
 def check_unit(transform: Transform, unit: str, batch: Batch) -> None:

@@ -17,8 +17,8 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import Lexicon, TypeMap, chooses
 from derivlang.core.parse_errors import parse_errors
-from derivlang.transforms.base import Transform
-from derivlang.transforms.lexicon_file import count_sections, other_lexicon, saved_states, saving
+from derivlang.transforms.base import Transform, steps_of
+from derivlang.transforms.lexicon_file import other_lexicon, saved_positions, saved_states, saving
 
 
 def fit(
@@ -44,24 +44,22 @@ def fit(
             continue
         state = next(states, None) if transform.saves else None
         step = transform.fit(reference, numbers, draws) if state is None else _load(transform, state, draws, where)
-        if step is not None:
-            steps.append(step)
-            reference, numbers = _image(step, reference, numbers)
+        steps.append(step)
+        reference, numbers = _image(step, reference, numbers)
     return Lexicon(tuple(steps))
 
 
 def needs_counts(transforms: Sequence[Transform], saved: str | None) -> bool:
     """Return whether a reference vocabulary must be counted, beyond what a saved lexicon holds."""
-    return any(transforms[i].needs_reference for i in saving(transforms)[count_sections(saved) :])
+    held = saved_positions(transforms, saved)
+    return any(transform.needs_reference for i, transform in enumerate(transforms) if transform.saves and i not in held)
 
 
 def warnings(transforms: Sequence[Transform], lexicon: Lexicon, types: pa.Array, counts: Int64) -> list[str]:
     """Return the warnings of all lexical transforms on a vocabulary; see `Pipeline.warnings`."""
     out: list[str] = []
-    steps = iter(lexicon.steps)
-    for transform in transforms:
-        if transform.has_lexicon:
-            step = next(steps)
+    for transform, step in zip(transforms, steps_of(transforms, lexicon), strict=True):
+        if step is not None:
             out += transform.warnings(step, types, counts)
             if chooses(step):
                 break  # from here on, the words of one type may differ
@@ -79,7 +77,7 @@ def streams(transforms: Sequence[Transform]) -> list[tuple[Transform, Draws]]:
     return out
 
 
-def _load(transform: Transform, state: str, draws: Draws, where: str) -> TypeMap | None:
+def _load(transform: Transform, state: str, draws: Draws, where: str) -> TypeMap:
     """Return the fitted map of a saved state. DataError, with the file's name, if the state is damaged."""
     with parse_errors(where, "lexicon", id="lexicon"):
         try:

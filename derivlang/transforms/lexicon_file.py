@@ -12,25 +12,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from derivlang.core.errors import UsageError
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.parse_errors import parse_errors
-from derivlang.transforms.base import Transform
+from derivlang.transforms.base import Transform, steps_of
 
 _TITLE = "# derivlang lexicon: "
 # A word of a row is followed by a tab, so that no row is taken for a title.
 _SECTIONS = re.compile(r"^(?=# derivlang lexicon: [^\t\n]*$)", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """The saved state of one transform."""
-
-    title: str
-    state: str
 
 
 def read_lexicon(path: Path) -> str:
@@ -39,27 +30,17 @@ def read_lexicon(path: Path) -> str:
         return path.read_bytes().decode("utf-8")  # with its line ends: read_text would turn \r\n into \n
 
 
-def sections(text: str | None) -> list[Section]:
-    """Return the sections of a saved lexicon, in order; none for None."""
+def sections(text: str | None) -> list[tuple[str, str]]:
+    """Return the sections of a saved lexicon, (title, state) in order; none for None."""
     found = [section.removeprefix(_TITLE).partition("\n") for section in _SECTIONS.split(text or "")[1:]]
-    return [Section(title, state) for title, _, state in found]
-
-
-def count_sections(text: str | None) -> int:
-    """Return how many transforms a saved lexicon holds."""
-    return len(_SECTIONS.findall(text or ""))
+    return [(title, state) for title, _, state in found]
 
 
 def write_lexicon(transforms: Sequence[Transform], lexicon: Lexicon) -> str | None:
     """Return the text of lexicon.tsv for a fitted lexicon, or None if no transform has anything to save."""
-    found = []
-    steps = iter(lexicon.steps)
-    for transform, title in zip(transforms, _titles(transforms), strict=True):
-        if transform.has_lexicon:
-            state = next(steps).state()
-            if state is not None:
-                found.append(f"{_TITLE}{title}\n{state}")
-    return "".join(found) or None
+    states = [None if step is None else step.state() for step in steps_of(transforms, lexicon)]
+    titled = zip(_titles(transforms), states, strict=True)
+    return "".join(f"{_TITLE}{title}\n{state}" for title, state in titled if state is not None) or None
 
 
 def saving(transforms: Sequence[Transform]) -> list[int]:
@@ -69,7 +50,7 @@ def saving(transforms: Sequence[Transform]) -> list[int]:
 
 def saved_positions(transforms: Sequence[Transform], text: str | None) -> list[int]:
     """Return the positions of the transforms whose sections are in a saved lexicon."""
-    return saving(transforms)[: count_sections(text)]
+    return saving(transforms)[: len(sections(text))]
 
 
 def saved_states(transforms: Sequence[Transform], text: str | None, where: str) -> list[str]:
@@ -77,23 +58,27 @@ def saved_states(transforms: Sequence[Transform], text: str | None, where: str) 
     if text is None:
         return []
     found = sections(text)
-    wanted = [_titles(transforms)[i] for i in saving(transforms)]
-    if not found or [section.title for section in found] != wanted[: len(found)]:
+    if not found or [title for title, _ in found] != _wanted(transforms)[: len(found)]:
         raise other_lexicon(transforms, text, where)
-    return [section.state for section in found]
+    return [state for _, state in found]
 
 
 def other_lexicon(transforms: Sequence[Transform], text: str, where: str) -> UsageError:
     """Return the error for a saved lexicon that does not fit the transforms."""
-    found = [section.title for section in sections(text)]
-    wanted = [_titles(transforms)[i] for i in saving(transforms)]
+    found = [title for title, _ in sections(text)]
     return UsageError(
         f"the lexicon was fitted for {', '.join(found) or 'nothing'}, "
-        f"but the pipeline has {', '.join(wanted) or 'no transform that needs one'}",
+        f"but the pipeline has {', '.join(_wanted(transforms)) or 'no transform that needs one'}",
         where=where,
         fix="pass the lexicon.tsv of a set made with the same --t",
         id="other-lexicon",
     )
+
+
+def _wanted(transforms: Sequence[Transform]) -> list[str]:
+    """Return the titles of a lexicon that holds all it may."""
+    titles = _titles(transforms)
+    return [titles[i] for i in saving(transforms)]
 
 
 def _titles(transforms: Sequence[Transform]) -> list[str]:

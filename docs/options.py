@@ -1,0 +1,71 @@
+"""Write docs/options.md, the options of every command, from the help pages.
+
+python docs/options.py
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from derivlang.cli.headings import OPTIONS, grouped
+from derivlang.cli.main import COMMANDS, main
+
+PAGE = Path(__file__).with_suffix(".md")
+
+HEAD = """# Options
+
+The help pages of all commands: `derivlang COMMAND --help` shows the same. Every command also takes `-h, --help`.
+[Commands](commands.md) says where they write and what they print. `python docs/options.py` writes this page.
+"""
+
+TABLE = """
+{}
+
+| option | |
+|---|---|
+"""
+
+
+def page() -> str:
+    """The text of docs/options.md."""
+    context = click.Context(main, info_name="derivlang")
+    commands = [main.get_command(context, name) for name in COMMANDS]
+    return HEAD + "".join(part for command in commands if command is not None for part in _section(command, context))
+
+
+def _section(command: click.Command, above: click.Context) -> Iterator[str]:
+    """The parts of the page for a command and its subcommands."""
+    context = click.Context(command, info_name=command.name, parent=above)
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    yield f"\n## {context.command_path}\n\n`{usage}`\n{_text(command)}"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            if found is not None:
+                yield from _section(found, context)
+        return
+    for heading, records in grouped(command, context).items():
+        rows = [f"| `{_cell(spelling)}` | {_cell(help)} |\n" for spelling, help in records if "--help" not in spelling]
+        if rows:
+            yield TABLE.format(f"**{heading}**").replace(f"**{OPTIONS}**\n\n", "") + "".join(rows)
+
+
+def _text(command: click.Command) -> str:
+    """The text of a help page; paragraphs that begin with \\b, its examples, are code."""
+    parts = inspect.cleandoc(command.help or "").split("\n\n")
+    return "".join(
+        "\n```\n" + part.removeprefix("\b\n") + "\n```\n" if part.startswith("\b") else "\n" + part + "\n"
+        for part in parts
+    )
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
