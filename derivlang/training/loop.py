@@ -71,7 +71,7 @@ def train(
     model, state = net.model, net.state
     net, optimizer = accelerator.prepare(net, optimizer)
     step = begin.step if begin else 0
-    meter = _Meter(device, begin.subwords if begin else 0, begin.seconds if begin else 0.0)
+    meter = _Meter(device, begin.subwords if begin else 0, begin.seconds if begin else 0.0, masks=not objective.causal)
     log = _Log(run, step, watch.tensorboard) if main else None
     entry: dict[str, Any] = log.last if log is not None else {}
 
@@ -131,10 +131,10 @@ def train(
 
 
 class _Meter:
-    """Accumulate losses on the device between log entries; count sub-words and time."""
+    """Accumulate losses on the device between log entries; count sub-words and time. masks: whether any are masked."""
 
-    def __init__(self, device: torch.device, subwords: int, seconds: float):
-        self._device = device
+    def __init__(self, device: torch.device, subwords: int, seconds: float, *, masks: bool = True):
+        self._device, self._masks = device, masks
         self.subwords, self._before = subwords, seconds
         self._began = self._last = time.perf_counter()
         self._clear()
@@ -187,8 +187,9 @@ class _Meter:
             "grad_norm": norm / self._steps["norm"],
             "tokens_per_second": round(seen / max(now - self._last, 1e-9)),
             "tokens_per_step": {name: round(n / self._steps["norm"], 1) for name, n in self._seen.items()},
-            "masked_percent": round(100 * self._masked / max(seen, 1), 2),
         }
+        if self._masks:
+            out["masked_percent"] = round(100 * self._masked / max(seen, 1), 2)
         if self._translated:
             out["translated_percent"] = round(100 * self._translated / self._masked, 2)
         self._last = now
