@@ -129,7 +129,7 @@ class Fixed(torch.nn.Module):
     def __init__(self, shape: tuple[int, ...]):
         super().__init__()
         self.states = torch.nn.Parameter(torch.randn(shape))
-        self.config = type("Config", (), {"hidden_size": shape[-1], "hidden_dropout_prob": 0.0})()
+        self.config = type("Config", (), {"model_type": "none", "hidden_size": shape[-1], "hidden_dropout_prob": 0.0})()
 
     def forward(self, **inputs: Any) -> Any:
         return type("Output", (), {"last_hidden_state": self.states})()
