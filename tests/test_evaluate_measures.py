@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from derivlang import derive
 from derivlang.align.links import Links
 from derivlang.align.score import score
 from derivlang.align.similarity import argmax, cosine, itermax, transport
@@ -34,6 +38,7 @@ from derivlang.evaluation.measures.perplexity import RATE, Perplexity, chosen
 from derivlang.evaluation.measures.retrieval import Retrieval
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.measures.states import ParallelWords
+from derivlang.evaluation.measures.surprisal import Surprisal
 from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
 from derivlang.sources.find import SourceRequest
 from derivlang.training import model as training_model
@@ -312,6 +317,12 @@ def test_heldout_sentences_are_parallel() -> None:
     assert (few.derived == joint[few.source][few.index]).all()
     assert heldout("trans,perm", 5).keys.tolist() == few.keys.tolist()
     assert (np.diff(heldout("trans", 50, 12).offsets) <= 10).all()
+    assert text.n_words == len(ParallelWords.of(text).source)
+    assert text.forms is not None
+    encoded = languages("trans").encoder.types(text.forms)
+    assert all(
+        i in encoded.ids[a:b] for i, a, b in zip(text.source, encoded.offsets, encoded.offsets[1:], strict=False)
+    )
     with pytest.raises(DataError, match="fits 3"):
         heldout("trans", 5, 3)
 
@@ -396,6 +407,67 @@ def test_perplexity_against_a_slow_loop(kind: str, monkeypatch: pytest.MonkeyPat
                 logs = model(torch.tensor([row])).logits[0].double().log_softmax(-1)
             total -= sum(float(logs[i + 1, ids[a + i]]) for i in range(b - a) if hidden[a + i])
         assert got[side] == pytest.approx(math.exp(total / masked.sum()), rel=1e-4)
+
+
+def slow_bits(model: Any, ids: list[int]) -> list[float]:
+    """Of each id after the first, from the library's own forward over those before it, in float64."""
+    model = model.double()
+    out = []
+    for t in range(1, len(ids)):
+        with torch.inference_mode():
+            out.append(-float(model(torch.tensor([ids[:t]])).logits[0, -1].log_softmax(-1)[ids[t]]) / math.log(2))
+    return out
+
+
+@pytest.mark.parametrize(("kind", "spec"), [("gpt2", "trans,perm"), ("llama", "trans,inv")])
+def test_bits_of_a_causal_model_by_a_slow_loop(kind: str, spec: str, tmp_path: Path) -> None:
+    found, text = languages(spec), heldout(spec, 6)
+    encoder = ModelEncoder(model_of(kind, found.size), False, CPU)
+    sets = MeasureSets(tmp_path, found, lambda: text, 6, 6, tmp_path / "files")
+    perplexity, surprisal = Perplexity().measure(encoder, sets), Surprisal().measure(encoder, sets)
+    files = {side: tmp_path / "files" / f"surprisal.{side}.parquet" for side in ("source", "derived")}
+    assert set((tmp_path / "files").iterdir()) == set(files.values())
+    tables = {side: pq.read_table(path).to_pylist() for side, path in files.items()}
+    for ours, theirs in zip(tables["source"], tables["derived"], strict=True):
+        assert derive(" ".join(ours["words"]), spec, words="space").words == theirs["words"]
+    for side, ids in (("source", text.source), ("derived", text.derived)):
+        total, n_words = 0.0, 0
+        for s, row in enumerate(tables[side]):
+            words = pa.array(row["words"])
+            if side == "source":
+                encoded = found.encoder.types(words)
+            else:
+                encoded = found.twin.encode_words(found.encoder, words, np.arange(len(words), dtype=np.int32))
+            own = ids[text.offsets[s] : text.offsets[s + 1]]
+            assert (encoded.ids == own).all()
+            bits = slow_bits(encoder.module, [0, *own.tolist(), 2])
+            by_word = [sum(bits[a:b]) for a, b in pairwise(encoded.offsets.tolist())]
+            assert row["bits"] == pytest.approx(by_word, rel=1e-4)
+            assert row["end"] == pytest.approx(bits[-1], rel=1e-4)
+            assert row["total"] == pytest.approx(sum(bits), rel=1e-4)
+            total, n_words = total + sum(bits), n_words + len(words)
+        assert perplexity[side] == pytest.approx(2 ** (total / (len(ids) + 6)), rel=1e-4)
+        assert perplexity[f"{side}_bits"] == pytest.approx(total / n_words, rel=1e-4)
+        assert surprisal[side] == pytest.approx(total / 6, rel=1e-4)
+        assert (perplexity["words"], perplexity["positions"]) == (n_words, len(ids) + 6)
+
+
+def test_surprisal_of_words_whose_subwords_are_apart(tmp_path: Path) -> None:
+    """An order of sub-words: a word stands where its first one does, with the bits of all."""
+    found, text = languages("trans,inv:unit=token"), heldout("trans,inv:unit=token", 5)
+    encoder = ModelEncoder(model_of("gpt2", found.size), False, CPU)
+    Surprisal().measure(encoder, MeasureSets(tmp_path, found, lambda: text, 5, 5))
+    rows = pq.read_table(tmp_path / "evaluation" / "surprisal.derived.parquet").to_pylist()
+    mapped = found.twin.map.apply(text.forms).to_pylist()
+    for s, row in enumerate(rows):
+        a, b = text.offsets[s], text.offsets[s + 1]
+        bits = slow_bits(encoder.module, [0, *text.derived[a:b].tolist(), 2])
+        by_word: dict[int, float] = {}
+        for at, bit in zip(text.index[a:b].tolist(), bits, strict=False):
+            by_word[int(text.words[at])] = by_word.get(int(text.words[at]), 0.0) + bit
+        spelt = {int(text.words[at]): mapped[at] for at in range(a, b)}
+        assert row["words"] == [spelt[word] for word in by_word]
+        assert row["bits"] == pytest.approx(list(by_word.values()), rel=1e-4)
 
 
 def test_equal_languages_are_equally_perplexing() -> None:

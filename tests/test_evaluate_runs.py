@@ -14,7 +14,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from derivlang.core.errors import DataError, DerivlangError, StoreError
+from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
+from derivlang.engine.events import Events
 from derivlang.evaluation import cell as cells
 from derivlang.evaluation.evaluate import evaluate, request_of
 from derivlang.evaluation.examples import Instances
@@ -128,7 +129,7 @@ class Fixed(torch.nn.Module):
     def __init__(self, shape: tuple[int, ...]):
         super().__init__()
         self.states = torch.nn.Parameter(torch.randn(shape))
-        self.config = type("Config", (), {"hidden_size": shape[-1], "hidden_dropout_prob": 0.0})()
+        self.config = type("Config", (), {"model_type": "none", "hidden_size": shape[-1], "hidden_dropout_prob": 0.0})()
 
     def forward(self, **inputs: Any) -> Any:
         return type("Output", (), {"last_hidden_state": self.states})()
@@ -329,6 +330,38 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Pat
     assert list(again) == ["signature", "tasks"]
     assert list(again["tasks"]) == ["pos"]
     assert again["tasks"] != other["tasks"]
+
+
+def test_a_causal_run(tmp_path: Path, data: Path) -> None:
+    run = write_run(tmp_path / "run", kind="gpt2")
+    warnings: list[str] = []
+    asked = options(data, measures=("alignment", "contextual", "perplexity", "surprisal"))
+    found = evaluate(run, asked, Events(warn=warnings.append))
+    assert list(found) == ["signature", "tasks", *asked.measures]
+    assert not warnings
+    assert set(found["perplexity"]) == {
+        "source", "derived", "source_bits", "derived_bits", "positions", "words", "sentences"
+    }  # fmt: skip
+    files = sorted((run / "evaluation").iterdir())
+    assert [path.name for path in files] == ["surprisal.derived.parquet", "surprisal.source.parquet"]
+    with pytest.raises(UsageError, match="fine-tuning needs an encoder") as error:
+        evaluate(run, options(data, "pos"))
+    assert error.value.id == "causal-model"
+    # files of other weights do not stay
+    model = model_of("gpt2", languages("trans,inv").size)
+    with torch.no_grad():
+        model.get_input_embeddings().weight.mul_(2)
+    save_model(run, model)
+    evaluate(run, options(data, measures=("perplexity",), force=True))
+    assert not list((run / "evaluation").iterdir())
+
+
+def test_a_masked_model_has_no_surprisal(run: Path, data: Path) -> None:
+    warnings: list[str] = []
+    found = evaluate(run, options(data, measures=("alignment", "surprisal")), Events(warn=warnings.append))
+    assert warnings == ["surprisal needs a causal language model, so there is none of this modernbert"]
+    assert list(found) == ["signature", "tasks", "alignment"]
+    assert not (run / "evaluation").exists()
 
 
 def test_the_first_examples(run: Path, data: Path) -> None:

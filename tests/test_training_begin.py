@@ -69,6 +69,23 @@ def test_a_run_goes_on_from_another(first: Path, tmp_path: Path) -> None:
     assert begins["fingerprint"] != new["fingerprint"]
 
 
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_a_causal_run_goes_on_from_another(kind: str, tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    trained(first, "clm", kind=kind, tie=False)
+    wanted: dict[str, Any] = {"objective": "clm", "kind": kind, "tie": False}
+    saved = weights(first / "model")
+    assert same(saved, begun(first, **wanted).state_dict()) == set(saved)
+    anew = same(saved, begun(first, **wanted, embeddings="new").state_dict())
+    assert {name for name in saved if saved[name].shape[0] == pair().languages.size} == set(saved) - anew
+    result = trained(tmp_path / "second", "clm", kind=kind, tie=False, init=str(first), freeze="embeddings")
+    assert set(result["parts"]) == {"clm"}
+    embeddings = "transformer.wte.weight" if kind == "gpt2" else "model.embed_tokens.weight"
+    assert embeddings in same(saved, weights(tmp_path / "second" / "model"))
+    with pytest.raises(UsageError, match=f"of the type {kind}, but --model .* is modernbert"):
+        trained(tmp_path / "third", "mlm", init=str(first))
+
+
 @pytest.mark.parametrize("more", [{}, {"embeddings": "new", "freeze": "encoder"}, {"embeddings": "permute"}])
 def test_an_interrupted_run_goes_on_without_the_first(first: Path, tmp_path: Path, more: dict[str, str]) -> None:
     gone = tmp_path / "gone"

@@ -86,6 +86,8 @@ def same_runs(one: Path, two: Path, step: int) -> None:
 
 RUNS: list[tuple[str, dict[str, Any]]] = [
     ("mlm", {}),
+    ("clm", {"dropout": 0.1, "accumulate": 2}),
+    ("clm", {"kind": "llama", "tie": False, "packing": "stream"}),
     ("mlm", {"kind": "bert", "tie": False, "weight_decay": 0.1}),
     ("xlm", {"kind": "roberta", "dropout": 0.1}),
     ("dict-mlm:condition=yes", {"kind": "roberta", "dropout": 0.1, "accumulate": 2}),

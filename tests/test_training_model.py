@@ -12,12 +12,14 @@ import pytest
 import torch
 
 from derivlang.core.errors import StoreError, UsageError
+from derivlang.training.bench import flop_per_token
 from derivlang.training.checkpoint import load_model
 from derivlang.training.config import ModelConfig
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.model import LanguageModel, build_model, is_tied, set_tie
 from derivlang.training.quiet import quiet
 from tests.training import (
+    CAUSAL,
     KINDS,
     SEQ_LEN,
     batches,
@@ -66,9 +68,10 @@ def test_tying_holds_after_every_move(kind: str, tie: bool, tmp_path: Path) -> N
     before = {name: value.clone() for name, value in lm.state_dict().items()}
     lm.save_pretrained(tmp_path / "saved")
     with quiet():
-        from transformers import AutoModelForMaskedLM
+        import transformers
 
-        other = AutoModelForMaskedLM.from_pretrained(tmp_path / "saved")
+        kept: Any = transformers.AutoModelForCausalLM if kind in CAUSAL else transformers.AutoModelForMaskedLM
+        other = kept.from_pretrained(tmp_path / "saved")
     for again in (load_model(tmp_path / "saved"), other):
         assert is_tied(again) == tie
         assert again.config.tie_word_embeddings == tie
@@ -107,7 +110,7 @@ def test_setting_the_tie_later(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @ties
 def test_a_trained_model_is_tied_as_asked(kind: str, tie: bool, tmp_path: Path) -> None:
-    result = trained(tmp_path / "run", kind=kind, tie=tie, steps=2)
+    result = trained(tmp_path / "run", "clm" if kind in CAUSAL else "mlm", kind=kind, tie=tie, steps=2)
     lm = load_model(tmp_path / "run" / "model")
     assert is_tied(lm) == tie
     assert result["parameters"] == sum(p.numel() for p in {id(p): p for p in lm.parameters()}.values())
@@ -124,7 +127,7 @@ def test_a_trained_model_is_tied_as_asked(kind: str, tie: bool, tmp_path: Path) 
 def test_a_run_is_read_by_auto_model_and_auto_tokenizer(kind: str, tmp_path: Path) -> None:
     from transformers import AutoModel, AutoTokenizer
 
-    trained(tmp_path / "run", "xlm", kind=kind, steps=2)
+    trained(tmp_path / "run", "clm" if kind in CAUSAL else "xlm", kind=kind, steps=2)
     folder = tmp_path / "run" / "model"
     with quiet():
         encoder = AutoModel.from_pretrained(folder).eval()
@@ -139,7 +142,7 @@ def test_a_run_is_read_by_auto_model_and_auto_tokenizer(kind: str, tmp_path: Pat
     assert (tokenizer.bos_token_id, tokenizer.eos_token_id) == (pair().data.marks.begin, pair().data.marks.end)
     assert encoder.config.pad_token_id == tokenizer.pad_token_id
     lm = load_model(folder).eval()
-    spoken = kind != "modernbert"
+    spoken = kind in ("roberta", "bert")
     part = rows_batch()
     more = {"token_type_ids": part.language} if spoken else {}
     with torch.no_grad():
@@ -186,7 +189,7 @@ def test_positions_restart_in_the_second_half_of_a_pair(kind: str) -> None:
     for positions, attention in zip(pairs.positions.tolist(), pairs.attention.tolist(), strict=True):
         half = sum(attention) // 2
         assert positions[: 2 * half] == [*range(half), *range(half)]
-    first = {"roberta": 2, "bert": 0, "modernbert": 0}[kind]
+    first = 2 if kind == "roberta" else 0
     model = model_of(kind)
     seen = []
     model.lm.base_model.register_forward_pre_hook(
@@ -296,7 +299,11 @@ def test_a_longer_row_than_positions_is_refused(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("[model]", "[model", "not a valid TOML file"),
-        ('type = "modernbert"', 'type = "gpt2"', "[model] type is 'gpt2'; there are: bert, modernbert, roberta"),
+        (
+            'type = "modernbert"',
+            'type = "t5"',
+            "[model] type is 't5'; there are: bert, gpt2, llama, modernbert, roberta",
+        ),
         ('type = "modernbert"', "", "[model] type is None"),
         ("[model]", "[modle]", "modle"),
         ("hidden_size = 16", "hiden_size = 16", "hiden_size"),
@@ -343,6 +350,35 @@ def test_what_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n" + toml().encode())
     with pytest.raises(UsageError, match=r"latin\.toml"):
         ModelConfig.read(str(tmp_path / "latin.toml"))
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+def test_operations_of_a_training_step_by_hand(kind: str) -> None:
+    """6 for each weight of a matrix: four of 16 × 16, two of 16 × 32; and the head."""
+    lm = built(kind)
+    n = pair().languages.size
+    body = 6 * (4 * 16 * 16 + 2 * 16 * 32) + 12 * 1 * SEQ_LEN * 16
+    body += 6 * 16 * 16 * (kind == "bert") / 4  # a dense layer before the output, at a quarter of the positions
+    if kind == "bert":
+        assert flop_per_token(lm, SEQ_LEN, 0.25) == body + 6 * 16 * n / 4
+    else:
+        assert flop_per_token(lm, SEQ_LEN, 1.0) == body + 6 * 16 * n
+
+
+def test_fields_of_gpt2_have_the_common_names(tmp_path: Path) -> None:
+    config = ModelConfig.read("tiny-gpt").config(3988, 64, pair().data.marks, tie=True, language_ids=False)
+    assert (config.n_embd, config.n_layer, config.n_head, config.n_inner, config.n_positions) == (64, 2, 4, 256, 64)
+    assert config.resid_pdrop == config.embd_pdrop == config.attn_pdrop == 0
+    path = tmp_path / "own.toml"
+    path.write_text(toml("gpt2").replace("hidden_size", "n_embd"), "utf-8")
+    with pytest.raises(UsageError, match="n_embd'; there are: hidden_size"):
+        ModelConfig.read(str(path)).config(600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False)
+    path.write_text(toml("gpt2", more="max_position_embeddings = 20"), "utf-8")
+    with pytest.raises(UsageError, match="max_position_embeddings = 20 is too small"):
+        ModelConfig.read(str(path)).config(600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False)
+    path.write_text(toml("llama"), "utf-8")
+    config = ModelConfig.read(str(path)).config(600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False)
+    assert (config.rope_parameters["rope_theta"], config.max_position_embeddings) == (100.0, 512)
 
 
 def test_a_kind_that_cannot_be_trained() -> None:

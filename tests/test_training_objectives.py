@@ -16,7 +16,7 @@ from derivlang.sources.find import SourceRequest
 from derivlang.training.batch import MicroBatch, TokenBatch
 from derivlang.training.data import SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE
-from derivlang.training.loader import Loader
+from derivlang.training.loader import Loader, open_streams
 from derivlang.training.masking import Keys, Masked
 from derivlang.training.model import LanguageModel
 from derivlang.training.objectives import registry
@@ -26,8 +26,12 @@ from derivlang.training.objectives.needs import DICTIONARY, Need
 from derivlang.training.objectives.registry import find_objective, objective_names, read_objective, register_objective
 from derivlang.training.prepare import prepare_data
 from derivlang.training.settings import Where
+from derivlang.training.streams.base import Material
 from tests.plugin.derivlang_sample.objectives import Small
 from tests.training import (
+    CAUSAL,
+    ENCODERS,
+    context,
     data_folder,
     loader,
     log,
@@ -37,6 +41,7 @@ from tests.training import (
     network,
     padded,
     pair,
+    rows_of,
     settings,
     trained,
 )
@@ -46,12 +51,13 @@ SETTINGS = [
     "dict-mlm:variant=input", "dict-mlm:condition=yes", "align-mlm:2.5",
 ]  # fmt: skip
 EVERY = [*objective_names(), *SETTINGS, "small"]
-KINDS = ["modernbert", "roberta", "bert"]
 CASES = [
     (name, kind)
     for name in EVERY
-    for kind in KINDS
-    if kind == "roberta" or (kind == "bert") == (name in ("xlm", "dict-mlm:condition=yes")) or name == "align-mlm"
+    for kind in (CAUSAL if name == "clm" else ENCODERS)
+    if kind in ("roberta", *CAUSAL)
+    or (kind == "bert") == (name in ("xlm", "dict-mlm:condition=yes"))
+    or name == "align-mlm"
 ]
 every = pytest.mark.parametrize("name", EVERY)
 cases = pytest.mark.parametrize(("name", "kind"), CASES)
@@ -100,7 +106,7 @@ def slow_masked(lm: Any, batch: TokenBatch, *, language_ids: bool) -> float:
     return float(np.mean(slow_losses(lm, batch, language_ids=language_ids)))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ENCODERS)
 @pytest.mark.parametrize(
     "name",
     ["mlm", "dict-mlm:rate=70", "dict-mlm:variant=input", "dict-mlm:among=all", "tlm", "tlm:reset=no"],
@@ -117,7 +123,53 @@ def test_masked_words_by_a_slow_loop(name: str, kind: str) -> None:
     assert {name: value.item() for name, value in parts.items()} == pytest.approx({part: expected}, rel=1e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CAUSAL)
+@pytest.mark.parametrize("packing", ["sentences", "stream"])
+def test_next_words_by_a_slow_loop(packing: Any, kind: str) -> None:
+    """-log p of each sub-word and each </s>, by the library's own forward over the row up to there, in float64."""
+    wanted = settings("clm", packing=packing)
+    found = prepare_data(wanted, SourceRequest("demo"), Where(Path("none"), data_folder()))
+    objective = read_objective("clm")
+    streams = open_streams(objective, Material(replace(wanted, batch_size=4), found.languages, found.encoded))
+    net, _ = network("clm", kind)
+    net.double()
+    micro = micro_of(Loader(streams, objective, context(found), 1), 3)
+    batch, losses, inside = micro["rows"], [], 0
+    for ids, attention, words in zip(batch.ids, batch.attention, batch.word_ids.tolist(), strict=True):
+        row = ids[attention].tolist()
+        for t in range(1, len(row)):
+            if words[t] < 0 and row[t] != marks().end:
+                assert row[t] == marks().begin
+                inside += 1
+                continue
+            logs = net.lm(input_ids=ids[None, :t]).logits[0, -1].detach().log_softmax(-1)
+            losses.append(-float(logs[row[t]]))
+    assert batch.totals.masked == len(batch.targets) == len(losses) > 50
+    assert (inside > 0) == (packing == "stream")
+    assert torch.equal(batch.ids, batch.clean)
+    total, parts = net(micro)
+    assert total.item() == pytest.approx(np.mean(losses), rel=1e-5)
+    assert {name: value.item() for name, value in parts.items()} == pytest.approx({"clm": np.mean(losses)}, rel=1e-5)
+
+
+def test_positions_that_a_causal_model_predicts_by_hand() -> None:
+    """Each of 7 8 </s> 9 </s>, from the position before; not the first <s>, and no padding."""
+    _, made = network("clm")
+    begin, end, pad = marks().begin, marks().end, marks().pad
+    rows = rows_of([[begin, 20, 21, end, 22, end], [begin, 23, end]], [[-1, 1, 1, -1, 4, -1], [-1, 1, -1]], [0, 1])
+    rows = replace(rows, ids=np.where(np.arange(6) < rows.lengths[:, None], rows.ids, pad))
+    found = made.objective.mask("rows", rows, Keys.of(1, 0, np.arange(2)), made.context)
+    assert found.targets.tolist() == [0, 1, 2, 3, 4, 6, 7]
+    assert found.labels.tolist() == [20, 21, end, 22, end, 23, end]
+    assert found.label_language.tolist() == [0, 0, 0, 0, 0, 1, 1]
+    assert found.inputs is rows.ids
+    # a row of a stream: it begins inside a sentence, and has an <s> inside; the word <s> of a text is predicted
+    rows = rows_of([[20, end, begin, 21, begin]], [[0, -1, -1, 3, 4]], [0])
+    found = made.objective.mask("rows", rows, Keys.of(1, 0, np.arange(1)), made.context)
+    assert (found.targets.tolist(), found.labels.tolist()) == ([0, 2, 3], [end, 21, begin])
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
 @pytest.mark.parametrize(
     ("name", "weights"),
     [
@@ -159,7 +211,7 @@ def test_xlm_of_equal_weights_is_mlm_and_tlm_on_the_same_rows() -> None:
     assert both.item() == pytest.approx(mlm.total.item() / mlm.by, rel=1e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ENCODERS)
 @pytest.mark.parametrize("alpha", [10.0, 0.5])
 def test_align_mlm_by_a_slow_loop(alpha: float, kind: str) -> None:
     net, made = network(f"align-mlm:{alpha}", kind)
@@ -287,9 +339,7 @@ def test_two_rows_are_learnt_by_heart(name: str, kind: str) -> None:
 
 @every
 def test_the_same_dictionary_for_every_objective(name: str) -> None:
-    found = prepare_data(
-        settings(name, kind="roberta"), SourceRequest("demo"), Where(Path("none"), data_folder("trans,inv"))
-    )
+    found = prepare_data(settings(name), SourceRequest("demo"), Where(Path("none"), data_folder("trans,inv")))
     assert found.pairs.sha256 == pair().pairs.sha256
     assert found.dictionary.name == "dictionary-25-random-1.tsv"
     assert found.data.fingerprint == pair().data.fingerprint
@@ -443,6 +493,22 @@ def test_the_dose_by_a_slow_count(name: str, tmp_path: Path) -> None:
         assert entry["masked_percent"] == round(100 * masked / subwords, 2)
         assert entry.get("translated_percent", 0) == round(100 * translated / masked, 2)
         assert ("translated_percent" in entry) == (translated > 0)
+
+
+@pytest.mark.parametrize(
+    ("objective", "kind", "message"),
+    [
+        ("clm", "roberta", "clm trains causal models, but the model .* is an encoder"),
+        ("mlm", "gpt2", "mlm trains encoders, but the model .* is a causal one"),
+        ("align-mlm", "llama", "align-mlm trains encoders"),
+        ("xlm", "gpt2", "xlm trains encoders"),
+    ],
+)
+def test_an_objective_of_the_other_kind_of_model(objective: str, kind: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message) as error:
+        trained(tmp_path / "run", objective, kind=kind, language_ids=False, data=tmp_path / "data")
+    assert error.value.id == "causal-model"
+    assert not list(tmp_path.iterdir())
 
 
 # A user's own

@@ -19,6 +19,7 @@ from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest
+from derivlang.training.config import CAUSAL
 from derivlang.training.languages import TOKENIZER, TWIN, Languages
 
 DEMO = Path(__file__).parents[1] / "derivlang" / "sources" / "demo"
@@ -107,7 +108,7 @@ def write_run(
 
 
 def model_of(kind: str, size: int, *, language_ids: bool = False) -> Any:
-    """A masked language model of 16 units with random weights, always the same."""
+    """A language model of 16 units with random weights, always the same."""
     common = {
         "vocab_size": size,
         "hidden_size": 16,
@@ -123,11 +124,17 @@ def model_of(kind: str, size: int, *, language_ids: bool = False) -> Any:
     elif kind == "roberta":
         own = {"max_position_embeddings": 66, "type_vocab_size": 2 if language_ids else 1}
         config = transformers.RobertaConfig(**common, **own)
-    else:
+    elif kind == "bert":
         config = transformers.BertConfig(**common, max_position_embeddings=64)
+    else:
+        common |= {"max_position_embeddings": 64, "bos_token_id": 0, "eos_token_id": 2}
+        if kind == "gpt2":
+            common["n_inner"] = common.pop("intermediate_size")
+        config = transformers.AutoConfig.for_model(kind, **common)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        return transformers.AutoModelForMaskedLM.from_config(config)
+        made: Any = transformers.AutoModelForCausalLM if kind in CAUSAL else transformers.AutoModelForMaskedLM
+        return made.from_config(config)
 
 
 def save_model(folder: Path, model: Any) -> None:

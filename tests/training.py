@@ -45,11 +45,15 @@ atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 
 SEQ_LEN = 32
 PAIR_LENGTH = 32
-KINDS = ("modernbert", "roberta", "bert")
+ENCODERS = ("modernbert", "roberta", "bert")
+CAUSAL = ("gpt2", "llama")
+KINDS = (*ENCODERS, *CAUSAL)
 _FIELDS = {
     "modernbert": "global_attn_every_n_layers = 1\ntheta = 100.0\nembedding_std = 0.1",
     "roberta": "hidden_dropout_prob = {dropout}\nattention_probs_dropout_prob = {dropout}",
     "bert": "hidden_dropout_prob = {dropout}\nattention_probs_dropout_prob = {dropout}",
+    "gpt2": "embd_pdrop = {dropout}\nresid_pdrop = {dropout}\nattn_pdrop = {dropout}\nembedding_std = 0.1",
+    "llama": "attention_dropout = {dropout}\ntheta = 100.0\nembedding_std = 0.1",
 }
 
 
@@ -88,8 +92,8 @@ def model_file(kind: str = "modernbert", dropout: float = 0.0) -> str:
 
 def settings(objective: str = "mlm", spec: str = "trans,inv", **changes: Any) -> TrainingSettings:
     """Of a run on the demo source; language ids as the objective wants them, where the model can be told."""
-    kind = changes.pop("kind", "modernbert")
     found = read_objective(objective)
+    kind = changes.pop("kind", "gpt2" if found.causal else "modernbert")
     given: dict[str, Any] = {
         "source": "demo",
         "spec": spec,
@@ -153,10 +157,11 @@ def loader(objective: str | Objective = "mlm", *, spec: str = "trans,inv", **opt
 
 
 def network(
-    objective: str | Objective, kind: str = "roberta", *, tie: bool = True, lm: Any = None, **options: Any
+    objective: str | Objective, kind: str | None = None, *, tie: bool = True, lm: Any = None, **options: Any
 ) -> tuple[LossModule, Loader]:
-    """The module of the loop, without dropout, and its loader."""
+    """The module of the loop, without dropout, and its loader. kind: by default RoBERTa or, if it is causal, GPT-2."""
     made = loader(objective, **options)
+    kind = kind or ("gpt2" if made.objective.causal else "roberta")
     ids = made.objective.language_ids and kind != "modernbert"
     lm = lm or built(kind, tie=tie, language_ids=ids)
     return LossModule(lm, made.objective, made.context, language_ids=ids, seed=1), made
@@ -196,7 +201,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def built(kind: str = "modernbert", *, tie: bool = True, language_ids: bool = False, **options: Any) -> Any:
-    """A new masked language model for the shared pair's vocabulary, in training mode, without dropout."""
+    """A new language model for the shared pair's vocabulary, in training mode, without dropout."""
     found = pair()
     design = ModelConfig.read(model_file(kind))
     made = build_model(

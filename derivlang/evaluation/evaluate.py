@@ -56,6 +56,13 @@ def evaluate(
     """
     events = events or Events()
     trained = PretrainedRun.load(folder, step)
+    if options.tasks and trained.causal:
+        raise UsageError(
+            f"fine-tuning needs an encoder, but the model of {folder} is causal ({trained.config.model_type})",
+            where="--task",
+            fix="leave it out; --measure perplexity,surprisal suits causal models",
+            id="causal-model",
+        )
     device = device_of(options.device)
     use_threads(options.threads, trained.config.hidden_size)
     result = _stored(trained, force=options.force)
@@ -92,6 +99,8 @@ def _stored(trained: PretrainedRun, *, force: bool) -> dict[str, Any]:
     if not changed:
         return found
     if force:
+        for file in trained.cells.glob("*.parquet"):  # written by measures of the other weights
+            file.unlink()
         return fresh
     raise StoreError(
         f"is of another state of the run; changed since then: {', '.join(changed)}",
@@ -124,10 +133,13 @@ def _measures(
     def read() -> Heldout:
         return _heldout(trained, options, events)
 
-    sets = MeasureSets(trained.folder, trained.languages, read, options.pairs, options.sentences)
+    sets = MeasureSets(trained.folder, trained.languages, read, options.pairs, options.sentences, trained.cells)
     for name, measure in measures:
         if measure.needs_head and not trained.has_lm_head:
-            events.warn(f"the model has no masked-language-model head, so there is no {name}")
+            events.warn(f"the model has no language-model head, so there is no {name}")
+            continue
+        if measure.needs_causal and not (trained.causal and trained.has_lm_head):
+            events.warn(f"{name} needs a causal language model, so there is none of this {trained.config.model_type}")
             continue
         with stage(name, None):
             found = measure.measure(model, sets)

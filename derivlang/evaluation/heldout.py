@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.keys import Draws
@@ -26,7 +28,8 @@ class Heldout:
     """S sentences of M sub-words. keys: uint64[S]. offsets: int64[S + 1]. source, derived: int32[M] ids.
 
     words: int32[M], the word (in its sentence) of each source sub-word. index: int64[M], the source sub-word at each
-    derived position. split: their split.
+    derived position. split: their split. forms: Arrow strings [M], the text of each source sub-word's word; None for
+    sub-words without text.
     """
 
     keys: UInt64
@@ -36,10 +39,16 @@ class Heldout:
     words: Int32
     index: Int64
     split: str
+    forms: pa.Array | None = None
 
     @property
     def n_sentences(self) -> int:
         return len(self.keys)
+
+    @property
+    def n_words(self) -> int:
+        """The number of words that have sub-words, in either language."""
+        return int(np.count_nonzero(np.diff(self.rows) | np.diff(self.words))) + (len(self.source) > 0)
 
     @property
     def rows(self) -> Int32:
@@ -63,7 +72,8 @@ class Heldout:
     @classmethod
     def read(cls, source: Source, split: str, languages: Languages, n: int, max_length: int) -> Heldout:
         """Read at most n distinct sentences of a split. Raise DataError if there is none."""
-        parts = [_fitting(languages, batch, max_length, split) for batch in source.batches(split)]
+        # The first n of a split are among the first n of its batches.
+        parts = [_fitting(languages, batch, max_length, split).distinct().first(n) for batch in source.batches(split)]
         if not sum(part.n_sentences for part in parts):
             raise DataError(
                 f"no sentence of the split {split} has {_SHORTEST} words and fits {max_length} sub-words",
@@ -80,16 +90,22 @@ class Heldout:
             np.concatenate([part.words for part in parts]),
             np.concatenate([part.index + start for part, start in zip(parts, starts, strict=False)]),
             split,
+            pa.concat_arrays([part.forms for part in parts]),
         )
-        _, rows = np.unique(every.keys, return_index=True)
-        return every._take(np.sort(rows)).first(n)
+        return every.distinct().first(n)
+
+    def distinct(self) -> Heldout:
+        """Return each sentence once, where it first occurs."""
+        _, rows = np.unique(self.keys, return_index=True)
+        return self._take(np.sort(rows))
 
     def _take(self, rows: Int64) -> Heldout:
         lengths = lengths_of(self.offsets)[rows]
         at, offsets = expand_ranges(self.offsets[rows], lengths), offsets_of(lengths)
         index = self.index[at] + np.repeat(offsets[:-1] - self.offsets[rows], lengths)
         ids = self.source[at], self.derived[at]
-        return Heldout(self.keys[rows], offsets, *ids, self.words[at], index, self.split)
+        forms = None if self.forms is None else self.forms.take(to_arrow(at))
+        return Heldout(self.keys[rows], offsets, *ids, self.words[at], index, self.split, forms)
 
 
 def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) -> Heldout:
@@ -98,7 +114,8 @@ def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) ->
     offsets = both.source.offsets[batch.sentences]
     words = both.source.words() - np.repeat(batch.sentences[:-1], lengths_of(offsets))
     index = both.order.index.astype(np.int64)
-    every = Heldout(batch.keys, offsets, both.source.ids, both.derived, words.astype(np.int32), index, split)
+    forms = batch.strings().take(to_arrow(both.source.words()))
+    every = Heldout(batch.keys, offsets, both.source.ids, both.derived, words.astype(np.int32), index, split, forms)
     lengths = lengths_of(offsets)
     some = (np.diff(batch.sentences) >= _SHORTEST) & (lengths <= max_length - 2) & (lengths > 0)
     return every._take(np.flatnonzero(some))

@@ -8,7 +8,7 @@ from pathlib import Path
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import check_settings, setting
 from derivlang.evaluation.finetune_settings import REGIMES, Regime
-from derivlang.evaluation.measures.registry import MEASURES
+from derivlang.evaluation.measures.registry import MEASURES, USUAL
 from derivlang.evaluation.tasks.base import Task
 
 
@@ -20,9 +20,9 @@ class EvaluateOptions:
     tasks: tuple[Task, ...] = ()
     regimes: tuple[Regime, ...] = REGIMES
     seeds: int = setting(3, "Number of fine-tunings, with seeds 1, 2, and so on.", minimum=1)
-    measures: tuple[str, ...] = tuple(MEASURES.built_in)
+    measures: tuple[str, ...] = USUAL
     pairs: int = setting(500, "Number of sentence pairs of contextual, retrieval and links.", minimum=1)
-    sentences: int = setting(2000, "Number of sentences of perplexity.", minimum=1)
+    sentences: int = setting(2000, "Number of sentences of perplexity and surprisal.", minimum=1)
     data_dir: Path | None = None
     device: str | None = setting(
         None, "Device, as torch names it: cpu, cuda, cuda:1.", unset="a GPU where there is one"

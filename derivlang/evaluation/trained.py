@@ -4,8 +4,8 @@
     RUN          model/                              evaluation.json                  evaluation/
     RUN@100      checkpoints/step-00000100/model/    evaluation/step-00000100.json    evaluation/step-00000100/
 
-Any checkpoint that `transformers` loads as a masked language model works (RoBERTa, ModernBERT, BERT). Without such a
-head, the encoder is used and there is no perplexity.
+Any checkpoint that `transformers` loads as a masked language model works (RoBERTa, ModernBERT, BERT), and causal models
+of the types GPT-2 and Llama. Without the head of a language model, the encoder is used and there is no perplexity.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
+from transformers import AutoConfig, AutoModel
 
 from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
@@ -27,7 +27,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.training import checkpoint
 from derivlang.training import folder as runs
 from derivlang.training.checkpoint import MODEL, hash_of_weights
-from derivlang.training.config import AFTER_PADDING
+from derivlang.training.config import AFTER_PADDING, CAUSAL, auto_class
 from derivlang.training.devices import has_bf16
 from derivlang.training.folder import RUN
 from derivlang.training.languages import TWIN, Languages
@@ -43,18 +43,25 @@ class ModelEncoder:
     token_types: bool
     device: torch.device
 
+    @property
+    def causal(self) -> bool:
+        """Whether each position sees only those before it."""
+        return self.module.config.model_type in CAUSAL
+
     def base(self) -> ModelEncoder:
         """Return the model without its head."""
         return replace(self, module=self.module.base_model)
 
     def __call__(self, ids: torch.Tensor, mask: torch.Tensor, language: int, **options: Any) -> Any:
         """Return the module's output for ids, int64[B, T], and mask, bool[B, T], of one language."""
-        types = {"token_type_ids": torch.full_like(ids, language)} if self.token_types else {}
+        types: dict[str, Any] = {"token_type_ids": torch.full_like(ids, language)} if self.token_types else {}
+        if self.causal:
+            types["use_cache"] = False
         with self._precision():
             return self.module(input_ids=ids, attention_mask=mask.long(), **types, **options)
 
     def logits(self, ids: torch.Tensor, mask: torch.Tensor, language: int, at: torch.Tensor) -> torch.Tensor:
-        """Return float[n, V]: logits of a masked language model at n positions in the flattened rows, int64[n]."""
+        """Return float[n, V]: logits of a language model at n positions in the flattened rows, int64[n]."""
         head = head_of(self.module)
         if head is None:
             whole: torch.Tensor = self(ids, mask, language).logits
@@ -145,12 +152,21 @@ class PretrainedRun:
         return int(most) - (PAD + 1 if shifted else 0)
 
     @property
+    def causal(self) -> bool:
+        """Whether the model predicts each sub-word from those before it."""
+        return self.config.model_type in CAUSAL
+
+    @property
     def has_lm_head(self) -> bool:
-        return any(name.endswith("ForMaskedLM") for name in getattr(self.config, "architectures", None) or ())
+        ends = ("ForCausalLM", "LMHeadModel") if self.causal else ("ForMaskedLM",)
+        return any(name.endswith(ends) for name in getattr(self.config, "architectures", None) or ())
 
     def masked_lm(self, device: torch.device) -> ModelEncoder:
-        """Return the masked language model, or the encoder if there is no head. Raise StoreError if it is damaged."""
-        kind: Any = AutoModelForMaskedLM if self.has_lm_head else AutoModel
+        """Return the masked or causal language model, or the model without a head if there is none.
+
+        Raise StoreError if it is damaged.
+        """
+        kind: Any = auto_class(self.config.model_type) if self.has_lm_head else AutoModel
         path = _model(self.folder, self.step)
         with quiet(), _readable(path):
             module, found = kind.from_pretrained(

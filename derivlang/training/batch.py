@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Totals:
     """Numbers of a stream's whole step, over all micro-batches and processes: what sums of losses are divided by.
 
-    rows. masked: positions to predict. by_language: those whose label is of the source, of the derived language. links.
+    rows. masked: positions to predict, masked or not. by_language: those whose label is of the source, of the derived
+    language. links.
     """
 
     rows: int
@@ -39,8 +40,9 @@ class TokenBatch:
     ids: int64[B, H], with the chosen positions masked; clean: int64[B, H], without. attention: bool[B, H], False for
     padding. language, side: int8[B, H], of each position; side 1 is the second half of a pair row. positions: int32[B,
     H], or None for 0 … H - 1. word_ids, sentence_ids: int32[B, H], numbers within the row, -1 for special ids and
-    padding; both sides of a sentence pair have its number. targets: int64[n], masked positions in the flattened rows
-    [B * H], ascending; labels: int64[n], their ids; label_language: int8[n]. links: int64[2, L], linked positions
+    padding; both sides of a sentence pair have its number. targets: int64[n], positions in the flattened rows [B * H],
+    ascending, whose states predict `labels`, int64[n]: the masked positions and their ids or, with a causal objective,
+    positions and the ids of the next ones. label_language: int8[n]. links: int64[2, L], linked positions
     (from, to) in the flattened rows, in both directions, ascending by `from`; None if the stream has no links.
     """
 

@@ -55,7 +55,7 @@ class Init:
         return cls(facts)
 
     def model(self, settings: TrainingSettings, design: ModelConfig, languages: Languages, longest: int) -> Any:
-        """Return the masked language model to begin with.
+        """Return the language model to begin with.
 
         longest: number of sub-words in the longest row. Raise UsageError if the run does not fit the settings,
         StoreError if it cannot be read.
@@ -133,7 +133,7 @@ def _check_model(lm: Any, settings: TrainingSettings, design: ModelConfig, longe
             fix="give the --model of that run",
             id="other-model",
         )
-    for name, value in design.fields.items():
+    for name, value in design.own_fields.items():
         if isinstance(value, int) and getattr(config, name, value) != value:
             raise UsageError(
                 f"the run's model has {name} = {getattr(config, name)}, but --model {settings.model} has {value}",

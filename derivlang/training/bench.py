@@ -4,7 +4,8 @@
 
 The benchmark uses the loader, objective, network and optimiser of a run, on made-up sub-words. Operations a token of a
 training step are 6 for each weight of the encoder's matrices, 12 * layers * H * d for attention, and 6 for each weight
-of the head times the share of masked positions. As usual, the backward pass counts twice as much as the forward pass.
+of the head times the share of masked positions, or of all if the model is causal. As usual, the backward pass counts
+twice as much as the forward pass.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def bench(settings: TrainingSettings, design: ModelConfig, plan: Plan = Plan()) 
     bf16 = settings.precision == "bf16"
     data = made_up(settings.vocab_size, settings.seq_len, rows=max(64, 4 * settings.batch_size))
     context = Context(vocabulary_of(settings.vocab_size, data.marks), settings.mask)
-    objective = read_objective("mlm")
+    objective = read_objective("clm" if design.causal else "mlm")
 
     def loader_of(rows: int) -> Loader:
         return Loader((OpenStream(Packed(), PackedRows(data), rows, 0),), objective, context, settings.seed)
@@ -114,7 +115,7 @@ def bench(settings: TrainingSettings, design: ModelConfig, plan: Plan = Plan()) 
     # Read the peak before `matrix_rate`, whose matrices may be larger than a small model.
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else _resident()
     tokens = done * settings.batch_size * settings.seq_len / seconds
-    flop = flop_per_token(lm, settings.seq_len, settings.mask)
+    flop = flop_per_token(lm, settings.seq_len, 1.0 if design.causal else settings.mask)
     rate = matrix_rate(device, bf16=bf16)
     began = time.perf_counter()
     made = sum(1 for _ in zip(range(20), loader.steps(0, 20), strict=False))
@@ -181,10 +182,17 @@ def vocabulary_of(vocab_size: int, marks: SpecialIds) -> LanguageIds:
 
 
 def flop_per_token(lm: Any, seq_len: int, mask: float) -> float:
-    """Return the number of operations of a training step for each position of a row."""
+    """Return the number of operations of a training step for each position of a row.
+
+    mask: share of the positions to predict.
+    """
+    from transformers.pytorch_utils import Conv1D  # GPT-2's linear layers
+
     config = lm.config
-    encoder = sum(m.weight.numel() for m in lm.base_model.modules() if isinstance(m, torch.nn.Linear))
-    everywhere = sum(m.weight.numel() for m in lm.modules() if isinstance(m, torch.nn.Linear))
+    encoder, everywhere = (
+        sum(m.weight.numel() for m in part.modules() if isinstance(m, torch.nn.Linear | Conv1D))
+        for part in (lm.base_model, lm)
+    )
     attention = 12 * config.num_hidden_layers * seq_len * config.hidden_size
     return float(6.0 * encoder + attention + 6.0 * mask * (everywhere - encoder))
 

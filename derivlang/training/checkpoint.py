@@ -27,6 +27,7 @@ from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.store.disk import disk
 from derivlang.store.record import Kind, check_types, read_record
+from derivlang.training.config import auto_class
 from derivlang.training.quiet import quiet
 
 FOLDER, STATE, TRAINING, MODEL = "checkpoints", "state.json", "training.pt", "model"
@@ -45,7 +46,7 @@ class Checkpoint:
     fingerprint: str
 
     def load_model(self) -> Any:
-        """Return the masked language model of `transformers`."""
+        """Return the language model of `transformers`."""
         return load_model(self.folder / MODEL)
 
     def load_training(self) -> dict[str, Any]:
@@ -58,11 +59,11 @@ class Checkpoint:
 
 
 def load_model(folder: Path) -> Any:
-    """Read a saved masked language model. Raise StoreError if it cannot be read."""
-    from transformers import AutoModelForMaskedLM
+    """Read a saved masked or causal language model. Raise StoreError if it cannot be read."""
+    from transformers import AutoConfig
 
     with quiet(), parse_errors(str(folder), "model", error=StoreError, id="model", fix="train it again"):
-        return AutoModelForMaskedLM.from_pretrained(folder)
+        return auto_class(AutoConfig.from_pretrained(folder).model_type).from_pretrained(folder)
 
 
 def hash_of_weights(model: Path) -> str:

@@ -1,6 +1,9 @@
 """The config of a model, by name or from TOML.
 
-tiny | roberta-8 | FILE.toml      [model] type, and the fields of that config      [training] defaults of settings
+tiny | tiny-gpt | roberta-8 | FILE.toml    [model] type, and fields of that config    [training] defaults of settings
+
+All types have the same names for width, layers, heads, inner width and positions, also GPT-2, whose config names them
+n_embd, n_layer, and so on.
 """
 
 from __future__ import annotations
@@ -16,8 +19,9 @@ from derivlang.core.errors import UsageError, unknown
 from derivlang.core.parse_errors import parse_errors
 from derivlang.training.data import SpecialIds
 
-TYPES = ("bert", "modernbert", "roberta", "xlm-roberta")
-_NAMES = ("tiny", "roberta-8")
+TYPES = ("bert", "gpt2", "llama", "modernbert", "roberta", "xlm-roberta")
+CAUSAL = ("gpt2", "llama")  # each position sees only those before it
+_NAMES = ("tiny", "tiny-gpt", "roberta-8")
 _TABLES = ("model", "training")
 # Numbers that must be above 0. 1: whole numbers; 0: any.
 _NUMBERS = {
@@ -31,6 +35,15 @@ _DECIDED = {
 }  # fmt: skip
 AFTER_PADDING = ("roberta", "xlm-roberta")  # positions count from pad + 1
 _TOKEN_TYPES = ("roberta", "xlm-roberta", "bert")
+_ROTARY = ("modernbert", "llama")  # relative positions, of frequencies that `theta` sets
+_WIDTHS = {"llama": 4096}  # where the default is not 768
+# What a type's config calls a field of the common name.
+_OWN_NAMES = {
+    "gpt2": {
+        "hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head",
+        "intermediate_size": "n_inner", "max_position_embeddings": "n_positions",
+    },
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,37 +93,56 @@ class ModelConfig:
         return self.type in _TOKEN_TYPES
 
     @property
+    def causal(self) -> bool:
+        """Whether the model predicts each sub-word from those before it."""
+        return self.type in CAUSAL
+
+    @property
     def width(self) -> int:
-        """The width of the states; 768, the default of the encoders, if the config does not set it."""
-        return int(self.fields.get("hidden_size", 768))
+        """The width of the states; the default of the type if the config does not set it."""
+        return int(self.fields.get("hidden_size", _WIDTHS.get(self.type, 768)))
+
+    @property
+    def own_fields(self) -> dict[str, Any]:
+        """The fields under the names of the type's config."""
+        names = _OWN_NAMES.get(self.type, {})
+        return {names.get(name, name): value for name, value in self.fields.items()}
 
     def config(self, vocab_size: int, seq_len: int, marks: SpecialIds, *, tie: bool, language_ids: bool) -> Any:
         """Return the config of `transformers`. Raise UsageError if it rejects a field."""
         from transformers import AutoConfig
 
-        fields: dict[str, Any] = dict(self.fields)
-        known = set(AutoConfig.for_model(self.type).to_dict()) - _DECIDED | {"attn_implementation"}
-        known |= {"theta", "global_attn_every_n_layers"} if self.type == "modernbert" else set()
-        for name in fields:
+        names = _OWN_NAMES.get(self.type, {})
+        known = set(AutoConfig.for_model(self.type).to_dict()) - _DECIDED - set(names.values()) | set(names)
+        known |= {"attn_implementation"} | ({"theta"} if self.type in _ROTARY else set())
+        known |= {"global_attn_every_n_layers"} if self.type == "modernbert" else set()
+        for name in self.fields:
             if name not in known:
-                raise unknown("field of [model]", name, known, where=self.name)
+                common = next((common for common, own in names.items() if own == name), None)
+                raise unknown("field of [model]", name, [common] if common else known, where=self.name)
+        fields = self.own_fields
+        positions = names.get("max_position_embeddings", "max_position_embeddings")
         theta = fields.pop("theta", None)
-        if self.type == "modernbert":
-            fields |= {"cls_token_id": marks.begin, "sep_token_id": marks.end, "reference_compile": False}
-            fields.setdefault("max_position_embeddings", max(seq_len, 512))
-            if theta is not None:
-                rope = {"rope_type": "default", "rope_theta": theta}
-                fields["rope_parameters"] = {"full_attention": rope, "sliding_attention": rope}
+        rope = None if theta is None else {"rope_type": "default", "rope_theta": theta}
+        if self.type in _ROTARY:
+            fields.setdefault(positions, max(seq_len, 512))
         else:
             offset = marks.pad + 1 if self.type in AFTER_PADDING else 0
-            if fields.setdefault("max_position_embeddings", seq_len + offset) < seq_len + offset:
+            if fields.setdefault(positions, seq_len + offset) < seq_len + offset:
                 raise UsageError(
-                    f"max_position_embeddings = {fields['max_position_embeddings']} is too small for rows of {seq_len} "
+                    f"max_position_embeddings = {fields[positions]} is too small for rows of {seq_len} "
                     f"sub-words, which need {seq_len + offset}",
                     where=self.name,
                     fix="leave it out, or lower --seq-len",
                     id="model",
                 )
+        if self.type == "modernbert":
+            fields |= {"cls_token_id": marks.begin, "sep_token_id": marks.end, "reference_compile": False}
+            if rope is not None:
+                fields["rope_parameters"] = {"full_attention": rope, "sliding_attention": rope}
+        elif rope is not None:
+            fields["rope_parameters"] = rope
+        if self.token_types:
             fields["type_vocab_size"] = 2 if language_ids else 1
         try:
             return AutoConfig.for_model(
@@ -124,6 +156,13 @@ class ModelConfig:
             )
         except Exception as error:  # noqa: BLE001 (transformers raises many kinds)
             raise refused(self.name, error) from None
+
+
+def auto_class(kind: str) -> Any:
+    """Return the class of `transformers` that makes and loads language models of a type."""
+    import transformers
+
+    return transformers.AutoModelForCausalLM if kind in CAUSAL else transformers.AutoModelForMaskedLM
 
 
 def refused(name: str, error: Exception) -> UsageError:

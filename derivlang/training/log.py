@@ -19,10 +19,10 @@ LOG = "log.jsonl"
 
 
 class Meter:
-    """Accumulate losses on the device between log entries; count sub-words and time."""
+    """Accumulate losses on the device between log entries; count sub-words and time. masks: whether any are masked."""
 
-    def __init__(self, device: torch.device, subwords: int, seconds: float):
-        self._device = device
+    def __init__(self, device: torch.device, subwords: int, seconds: float, *, masks: bool = True):
+        self._device, self._masks = device, masks
         self.subwords, self._before = subwords, seconds
         self._began = self._last = time.perf_counter()
         self._clear()
@@ -75,8 +75,9 @@ class Meter:
             "grad_norm": norm / self._steps["norm"],
             "tokens_per_second": round(seen / max(now - self._last, 1e-9)),
             "tokens_per_step": {name: round(n / self._steps["norm"], 1) for name, n in self._seen.items()},
-            "masked_percent": round(100 * self._masked / max(seen, 1), 2),
         }
+        if self._masks:
+            out["masked_percent"] = round(100 * self._masked / max(seen, 1), 2)
         if self._translated:
             out["translated_percent"] = round(100 * self._translated / self._masked, 2)
         self._last = now

@@ -65,7 +65,7 @@ def train(
     model, state = net.model, net.state
     net, optimizer = accelerator.prepare(net, optimizer)
     step = begin.step if begin else 0
-    meter = Meter(device, begin.subwords if begin else 0, begin.seconds if begin else 0.0)
+    meter = Meter(device, begin.subwords if begin else 0, begin.seconds if begin else 0.0, masks=not objective.causal)
     log = TrainingLog(run, step, watch.tensorboard) if main else None
     entry: dict[str, Any] = log.last if log is not None else {}
 

@@ -15,7 +15,7 @@ from derivlang.training.settings import TrainingSettings
 class LossModule(torch.nn.Module):
     """A module whose forward pass is the loss, so that processes exchange its gradients.
 
-    lm: a masked language model of `transformers`. seed: of the objective's own layers.
+    lm: a language model of `transformers`. seed: of the objective's own layers.
     """
 
     def __init__(self, lm: Any, objective: Objective, context: Context, *, language_ids: bool, seed: int):

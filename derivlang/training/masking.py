@@ -71,8 +71,9 @@ class Keys:
 class Masked:
     """Masked rows.
 
-    inputs: int64[B, H]; language: int8[B, H]. targets: int64[n], ascending masked positions in the flattened rows.
-    labels: int64[n], joint ids; label_language: int8[n].
+    inputs: int64[B, H]; language: int8[B, H]. targets: int64[n], ascending positions in the flattened rows, whose
+    states predict the labels: the masked ones, except with a causal objective. labels: int64[n], joint ids;
+    label_language: int8[n].
     """
 
     inputs: Int64

@@ -1,9 +1,9 @@
-"""The model: an encoder of `transformers` with its masked-language-model head.
+"""The model: an encoder of `transformers` with its masked-language-model head, or a causal language model.
 
-    ids ──encoder──▶ states [B, H, d] ──at masked positions──▶ head ──▶ logits [n, V]
+    ids ──▶ states [B, H, d] ──at the positions that predict──▶ head ──▶ logits [n, V]
 
 Tying input and output embeddings is a setting; untied embeddings are trained separately. A saved model is an ordinary
-folder for `AutoModel` and `AutoModelForMaskedLM`.
+folder for `AutoModel` and `AutoModelForMaskedLM` or `AutoModelForCausalLM`.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ import torch
 
 from derivlang.core.errors import UsageError
 from derivlang.training.batch import TokenBatch
-from derivlang.training.config import AFTER_PADDING, ModelConfig, refused
+from derivlang.training.config import AFTER_PADDING, CAUSAL, ModelConfig, auto_class, refused
 from derivlang.training.data import SpecialIds
 
-# The head of each kind of encoder: from states to logits.
+# The head of each kind of model: from states to logits.
 _HEADS: dict[str, Callable[[Any, Any], Any]] = {
     "roberta": lambda lm, states: lm.lm_head(states),
     "xlm-roberta": lambda lm, states: lm.lm_head(states),
     "modernbert": lambda lm, states: lm.decoder(lm.head(states)),
     "bert": lambda lm, states: lm.cls(states),
+    "gpt2": lambda lm, states: lm.lm_head(states),
+    "llama": lambda lm, states: lm.lm_head(states),
 }
 
 
 def build_model(
     design: ModelConfig, vocab_size: int, seq_len: int, marks: SpecialIds, *, tie: bool, language_ids: bool, seed: int
 ) -> Any:
-    """Return a new masked language model of `transformers`, with weights drawn from the seed."""
-    from transformers import AutoModelForMaskedLM
-
+    """Return a new language model of `transformers`, with weights drawn from the seed."""
     config = design.config(vocab_size, seq_len, marks, tie=tie, language_ids=language_ids)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
-            model: Any = AutoModelForMaskedLM.from_config(config)
+            model: Any = auto_class(design.type).from_config(config)
         except Exception as error:  # noqa: BLE001 (transformers raises many kinds)
             raise refused(design.name, error) from None
         if design.embedding_std is not None:
@@ -53,13 +53,13 @@ def build_model(
 
 
 class LanguageModel:
-    """The interface of objectives to a masked language model of `transformers`."""
+    """The interface of objectives to a language model of `transformers`."""
 
     def __init__(self, lm: Any, *, language_ids: bool = False):
         self.lm = lm
         kind, head = lm.config.model_type, head_of(lm)
         if head is None:
-            raise UsageError(f"an encoder of the kind {kind!r} cannot be trained here", where="--model", id="model")
+            raise UsageError(f"a model of the kind {kind!r} cannot be trained here", where="--model", id="model")
         self._head = head
         self._first_position = int(lm.config.pad_token_id or 0) + 1 if kind in AFTER_PADDING else 0
         self.language_ids = language_ids
@@ -72,7 +72,7 @@ class LanguageModel:
     @property
     def language_embeddings(self) -> torch.Tensor:
         """float[2, d]: the embeddings of the token types. Raises UsageError if the model has none."""
-        table = getattr(self.lm.base_model.embeddings, "token_type_embeddings", None)
+        table = getattr(getattr(self.lm.base_model, "embeddings", None), "token_type_embeddings", None)
         if table is None:
             raise UsageError("the model has no token types", where="--model", id="no-token-types")
         return table.weight  # type: ignore[no-any-return]
@@ -86,6 +86,8 @@ class LanguageModel:
             more["position_ids"] = batch.positions + self._first_position
         if layer is not None:
             more["output_hidden_states"] = True
+        if self.lm.config.model_type in CAUSAL:
+            more["use_cache"] = False  # keys and values of earlier positions are for generation
         out = self.lm.base_model(input_ids=batch.ids, attention_mask=batch.attention, **more)
         return out.last_hidden_state if layer is None else out.hidden_states[layer]  # type: ignore[no-any-return]
 

@@ -216,6 +216,17 @@ def _model(inputs: RunInputs, begin: Checkpoint | None, longest: int) -> Any:
 def _check(settings: TrainingSettings, objective: Objective, design: ModelConfig) -> None:
     """UsageError for what can be known before anything is made."""
     check_pipeline(Pipeline.parse(settings.spec))
+    if objective.causal != design.causal:
+        kinds = ("encoders", "an encoder"), ("causal models", "a causal one")
+        raise UsageError(
+            f"{objective.name} trains {kinds[objective.causal][0]}, but the model {settings.model} ({design.type}) is "
+            f"{kinds[design.causal][1]}",
+            where="--objective",
+            fix="give another --model, e.g. tiny-gpt"
+            if objective.causal
+            else "give --objective clm, or another --model",
+            id="causal-model",
+        )
     if settings.language_ids and not design.token_types:
         raise UsageError(
             f"the model {settings.model} ({design.type}) has no token types for language ids",

@@ -16,12 +16,13 @@ Figures = Mapping[str, float | None]
 class Measure(ABC):
     """A measure of a pre-trained model that needs no fine-tuning.
 
-    unit: what follows a figure on the command line. needs_head: whether it needs logits; `evaluate` leaves it out,
-    with a warning, for a model without a masked-LM head.
+    unit: what follows a figure on the command line. needs_head: whether it needs logits; needs_causal: whether it needs
+    a causal model. `evaluate` leaves it out, with a warning, for another model.
     """
 
     unit: ClassVar[str] = " %"
     needs_head: ClassVar[bool] = False
+    needs_causal: ClassVar[bool] = False
 
     @abstractmethod
     def measure(self, model: ModelEncoder, sets: MeasureSets) -> Any:

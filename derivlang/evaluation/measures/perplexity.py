@@ -1,10 +1,20 @@
-"""Masked-LM perplexity of held-out sentences in both languages: exp of the mean cross-entropy at masked positions.
+"""Perplexity of held-out sentences in both languages: exp of the mean cross-entropy of sub-words.
+
+A masked language model predicts masked sub-words:
 
     <s> we <mask> er it </s>      exp(-mean log p(low | the rest))       over the vocabularies of both languages
 
 Some 15 % of the sub-words are masked, keyed by (sentence, position), the same in the source and the derived sentence.
 Unlike in training (80/10/10), all of them become `<mask>`, and a row is one sentence instead of a packed instance. So
 the figure compares languages and runs, but not with a training loss.
+
+A causal model predicts every sub-word and the closing </s> from what is before it in the sentence, without masks:
+
+    <s> we low er </s>        exp(-mean log p(x_t | x_<t)) over we, low, er and </s>
+
+Its bits a word are the bits of all of these, the closing </s> included, divided by the number of words of the text,
+among which </s> does not count. They do not depend on the number of sub-words in a word. The perplexities of the two
+kinds of models are different quantities.
 """
 
 from __future__ import annotations
@@ -32,13 +42,19 @@ _LOGITS = 1 << 25  # maximum number of logits in memory
 
 
 class Perplexity(Measure):
-    """Masked-LM perplexity of held-out sentences in both languages."""
+    """Perplexity of held-out sentences in both languages; for causal models also bits a word."""
 
     unit = ""
     needs_head = True
 
     def measure(self, model: ModelEncoder, sets: MeasureSets) -> dict[str, Any]:
-        """Return {"source", "derived", "positions", "sentences"}. A perplexity is None if no sub-word is masked."""
+        """Return {"source", "derived", "positions", "sentences"}. A perplexity is None if no sub-word is masked.
+
+        positions: number of predicted ones. For a causal model also "source_bits" and "derived_bits", a word, and
+        "words".
+        """
+        if model.causal:
+            return _exact(model, sets)
         text = sets.sentences
         masked = chosen(text)
         with stage("perplexity", "rows", 2 * text.n_sentences):
@@ -49,7 +65,20 @@ class Perplexity(Measure):
         return found | {"positions": int(masked.sum()), "sentences": text.n_sentences}
 
     def rows(self, found: Any) -> dict[str, Figures]:
-        return {f"{found['positions']:,} sub-words": {name: found[name] for name in ("source", "derived")}}
+        rows = {}
+        if "words" in found:
+            bits = {side: found[f"{side}_bits"] for side in ("source", "derived")}
+            rows[f"{found['words']:,} words, bits of each"] = bits
+        return rows | {f"{found['positions']:,} sub-words": {side: found[side] for side in ("source", "derived")}}
+
+
+def _exact(model: ModelEncoder, sets: MeasureSets) -> dict[str, Any]:
+    text, found = sets.sentences, dict[str, Any]()
+    positions = len(text.source) + text.n_sentences
+    for side, bits in zip(("source", "derived"), sets.bits(model), strict=True):
+        found[side] = 2 ** min(bits.total / positions, 1000.0)
+        found[f"{side}_bits"] = bits.total / text.n_words
+    return found | {"positions": positions, "words": text.n_words, "sentences": text.n_sentences}
 
 
 def chosen(text: Heldout) -> Bool:

@@ -17,5 +17,8 @@ MEASURES: Registry[Measure] = Registry(
         "retrieval": "derivlang.evaluation.measures.retrieval:Retrieval",
         "links": "derivlang.evaluation.measures.links:WordLinks",
         "perplexity": "derivlang.evaluation.measures.perplexity:Perplexity",
+        "surprisal": "derivlang.evaluation.measures.surprisal:Surprisal",
     },
 )
+# Those that apply to every run; surprisal needs a causal model and writes files.
+USUAL = tuple(name for name in MEASURES.built_in if name != "surprisal")

@@ -8,9 +8,11 @@ from functools import cached_property
 from pathlib import Path
 
 from derivlang.evaluation.heldout import Heldout
+from derivlang.evaluation.measures.bits import SentenceBits
 from derivlang.evaluation.measures.states import ParallelStates, ParallelWords
 from derivlang.evaluation.trained import ModelEncoder
-from derivlang.training.languages import Languages
+from derivlang.formats.progress import stage
+from derivlang.training.languages import DERIVED, SOURCE, Languages
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +20,7 @@ class MeasureSets:
     """The sets of a run. Text and states are computed when a measure first needs them, once for all measures.
 
     folder: the run's, with its dictionary and its tokenizer. read: returns the held-out text. n_pairs, n_sentences:
-    maximum numbers of `pairs` and `sentences`.
+    maximum numbers of `pairs` and `sentences`. out: the folder of files that measures write, by default RUN/evaluation.
     """
 
     folder: Path
@@ -26,6 +28,8 @@ class MeasureSets:
     read: Callable[[], Heldout]
     n_pairs: int
     n_sentences: int
+    out: Path | None = None
+    _bits: dict[ModelEncoder, tuple[SentenceBits, SentenceBits]] = field(default_factory=dict)
     _states: dict[ModelEncoder, ParallelStates] = field(default_factory=dict)
 
     @cached_property
@@ -46,6 +50,21 @@ class MeasureSets:
     def words(self) -> ParallelWords:
         """The words of `pairs`."""
         return ParallelWords.of(self.pairs)
+
+    @property
+    def files(self) -> Path:
+        """The folder of files that measures write."""
+        return self.folder / "evaluation" if self.out is None else self.out
+
+    def bits(self, model: ModelEncoder) -> tuple[SentenceBits, SentenceBits]:
+        """Return the bits of `sentences` under a causal model, in the source and in the derived language."""
+        if model not in self._bits:
+            text = self.sentences
+            with stage("surprisal", "rows", 2 * text.n_sentences):
+                sides = (text.source, SOURCE), (text.derived, DERIVED)
+                source, derived = (SentenceBits.of(model, text, ids, language) for ids, language in sides)
+            self._bits[model] = source, derived
+        return self._bits[model]
 
     def states(self, model: ModelEncoder) -> ParallelStates:
         """Return the states of `pairs`, by layer."""

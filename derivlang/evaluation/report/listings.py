@@ -82,9 +82,9 @@ def inside(setting: Setting) -> Table | None:
     return Table(
         "inside",
         "Perplexity and contextual alignment",
-        "Masked-LM perplexity of both languages. By layer, in percent: words whose nearest word in the other language "
-        "is their own, sentences whose nearest sentence is their own, each beside the figure of a guess, and the "
-        "alignment error rate of links between words.",
+        "Perplexity of both languages: of masked sub-words, or of all if the model is causal. By layer, in percent: "
+        "words whose nearest word in the other language is their own, sentences whose nearest sentence is their own, "
+        "each beside the figure of a guess, and the alignment error rate of links between words.",
         ("Objective", "Language", "Run"),
         (("Perplexity", ("source", "derived")), ("By layer", ("layer", *names))),
         tuple(rows),

@@ -67,10 +67,12 @@ Loss: TypeAlias = Mapping[str, LossPart]
 class Objective(Parameterised):
     """Base class of training objectives.
 
-    language_ids: whether the model gets each position's language, if it has token types.
+    language_ids: whether the model gets each position's language, if it has token types. causal: whether it trains
+    causal language models, and not encoders.
     """
 
     language_ids: ClassVar[bool] = False
+    causal: ClassVar[bool] = False
 
     def streams(self) -> tuple[Stream, ...]:
         """Return the streams that a step reads. An epoch is counted in the rows of the first."""

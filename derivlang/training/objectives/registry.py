@@ -12,6 +12,7 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
     Objective,
     {
         "align-mlm": "derivlang.training.objectives.align_mlm:AlignMlm",
+        "clm": "derivlang.training.objectives.clm:Clm",
         "dict-mlm": "derivlang.training.objectives.dict_mlm:DictMlm",
         "mlm": "derivlang.training.objectives.mlm:Mlm",
         "tlm": "derivlang.training.objectives.tlm:Tlm",

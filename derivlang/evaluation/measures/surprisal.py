@@ -1,0 +1,80 @@
+"""Surprisal of words and sentences under a causal model, as Parquet for other tools: a row for each sentence.
+
+    RUN/evaluation/surprisal.source.parquet, surprisal.derived.parquet           of RUN@STEP: RUN/evaluation/step-…/
+
+    words    list<string>    the words of the sentence, in the order of the language
+    bits     list<float>     -log2 p(word | what is before it in the sentence), the sum over its sub-words
+    end      double          the same for the closing </s>
+    total    double          -log2 p(sentence): the sum of `bits` and `end`
+
+Row i of both files is the same sentence. With an order of sub-words (unit=token) those of a word may be apart: its
+place is that of the first, and its bits are of all. Words of white space alone have no sub-words and are left out.
+Source: Hale (2001), section 2.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from derivlang.core.arrays import owners
+from derivlang.core.arrow import list_array, to_arrow
+from derivlang.evaluation.heldout import Heldout
+from derivlang.evaluation.measures.base import Figures, Measure
+from derivlang.evaluation.measures.bits import SentenceBits
+from derivlang.evaluation.measures.sets import MeasureSets
+from derivlang.evaluation.measures.states import ParallelWords
+from derivlang.evaluation.trained import ModelEncoder
+from derivlang.store.export import writing
+
+_SIDES = ("source", "derived")
+
+
+class Surprisal(Measure):
+    """Surprisal of every word of held-out sentences in both languages, as Parquet."""
+
+    unit = " bits"
+    needs_causal = True
+
+    def measure(self, model: ModelEncoder, sets: MeasureSets) -> dict[str, Any]:
+        """Write both files. Return {"source", "derived", "words", "sentences"}: the mean bits of a sentence."""
+        text = sets.sentences
+        sets.files.mkdir(parents=True, exist_ok=True)
+        words = ParallelWords.of(text)
+        assert text.forms is not None
+        derived = sets.languages.twin.map.apply(text.forms).take(to_arrow(text.index))
+        forms, numbers = (text.forms, derived), (words.of_source, words.of_derived)
+        found: dict[str, Any] = {}
+        for side, bits, spelt, number in zip(_SIDES, sets.bits(model), forms, numbers, strict=True):
+            table = _table(text, words, bits, spelt, number)
+            with writing(path_of(sets.files, side)) as stream:
+                pq.write_table(table, stream, compression="zstd")
+            found[side] = bits.total / text.n_sentences
+        return found | {"words": text.n_words, "sentences": text.n_sentences}
+
+    def rows(self, found: Any) -> dict[str, Figures]:
+        return {f"{found['sentences']:,} sentences": {side: found[side] for side in _SIDES}}
+
+
+def path_of(folder: Path, side: str) -> Path:
+    """Return the file of a language, `source` or `derived`."""
+    return folder / f"surprisal.{side}.parquet"
+
+
+def _table(text: Heldout, words: ParallelWords, bits: SentenceBits, forms: pa.Array, number: Any) -> pa.Table:
+    """Return the table of a language. forms: [M], the word of each sub-word; number: int64[M], its place."""
+    by_word = np.bincount(number, bits.subwords, minlength=len(words.source))
+    _, first = np.unique(number, return_index=True)
+    totals = np.bincount(owners(words.offsets), by_word, minlength=text.n_sentences) + bits.ends
+    return pa.table(
+        {
+            "words": list_array(words.offsets, forms.take(to_arrow(first))),
+            "bits": list_array(words.offsets, to_arrow(by_word.astype(np.float32))),
+            "end": bits.ends,
+            "total": totals,
+        }
+    )

@@ -1,0 +1,46 @@
+"""CLM: causal language modelling, each sub-word from those before it.
+
+    L = mean over t of  -log p(x_{t+1} | x_1 … x_t)          <s> s1 </s> s2 </s> <pad>
+
+    <s>  we  low  er  </s>  <pad>      positions that predict  0 1 2 3      labels  we low er </s>
+
+Every sub-word and every closing </s> of a row is predicted, but no <s> and no padding. The rows are those of MLM, so
+the context of a sentence includes the earlier ones of its row. With --packing stream a row may begin inside a sentence;
+its first sub-word has no context and is not predicted. Source: Radford et al. (2019), section 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from derivlang.training.batch import MicroBatch
+from derivlang.training.data import SubwordRows
+from derivlang.training.masking import Keys, Masked
+from derivlang.training.objectives.base import Context, Loss, Objective, masked_part
+
+if TYPE_CHECKING:
+    import torch
+
+    from derivlang.training.model import LanguageModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clm(Objective):
+    """Each sub-word of both languages from those before it."""
+
+    name = "clm"
+    causal = True
+
+    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
+        """Return the rows as they are. Each position predicts the next one of its row."""
+        asked = np.arange(rows.shape[1]) < rows.lengths[:, None]
+        asked &= (rows.ids != context.vocabulary.marks.begin) | (rows.word_ids >= 0)  # a text may contain the word <s>
+        asked[:, 0] = False
+        after = np.flatnonzero(asked)
+        return Masked(rows.ids, rows.language, after - 1, rows.ids.ravel()[after], rows.language.ravel()[after])
+
+    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+        return {"clm": masked_part(model, micro["rows"])}
