@@ -43,7 +43,13 @@ UPOS = ("NOUN", "VERB", "PUNCT", "X")
 TAGS = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG")
 POLICIES = [Policies(), Policies("drop", "drop"), Policies("atomic", "atomic", "atomic")]
 
-registry.register_layer("referents", Referents)  # of the sample package
+
+@pytest.fixture(autouse=True, scope="module")
+def _sample() -> Iterator[None]:
+    """The layer of the sample package is registered in this process."""
+    registry.register_layer("referents", Referents)
+    yield
+    del registry.LAYERS.added["referents"]
 
 
 @dataclass(frozen=True)

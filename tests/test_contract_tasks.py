@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -28,23 +29,29 @@ from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import TASKS, find_task, register_task, task_names, task_of
 from derivlang.evaluation.trained import ModelEncoder
+from derivlang.formats.registry import FORMATS
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest, find
 from tests.plugin.derivlang_sample.blocks import FORMAT
 from tests.plugin.derivlang_sample.tasks import Mood
 from tests.tiny_runs import data_folder, languages, model_of, write_run
 
-register_task(Mood)  # of the sample package, with its format
 SAME = "trans:overlap=100"  # a derived language that is the source
-KINDS = sorted(task_names())
+KINDS = sorted({*task_names(), Mood.kind})
 CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _sample() -> Iterator[None]:
+    """The task of the sample package and the format of its sets are registered in this process."""
+    register_task(Mood)
+    FORMATS.add("blocks", FORMAT)
+    yield
+    del TASKS.added[Mood.kind], FORMATS.added["blocks"]
 
 
 @cache
 def data() -> Path:
-    from derivlang.formats.registry import FORMATS
-
-    FORMATS.add("blocks", FORMAT)
     folder = data_folder(Path(mkdtemp(prefix="derivlang-tests-")) / "data")
     (folder / "moods").mkdir()
     moods = [f"words: {word} {other} .\nmood: {mood}\n\n" for word, mood in (("fine", "glad"), ("poor", "sad"))
