@@ -167,6 +167,7 @@ def test_every_checkpoint_of_none_or_of_one(run: Path) -> None:
     assert "leave out --every-checkpoint" in cli("evaluate", at(run, 100), "--every-checkpoint", code=2).err
     shutil.rmtree(run / "checkpoints")
     assert "there are no checkpoints" in cli("evaluate", run, "--every-checkpoint", code=2).err
+    assert "is not a run" in cli("evaluate", run / "none", "--every-checkpoint", code=1).err
     told = cli("evaluate", at(run, 100), code=1).err
     assert "there is no checkpoint of step 100" in told
     assert "there are: none; --keep of `pretrain` keeps more" in told

@@ -104,6 +104,7 @@ def command(
     require_torch()
     from derivlang.evaluation.evaluate import evaluate
     from derivlang.training.checkpoint import steps
+    from derivlang.training.folder import read
 
     asked = _listed(tasks, "--task")
     frozen = {"frozen": options.pop("frozen")}
@@ -128,6 +129,7 @@ def command(
             raise UsageError("names one checkpoint", where=str(run), fix="leave out --every-checkpoint", id="usage")
         asked_steps = list(steps(folder))
         if not asked_steps:
+            read(folder)  # raises an error of its own if there is no run
             raise UsageError("there are no checkpoints", where=str(folder), fix="evaluate RUN itself", id="usage")
     for step in asked_steps:
         with Bar():
@@ -163,10 +165,8 @@ def _listed(text: str, option: str) -> tuple[str, ...]:
 
 def _show_task(name: str, entry: dict[str, Any]) -> None:
     settings = entry["settings"]
-    click.echo(
-        f"{name}: {settings['train']:,} examples, {settings['epochs']} epochs, lr {settings['lr']:g}; "
-        f"{settings['test']:,} of test"
-    )
+    epochs = f"{settings['epochs']} epoch{'' if settings['epochs'] == 1 else 's'}"
+    click.echo(f"{name}: {settings['train']:,} examples, {epochs}, lr {settings['lr']:g}; {settings['test']:,} of test")
     for part, title in (("sup", "SUP"), ("zs", "ZS"), ("delta", "SUP - ZS"), ("source", "ZS, on the source")):
         for metric, score in entry.get(part, {}).items():
             spread = (
