@@ -104,6 +104,21 @@ def test_an_interrupted_run_goes_on_without_the_first(first: Path, tmp_path: Pat
     assert same(weights(stopped / "model"), weights(tmp_path / "whole" / "model")) == set(weights(stopped / "model"))
 
 
+def test_the_first_run_changed_before_a_checkpoint(first: Path, second: Path, tmp_path: Path) -> None:
+    """The run would begin again with other weights than run.json records."""
+    gone = tmp_path / "gone"
+    shutil.copytree(first, gone)
+
+    def stop(step: int, entry: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trained(tmp_path / "run", "mlm", init=str(gone), logged=stop, log_every=1)
+    shutil.copytree(second / "model", gone / "model", dirs_exist_ok=True)
+    with pytest.raises(DerivlangError, match="has other weights than when this run began"):
+        trained(tmp_path / "run", "mlm", init=str(gone), resume=True, log_every=1)
+
+
 def test_another_beginning_is_another_run(first: Path, second: Path, tmp_path: Path) -> None:
     trained(tmp_path / "run", "mlm", init=str(first))
     with pytest.raises(DerivlangError, match=r"it began from .*first.*, and now begins from .*second"):
@@ -242,7 +257,12 @@ def test_what_cannot_be_begun_from(first: Path, tmp_path: Path) -> None:
         model_of(str(tmp_path), "--init")
     with pytest.raises(DerivlangError) as error:
         model_of(f"{first}@4", "--init")
-    assert f"give {first}@3, {first}@6" in str(error.value)
+    assert "there are: 3, 6" in str(error.value)
+    damaged = tmp_path / "damaged"
+    shutil.copytree(first, damaged)
+    (damaged / "checkpoints" / "step-00000003" / "model" / "config.json").write_text("{}")
+    with pytest.raises(DerivlangError, match="the checkpoint is damaged"):
+        model_of(f"{damaged}@3", "--init")
     unfinished = tmp_path / "unfinished"
     shutil.copytree(first, unfinished)
     record = json.loads((unfinished / "run.json").read_text())

@@ -60,7 +60,10 @@ def align(bitext: Bitext, method: Method, iterations: int | None = None) -> Link
 
 
 def _numbers(codes: Int32, offsets: Int64, rows: Int64) -> Iterator[str]:
-    """Yield a line of word codes for each row: codes [7, 3, 7], offsets [0, 1, 3] -> "7", "3 7"."""
+    """Yield each row as a line of its word codes.
+
+    codes [7, 3, 7], offsets [0, 1, 3]  ->  "7", "3 7"
+    """
     words = codes.tolist()
     for row in rows.tolist():
         yield " ".join(map(str, words[offsets[row] : offsets[row + 1]])) + "\n"

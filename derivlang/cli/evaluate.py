@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +102,7 @@ def command(
 
     require_torch()
     from derivlang.evaluation.evaluate import evaluate
-    from derivlang.training.checkpoint import steps
+    from derivlang.training.checkpoint import run_and_step, steps
     from derivlang.training.folder import read
 
     asked = _listed(tasks, "--task")
@@ -122,7 +121,7 @@ def command(
     )
     if not settings.tasks and not settings.measures:
         raise UsageError("there is nothing to evaluate", fix="give --task pos or --measure alignment", id="usage")
-    folder, step = _run_and_step(run)
+    folder, step = run_and_step(run)
     asked_steps = [step]
     if every_checkpoint:
         if step is not None:
@@ -145,16 +144,6 @@ def command(
                 _show_task(task.name, shown.pop(task.name))
             for line in _measure_lines(shown):
                 click.echo(line)
-
-
-def _run_and_step(run: Path) -> tuple[Path, int | None]:
-    """The folder and the step of RUN@STEP. A folder with this very name is a run without a step."""
-    name, at, step = run.name.rpartition("@")
-    if not (at and name) or run.is_dir():
-        return run, None
-    if not re.fullmatch("[0-9]{1,9}", step):
-        raise UsageError(f"{step!r} is not a step", where=str(run), fix="write e.g. RUN@3500", id="usage")
-    return run.with_name(name), int(step)
 
 
 def _listed(text: str, option: str) -> tuple[str, ...]:

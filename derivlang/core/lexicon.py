@@ -184,6 +184,6 @@ def unescape(cell: str) -> str:
 
 
 def special_types(types: pa.Array) -> Bool:
-    """Return bool[T]: the types that are declared special tokens."""
+    """Return bool[T]: which of the types are special tokens, such as `<unk>`."""
     found = pc.is_in(types, value_set=string_array(SPECIALS))
     return to_numpy(found)

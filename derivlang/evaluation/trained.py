@@ -209,7 +209,7 @@ def _facts(folder: Path, *, finished: bool) -> dict[str, Any]:
         raise StoreError(
             f"the run is not finished: its status is {facts['status']!r}",
             where=str(folder),
-            fix="finish it with the same `derivlang pretrain` and --resume"
+            fix="run the same `derivlang pretrain` command again with --resume"
             + (f", or evaluate a checkpoint: RUN@STEP, of {steps}" if steps else ""),
             id="unfinished",
         )

@@ -38,7 +38,7 @@ def first_by_key(draws: UInt64, m: int) -> Int64:
 
 
 def wrong_translations(words: Sequence[str], translations: Sequence[str], share: Share, seed: int) -> dict[int, str]:
-    """Return {number of a pair: its wrong translation} for the share of the pairs.
+    """Choose a share of the pairs and return a wrong translation for each, by the number of the pair.
 
     A wrong translation belongs to another pair and is not a translation of the word, right or wrong. Raises UsageError
     if there is none.

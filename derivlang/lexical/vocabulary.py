@@ -106,7 +106,7 @@ def token_entries(folder: Path, types: pa.Array, counts: Int64, pipeline: Pipeli
         raise UsageError(
             f"sub-words have twins only if all words change script, not under {pipeline}",
             where="--level",
-            fix="give --t trans without overlap (a sub-word's twin is the same), or --level word",
+            fix="leave out overlap= (sub-words have the same twins with and without it), or give --level word",
             id="token-level",
         )
     vocabulary, model = _read_tokenizer(folder)

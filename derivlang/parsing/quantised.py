@@ -37,7 +37,10 @@ SCORE_GRID = 255  # factors of a product of two activations: steps per unit; 192
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
-    """weights: float32[K, R], whole numbers from -127 to 127, a column per output. scale, bias: float32[R]."""
+    """A quantised matrix with R outputs.
+
+    weights: float32[K, R], whole numbers from -127 to 127, with a column for each output. scale, bias: float32[R].
+    """
 
     weights: Float32
     scale: Float32

@@ -62,6 +62,7 @@ class Init:
         """
         run, path = model_of(self.facts["run"], _INIT)
         _check_tokenizers(run, languages, settings, _INIT)
+        _check_unchanged(path, self.facts["weights"])
         lm = checkpoint.load_model(path)
         _check_model(lm, settings, design, longest)
         how, _, other = settings.embeddings.partition("=")
@@ -73,6 +74,7 @@ class Init:
             if how == "from":
                 other_run, other_path = model_of(other, _EMBEDDINGS)
                 _check_tokenizers(other_run, languages, settings, _EMBEDDINGS)
+                _check_unchanged(other_path, self.facts["embeddings"])
                 source = checkpoint.load_model(other_path)
                 set_tie(source, settings.tie)
                 _check_width(source, lm)
@@ -84,25 +86,32 @@ class Init:
 def model_of(text: str, option: str) -> tuple[Path, Path]:
     """Return (folder of the run, folder of its model) for RUN or RUN@STEP. option: for messages.
 
-    Raise StoreError if there is no such model; the message names the steps that have one.
+    Raise StoreError if the run is not finished, or if it has no such checkpoint, or a damaged one.
     """
-    name, at, step = text.rpartition("@")
-    if at and step.isdigit() and not Path(text).exists():
-        run = Path(name)
-        path = run / checkpoint.FOLDER / checkpoint.name_of(int(step)) / checkpoint.MODEL
-        found: int | None = int(step)
-    else:
-        run, path, found = Path(text), Path(text) / checkpoint.MODEL, None
+    run, step = checkpoint.run_and_step(Path(text))
     facts = folder.read(run)
-    if path.is_dir() and (found is not None or facts["status"] == "done"):
-        return run, path
-    steps = [int(p.name.removeprefix("step-")) for p in sorted((run / checkpoint.FOLDER).glob("step-*"))]
+    if step is not None:
+        return run, checkpoint.of_step(run, step).folder / checkpoint.MODEL
+    if facts["status"] == "done" and (run / checkpoint.MODEL).is_dir():
+        return run, run / checkpoint.MODEL
+    there = ", ".join(map(str, checkpoint.steps(run)))
     raise StoreError(
-        f"has no checkpoint of step {found:,}" if found is not None else "is not a finished run",
+        "is not a finished run",
         where=f"{option} {text}",
-        fix=f"give {', '.join(f'{run}@{n}' for n in steps)}" if steps else "finish the run",
+        fix="finish it" + (f", or begin from a checkpoint: RUN@STEP, of {there}" if there else ""),
         id="no-model",
     )
+
+
+def _check_unchanged(path: Path, weights: str) -> None:
+    """Raise StoreError if a model is not the one that a run was said to begin from."""
+    if checkpoint.hash_of_weights(path) != weights:
+        raise StoreError(
+            "has other weights than when this run began",
+            where=str(path),
+            fix="restore it, or use --force",
+            id="other-run",
+        )
 
 
 def _check_tokenizers(run: Path, languages: Languages, settings: TrainingSettings, option: str) -> None:

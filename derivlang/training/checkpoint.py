@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from typing import Any
 
 import torch
 
-from derivlang.core.errors import StoreError
+from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.store.disk import disk
 from derivlang.store.record import Kind, check_types, read_record
@@ -158,6 +159,19 @@ def steps(run: Path) -> list[int]:
     return sorted(int(step) for step in found if step.isascii() and step.isdigit())
 
 
+def run_and_step(text: Path) -> tuple[Path, int | None]:
+    """Return the folder and the step of RUN@STEP, or (RUN, None). A folder with this very name is a run.
+
+    Raise UsageError if what follows the @ is not a step.
+    """
+    name, at, step = text.name.rpartition("@")
+    if not (at and name) or text.is_dir():
+        return text, None
+    if not re.fullmatch("[0-9]{1,9}", step):
+        raise UsageError(f"{step!r} is not a step", where=str(text), fix="write e.g. RUN@3500", id="usage")
+    return text.with_name(name), int(step)
+
+
 def of_step(run: Path, step: int) -> Checkpoint:
     """Return the checkpoint of a step. Raise StoreError, naming the others, if there is none or it is damaged."""
     others = ", ".join(str(other) for other in steps(run) if other != step) or "none; --keep of `pretrain` keeps more"
@@ -171,7 +185,7 @@ def of_step(run: Path, step: int) -> Checkpoint:
         raise StoreError(
             f"the checkpoint is damaged: {fault}",
             where=str(folder),
-            fix=f"evaluate another one; there are: {others}",
+            fix=f"name another one; there are: {others}",
             id="checkpoint",
         )
     return found

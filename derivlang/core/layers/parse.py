@@ -96,7 +96,7 @@ def _side_columns(name: str, batch: BareBatch, values: pa.Array) -> dict[str, pa
 
 
 def _flat(name: str, labels: Labels) -> Iterator[tuple[pa.Array, int]]:
-    """Yield the values of each side's column, and the side."""
+    """Yield (per-word values [N], number of the side) for each side, such as premise and hypothesis."""
     for number, side in enumerate(labels.batch.sides):
         yield labels.per_word(_side_name(side, name), side=number), number
 

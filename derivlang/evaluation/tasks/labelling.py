@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Labelling(Task):
-    """A task with class labels. layer: the name of the labels in the corpus."""
+    """A task whose labels are classes. layer: the column of the corpus that holds them."""
 
     layer: ClassVar[str]
 
