@@ -114,6 +114,7 @@ def run_options(command: Command) -> Command:
 
 
 def request_of(source: str, options: dict[str, Any]) -> SourceRequest:
+    """Return the request for a source, from the options of `find_options`."""
     from derivlang.sources.find import SourceRequest
 
     return SourceRequest(
@@ -322,4 +323,5 @@ def say(message: str) -> None:
 
 
 def warn(message: str) -> None:
+    """Print a warning on stderr."""
     say(f"warning: {message}")

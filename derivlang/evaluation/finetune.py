@@ -45,6 +45,7 @@ class Padded:
 
     @classmethod
     def of(cls, instances: Instances, rows: Int64) -> Padded:
+        """Return some rows int64[B] of the instances, padded to the longest."""
         some = instances.take(rows)
         ids, mask = padded(some.ids, some.offsets, np.arange(len(rows)))
         words = None
@@ -78,6 +79,7 @@ class TaskModel:
 
     @property
     def frozen(self) -> bool:
+        """Whether the encoder keeps its weights."""
         return self.task.settings.frozen
 
     def parameters(self) -> list[torch.nn.Parameter]:
@@ -85,6 +87,7 @@ class TaskModel:
         return [*(() if self.frozen else self.encoder.module.parameters()), *self.head.parameters()]
 
     def train(self, on: bool) -> None:
+        """Turn dropout on or off; that of a frozen encoder stays off."""
         self.encoder.module.train(on and not self.frozen)
         self.head.train(on)
 
@@ -107,6 +110,7 @@ class TaskModel:
         return [p.detach().clone() for p in self.parameters()]
 
     def restore(self, state: list[torch.Tensor]) -> None:
+        """Set the trained weights to a copy that `state` returned."""
         with torch.no_grad():
             for parameter, value in zip(self.parameters(), state, strict=True):
                 parameter.copy_(value)

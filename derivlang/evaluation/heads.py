@@ -31,6 +31,7 @@ class Classification(nn.Module):
                 nn.init.zeros_(layer.bias)
 
     def forward(self, states: torch.Tensor, batch: LabelBatch) -> torch.Tensor:
+        """Return [G, C]. states: float[B, T, d]."""
         found: torch.Tensor = self.layers(states[batch.row, batch.column].float())
         return found
 
@@ -45,6 +46,7 @@ class Pointer(nn.Module):
         nn.init.zeros_(self.layer.bias)
 
     def forward(self, states: torch.Tensor, batch: LabelBatch) -> torch.Tensor:
+        """Return [G, T, 2]. states: float[B, T, d]."""
         assert batch.words is not None
         scores: torch.Tensor = self.layer(states.float()).masked_fill((batch.words < 0)[..., None], -torch.inf)
         return scores[batch.row]
@@ -72,6 +74,7 @@ class Biaffine(nn.Module):
         self.relations = nn.Parameter(torch.zeros(n_classes, self.RELATIONS + 1, self.RELATIONS + 1))
 
     def forward(self, states: torch.Tensor, batch: LabelBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return ([G, T], [G, T, C]). states: float[B, T, d]."""
         assert batch.words is not None
         every, own = states.float(), states[batch.row, batch.column].float()
         heads = torch.einsum("gi,ij,gtj->gt", self.words(own), self.arcs, _with_one(self.heads(every))[batch.row])

@@ -105,6 +105,7 @@ class SpecialIds:
 
     @classmethod
     def of(cls, languages: Languages) -> SpecialIds:
+        """Return the special ids of the source's tokenizer, which the twin shares."""
         ids = {entry: i for i, entry in enumerate(languages.tokenizer.bpe.entries[: languages.tokenizer.n_special])}
         return cls(ids["<s>"], ids["<pad>"], ids["</s>"], ids["<mask>"])
 

@@ -109,6 +109,7 @@ def _copy(folder: Path, out: Path) -> None:
 
 
 def write(run: Path, record: dict[str, Any]) -> None:
+    """Write run.json completely or not at all. Raise StoreError if the disk is full."""
     with writing(run / RUN) as file:
         file.write((json.dumps(record, ensure_ascii=False, indent=1) + "\n").encode())
 

@@ -106,6 +106,7 @@ class TrainingLog:
             self._board = SummaryWriter(str(tensorboard))
 
     def write(self, entry: dict[str, Any]) -> None:
+        """Append an entry. Raise StoreError if the disk is full."""
         with disk(self._path):
             self._file.write(json.dumps(entry) + "\n")
             self._file.flush()
@@ -115,6 +116,7 @@ class TrainingLog:
                 self._board.add_scalar(name, value, entry["step"])
 
     def close(self) -> None:
+        """Close the file and TensorBoard's events."""
         self._file.close()
         if self._board is not None:
             self._board.close()

@@ -31,6 +31,7 @@ class LanguageIds:
 
     @classmethod
     def of(cls, languages: Languages) -> LanguageIds:
+        """Return the joint vocabulary of a language pair."""
         source = np.arange(languages.tokenizer.n_special, languages.tokenizer.size, dtype=np.int32)
         return cls((source, languages.twin.joint.table()[source]), SpecialIds.of(languages), languages.size)
 

@@ -72,6 +72,7 @@ def pair(
 
 
 def score_columns(found: Sequence[Column], regimes: Regimes = REGIMES) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the columns of scores: a group for each score, with one column a regime, and the runs."""
     names = tuple(name for _, name in regimes)
     return (*((column.title, names) for column in found), ("", ("runs",)))
 
@@ -80,6 +81,7 @@ def score_columns(found: Sequence[Column], regimes: Regimes = REGIMES) -> tuple[
 
 
 def score_cell(entry: Entry | None, column: Column, regime: str) -> TableCell:
+    """Return the mean over pre-training seeds, with the interval of a single run or the deviation of several."""
     scores = entry.scores(column, regime) if entry else []
     if not scores:
         return TableCell()
@@ -91,6 +93,7 @@ def score_cell(entry: Entry | None, column: Column, regime: str) -> TableCell:
 
 
 def alignment_cell(entry: Entry | None, name: str) -> TableCell:
+    """Return a figure of alignment like `score_cell`."""
     runs = entry.runs if entry else ()
     values = [(run, value) for run in runs if (value := run.alignment(name)) is not None]
     title = "\n".join(f"{decimal(value)} {run.signature}" for run, value in values)
@@ -107,6 +110,7 @@ def _seeds_cell(values: Sequence[float], title: str) -> TableCell:
 
 
 def full_cell(score: TaskScore | None, run: Run) -> TableCell:
+    """Return a run's score with its deviation, its interval and the values of the fine-tuning seeds."""
     if score is None:
         return TableCell()
     told = decimal(score.mean) + ("" if score.deviation is None else f" ± {decimal(score.deviation)}")
@@ -118,6 +122,7 @@ def full_cell(score: TaskScore | None, run: Run) -> TableCell:
 
 
 def number_cell(value: float | None, run: Run | None = None) -> TableCell:
+    """Return a number with one decimal, an empty cell for None."""
     return TableCell() if value is None else TableCell(decimal(value), "", run.signature if run else "")
 
 
@@ -133,10 +138,12 @@ def runs_cell(runs: Iterable[Run]) -> TableCell:
 
 
 def titles(runs: Iterable[Run]) -> str:
+    """Return the signatures of runs, one a line."""
     return "\n".join(run.signature for run in runs)
 
 
 def interval(low: float | None, high: float | None, write: Callable[[float], str] | None = None) -> str:
+    """Return an interval as text, empty if it has no bounds."""
     if low is None or high is None:
         return ""
     write = write or decimal
@@ -150,9 +157,11 @@ def decimal(value: float) -> str:
 
 
 def signed(value: float) -> str:
+    """Return a number with one decimal and its sign; 0.0 has none."""
     text = decimal(value)
     return text if text.startswith("−") or text == "0.0" else f"+{text}"
 
 
 def yes(value: object) -> str:
+    """Return yes or no, empty for anything but a bool."""
     return {True: "yes", False: "no"}.get(value, "") if isinstance(value, bool) else ""

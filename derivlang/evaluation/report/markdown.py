@@ -20,6 +20,7 @@ def text(plain: str) -> str:
 
 
 def paragraph(plain: str) -> str:
+    """Return a paragraph of plain text."""
     return f"{text(plain)}\n"
 
 
@@ -29,6 +30,7 @@ def points(lines: Iterable[str]) -> str:
 
 
 def heading(level: int, plain: str) -> str:
+    """Return a heading of a level from 1."""
     return f"{'#' * level} {text(plain)}\n"
 
 

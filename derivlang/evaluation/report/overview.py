@@ -105,6 +105,7 @@ def correlations(setting: Setting) -> dict[tuple[Column, str], Correlation]:
 
 
 def correlation_table(found: dict[tuple[Column, str], Correlation]) -> Table:
+    """Return the table of correlations, with the published ones below."""
     rows = [
         Row((column.title, _CORRELATED.get(name, _PRINTED)), _correlation_cells(one), name == PAPER)
         for (column, name), one in found.items()

@@ -61,6 +61,7 @@ _TEXT = ' class="text"'
 
 
 def page(title: str, parts: Iterable[str]) -> str:
+    """Return a whole HTML page of these parts, which are HTML."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -69,15 +70,18 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 
 def heading(level: int, text: str, id: str = "") -> str:
+    """Return a heading of a level from 1; id: for links."""
     mark = f' id="{escape(id)}"' if id else ""
     return f"<h{level}{mark}>{escape(text)}</h{level}>\n"
 
 
 def paragraph(text: str) -> str:
+    """Return a paragraph of plain text."""
     return f"<p>{escape(text)}</p>\n"
 
 
 def facts(lines: Sequence[str]) -> str:
+    """Return a list of plain lines."""
     return '<ul class="facts">' + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>\n"
 
 
@@ -88,10 +92,12 @@ def contents(entries: Sequence[tuple[str, str]]) -> str:
 
 
 def folded(summary: str, inside: str) -> str:
+    """Return a part that opens on a click. inside: HTML."""
     return f"<details><summary>{escape(summary)}</summary>\n{inside}</details>\n"
 
 
 def figures(found: Sequence[Figure]) -> str:
+    """Return the figures side by side, empty without any."""
     if not found:
         return ""
     return f'<div class="figures">{"".join(map(_figure, found))}</div>\n'

@@ -44,11 +44,13 @@ class WordLists:
 
     @classmethod
     def of(cls, words: pa.Array, offsets: Int64) -> WordLists:
+        """Return sentences of Arrow strings [N] at offsets int64[P + 1]."""
         coded = words.dictionary_encode()
         return cls(coded.dictionary, to_numpy(coded.indices).astype(np.int32), offsets)
 
     @classmethod
     def of_lines(cls, lines: Iterable[str]) -> WordLists:
+        """Return the sentences of lines whose words are separated by spaces."""
         words = [line.split(" ") if line else [] for line in lines]
         flat = [word for line in words for word in line if word]
         return cls.of(pa.array(flat, pa.string()), offsets_of(np.array([sum(map(bool, w)) for w in words], np.int64)))
