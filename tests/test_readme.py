@@ -81,10 +81,10 @@ def test_own_objective_sample_trains(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     names: dict[str, object] = {}
     exec(compile(sample, "README.md", "exec"), names)
     registry.register_objective(names["Small"])  # type: ignore[arg-type]
-    design = ModelConfig.read("tiny")
-    asked = {**design.training, "vocab_size": 300, "steps": 3}
+    model_config = ModelConfig.read("tiny")
+    asked = {**model_config.training, "vocab_size": 300, "steps": 3}
     settings = TrainingSettings(source="demo", spec="trans,inv", objective="small:0.5", model="tiny", **asked)
-    found = pretrain(settings, SourceRequest("demo"), Where(tmp_path / "run"), design=design)
+    found = pretrain(settings, SourceRequest("demo"), Where(tmp_path / "run"), model_config=model_config)
     assert set(found["parts"]) == {"mlm", "size"}
     assert found["loss"] == pytest.approx(found["parts"]["mlm"] + 0.5 * found["parts"]["size"], rel=1e-4)
 

@@ -110,13 +110,13 @@ def test_what_is_the_models_stands_in_its_file(path: Path) -> None:
 
 def test_what_is_not_given_is_the_declared_default() -> None:
     options: dict[str, Any] = {p.name: p.get_default(click.Context(main)) for p in _pretrain().params if p.name}
-    found, design, watch = settings_of("demo", {**options, "spec": "trans"})
+    found, model_config, log_settings = settings_of("demo", {**options, "spec": "trans"})
     for one in declared(TrainingSettings).values():
-        if one.name in design.training:
-            assert getattr(found, one.name) == design.training[one.name]
+        if one.name in model_config.training:
+            assert getattr(found, one.name) == model_config.training[one.name]
         elif one.name not in ("precision", "language_ids"):  # of the machine, of the objective
             assert getattr(found, one.name) == one.default
-    assert watch == dataclasses.replace(LogSettings(), compile=watch.compile)
+    assert log_settings == dataclasses.replace(LogSettings(), compile=log_settings.compile)
 
 
 def test_a_file_gives_what_the_command_line_gives(tmp_path: Path) -> None:

@@ -291,10 +291,10 @@ def test_what_a_gpu_cannot_do_is_not_the_default(
 ) -> None:  # fmt: skip
     a_gpu(monkeypatch, tmp_path, capability=capability, triton=triton, headers=headers)
     asked = {"model": "tiny", "spec": "trans", "objective": "mlm"}
-    found, _, watch = settings_of("demo", asked)
-    assert (found.precision, watch.compile) == (precision, compiled)
-    found, _, watch = settings_of("demo", {**asked, "precision": "bf16", "compile": True})
-    assert (found.precision, watch.compile) == ("bf16", True)
+    found, _, log_settings = settings_of("demo", asked)
+    assert (found.precision, log_settings.compile) == (precision, compiled)
+    found, _, log_settings = settings_of("demo", {**asked, "precision": "bf16", "compile": True})
+    assert (found.precision, log_settings.compile) == ("bf16", True)
 
 
 # Evaluation

@@ -88,11 +88,11 @@ def noted(waits: list[str]) -> Iterator[None]:
 @pytest.mark.parametrize("model", ["tiny", "roberta-8"])
 def test_a_model_trains_in_bf16(model: str, compiled: bool) -> None:
     asked = {"model": model, "spec": "trans,inv", "objective": "mlm", "batch_size": 16}
-    found, design, watch = settings_of("made-up", asked)
+    found, model_config, log_settings = settings_of("made-up", asked)
     assert found.precision == ("bf16" if devices.has_bf16() else "fp32")
-    if compiled and not watch.compile:
+    if compiled and not log_settings.compile:
         pytest.skip("there is nothing to compile with")
-    result = bench(found, design, Plan(seconds=2.0, compile=compiled))
+    result = bench(found, model_config, Plan(seconds=2.0, compile=compiled))
     assert result["device"] != "cpu"
     assert math.isfinite(result["tokens_per_second"])
     assert 0 < result["matrix_rate_fraction"] < 1
@@ -206,11 +206,11 @@ def test_a_full_memory_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     from derivlang.core.errors import UsageError
 
     asked = {"model": "tiny", "spec": "trans", "objective": "mlm", "batch_size": 1 << 10, "vocab_size": 100_000}
-    found, design, _ = settings_of("made-up", asked)
+    found, model_config, _ = settings_of("made-up", asked)
     torch.cuda.set_per_process_memory_fraction(0.001)
     try:
         with pytest.raises(UsageError, match="memory is full"):
-            bench(found, design, Plan(seconds=0.1))
+            bench(found, model_config, Plan(seconds=0.1))
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
         torch.cuda.empty_cache()

@@ -802,12 +802,12 @@ def test_the_record_of_a_run(tmp_path: Path) -> None:
 
 
 def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:
-    wanted, design = settings(), ModelConfig.read(model_file())
+    wanted, model_config = settings(), ModelConfig.read(model_file())
 
-    def fingerprint(wanted: TrainingSettings, design: ModelConfig, found: Prepared, **more: Any) -> str:
-        return RunInputs(wanted, design, found, loader("tlm").streams, **{"init": None, **more}).fingerprint
+    def fingerprint(wanted: TrainingSettings, model_config: ModelConfig, found: Prepared, **more: Any) -> str:
+        return RunInputs(wanted, model_config, found, loader("tlm").streams, **{"init": None, **more}).fingerprint
 
-    prints = {fingerprint(wanted, design, pair())}
+    prints = {fingerprint(wanted, model_config, pair())}
     other: dict[str, Any] = {
         "source": "x", "spec": "trans", "objective": "xlm", "model": "x", "seed": 2, "steps": 9, "batch_size": 4,
         "seq_len": 64, "pair_length": 64, "accumulate": 2, "learning_rate": 1.0, "warmup": 0.5, "weight_decay": 0.5,
@@ -817,14 +817,14 @@ def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:
     }  # fmt: skip
     assert set(other) == set(record_of(wanted))
     for name, value in other.items():
-        prints.add(fingerprint(replace(wanted, **{name: value}), design, pair()))
+        prints.add(fingerprint(replace(wanted, **{name: value}), model_config, pair()))
     prints.add(fingerprint(wanted, ModelConfig.read(model_file("bert")), pair()))
-    prints.add(fingerprint(wanted, design, pair(coverage="50")))
-    prints.add(fingerprint(wanted, design, pair("trans,perm")))
+    prints.add(fingerprint(wanted, model_config, pair(coverage="50")))
+    prints.add(fingerprint(wanted, model_config, pair("trans,perm")))
     for facts in ({"weights": "1"}, {"weights": "2"}, {"weights": "1", "embeddings": "3"}):
-        prints.add(fingerprint(wanted, design, pair(), init=Init({"run": "a", **facts})))
+        prints.add(fingerprint(wanted, model_config, pair(), init=Init({"run": "a", **facts})))
     assert len(prints) == len(other) + 7
-    again = fingerprint(wanted, design, pair(), init=Init({"run": "elsewhere", "weights": "1"}))
+    again = fingerprint(wanted, model_config, pair(), init=Init({"run": "elsewhere", "weights": "1"}))
     assert again in prints
 
 

@@ -334,8 +334,8 @@ def test_what_is_no_description(old: str, new: str, message: str, tmp_path: Path
     options = {"spec": "trans,inv", "objective": "mlm", "model": str(path)}
 
     def build() -> None:
-        _, design, _ = settings_of("demo", options)
-        build_model(design, 600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False, seed=1)
+        _, model_config, _ = settings_of("demo", options)
+        build_model(model_config, 600, SEQ_LEN, pair().data.marks, tie=True, language_ids=False, seed=1)
 
     with pytest.raises(UsageError) as error:
         build()

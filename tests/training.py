@@ -170,16 +170,17 @@ def network(
 def trained(run: Path, objective: str = "mlm", spec: str = "trans,inv", **changes: Any) -> dict[str, Any]:
     """The result of a run in this process, on the shared data. changes: of settings, `Where`, `Watch` or `pretrain`."""
     where = {f.name: changes.pop(f.name) for f in fields(Where) if f.name in changes}
-    watch = {f.name: changes.pop(f.name) for f in fields(LogSettings) if f.name in changes}
-    talk = Callbacks(
-        warn=changes.pop("warn", lambda message: None), watch=LogSettings(**{"log_every": 2, "save_every": 3, **watch})
+    log_settings = {f.name: changes.pop(f.name) for f in fields(LogSettings) if f.name in changes}
+    callbacks = Callbacks(
+        warn=changes.pop("warn", lambda message: None),
+        log=LogSettings(**{"log_every": 2, "save_every": 3, **log_settings}),
     )
-    options = {name: changes.pop(name) for name in ("resume", "force", "duration", "design") if name in changes}
+    options = {name: changes.pop(name) for name in ("resume", "force", "duration", "model_config") if name in changes}
     return pretrain(
         settings(objective, spec, **changes),
         SourceRequest("demo"),
         Where(run, **{"data": data_folder(spec), **where}),
-        talk=talk,
+        callbacks=callbacks,
         **{"duration": Duration(), **options},
     )
 
@@ -203,9 +204,9 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 def built(kind: str = "modernbert", *, tie: bool = True, language_ids: bool = False, **options: Any) -> Any:
     """A new language model for the shared pair's vocabulary, in training mode, without dropout."""
     found = pair()
-    design = ModelConfig.read(model_file(kind))
+    model_config = ModelConfig.read(model_file(kind))
     made = build_model(
-        design,
+        model_config,
         found.languages.size,
         2 * SEQ_LEN,
         found.data.marks,

@@ -46,9 +46,9 @@ def train(seconds: float, as_json: bool, **options: Any) -> None:
     from derivlang.training.bench import Plan, bench
     from derivlang.training.start import settings_of
 
-    settings, design, watch = settings_of("made-up", {**options, "spec": "trans,inv", "objective": "mlm"})
+    settings, model_config, log_settings = settings_of("made-up", {**options, "spec": "trans,inv", "objective": "mlm"})
     shrink = options["batch_size"] is None
-    found = bench(settings, design, Plan(seconds, compile=watch.compile, shrink=shrink))
+    found = bench(settings, model_config, Plan(seconds, compile=log_settings.compile, shrink=shrink))
     if found["batch_size"] != settings.batch_size:
         click.echo(
             f"{found['batch_size']} rows a step, not the model's {settings.batch_size}: more do not fit into memory",

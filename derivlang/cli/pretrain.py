@@ -83,7 +83,7 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     from derivlang.training.run import Callbacks, pretrain
     from derivlang.training.start import settings_of
 
-    settings, design, watch = settings_of(source, options)
+    settings, model_config, log_settings = settings_of(source, options)
     if out is None:
         objective = str(read_objective(settings.objective))
         spec = str(Pipeline.parse(settings.spec))
@@ -116,10 +116,10 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
             request,
             where,
             duration=duration,
-            design=design,
+            model_config=model_config,
             resume=options["resume"],
             force=options["force"],
-            talk=Callbacks(warn, begins, replace(watch, logged=logged)),
+            callbacks=Callbacks(warn, begins, replace(log_settings, logged=logged)),
         )
     if not is_main():
         return

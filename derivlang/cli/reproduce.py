@@ -108,8 +108,8 @@ def _rate(model: str, scale: str, threads: int | None, asked: float | None) -> t
     cuda = torch.cuda.is_available()
     if not cuda and scale != "tiny":
         return 1.1e6, "assumed: there is no accelerator here"
-    settings, design, _ = settings_of(
+    settings, model_config, _ = settings_of(
         "made-up", {"model": model, "spec": "trans", "objective": "mlm", "threads": threads}
     )
-    found = bench(settings, design, Plan(seconds=2.0, warm_up=2, compile=cuda))
+    found = bench(settings, model_config, Plan(seconds=2.0, warm_up=2, compile=cuda))
     return float(found["tokens_per_second"]), "measured"

@@ -54,7 +54,7 @@ class Init:
             facts["embeddings"] = checkpoint.hash_of_weights(model_of(other, _EMBEDDINGS)[1])
         return cls(facts)
 
-    def model(self, settings: TrainingSettings, design: ModelConfig, languages: Languages, longest: int) -> Any:
+    def model(self, settings: TrainingSettings, model_config: ModelConfig, languages: Languages, longest: int) -> Any:
         """Return the language model to begin with.
 
         longest: number of sub-words in the longest row. Raise UsageError if the run does not fit the settings,
@@ -64,7 +64,7 @@ class Init:
         _check_tokenizers(run, languages, settings, _INIT)
         _check_unchanged(path, self.facts["weights"])
         lm = checkpoint.load_model(path)
-        _check_model(lm, settings, design, longest)
+        _check_model(lm, settings, model_config, longest)
         how, _, other = settings.embeddings.partition("=")
         if how == "new":
             lm.resize_token_embeddings(languages.size, mean_resizing=False)
@@ -78,7 +78,7 @@ class Init:
                 source = checkpoint.load_model(other_path)
                 set_tie(source, settings.tie)
                 _check_width(source, lm)
-            std = design.embedding_std or float(getattr(lm.config, "initializer_range", 0.02))
+            std = model_config.embedding_std or float(getattr(lm.config, "initializer_range", 0.02))
             _replace_embeddings(lm, how, source, LanguageIds.of(languages), std, settings.seed)
         return lm
 
@@ -132,17 +132,17 @@ def _check_tokenizers(run: Path, languages: Languages, settings: TrainingSetting
             )
 
 
-def _check_model(lm: Any, settings: TrainingSettings, design: ModelConfig, longest: int) -> None:
+def _check_model(lm: Any, settings: TrainingSettings, model_config: ModelConfig, longest: int) -> None:
     """Raise UsageError if the model is of another form than --model, or too small for the rows."""
     config = lm.config
-    if config.model_type != design.type:
+    if config.model_type != model_config.type:
         raise UsageError(
-            f"the run's model is of the type {config.model_type}, but --model {settings.model} is {design.type}",
+            f"the run's model is of the type {config.model_type}, but --model {settings.model} is {model_config.type}",
             where=_INIT,
             fix="give the --model of that run",
             id="other-model",
         )
-    for name, value in design.own_fields.items():
+    for name, value in model_config.own_fields.items():
         if isinstance(value, int) and getattr(config, name, value) != value:
             raise UsageError(
                 f"the run's model has {name} = {getattr(config, name)}, but --model {settings.model} has {value}",

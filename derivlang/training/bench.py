@@ -52,7 +52,7 @@ class Plan:
 
 
 @within_memory()
-def bench(settings: TrainingSettings, design: ModelConfig, plan: Plan = Plan()) -> dict[str, Any]:
+def bench(settings: TrainingSettings, model_config: ModelConfig, plan: Plan = Plan()) -> dict[str, Any]:
     """Train on made-up rows for some seconds. Raise UsageError `memory` if the memory is too small.
 
     Return {"tokens_per_second", "matrix_rate_fraction", "matrix_tflops", "gflop_per_token", "parameters", "steps",
@@ -63,14 +63,14 @@ def bench(settings: TrainingSettings, design: ModelConfig, plan: Plan = Plan()) 
     bf16 = settings.precision == "bf16"
     data = made_up(settings.vocab_size, settings.seq_len, rows=max(64, 4 * settings.batch_size))
     context = Context(vocabulary_of(settings.vocab_size, data.marks), settings.mask)
-    objective = read_objective("clm" if design.causal else "mlm")
+    objective = read_objective("clm" if model_config.causal else "mlm")
 
     def loader_of(rows: int) -> Loader:
         return Loader((OpenStream(Packed(), PackedRows(data), rows, 0),), objective, context, settings.seed)
 
     joint = 2 * settings.vocab_size - _SPECIALS
     lm = build_model(
-        design,
+        model_config,
         joint,
         settings.seq_len,
         data.marks,
@@ -115,7 +115,7 @@ def bench(settings: TrainingSettings, design: ModelConfig, plan: Plan = Plan()) 
     # Read the peak before `matrix_rate`, whose matrices may be larger than a small model.
     peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else _resident()
     tokens = done * settings.batch_size * settings.seq_len / seconds
-    flop = flop_per_token(lm, settings.seq_len, 1.0 if design.causal else settings.mask)
+    flop = flop_per_token(lm, settings.seq_len, 1.0 if model_config.causal else settings.mask)
     rate = matrix_rate(device, bf16=bf16)
     began = time.perf_counter()
     made = sum(1 for _ in zip(range(20), loader.steps(0, 20), strict=False))

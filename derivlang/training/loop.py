@@ -41,7 +41,7 @@ def train(
     *,
     fingerprint: str,
     begin: Checkpoint | None = None,
-    watch: LogSettings = LogSettings(),
+    log_settings: LogSettings = LogSettings(),
 ) -> dict[str, Any]:
     """Train to the last step, save a checkpoint there, and return the last log entry with "subwords" and "seconds".
 
@@ -53,7 +53,7 @@ def train(
     device, main = accelerator.device, accelerator.is_main_process
     loader = loader_of(accelerator.process_index, accelerator.num_processes)
     net: Any = LossModule(lm, objective, loader.context, language_ids=settings.language_ids, seed=settings.seed)
-    if watch.compile:
+    if log_settings.compile:
         lm.base_model.compile()
     optimizer = optimizer_of(net, settings)
     if begin is not None:
@@ -66,7 +66,7 @@ def train(
     net, optimizer = accelerator.prepare(net, optimizer)
     step = begin.step if begin else 0
     meter = Meter(device, begin.subwords if begin else 0, begin.seconds if begin else 0.0, masks=not objective.causal)
-    log = TrainingLog(run, step, watch.tensorboard) if main else None
+    log = TrainingLog(run, step, log_settings.tensorboard) if main else None
     entry: dict[str, Any] = log.last if log is not None else {}
 
     def save(step: int, entry: dict[str, Any]) -> None:
@@ -77,11 +77,12 @@ def train(
         if main:
             checkpoint.save(
                 run, lm, optimizer, state,
-                step=step, subwords=meter.subwords, seconds=meter.seconds, fingerprint=fingerprint, keep=watch.keep,
+                step=step, subwords=meter.subwords, seconds=meter.seconds, fingerprint=fingerprint,
+                keep=log_settings.keep,
             )  # fmt: skip
         accelerator.wait_for_everyone()
 
-    save_every = watch.save_every or max(1, settings.steps // 10)
+    save_every = log_settings.save_every or max(1, settings.steps // 10)
     steps = loader.steps(step, settings.steps) if device.type == "cpu" else loader.ahead(step, settings.steps)
     steps_done(step)
     try:
@@ -108,13 +109,13 @@ def train(
             step += 1
             steps_done(1)  # sent to the device, which may be some steps behind: nothing waits for it here
             at_end = step == settings.steps
-            if step % watch.log_every == 0 or step % save_every == 0 or at_end:
+            if step % log_settings.log_every == 0 or step % save_every == 0 or at_end:
                 entry = meter.entry(step, settings.learning_rate_at(step - 1), accelerator)
                 if not math.isfinite(entry["loss"]) or not math.isfinite(entry["grad_norm"]):
                     raise _not_finite(step, entry, run)
                 if log is not None:
                     log.write(entry)
-                watch.logged(step, entry)
+                log_settings.logged(step, entry)
             if step % save_every == 0 or at_end:
                 save(step, entry)
     finally:

@@ -32,22 +32,29 @@ _HEADS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def build_model(
-    design: ModelConfig, vocab_size: int, seq_len: int, marks: SpecialIds, *, tie: bool, language_ids: bool, seed: int
+    model_config: ModelConfig,
+    vocab_size: int,
+    seq_len: int,
+    marks: SpecialIds,
+    *,
+    tie: bool,
+    language_ids: bool,
+    seed: int,
 ) -> Any:
     """Return a new language model of `transformers`, with weights drawn from the seed."""
-    config = design.config(vocab_size, seq_len, marks, tie=tie, language_ids=language_ids)
+    config = model_config.config(vocab_size, seq_len, marks, tie=tie, language_ids=language_ids)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
-            model: Any = auto_class(design.type).from_config(config)
+            model: Any = auto_class(model_config.type).from_config(config)
         except Exception as error:  # noqa: BLE001 (transformers raises many kinds)
-            raise refused(design.name, error) from None
-        if design.embedding_std is not None:
+            raise refused(model_config.name, error) from None
+        if model_config.embedding_std is not None:
             with torch.no_grad():
                 weight = model.get_input_embeddings().weight
-                weight.normal_(0.0, design.embedding_std)
+                weight.normal_(0.0, model_config.embedding_std)
                 if not tie:
-                    model.get_output_embeddings().weight.normal_(0.0, design.embedding_std)
+                    model.get_output_embeddings().weight.normal_(0.0, model_config.embedding_std)
     set_tie(model, tie)
     return model
 

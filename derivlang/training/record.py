@@ -33,7 +33,7 @@ class RunInputs:
     """Everything that a run's model depends on. init: what it begins from, None for a new model."""
 
     settings: TrainingSettings
-    design: ModelConfig
+    model_config: ModelConfig
     prepared: Prepared
     streams: tuple[OpenStream, ...]
     init: Init | None
@@ -46,10 +46,10 @@ class RunInputs:
     @property
     def fingerprint(self) -> str:
         """16 hex digits of everything that the model depends on."""
-        design, prepared = self.design, self.prepared
+        model_config, prepared = self.model_config, self.prepared
         parts = (
             record_of(self.settings),
-            {"type": design.type, "fields": dict(design.fields), "std": design.embedding_std},
+            {"type": model_config.type, "fields": dict(model_config.fields), "std": model_config.embedding_std},
             [prepared.encoded[length].fingerprint for length in sorted(prepared.encoded)],
             prepared.pairs.sha256,
             [facts.get("sha256") for facts in self.facts.values()],
@@ -88,7 +88,7 @@ class RunInputs:
 
     def record(self, parameters: int, request: SourceRequest) -> dict[str, Any]:
         """Return the content of run.json at the beginning. parameters: number of the model's weights."""
-        settings, design, prepared = self.settings, self.design, self.prepared
+        settings, model_config, prepared = self.settings, self.model_config, self.prepared
         found = {
             "format": folder.FORMAT,
             "derivlang": __version__,
@@ -104,8 +104,8 @@ class RunInputs:
             "batch_size": settings.batch_size,
             "seq_len": settings.seq_len,
             "model": {
-                "name": design.name,
-                "type": design.type,
+                "name": model_config.name,
+                "type": model_config.type,
                 "parameters": parameters,
                 "tie": settings.tie,
                 "language_ids": settings.language_ids,

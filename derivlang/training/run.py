@@ -42,7 +42,7 @@ class Callbacks:
 
     warn: Callable[[str], None] = lambda message: None
     say: Callable[[str], None] = lambda message: None
-    watch: LogSettings = field(default_factory=LogSettings)
+    log: LogSettings = field(default_factory=LogSettings)
 
 
 def pretrain(
@@ -51,10 +51,10 @@ def pretrain(
     where: Where,
     *,
     duration: Duration = Duration(),
-    design: ModelConfig | None = None,
+    model_config: ModelConfig | None = None,
     resume: bool = False,
     force: bool = False,
-    talk: Callbacks = Callbacks(),
+    callbacks: Callbacks = Callbacks(),
 ) -> dict[str, Any]:
     """Pre-train a model. After any error, `resume` can continue from the run's folder.
 
@@ -64,14 +64,14 @@ def pretrain(
     Raise DerivlangError if an objective lacks what it needs, the folder is taken, settings or data differ from those of
     the resumed run, the loss becomes NaN or infinite, or the disk is full.
     """
-    design = design or ModelConfig.read(settings.model)
+    model_config = model_config or ModelConfig.read(settings.model)
     objective = read_objective(settings.objective)
     settings = replace(settings, objective=str(objective), spec=str(Pipeline.parse(settings.spec)))
-    _check(settings, objective, design)
+    _check(settings, objective, model_config)
     run, ranks = where.run, processes()
     main = ranks.is_main_process
     if not main:  # silent, but logs and saves at the same steps, where processes wait for each other
-        talk = Callbacks(watch=replace(talk.watch, logged=LogSettings().logged, tensorboard=None))
+        callbacks = Callbacks(log=replace(callbacks.log, logged=LogSettings().logged, tensorboard=None))
     with ranks.main_process_first():  # the others reuse what it has made
         before = folder.taken(run, resume=resume, force=force) if main else folder.read(run)
         init = _init(where, settings, before)
@@ -79,8 +79,8 @@ def pretrain(
             settings,
             request,
             _with_tokenizer(where, settings, before),
-            talk.warn,
-            talk.say,
+            callbacks.warn,
+            callbacks.say,
             lengths=objective.row_lengths(settings),
         )
         found = {need.name: need.prepare(prepared) for need in objective.needs()}
@@ -89,20 +89,20 @@ def pretrain(
         # A run that begins from another one does not see its rows and masks again.
         seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init.facts['weights']}")) >> 1
         settings = replace(settings, steps=_steps(settings, duration, Loader(streams, objective, context, seed)))
-        inputs = RunInputs(settings, design, prepared, streams, init)
+        inputs = RunInputs(settings, model_config, prepared, streams, init)
         fingerprint = inputs.fingerprint
         if before is not None:
             inputs.check_same(before, run)
             if before["status"] == "done" and before.get("result"):
                 return before["result"]  # type: ignore[no-any-return]
-        begin = checkpoint.newest(run, talk.warn) if before is not None else None
+        begin = checkpoint.newest(run, callbacks.warn) if before is not None else None
         if begin is not None and begin.fingerprint != fingerprint:
             raise StoreError(
                 "belongs to another run", where=str(begin.folder), fix="give another folder", id="other-run"
             )
         _check_division(settings, streams, ranks.num_processes)
         if begin is not None:
-            talk.say(f"resuming from step {begin.step:,}")
+            callbacks.say(f"resuming from step {begin.step:,}")
         lm = _model(inputs, begin, max(settings.seq_len, *(one.source.length for one in streams)))
         parameters = sum({p.data_ptr(): p.numel() for p in lm.parameters()}.values())
         record = inputs.record(parameters, request)
@@ -126,7 +126,14 @@ def pretrain(
     try:
         with stage("training", "steps", settings.steps):
             found = train(
-                run, settings, lm, objective, loader_of, fingerprint=fingerprint, begin=begin, watch=talk.watch
+                run,
+                settings,
+                lm,
+                objective,
+                loader_of,
+                fingerprint=fingerprint,
+                begin=begin,
+                log_settings=callbacks.log,
             )
     except BaseException:
         if main:
@@ -199,37 +206,37 @@ def _init(where: Where, settings: TrainingSettings, before: dict[str, Any] | Non
 
 def _model(inputs: RunInputs, begin: Checkpoint | None, longest: int) -> Any:
     """Return the model of a checkpoint, of a run to begin from, or a new one, for rows of `longest` sub-words."""
-    settings, design, prepared = inputs.settings, inputs.design, inputs.prepared
+    settings, model_config, prepared = inputs.settings, inputs.model_config, inputs.prepared
     if begin is not None:
         lm = begin.load_model()
         set_tie(lm, settings.tie)
     elif inputs.init is not None:
-        lm = inputs.init.model(settings, design, prepared.languages, longest)
+        lm = inputs.init.model(settings, model_config, prepared.languages, longest)
     else:
         size, marks = prepared.languages.size, prepared.data.marks
         ids, seed = settings.language_ids, settings.seed
-        lm = build_model(design, size, longest, marks, tie=settings.tie, language_ids=ids, seed=seed)
+        lm = build_model(model_config, size, longest, marks, tie=settings.tie, language_ids=ids, seed=seed)
     freeze(lm, settings.freeze)
     return lm
 
 
-def _check(settings: TrainingSettings, objective: Objective, design: ModelConfig) -> None:
+def _check(settings: TrainingSettings, objective: Objective, model_config: ModelConfig) -> None:
     """UsageError for what can be known before anything is made."""
     check_pipeline(Pipeline.parse(settings.spec))
-    if objective.causal != design.causal:
+    if objective.causal != model_config.causal:
         kinds = ("encoders", "an encoder"), ("causal models", "a causal one")
         raise UsageError(
-            f"{objective.name} trains {kinds[objective.causal][0]}, but the model {settings.model} ({design.type}) is "
-            f"{kinds[design.causal][1]}",
+            f"{objective.name} trains {kinds[objective.causal][0]}, but the model {settings.model} "
+            f"({model_config.type}) is {kinds[model_config.causal][1]}",
             where="--objective",
             fix="give another --model, e.g. tiny-gpt"
             if objective.causal
             else "give --objective clm, or another --model",
             id="causal-model",
         )
-    if settings.language_ids and not design.token_types:
+    if settings.language_ids and not model_config.token_types:
         raise UsageError(
-            f"the model {settings.model} ({design.type}) has no token types for language ids",
+            f"the model {settings.model} ({model_config.type}) has no token types for language ids",
             where="--language-ids",
             fix="use RoBERTa or BERT, or leave it out",
             id="no-token-types",

@@ -23,27 +23,27 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[TrainingSettin
     """
     asked, machine = given(TrainingSettings, options), Machine(**given(Machine, options))
     asked.pop("precision", None)  # that of `Machine`, which may be auto
-    design = ModelConfig.read(asked["model"])
-    described = _described(design, asked["model"])
+    model_config = ModelConfig.read(asked["model"])
+    described = _described(model_config, asked["model"])
     if options.get("tokens") is not None or options.get("epochs") is not None:
         described["steps"] = 1  # they follow from the data
-    use_threads(machine.threads, design.width)
+    use_threads(machine.threads, model_config.width)
     objective = read_objective(asked["objective"])
     precision = machine.precision
     if precision == "auto":
         precision = "bf16" if has_bf16() else "fp32"
     found = {
-        "language_ids": objective.language_ids and design.token_types,
+        "language_ids": objective.language_ids and model_config.token_types,
         **described,
         **asked,
         "objective": str(objective),
         "precision": precision,
     }
     settings = TrainingSettings(source=source, spec=options["spec"], **found)
-    watch = LogSettings(
+    log_settings = LogSettings(
         **given(LogSettings, options), compile=can_compile() if machine.compile is None else machine.compile
     )
-    if watch.tensorboard is not None:
+    if log_settings.tensorboard is not None:
         try:
             import_module("torch.utils.tensorboard")
         except ImportError:
@@ -54,16 +54,16 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[TrainingSettin
                 id="missing-package",
             ) from None
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    return settings, design, watch
+    return settings, model_config, log_settings
 
 
-def _described(design: ModelConfig, where: str) -> dict[str, Any]:
+def _described(model_config: ModelConfig, where: str) -> dict[str, Any]:
     """The settings of [training] in a model's description. Raise UsageError for an unknown name."""
     names = [one.name for one in declared(TrainingSettings).values() if one.in_file]
-    for name in design.training:
+    for name in model_config.training:
         if name not in names:
             raise unknown("setting of [training]", name, names, where=where)
-    found = dict(design.training)
+    found = dict(model_config.training)
     for name in {"coverage", "parallel"} & found.keys():  # 12.5 and "1/3" are both percents
         found[name] = str(found[name])
     return found
