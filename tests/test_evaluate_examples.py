@@ -16,11 +16,12 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.words import Words
 from derivlang.engine.batches import Source
-from derivlang.evaluation.examples import BEGIN, END, Examples, Instances
+from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import FinetuneSettings, regime_of
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.qa import normal_forms
 from derivlang.evaluation.tasks.registry import task_of
+from derivlang.lexical.bpe import SPECIAL_TOKENS
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest, find
 from derivlang.training.languages import Languages
@@ -28,6 +29,8 @@ from tests.tiny_runs import batch, languages
 
 SPECS = ["trans", "trans,inv", "trans,perm:seed=4", "trans:overlap=40,inv", "trans,syn:fr"]
 UPOS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
+
+BEGIN, END = (SPECIAL_TOKENS.index(token) for token in ("<s>", "</s>"))
 
 
 def classes_of(source: str, task: Task) -> tuple[str, ...]:
@@ -147,7 +150,7 @@ def test_entities_that_an_order_takes_apart_are_several() -> None:
 def test_pairs(spec: str, length: int) -> None:
     found, source, both = made(spec, task_of("xnli"), length, "demo:nli")
     ours = both.both(source)
-    offsets = ours.source.offsets[source.unit_words]
+    offsets = ours.offsets[source.unit_words]
     assert found.n_rows == source.n_records
     for r, (left, right) in enumerate(zip(rows(found.source), rows(found.derived), strict=True)):
         assert len(left) <= length
@@ -219,7 +222,7 @@ def test_heads_are_positions_in_the_row(length: int) -> None:
     found, source, both = made("trans,inv", task_of("dep"), length)
     tree = source.layers["head"]
     relations = tree.deprel.values.to_pylist()  # type: ignore[attr-defined]
-    encoded = both.both(source).source
+    encoded = both.encoder.batch(source)
     missing = 0
     for r, (a, b) in enumerate(itertools.pairwise(source.unit_words)):
         begins = {word: 1 + encoded.offsets[word] - encoded.offsets[a] for word in range(a, b)}

@@ -12,15 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from derivlang.core.arrays import Int64, lengths_of, offsets_of
+from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.errors import DataError, StoreError
 from derivlang.engine.batches import Source
-from derivlang.lexical.encoding import Encoded
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest
 from derivlang.training.data import Data
 from derivlang.training.encode import encode, take
-from derivlang.training.languages import DERIVED, SOURCE, TWIN, Languages
+from derivlang.training.languages import DERIVED, SOURCE, TWIN, TwinLanguages
 from derivlang.training.packing import cut, pack, restrict
 from tests.helpers import make, rows
 from tests.strategies import batch_of, laws
@@ -114,8 +113,8 @@ def test_an_order_restricted_to_pieces(sizes: list[list[int]], seed: int) -> Non
 def test_rows_by_a_slow_loop(spec: str) -> None:
     data, languages = pair(spec).data, pair(spec).languages
     table, marks = languages.twin.joint.table(), data.marks
-    instances = np.repeat(np.arange(data.n_instances), 2)
-    language = np.tile([SOURCE, DERIVED], data.n_instances)
+    instances = np.repeat(np.arange(data.n_instances(SOURCE)), 2)
+    language = np.tile([SOURCE, DERIVED], data.n_instances(SOURCE))
     found = data.rows(instances, language)
     assert (found.language == language[:, None]).all()
     assert found.positions is None
@@ -159,7 +158,7 @@ def test_both_languages_have_the_same_subwords_in_every_piece(spec: str) -> None
 
 def test_every_subword_is_in_one_row() -> None:
     data = pair().data
-    found = data.rows(np.arange(data.n_instances), np.full(data.n_instances, SOURCE))
+    found = data.rows(np.arange(data.n_instances(SOURCE)), np.full(data.n_instances(SOURCE), SOURCE))
     words = found.ids[found.word_ids >= 0]
     assert words.tolist() == np.asarray(data.ids).tolist()
     expected = np.concatenate([pair().languages.encoder.batch(batch).ids for batch in batches("trans,inv")])
@@ -168,8 +167,8 @@ def test_every_subword_is_in_one_row() -> None:
 
 def test_word_ids_are_words_and_no_two_words_of_a_row_share_one() -> None:
     data = pair().data
-    instances = np.arange(data.n_instances)
-    found = data.rows(instances, np.full(data.n_instances, SOURCE))
+    instances = np.arange(data.n_instances(SOURCE))
+    found = data.rows(instances, np.full(data.n_instances(SOURCE), SOURCE))
     starts = word_starts(data)
     at = 0
     for word_ids in found.word_ids:
@@ -202,7 +201,7 @@ def test_words_without_subwords_part_no_word_ids(tmp_path: Path) -> None:
     found = pair()
     source = Source.open(Pipeline.parse("trans,inv"), SourceRequest(str(tmp_path / "a.train.tokens")))
     data = encode(tmp_path / "data", source, found.languages, split="train", seq_len=16, limit=None)
-    every = data.rows(np.arange(data.n_instances), np.full(data.n_instances, SOURCE))
+    every = data.rows(np.arange(data.n_instances(SOURCE)), np.full(data.n_instances(SOURCE), SOURCE))
     assert every.word_ids.max() < 16
     for word_ids, ids in zip(every.word_ids, every.ids, strict=True):
         some = word_ids[word_ids >= 0].tolist()
@@ -220,7 +219,7 @@ def test_a_stream_is_cut_every_so_many_places(spec: str, tmp_path: Path) -> None
         stream = [i for ids, n in zip(rows_.ids, rows_.lengths, strict=True) for i in ids[:n].tolist()]
         words = [(p, g) for p, (gs, n) in enumerate(zip(rows_.word_ids, rows_.lengths, strict=True)) for g in gs[:n]]
         n_rows = len(stream) // SEQ_LEN
-        assert data.n_instances == n_rows
+        assert data.n_instances(SOURCE) == n_rows
         found = data.rows(np.arange(n_rows), np.full(n_rows, language))
         assert found.ids.ravel().tolist() == stream[: n_rows * SEQ_LEN]
         assert (found.lengths == SEQ_LEN).all()
@@ -250,7 +249,7 @@ def test_the_derived_ids_are_those_of_the_text_that_make_writes(spec: str, tmp_p
     assert data.recipe["cut_sentences"] == 0
     batch = batch_of(rows(out, "train")["tokens"].to_pylist())
     expected = languages.twin.encode(languages.encoder, batch)
-    derived = data.rows(np.arange(data.n_instances), np.full(data.n_instances, DERIVED))
+    derived = data.rows(np.arange(data.n_instances(SOURCE)), np.full(data.n_instances(SOURCE), DERIVED))
     assert derived.ids[derived.word_ids >= 0].tolist() == expected.ids.tolist()
     source = batch_of(rows(out, "train")["source_tokens"].to_pylist()) if has_source(out) else None
     if source is not None:
@@ -272,7 +271,7 @@ def test_the_same_sentence_by_sentence_in_memory(spec: str) -> None:
         moved = realign(batch, pipeline.order(batch))
         derived = twin.map.apply(moved.types)
         encoded = twin.encode(found.languages.encoder, batch_of([derived.take(moved.words).to_pylist()]))
-        assert both.derived.tolist() == encoded.ids.tolist()
+        assert both.derived.ids.tolist() == encoded.ids.tolist()
 
 
 def test_an_order_of_subwords_that_no_text_can_hold() -> None:
@@ -282,13 +281,13 @@ def test_an_order_of_subwords_that_no_text_can_hold() -> None:
         both = found.languages.both(batch)
         expected: list[int] = []
         for begin, end, tail in zip(batch.sentences[:-1], batch.sentences[1:], batch.tails, strict=True):
-            body = both.source.ids[both.source.offsets[begin] : both.source.offsets[end - tail]].tolist()
-            rest = both.source.ids[both.source.offsets[end - tail] : both.source.offsets[end]].tolist()
+            body = both.source.ids[both.offsets[begin] : both.offsets[end - tail]].tolist()
+            rest = both.source.ids[both.offsets[end - tail] : both.offsets[end]].tolist()
             expected += [int(table[i]) for i in body[::-1] + rest]
-        assert both.derived.tolist() == expected
+        assert both.derived.ids.tolist() == expected
     data = pair("trans,inv:unit=token", 512).data
-    rows_ = data.rows(np.arange(data.n_instances), np.full(data.n_instances, DERIVED))
-    whole = np.concatenate([found.languages.both(b).derived for b in batches("trans,inv:unit=token")])
+    rows_ = data.rows(np.arange(data.n_instances(SOURCE)), np.full(data.n_instances(SOURCE), DERIVED))
+    whole = np.concatenate([found.languages.both(b).derived.ids for b in batches("trans,inv:unit=token")])
     assert rows_.ids[rows_.word_ids >= 0].tolist() == whole.tolist()
 
 
@@ -396,18 +395,18 @@ def test_the_twin_must_be_of_this_pair(tmp_path: Path) -> None:
 
 def test_languages_read_from_a_folder() -> None:
     pair("trans:overlap=25,inv")
-    found = Languages.load(data_folder("trans:overlap=25,inv"), Pipeline.parse("trans:overlap=25,inv"))
+    found = TwinLanguages.load(data_folder("trans:overlap=25,inv"), Pipeline.parse("trans:overlap=25,inv"))
     assert found.size == 2 * 300 - found.tokenizer.n_special
     for batch in batches("trans:overlap=25,inv"):
         ours, theirs = found.both(batch), pair("trans:overlap=25,inv").languages.both(batch)
-        assert ours.derived.tolist() == theirs.derived.tolist()
-        assert isinstance(ours.source, Encoded)
-        assert lengths_of(ours.source.offsets).sum() == len(ours.derived)
+        assert ours.derived.ids.tolist() == theirs.derived.ids.tolist()
+        assert ours.derived.slots.tolist() == theirs.derived.slots.tolist()
+        assert ours.offsets[-1] == len(ours.source.ids) == len(ours.derived.ids)
 
 
 def test_the_recipe_counts_rows_of_a_stream(tmp_path: Path) -> None:
     data = prepared(tmp_path / "data", packing="stream")
-    assert (data.recipe["instances"], data.recipe["filled_percent"]) == (data.n_instances, 100)
+    assert (data.recipe["instances"], data.recipe["filled_percent"]) == (data.n_instances(SOURCE), 100)
 
 
 def test_the_recipe_counts_what_there_is() -> None:
@@ -415,8 +414,8 @@ def test_the_recipe_counts_what_there_is() -> None:
     recipe = json.loads((data_folder() / f"train-{SEQ_LEN}" / "data.json").read_text("utf-8"))
     assert recipe["subwords"] == data.n_subwords == len(data.ids)
     assert recipe["sentences"] == len(data.keys) == len(data.sentences) - 1
-    assert recipe["instances"] == data.n_instances
+    assert recipe["instances"] == data.n_instances(SOURCE)
     assert recipe["cut_sentences"] == int((np.diff(data.sentences) > SEQ_LEN - 2).sum())
-    found = data.rows(np.arange(data.n_instances), np.zeros(data.n_instances, int))
+    found = data.rows(np.arange(data.n_instances(SOURCE)), np.zeros(data.n_instances(SOURCE), int))
     assert recipe["filled_percent"] == pytest.approx(100 * found.lengths.sum() / found.ids.size, abs=0.01)
     assert settings().vocab_size == pair().languages.tokenizer.size

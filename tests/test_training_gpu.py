@@ -19,8 +19,8 @@ from derivlang.training import devices
 from derivlang.training.bench import Plan, bench
 from derivlang.training.checkpoint import load_model
 from derivlang.training.config import ModelConfig
-from derivlang.training.data import SpecialIds
 from derivlang.training.devices import device_of
+from derivlang.training.languages import SpecialIds
 from derivlang.training.loss_module import optimizer_of
 from derivlang.training.model import build_model, is_tied
 from derivlang.training.start import settings_of

@@ -39,19 +39,20 @@ def sentences(spec: str) -> list[list[Piece]]:
     data, found = pair(spec).encoded[HALF], []
     for batch in batches(spec):
         both = pair(spec).languages.both(batch)
-        ends = both.source.offsets[batch.sentences].tolist()
-        word = both.source.words().tolist()
-        found += [(both, word, begin, end) for begin, end in pairwise(ends) if end > begin]
+        ends = both.offsets[batch.sentences].tolist()
+        joint_of_slot = dict(zip(both.derived.slots.tolist(), both.derived.ids.tolist(), strict=True))
+        word = both.words(both.source).tolist()
+        found += [(both, joint_of_slot, word, begin, end) for begin, end in pairwise(ends) if end > begin]
     out, cuts, base = [], set(data.pieces.tolist()), 0
-    for both, word, begin, end in found:
+    for both, joint_of_slot, word, begin, end in found:
         inside = [begin, *(at for at in range(begin + 1, end) if at - begin + base in cuts), end]
         pieces = []
         for a, b in pairwise(inside):
-            order = [i for i in both.order.index.tolist()[begin:end] if a <= i < b]
+            order = [i for i in both.derived.slots.tolist()[begin:end] if a <= i < b]
             pieces.append(
                 Piece(
                     both.source.ids[a:b].tolist(),
-                    [int(both.joint[i]) for i in order],
+                    [joint_of_slot[i] for i in order],
                     [i - a for i in order],
                     [w - word[a] for w in word[a:b]],
                 )

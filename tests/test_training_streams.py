@@ -92,7 +92,7 @@ def test_every_objective_gets_the_same_rows_of_a_stream(name: str) -> None:
 
 def test_an_epoch_has_every_instance_of_both_corpora_once() -> None:
     made, data = loader(batch_size=10), pair().data
-    n = data.n_instances
+    n = data.n_instances(SOURCE)
     assert made.steps_per_epoch == 2 * n / 10 == 15
     seen = []
     for epoch in range(3):

@@ -20,7 +20,7 @@ from derivlang.lexical.twin_folder import make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest
 from derivlang.training.config import CAUSAL
-from derivlang.training.languages import TOKENIZER, TWIN, Languages
+from derivlang.training.languages import TOKENIZER, TWIN, TwinLanguages
 
 DEMO = Path(__file__).parents[1] / "derivlang" / "sources" / "demo"
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
@@ -35,12 +35,12 @@ def tokenizer() -> Path:
 
 
 @cache
-def languages(spec: str) -> Languages:
+def languages(spec: str) -> TwinLanguages:
     """The demo's languages under a pipeline."""
     folder = Path(mkdtemp(prefix="derivlang-tests-"))
     shutil.copytree(tokenizer(), folder / TOKENIZER)
     make_twin(folder / TOKENIZER, spec, folder / TWIN)
-    return Languages.load(folder, Pipeline.parse(spec))
+    return TwinLanguages.load(folder, Pipeline.parse(spec))
 
 
 def batch(source: str = "demo", split: str = "train", spec: str = "identity") -> Batch:
@@ -80,7 +80,7 @@ def write_run(
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copytree(tokenizer(), folder / TOKENIZER)
     make_twin(folder / TOKENIZER, spec, folder / TWIN)
-    found = Languages.load(folder, Pipeline.parse(spec))
+    found = TwinLanguages.load(folder, Pipeline.parse(spec))
     language_ids = bool((facts.get("model") or {}).get("language_ids"))
     save_model(folder, model_of(kind, found.size, language_ids=language_ids))
     if dictionary:
@@ -146,7 +146,7 @@ def save_model(folder: Path, model: Any) -> None:
         transformers.utils.logging.enable_progress_bar()
 
 
-def rows_of_twins_equal(model: Any, found: Languages) -> Any:
+def rows_of_twins_equal(model: Any, found: TwinLanguages) -> Any:
     """The model, with the rows of the derived language like those of the source, in and out."""
     table = torch.from_numpy(found.twin.joint.table().astype("int64"))
     parameters = dict(model.named_parameters())

@@ -26,7 +26,8 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest
 from derivlang.training.batch import MicroBatch, TokenBatch
 from derivlang.training.config import ModelConfig
-from derivlang.training.data import SpecialIds, SubwordRows
+from derivlang.training.data import SubwordRows
+from derivlang.training.languages import SpecialIds
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.loss_module import LossModule
 from derivlang.training.masking import LanguageIds, Masked

@@ -77,6 +77,7 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     from derivlang.pipeline import Pipeline
     from derivlang.training import folder
     from derivlang.training.folder import RUN
+    from derivlang.training.languages import SOURCE
     from derivlang.training.objectives.registry import read_objective
     from derivlang.training.prepare import prepare_data
     from derivlang.training.processes import is_main
@@ -99,7 +100,7 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         with Bar(shown=is_main()):
             lengths = read_objective(settings.objective).row_lengths(settings)
             found = prepare_data(settings, request, where, warn, lengths=lengths).data
-        click.echo(f"{found.n_subwords:,} sub-words in {found.n_instances:,} rows")
+        click.echo(f"{found.n_subwords:,} sub-words in {found.n_instances(SOURCE):,} rows")
         return
     duration = Duration(options["steps"], **given(Duration, options))
 

@@ -15,9 +15,6 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, expand_ranges, lengths_of, offsets_of
 from derivlang.core.keys import Draws
-from derivlang.lexical.bpe import SPECIAL_TOKENS
-
-BEGIN, PAD, END, MASK = (SPECIAL_TOKENS.index(mark) for mark in ("<s>", "<pad>", "</s>", "<mask>"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,28 +17,27 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.keys import Draws
 from derivlang.engine.batches import Source
-from derivlang.evaluation.examples import BEGIN, END
-from derivlang.training.languages import Languages
+from derivlang.training.languages import Languages, Side, SpecialIds
 
 _SHORTEST = 3  # words
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Heldout:
-    """S sentences of M sub-words. keys: uint64[S]. offsets: int64[S + 1]. source, derived: int32[M] ids.
+    """S sentences in both languages. keys: uint64[S]. offsets: int64[S + 1], the slots of each.
 
-    words: int32[M], the word (in its sentence) of each source sub-word. index: int64[M], the source sub-word at each
-    derived position. split: their split. forms: Arrow strings [M], the text of each source sub-word's word; None for
-    sub-words without text.
+    words: int32[K], the word (in its sentence) of each slot. source, derived: sub-words and their slots
+    (`training/languages/base.py`). split: their split. marks: special ids. forms: Arrow strings [K], the text of each
+    slot's word; None for sub-words without text.
     """
 
     keys: UInt64
     offsets: Int64
-    source: Int32
-    derived: Int32
     words: Int32
-    index: Int64
+    source: Side
+    derived: Side
     split: str
+    marks: SpecialIds
     forms: pa.Array | None = None
 
     @property
@@ -48,20 +47,28 @@ class Heldout:
     @property
     def n_words(self) -> int:
         """The number of words that have sub-words, in either language."""
-        return int(np.count_nonzero(np.diff(self.rows) | np.diff(self.words))) + (len(self.source) > 0)
+        return int(np.count_nonzero(np.diff(self.rows) | np.diff(self.words))) + (len(self.words) > 0)
 
     @property
     def rows(self) -> Int32:
-        """int32[M]: the sentence of each sub-word."""
+        """int32[K]: the sentence of each slot."""
         return owners(self.offsets)
 
-    def framed(self, ids: Int32) -> tuple[Int32, Int64]:
-        """Return sub-words [M] with `<s>` before and `</s>` after each sentence, and their int64[S + 1] offsets."""
-        lengths = lengths_of(self.offsets)
+    def offsets_in(self, side: Side) -> Int64:
+        """Return int64[S + 1]: the sub-word offsets of the sentences in a language."""
+        return offsets_of(np.bincount(self.rows[side.slots], minlength=self.n_sentences))
+
+    def framed(self, side: Side, ids: Int32 | None = None) -> tuple[Int32, Int64]:
+        """Return a side's sub-words with special ids around each sentence, and their int64[S + 1] offsets.
+
+        ids: int32[M], in place of the sub-words.
+        """
+        within = self.offsets_in(side)
+        lengths = lengths_of(within)
         offsets = offsets_of(lengths + 2)
-        out = np.full(int(offsets[-1]), END, np.int32)
-        out[offsets[:-1]] = BEGIN
-        out[expand_ranges(offsets[:-1] + 1, lengths)] = ids
+        out = np.full(int(offsets[-1]), self.marks.end, np.int32)
+        out[offsets[:-1]] = self.marks.begin
+        out[expand_ranges(offsets[:-1] + 1, lengths)] = side.ids if ids is None else ids
         return out, offsets
 
     def first(self, n: int) -> Heldout:
@@ -81,15 +88,15 @@ class Heldout:
                 id="no-sentences",
             )
         offsets = offsets_of(np.concatenate([lengths_of(part.offsets) for part in parts]))
-        starts = offsets_of(np.array([len(part.source) for part in parts]))
+        starts = offsets_of(np.array([len(part.words) for part in parts]))
         every = cls(
             np.concatenate([part.keys for part in parts]),
             offsets,
-            np.concatenate([part.source for part in parts]),
-            np.concatenate([part.derived for part in parts]),
             np.concatenate([part.words for part in parts]),
-            np.concatenate([part.index + start for part, start in zip(parts, starts, strict=False)]),
+            _joined([part.source for part in parts], starts),
+            _joined([part.derived for part in parts], starts),
             split,
+            languages.marks,
             pa.concat_arrays([part.forms for part in parts]),
         )
         return every.distinct().first(n)
@@ -100,22 +107,41 @@ class Heldout:
         return self._take(np.sort(rows))
 
     def _take(self, rows: Int64) -> Heldout:
+        """Return these sentences, in this order."""
         lengths = lengths_of(self.offsets)[rows]
         at, offsets = expand_ranges(self.offsets[rows], lengths), offsets_of(lengths)
-        index = self.index[at] + np.repeat(offsets[:-1] - self.offsets[rows], lengths)
-        ids = self.source[at], self.derived[at]
+        shift = np.zeros(self.n_sentences, np.int64)
+        shift[rows] = offsets[:-1] - self.offsets[rows]
         forms = None if self.forms is None else self.forms.take(to_arrow(at))
-        return Heldout(self.keys[rows], offsets, *ids, self.words[at], index, self.split, forms)
+        source, derived = (self._side(side, rows, shift) for side in (self.source, self.derived))
+        return Heldout(self.keys[rows], offsets, self.words[at], source, derived, self.split, self.marks, forms)
+
+    def _side(self, side: Side, rows: Int64, shift: Int64) -> Side:
+        """Return a side of these sentences. shift: int64[S], what is added to the slots of a sentence."""
+        within = self.offsets_in(side)
+        lengths = lengths_of(within)[rows]
+        at = expand_ranges(within[rows], lengths)
+        return Side(side.ids[at], side.slots[at] + np.repeat(shift[rows], lengths))
+
+
+def _joined(parts: list[Side], starts: Int64) -> Side:
+    """Return the sub-words of several texts as those of one. starts: the first slot of each text."""
+    slots = [part.slots + start for part, start in zip(parts, starts.tolist(), strict=False)]
+    return Side(np.concatenate([part.ids for part in parts]), np.concatenate(slots))
 
 
 def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) -> Heldout:
-    """Return the sentences of a batch that fit into a row and are long enough."""
+    """Return the sentences of a batch that are long enough, and fit into a row in both languages."""
     both = languages.both(batch)
-    offsets = both.source.offsets[batch.sentences]
-    words = both.source.words() - np.repeat(batch.sentences[:-1], lengths_of(offsets))
-    index = both.order.index.astype(np.int64)
-    forms = batch.strings().take(to_arrow(both.source.words()))
-    every = Heldout(batch.keys, offsets, both.source.ids, both.derived, words.astype(np.int32), index, split, forms)
-    lengths = lengths_of(offsets)
-    some = (np.diff(batch.sentences) >= _SHORTEST) & (lengths <= max_length - 2) & (lengths > 0)
+    offsets = both.offsets[batch.sentences]
+    word = owners(both.offsets)
+    words = word - np.repeat(batch.sentences[:-1], lengths_of(offsets))
+    forms = batch.strings().take(to_arrow(word))
+    every = Heldout(
+        batch.keys, offsets, words.astype(np.int32), both.source, both.derived, split, languages.marks, forms
+    )
+    some = np.diff(batch.sentences) >= _SHORTEST
+    for side in both.sides:
+        lengths = lengths_of(every.offsets_in(side))
+        some &= (lengths <= max_length - 2) & (lengths > 0)
     return every._take(np.flatnonzero(some))

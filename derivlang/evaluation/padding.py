@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of
-from derivlang.evaluation.examples import PAD
 
 if TYPE_CHECKING:
     import torch
 
 
 def padded(ids: Int32, offsets: Int64, rows: Int64) -> tuple[Int64, Bool]:
-    """Return (ids int64[B, T] with `<pad>` after the end, mask bool[B, T]) of rows of ids [M] at offsets [R + 1]."""
+    """Return (ids int64[B, T], mask bool[B, T]) of rows of ids [M] at offsets [R + 1]; 0 after the end of a row.
+
+    A model gets its own id for padding (`trained.py: ModelEncoder`).
+    """
     lengths = lengths_of(offsets)[rows]
-    out = np.full((len(rows), int(lengths.max(initial=1))), PAD, np.int64)
+    out = np.zeros((len(rows), int(lengths.max(initial=1))), np.int64)
     mask = np.arange(out.shape[1]) < lengths[:, None]
     out[mask] = ids[expand_ranges(offsets[rows], lengths)]
     return out, mask

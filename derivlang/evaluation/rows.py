@@ -3,8 +3,9 @@
     sentence   <s> we low er it </s>                     pair   <s> premise </s> hypothesis </s>
 
 Each side of a pair is derived separately. A row that is too long is cut between words of the *source*, the longer side
-of a pair first, and the order is restricted to the rest. So rows of both languages hold the same sub-words. A word
-stands at its first sub-word; its label moves with it.
+of a pair first, and the order is restricted to the rest. So rows of both languages hold the same slots
+(`training/languages/base.py`): with a twin the same sub-words, otherwise the same words. A word stands at its first
+sub-word; its label moves with it.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ import numpy as np
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of
 from derivlang.core.batch import Batch
 from derivlang.core.policies import Policies
-from derivlang.evaluation.examples import BEGIN, END, Examples, Instances
-from derivlang.training.languages import Languages
+from derivlang.evaluation.examples import Examples, Instances
+from derivlang.training.languages import Languages, Side, SpecialIds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SegmentRows:
-    """The sub-words of R rows with K sides, one segment a side.
+    """The slots of R rows with K sides, one segment a side.
 
-    units: int64[R * K], the unit of each segment. kept: int64[R * K], number of the unit's first source sub-words in
-    the row. unit_offsets: int64[U + 1], sub-word offsets.
+    units: int64[R * K], the unit of each segment. kept: int64[R * K], number of the unit's first slots in the row.
+    unit_offsets: int64[U + 1], slot offsets.
     """
 
     units: Int64
@@ -36,11 +37,11 @@ class SegmentRows:
 
     @classmethod
     def of(cls, batch: Batch, offsets: Int64, max_length: int) -> SegmentRows:
-        """Return rows of at most max_length sub-words, with special ids. A word longer than its row is cut inside.
+        """Return rows of at most max_length slots, with special ids. A word longer than its row is cut inside.
 
-        offsets: int64[N + 1], sub-word offsets of the batch's words.
+        offsets: int64[N + 1], slots of the batch's words.
 
-        pair of 9 + 4 sub-words, max_length 13: room 10, the shorter side keeps min(4, 10 // 2), the longer 10 - 4
+        pair of 9 + 4 slots, max_length 13: room 10, the shorter side keeps min(4, 10 // 2), the longer 10 - 4
         """
         unit_offsets = offsets[batch.unit_words]
         n_sides = batch.records.shape[1]
@@ -67,27 +68,37 @@ class SegmentRows:
         short = self.kept < lengths_of(self.unit_offsets)[self.units]
         return np.asarray(short.reshape(-1, self.n_sides).any(axis=1))
 
-    def gather(self, order: Ints) -> Int64:
-        """Return int64[M]: the source sub-words of all segments, in an order of the batch's sub-words."""
-        starts = self.unit_offsets[self.units]
-        lengths = lengths_of(self.unit_offsets)[self.units]
-        found = np.asarray(order, np.int64)[expand_ranges(starts, lengths)]
-        return found[found < np.repeat(starts + self.kept, lengths)]
+    def gather(self, slots: Int64) -> tuple[Int64, Int64]:
+        """Return (int64[M]: which sub-words of a language stand in the rows; int64[M]: the segment of each).
 
-    def framed(self, ids: Int32) -> tuple[Int32, Int64, Int64]:
+        slots: of all sub-words of the batch, in the order of the language.
+
+        units of 3 and 2 slots, slots [2, 0, 1, 3, 4], kept [2, 2]  ->  [1, 2, 3, 4], segments [0, 0, 1, 1]
+        """
+        n_units = len(self.unit_offsets) - 1
+        unit = np.searchsorted(self.unit_offsets, slots, "right") - 1
+        ends = offsets_of(np.bincount(unit, minlength=n_units))
+        lengths = lengths_of(ends)[self.units]
+        at = expand_ranges(ends[self.units], lengths)
+        segment = np.repeat(np.arange(len(self.units)), lengths)
+        inside = slots[at] < (self.unit_offsets[self.units] + self.kept)[segment]
+        return at[inside], segment[inside]
+
+    def framed(self, ids: Int32, segment: Int64, marks: SpecialIds) -> tuple[Int32, Int64, Int64]:
         """Return (ids with special ids, int64[R + 1] offsets of rows, int64[M] position of each of `ids` in its row).
 
-        ids: int32[M], in the order of `gather`.
+        ids: int32[M], segment: int64[M], as `gather` gives them.
         """
-        first = np.arange(len(self.kept)) % self.n_sides == 0
-        ends = offsets_of(self.kept + 1 + first)
+        sizes = np.bincount(segment, minlength=len(self.units))
+        first = np.arange(len(sizes)) % self.n_sides == 0
+        ends = offsets_of(sizes + 1 + first)
         begins = ends[:-1] + first
-        places = expand_ranges(begins, self.kept)
-        out = np.full(int(ends[-1]), END, np.int32)
-        out[ends[:-1][first]] = BEGIN
+        places = expand_ranges(begins, sizes)
+        out = np.full(int(ends[-1]), marks.end, np.int32)
+        out[ends[:-1][first]] = marks.begin
         out[places] = ids
         offsets = ends[:: self.n_sides]
-        return out, offsets, places - np.repeat(np.repeat(offsets[:-1], self.n_sides), self.kept)
+        return out, offsets, places - np.repeat(np.repeat(offsets[:-1], self.n_sides), sizes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +139,7 @@ class LanguageRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParallelRows:
-    """The rows of a batch in both languages. has_subwords: bool[N], the words of the batch that have sub-words."""
+    """The rows of a batch in both languages. has_subwords: bool[N], the source words that have sub-words."""
 
     batch: Batch
     segments: SegmentRows
@@ -139,20 +150,17 @@ class ParallelRows:
     @classmethod
     def of(cls, batch: Batch, languages: Languages, max_length: int, policies: Policies | None = None) -> ParallelRows:
         both = languages.both(batch, policies)
-        segments = SegmentRows.of(batch, both.source.offsets, max_length)
-        words, first = both.source.words().astype(np.int64), np.zeros(both.source.n_subwords, bool)
-        first[both.source.firsts()] = True
+        segments = SegmentRows.of(batch, both.offsets, max_length)
 
-        def rows(order: Ints, table: Int32) -> LanguageRows:
-            flat = segments.gather(order)
-            ids, offsets, places = segments.framed(table[flat])
-            begins = first[flat]
-            segment = np.repeat(np.arange(len(segments.kept)), segments.kept)
-            return LanguageRows(ids, offsets, words[flat[begins]], places[begins], segment[begins], segments.n_sides)
+        def rows(side: Side) -> LanguageRows:
+            at, segment = segments.gather(side.slots)
+            ids, offsets, places = segments.framed(side.ids[at], segment, languages.marks)
+            words = both.words(side)[at]
+            begins = side.slots[at] == both.offsets[words]
+            return LanguageRows(ids, offsets, words[begins], places[begins], segment[begins], segments.n_sides)
 
-        source = rows(np.arange(both.source.n_subwords), both.source.ids)
-        derived = rows(both.order.index, both.joint)
-        return cls(batch, segments, source, derived, lengths_of(both.source.offsets) > 0)
+        has_subwords = np.bincount(both.words(both.source), minlength=batch.n_words) > 0
+        return cls(batch, segments, rows(both.source), rows(both.derived), has_subwords)
 
     def examples(
         self, instances: Callable[[LanguageRows], Instances], classes: tuple[str, ...], n_labels: int | None = None

@@ -56,8 +56,7 @@ class Sets:
             "files": [file for source in sources for file in source.files(used[id(source)])],
             "parsed": corpora[0].options.get("parser"),
             "pipeline": languages.pipeline.fingerprint(format=1),  # as in earlier versions, whose cells stay valid
-            "tokenizer": languages.tokenizer.fingerprint(),
-            "twin": dict(languages.twin.tokenizer.recipe),
+            **languages.signature,
             "task": task.kind,
         }
         return cls(**found, key=digest(key))

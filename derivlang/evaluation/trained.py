@@ -21,16 +21,16 @@ from transformers import AutoConfig, AutoModel
 from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
-from derivlang.evaluation.examples import PAD
 from derivlang.lexical.twin_folder import trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.training import checkpoint
 from derivlang.training import folder as runs
 from derivlang.training.checkpoint import MODEL, hash_of_weights
-from derivlang.training.config import AFTER_PADDING, CAUSAL, auto_class
+from derivlang.training.config import CAUSAL, auto_class, positions_of
 from derivlang.training.devices import has_bf16
 from derivlang.training.folder import RUN
-from derivlang.training.languages import TWIN, Languages
+from derivlang.training.languages import TWIN, Languages, TwinLanguages
+from derivlang.training.languages import load as load_languages
 from derivlang.training.model import head_of
 from derivlang.training.quiet import quiet
 
@@ -54,6 +54,9 @@ class ModelEncoder:
 
     def __call__(self, ids: torch.Tensor, mask: torch.Tensor, language: int, **options: Any) -> Any:
         """Return the module's output for ids, int64[B, T], and mask, bool[B, T], of one language."""
+        padding = self.module.config.pad_token_id
+        if padding is not None:  # RoBERTa numbers positions by it
+            ids = ids.masked_fill(~mask, padding)
         types: dict[str, Any] = {"token_type_ids": torch.full_like(ids, language)} if self.token_types else {}
         if self.causal:
             types["use_cache"] = False
@@ -97,8 +100,9 @@ class PretrainedRun:
         parts of the run do not fit each other.
         """
         facts = _facts(folder, finished=step is None)
-        languages = Languages.load(folder, Pipeline.from_stored(facts["spec"]))
-        _check_twin(folder, languages)
+        languages = load_languages(folder, Pipeline.from_stored(facts["spec"]))
+        if isinstance(languages, TwinLanguages):
+            _check_twin(folder, languages)
         if step is not None:
             checkpoint.of_step(folder, step)
         path = _model(folder, step)
@@ -108,10 +112,10 @@ class PretrainedRun:
             )
         with quiet(), _readable(path):
             config = AutoConfig.from_pretrained(path, local_files_only=True)
-        if getattr(config, "vocab_size", None) != languages.size:
+        rows = getattr(config, "vocab_size", 0)
+        if rows < languages.size or (rows != languages.size and languages.has_twin):
             raise StoreError(
-                f"the model has {getattr(config, 'vocab_size', 0):,} rows of embeddings, but its two languages have "
-                f"{languages.size:,} ids",
+                f"the model has {rows:,} rows of embeddings, but its two languages have {languages.size:,} ids",
                 where=str(path),
                 fix="restore the run's own tokenizer and twin",
                 id="vocabulary",
@@ -144,12 +148,7 @@ class PretrainedRun:
     @property
     def longest(self) -> int:
         """The maximum number of sub-words in a row, with special ids."""
-        most = getattr(self.config, "max_position_embeddings", None)
-        if most is None:
-            return 1 << 15
-        # RoBERTa numbers positions from padding + 1.
-        shifted = self.config.model_type in AFTER_PADDING
-        return int(most) - (PAD + 1 if shifted else 0)
+        return positions_of(self.config) or 1 << 15
 
     @property
     def causal(self) -> bool:
@@ -220,7 +219,7 @@ def _model(folder: Path, step: int | None) -> Path:
     return (folder if step is None else folder / checkpoint.FOLDER / checkpoint.name_of(step)) / MODEL
 
 
-def _check_twin(folder: Path, languages: Languages) -> None:
+def _check_twin(folder: Path, languages: TwinLanguages) -> None:
     """Raise StoreError unless the twin belongs to the run's tokenizer and pipeline."""
     twin, tokenizer = languages.twin.tokenizer, languages.tokenizer
     if twin.recipe.get("of") != tokenizer.fingerprint() or twin.size != tokenizer.size:

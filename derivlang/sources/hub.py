@@ -85,14 +85,14 @@ def _look(splits: dict[str, Any]) -> tuple[pa.Schema, pa.Table]:
 
 def _load(dataset: str, config: str) -> dict[str, Any]:
     """Return the splits of a dataset by name."""
-    _offline_if_unreachable()
+    offline_if_unreachable()
     import datasets
 
     loaded = datasets.load_dataset(dataset, config or None)
     return dict(loaded)
 
 
-def _offline_if_unreachable() -> None:
+def offline_if_unreachable() -> None:
     """Use only the cache of the hub if it cannot be reached, since the client would retry for half a minute.
 
     Must run before `datasets` is imported, which reads the setting once. Behind a proxy, this is left to the client.

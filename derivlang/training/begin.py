@@ -1,6 +1,7 @@
 """Begin a run with the weights of another one, perhaps with other embeddings, and keep some parts as they are.
 
     --init RUN | RUN@STEP        the model of a finished run, or of one of its checkpoints
+           FOLDER | hub:NAME     a checkpoint that was trained elsewhere (foreign.py), with its own tokenizer
     --embeddings keep            as they are
                  new             drawn anew; the tokenizers may be others (Artetxe et al. 2020, MonoTrans, section 3)
                  permute         the same rows in another order, within each language (Wu et al. 2022, section 3)
@@ -23,11 +24,12 @@ import torch
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.keys import draw, text_key
-from derivlang.lexical.tokenizer import Tokenizer
+from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.twin_folder import Twin
 from derivlang.training import checkpoint, folder
-from derivlang.training.config import ModelConfig, positions_of
-from derivlang.training.languages import TOKENIZER, TWIN, Languages
+from derivlang.training.config import AFTER_PADDING, ModelConfig, positions_of
+from derivlang.training.foreign import check_vocabulary, checkpoint_folder, load_model
+from derivlang.training.languages import TOKENIZER, TWIN, Languages, fingerprint_of
 from derivlang.training.masking import LanguageIds
 from derivlang.training.model import is_tied, set_tie
 from derivlang.training.settings import TrainingSettings, layers_of
@@ -48,7 +50,9 @@ class Init:
     @classmethod
     def of(cls, run: str, embeddings: str) -> Init:
         """Return the facts of RUN or RUN@STEP. Raise StoreError if there is no such model."""
-        facts = {"run": run, "weights": checkpoint.hash_of_weights(model_of(run, _INIT)[1])}
+        elsewhere = checkpoint_folder(run)
+        path = model_of(run, _INIT)[1] if elsewhere is None else elsewhere
+        facts = {"run": run, "weights": checkpoint.hash_of_weights(path)}
         how, _, other = embeddings.partition("=")
         if how == "from":
             facts["embeddings"] = checkpoint.hash_of_weights(model_of(other, _EMBEDDINGS)[1])
@@ -60,26 +64,38 @@ class Init:
         longest: number of sub-words in the longest row. Raise UsageError if the run does not fit the settings,
         StoreError if it cannot be read.
         """
-        run, path = model_of(self.facts["run"], _INIT)
-        _check_tokenizers(run, languages, settings, _INIT)
-        _check_unchanged(path, self.facts["weights"])
-        lm = checkpoint.load_model(path)
-        _check_model(lm, settings, model_config, longest)
+        elsewhere = checkpoint_folder(self.facts["run"])
+        run, path = (None, elsewhere) if elsewhere is not None else model_of(self.facts["run"], _INIT)
         how, _, other = settings.embeddings.partition("=")
+        if how != "new":
+            _check_tokenizers(run or path, languages, _INIT)
+        _check_unchanged(path, self.facts["weights"])
+        specials: list[tuple[int, int]] = []
+        if run is not None:
+            lm = checkpoint.load_model(path)
+        else:
+            lm = load_model(path, causal=model_config.causal)
+            if how == "new":
+                specials = _special_pairs(path, lm, languages)
+            else:
+                check_vocabulary(lm, languages.size, str(path))
+        _check_model(lm, settings, model_config, longest, elsewhere=run is None)
         if how == "new":
-            lm.resize_token_embeddings(languages.size, mean_resizing=False)
+            _new_rows(lm, languages.size, specials)
         set_tie(lm, settings.tie)
-        if how != "keep":
-            source = None
-            if how == "from":
-                other_run, other_path = model_of(other, _EMBEDDINGS)
-                _check_tokenizers(other_run, languages, settings, _EMBEDDINGS)
-                _check_unchanged(other_path, self.facts["embeddings"])
-                source = checkpoint.load_model(other_path)
-                set_tie(source, settings.tie)
-                _check_width(source, lm)
-            std = model_config.embedding_std or float(getattr(lm.config, "initializer_range", 0.02))
-            _replace_embeddings(lm, how, source, LanguageIds.of(languages), std, settings.seed)
+        if how == "keep":
+            return lm
+        source = None
+        if how == "from":
+            other_run, other_path = model_of(other, _EMBEDDINGS)
+            _check_tokenizers(other_run, languages, _EMBEDDINGS)
+            _check_unchanged(other_path, self.facts["embeddings"])
+            source = checkpoint.load_model(other_path)
+            set_tie(source, settings.tie)
+            _check_width(source, lm)
+        std = model_config.embedding_std or float(getattr(lm.config, "initializer_range", 0.02))
+        fixed = [new for _, new in specials] or None
+        _replace_embeddings(lm, how, source, LanguageIds.of(languages), std, settings.seed, fixed)
         return lm
 
 
@@ -114,26 +130,50 @@ def _check_unchanged(path: Path, weights: str) -> None:
         )
 
 
-def _check_tokenizers(run: Path, languages: Languages, settings: TrainingSettings, option: str) -> None:
-    """Raise UsageError if the ids of a run mean other sub-words, unless the embeddings are new."""
-    if settings.embeddings == "new":
-        return
-    tokenizer, twin = Tokenizer.load(run / TOKENIZER), Twin.load(run / TWIN)
-    for what, ours, theirs in (
-        ("tokenizer", languages.tokenizer.fingerprint(), tokenizer.fingerprint()),
-        ("twin", languages.twin.tokenizer.fingerprint(), twin.tokenizer.fingerprint()),
-    ):
-        if ours != theirs:
+def _check_tokenizers(folder: Path, languages: Languages, option: str) -> None:
+    """Raise UsageError if the ids of a run, or of a checkpoint, mean other sub-words. folder: of either."""
+    tokenizer = folder / TOKENIZER if (folder / TOKENIZER).is_dir() else folder
+    theirs = {"tokenizer": fingerprint_of(tokenizer)}
+    if languages.has_twin and (folder / TWIN).exists():
+        theirs["twin"] = Twin.load(folder / TWIN).tokenizer.recipe["fingerprint"]
+    for what, found in theirs.items():
+        if found != languages.recipe[what]:
             raise UsageError(
-                f"the {what} of {run} is another one than this run's, so its embeddings have other meanings",
+                f"the {what} of {folder} is another one than this run's, so its embeddings have other meanings",
                 where=option,
-                fix=f"give --tokenizer {run / TOKENIZER} and the same script, or --embeddings new",
+                fix=f"give --tokenizer {tokenizer} and the same script, or --embeddings new",
                 id="other-tokenizer",
             )
 
 
-def _check_model(lm: Any, settings: TrainingSettings, model_config: ModelConfig, longest: int) -> None:
-    """Raise UsageError if the model is of another form than --model, or too small for the rows."""
+def _special_pairs(folder: Path, lm: Any, languages: Languages) -> list[tuple[int, int]]:
+    """Return (id in a checkpoint, id in the run) of the special tokens that rows need.
+
+    Raise UsageError if the model numbers positions from its id of padding, and the run's is another one.
+    """
+    theirs, marks = ForeignTokenizer.load(folder).special_ids, languages.marks
+    if lm.config.model_type in AFTER_PADDING and lm.config.pad_token_id != marks.pad:
+        raise UsageError(
+            f"the model numbers positions from its id of padding, {lm.config.pad_token_id}; that of the new tokenizer "
+            f"is {marks.pad}",
+            where=_EMBEDDINGS,
+            fix="give --embeddings keep, or a checkpoint of another type",
+            id="other-tokenizer",
+        )
+    lm.config.bos_token_id = lm.config.cls_token_id = marks.begin
+    lm.config.eos_token_id = lm.config.sep_token_id = marks.end
+    lm.config.pad_token_id = marks.pad
+    ours = marks.begin, marks.pad, marks.end, marks.mask
+    return [(old, new) for old, new in zip(theirs, ours, strict=True) if old is not None]
+
+
+def _check_model(
+    lm: Any, settings: TrainingSettings, model_config: ModelConfig, longest: int, *, elsewhere: bool
+) -> None:
+    """Raise UsageError if the model is of another form than --model, or too small for the rows.
+
+    elsewhere: whether it was trained elsewhere. Its token types then mean something else, and stay 0.
+    """
     config = lm.config
     if config.model_type != model_config.type:
         raise UsageError(
@@ -150,7 +190,8 @@ def _check_model(lm: Any, settings: TrainingSettings, model_config: ModelConfig,
                 fix="give the --model of that run",
                 id="other-model",
             )
-    if settings.language_ids != ((getattr(config, "type_vocab_size", None) or 1) >= 2):
+    has_types = (getattr(config, "type_vocab_size", None) or 1) >= 2
+    if has_types != settings.language_ids and (settings.language_ids or not elsewhere):
         has = "no token types" if settings.language_ids else "language ids, which this run lacks"
         raise UsageError(
             f"the run's model has {has}",
@@ -179,9 +220,26 @@ def _check_width(source: Any, lm: Any) -> None:
         )
 
 
-def _replace_embeddings(lm: Any, how: str, other: Any, vocabulary: LanguageIds, std: float, seed: int) -> None:
-    """Change the rows of both languages in the input and output embeddings, and in the bias of the output."""
+def _new_rows(lm: Any, size: int, specials: list[tuple[int, int]]) -> None:
+    """Give a model embeddings of another size. specials: (row before, row after) of the rows that are kept."""
+    before, after = (torch.tensor([pair[side] for pair in specials], dtype=torch.int64) for side in (0, 1))
+    with torch.no_grad():
+        kept = [matrix[before].clone() for matrix in _matrices(lm)]
+        lm.resize_token_embeddings(size, mean_resizing=False)
+        for matrix, rows in zip(_matrices(lm), kept, strict=True):
+            matrix[after] = rows
+
+
+def _replace_embeddings(
+    lm: Any, how: str, other: Any, vocabulary: LanguageIds, std: float, seed: int, fixed: list[int] | None = None
+) -> None:
+    """Change the rows of both languages in the input and output embeddings, and in the bias of the output.
+
+    fixed: rows that stay; None for all rows that are of no language, those of special tokens.
+    """
     rows = np.unique(np.concatenate(vocabulary.own))
+    if fixed is not None:
+        rows = np.setdiff1d(np.arange(vocabulary.size), fixed)
     index = np.arange(vocabulary.size)
     for language, own in enumerate(vocabulary.own):
         draws = draw(text_key(f"permute|seed={seed}|{language}"), np.zeros(len(own), np.uint64), np.arange(len(own)))

@@ -22,8 +22,8 @@ import torch
 from derivlang.core.arrays import offsets_of
 from derivlang.core.keys import mix
 from derivlang.training.config import ModelConfig
-from derivlang.training.data import Data, SpecialIds
 from derivlang.training.devices import device_of, within_memory
+from derivlang.training.languages import SpecialIds
 from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.loss_module import LossModule, optimizer_of
 from derivlang.training.masking import LanguageIds
@@ -33,6 +33,7 @@ from derivlang.training.objectives.base import Context
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import TrainingSettings
 from derivlang.training.streams.packed import Packed, PackedRows
+from derivlang.training.twin_data import TwinData
 
 _SPECIALS = 12
 
@@ -148,7 +149,7 @@ def _rows(net: LossModule, loader_of: Callable[[int], Loader], settings: Trainin
     raise too_large(settings.batch_size, settings.seq_len, free, fix)
 
 
-def made_up(vocab_size: int, seq_len: int, rows: int, seed: int = 1) -> Data:
+def made_up(vocab_size: int, seq_len: int, rows: int, seed: int = 1) -> TwinData:
     """Return data of full rows: two sentences of uniformly drawn sub-words each, reversed in the derived language."""
     size = (seq_len - 3) // 2
     sizes = np.tile([size, seq_len - 3 - size], rows)
@@ -157,7 +158,7 @@ def made_up(vocab_size: int, seq_len: int, rows: int, seed: int = 1) -> Data:
     draws = mix(np.arange(n, dtype=np.uint64) + np.uint64(seed << 32))
     ids = (_SPECIALS + draws % np.uint64(vocab_size - _SPECIALS)).astype(np.int32)
     place = np.arange(n) - np.repeat(offsets[:-1], sizes)
-    return Data(
+    return TwinData(
         ids=ids,
         order=(np.repeat(sizes, sizes) - 1 - place).astype(np.uint16),
         begins=np.ones(n, np.uint8),

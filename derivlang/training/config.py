@@ -17,7 +17,7 @@ from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.parse_errors import parse_errors
-from derivlang.training.data import SpecialIds
+from derivlang.training.languages import SpecialIds
 
 TYPES = ("bert", "gpt2", "llama", "modernbert", "roberta", "xlm-roberta")
 CAUSAL = ("gpt2", "llama")  # each position sees only those before it

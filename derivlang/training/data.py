@@ -1,19 +1,18 @@
-"""The encoded corpus of a trainer: a source's sub-words and their derived order, in flat memory-mapped files.
+"""The encoded corpus of a trainer: the sub-words of both languages in pieces, and the rows that are made of them.
 
-    DATA/data.json            source, settings, counts and fingerprint
-    DATA/ids.bin              [M] the source's id of each sub-word           uint16, or int32 above 65,536 entries
-    DATA/order.bin            [M] position in its piece of the source sub-word that stands here in the derived language
-    DATA/begins.bin           [M] 1: begins a word
-    DATA/kept.bin             [M] 1: the overlap keeps its id; only with an overlap
-    DATA/sentences.bin        int64[S + 1] sub-word offsets;  DATA/keys.bin uint64[S], content keys
-    DATA/pieces.bin           int64[P + 1] sub-word offsets;  DATA/instances.bin int64[I + 1] piece offsets
+A *piece* is a sentence, or a part of one that fits into a row: a range of slots (`languages/base.py`), so both
+languages have the same pieces. An *instance* is a row of whole pieces. `twin_data.py` and `text_data.py` say what the
+files of both kinds of languages hold; these files are common to both:
 
-The files hold no derived text: the derived language's ids are the source's, reordered and mapped by the twin's table. A
-sub-word takes 5 bytes and a sentence 24, so WikiText-103 takes some 650 MB on disk and almost no memory.
+    DATA/data.json                           source, settings, counts and fingerprint
+    DATA/begins.bin                          [K] 1: the slot begins a word
+    DATA/sentences.bin, keys.bin             int64[S + 1] slot offsets, uint64[S] content keys
+    DATA/pieces.bin                          int64[P + 1] slot offsets
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -32,11 +31,12 @@ from derivlang.core.arrays import (
     owners,
     positions,
 )
+from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError
 from derivlang.store.journal import file_hash
 from derivlang.store.record import check_types, read_record, short
-from derivlang.training.languages import DERIVED, Languages
-from derivlang.training.settings import LONGEST, Packing
+from derivlang.training.languages import Both, SpecialIds
+from derivlang.training.settings import Packing
 
 FORMAT = 2
 NAME = "data.json"
@@ -94,72 +94,17 @@ class PieceTokens:
     shared: Bool
 
 
-@dataclass(frozen=True, slots=True)
-class SpecialIds:
-    """The special ids that every vocabulary has."""
+@dataclass(frozen=True, eq=False)
+class Data(ABC):
+    """Encoded data: the arrays of the files, the large ones memory-mapped. recipe: the content of data.json."""
 
-    begin: int
-    pad: int
-    end: int
-    mask: int
-
-    @classmethod
-    def of(cls, languages: Languages) -> SpecialIds:
-        """Return the special ids of the source's tokenizer, which the twin shares."""
-        ids = {entry: i for i, entry in enumerate(languages.tokenizer.bpe.entries[: languages.tokenizer.n_special])}
-        return cls(ids["<s>"], ids["<pad>"], ids["</s>"], ids["<mask>"])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Data:
-    """Encoded data: the arrays of the files, the large ones memory-mapped.
-
-    table: int32[V], the joint id of each id of the twin. recipe: the content of data.json.
-    """
-
-    ids: Ints
-    order: Ints
     begins: Ints
     sentences: Int64
     keys: UInt64
     pieces: Int64
-    instances: Int64
-    kept: Ints | None
-    table: Int32
     marks: SpecialIds
     seq_len: int
     recipe: dict[str, Any]
-    stream: Int64  # int64[P + 1]: offset of each piece in the stream of all, with its <s> and </s>
-
-    @classmethod
-    def open(cls, folder: Path, languages: Languages) -> Data:
-        """Open the data of a folder. Raise StoreError if it is not one, or is cut off."""
-        recipe = read_recipe(folder)
-        large = {name: _mapped(folder, name, recipe) for name in ("ids", "order", "begins", "sentences", "keys")}
-        # Every batch reads offsets, so they are kept in memory.
-        small = {name: np.array(_mapped(folder, name, recipe)) for name in ("pieces", "instances")}
-        large["keys"] = large["keys"].view(np.uint64)
-        for name, ends in (("pieces", len(large["ids"])), ("instances", len(small["pieces"]) - 1)):
-            if small[name][0] != 0 or small[name][-1] != ends or (np.diff(small[name]) < 0).any():
-                raise StoreError(
-                    "its offsets do not fit the other files",
-                    where=str(folder / f"{name}.bin"),
-                    fix="remove the folder and run again",
-                    id="data",
-                )
-        kept = _mapped(folder, "kept", recipe) if recipe["kept"] else None
-        stream = offsets_of(np.diff(small["pieces"]) + 2)
-        table, marks = languages.twin.joint.table(), SpecialIds.of(languages)
-        return cls(
-            **large,
-            **small,
-            kept=kept,
-            table=table,
-            marks=marks,
-            seq_len=recipe["seq_len"],
-            recipe=recipe,
-            stream=stream,
-        )
 
     @property
     def fingerprint(self) -> str:
@@ -167,94 +112,39 @@ class Data:
         return found
 
     @property
-    def n_instances(self) -> int:
-        if self.packing == "stream":
-            return int(self.stream[-1]) // self.seq_len
-        return len(self.instances) - 1
-
-    @property
-    def packing(self) -> Packing:
-        found: Packing = self.recipe.get("packing", "sentences")
-        return found
-
-    @property
+    @abstractmethod
     def n_subwords(self) -> int:
-        return len(self.ids)
+        """The number of sub-words of the source."""
 
-    def rows(self, instances: Ints, language: Ints, length: int | None = None) -> SubwordRows:
-        """Return the rows of instances [B], each in a language [B] (SOURCE or DERIVED)."""
-        if self.packing == "stream":
-            return self._cut_from_stream(np.asarray(instances, np.int64), np.asarray(language))
-        first, last = self.instances[instances], self.instances[np.asarray(instances) + 1]
-        pieces = expand_ranges(first, last - first)
-        return self.rows_of(pieces, offsets_of(last - first), language, length or self.seq_len)
+    @abstractmethod
+    def n_instances(self, language: int) -> int:
+        """Return the number of rows of a language in an epoch."""
 
-    def _cut_from_stream(self, instances: Int64, language: Ints) -> SubwordRows:
-        """Return rows of the stream `<s> p1 </s> <s> p2 </s> …`, cut every H positions, as the released code does.
+    @abstractmethod
+    def filled(self, language: int) -> int:
+        """Return the number of positions in an epoch of a language that are not padding."""
 
-        two pieces, "a b" and "c d e", H 5: stream [0, 4, 9]
-        instance 0  <s> a b </s> <s>      piece 0 0 0 0 1    place in the piece  -1 0 1 2 -1    (-1 <s>, size </s>)
-        """
-        width = self.seq_len
-        at = instances[:, None] * width + np.arange(width)
-        piece = np.searchsorted(self.stream, at, "right") - 1
-        place = at - self.stream[piece] - 1
-        sizes = self.pieces[piece + 1] - self.pieces[piece]
-        inside = (place >= 0) & (place < sizes)
-        flat = np.where(inside, self.pieces[piece] + place, 0)
-        derived = np.asarray(language)[:, None] == DERIVED
-        flat = np.where(derived & inside, self.pieces[piece] + self.order[flat], flat)
-        ids, shared = self._in_language(flat, derived)
-        ids[place == -1], ids[place == sizes] = self.marks.begin, self.marks.end
-        # word ids, numbered from 0 in each row
-        some, which = np.unique(piece, return_inverse=True)
-        words, begins = self._words(some)
-        in_piece = words[np.where(inside, begins[which.reshape(at.shape)] + flat - self.pieces[piece], 0)]
-        number = piece - piece[:, :1]
-        _, word = np.unique((np.arange(len(at))[:, None] << 40) + number * LONGEST * 2 + in_piece, return_inverse=True)
-        word = word.reshape(at.shape)
-        word -= word.min(axis=1, keepdims=True)
-        return SubwordRows(
-            ids=ids,
-            word_ids=np.where(inside, word, -1).astype(np.int32),
-            sentence_ids=np.where(inside, number, -1).astype(np.int32),
-            language=np.repeat(np.asarray(language, np.int8)[:, None], width, axis=1),
-            side=np.zeros(at.shape, np.int8),
-            positions=None,
-            lengths=np.full(len(at), width, np.int64),
-            shared=shared & inside,
-        )
+    @abstractmethod
+    def sizes(self, pieces: Int64, language: Ints) -> Int64:
+        """Return int64[P]: the number of sub-words of pieces [P], each in a language [P]."""
 
+    @abstractmethod
     def tokens(self, pieces: Int64, language: Ints) -> PieceTokens:
-        """Return the sub-words of pieces [P], each in a language [P] (SOURCE or DERIVED).
+        """Return the sub-words of pieces [P], each in a language [P] (SOURCE or DERIVED)."""
 
-        a piece "a b c" with order [2, 0, 1], derived  ->  the ids of c' a' b', words [2, 0, 1]
-        """
-        starts = self.pieces[pieces]
-        sizes = self.pieces[pieces + 1] - starts
-        flat, base = expand_ranges(starts, sizes), np.repeat(starts, sizes)
-        spoken = np.repeat(np.asarray(language, np.int8), sizes)
-        at = np.where(spoken == DERIVED, base + self.order[flat], flat)
-        words, begins = self._words(pieces)
-        ids, shared = self._in_language(at, spoken == DERIVED)
-        return PieceTokens(ids, words[np.repeat(begins[:-1], sizes) + at - base], spoken, shared)
+    @abstractmethod
+    def links(self, pieces: Int64) -> Int64:
+        """Return int64[2, L]: linked positions in the source tokens of pieces [P] and in the derived ones."""
 
-    def _words(self, pieces: Int64) -> tuple[Int64, Int64]:
-        """Return (int64[M]: number of each sub-word's word, counted in its piece; int64[P + 1]: offsets of pieces)."""
+    @abstractmethod
+    def rows(self, instances: Ints, language: Ints) -> SubwordRows:
+        """Return the rows of instances [B], each in a language [B] (SOURCE or DERIVED)."""
+
+    def words(self, pieces: Int64) -> tuple[Int64, Int64]:
+        """Return (int64[K]: the word of each slot of pieces, counted in its piece; int64[P + 1]: offsets of pieces)."""
         starts, offsets = self.pieces[pieces], offsets_of(self.pieces[pieces + 1] - self.pieces[pieces])
         count = np.cumsum(self.begins[expand_ranges(starts, lengths_of(offsets))], dtype=np.int64)
         return count - np.repeat(np.append(count, 0)[offsets[:-1]], lengths_of(offsets)), offsets
-
-    def _in_language(self, at: Int64, derived: Bool) -> tuple[Int64, Bool]:
-        """Return (ids of the sub-words at these positions, whether both languages have the same id).
-
-        derived: which ids are those of the derived language.
-        """
-        ids = self.ids[at].astype(np.int64)
-        joint = self.table[ids].astype(np.int64)
-        if self.kept is not None:
-            joint = np.where(self.kept[at].astype(bool), ids, joint)
-        return np.where(derived, joint, ids), joint == ids
 
     def rows_of(self, pieces: Int64, offsets: Int64, language: Ints, length: int) -> SubwordRows:
         """Return rows of the pieces `pieces[offsets[b]:offsets[b + 1]]`, each row in a language [B].
@@ -264,9 +154,10 @@ class Data:
         ids         <s>   a b  </s>   c d e  </s>  <pad>      piece_column [1, 4]: column of each piece's first
         """
         n_rows = len(offsets) - 1
-        sizes = self.pieces[pieces + 1] - self.pieces[pieces]
         row_of_piece = owners(offsets)
-        tokens = self.tokens(pieces, np.asarray(language)[row_of_piece])
+        spoken = np.asarray(language)[row_of_piece]
+        sizes = self.sizes(pieces, spoken)
+        tokens = self.tokens(pieces, spoken)
         # a row is <s>, then each piece followed by </s>
         with_mark = sizes + 1
         ends = np.cumsum(with_mark)
@@ -294,6 +185,32 @@ class Data:
         return out
 
 
+class Writer(ABC):
+    """What `encode.py` writes of one kind of languages. types: the type of each file that is written batch by batch."""
+
+    types: dict[str, str]
+
+    @abstractmethod
+    def arrays(self, batch: Batch, both: Both, pieces: Int64, begins: Bool) -> dict[str, Any]:
+        """Return what a batch adds to the files of `types`.
+
+        pieces: int64[P + 1], slot offsets; begins: bool[K], the slots that begin a word.
+        """
+
+    @abstractmethod
+    def last(self, pieces: Int64, seq_len: int) -> dict[str, Int64]:
+        """Return the int64 files that follow from all pieces, int64[P + 1] slot offsets: those of instances."""
+
+    @abstractmethod
+    def sizes(
+        self, pieces: Int64, last: dict[str, Int64], seq_len: int, packing: Packing
+    ) -> tuple[int, list[tuple[int, int]]]:
+        """Return (source sub-words, for each language its rows and their positions that are not padding).
+
+        last: what `last` returned.
+        """
+
+
 def read_recipe(folder: Path) -> dict[str, Any]:
     """Return `data.json`. Raise StoreError if it is missing, damaged or of another format."""
     fix = "remove the folder, and run pretrain again"
@@ -302,20 +219,42 @@ def read_recipe(folder: Path) -> dict[str, Any]:
     return read_record(folder / NAME, "recipe of encoded data", _check, id="data", fix=fix)
 
 
+def common(folder: Path, recipe: dict[str, Any]) -> dict[str, Any]:
+    """Return the arrays that all data has, by name."""
+    found = {name: mapped(folder, name, recipe) for name in ("begins", "sentences", "keys")}
+    found["keys"] = found["keys"].view(np.uint64)
+    found["pieces"] = read_offsets(folder, "pieces", recipe, len(found["begins"]))
+    return found
+
+
+def read_offsets(folder: Path, name: str, recipe: dict[str, Any], end: int) -> Int64:
+    """Return the offsets of a file, in memory. Raise StoreError unless they ascend from 0 to `end`."""
+    found: Int64 = np.array(mapped(folder, name, recipe))
+    if not len(found) or found[0] != 0 or found[-1] != end or (np.diff(found) < 0).any():
+        raise StoreError(
+            "its offsets do not fit the other files",
+            where=str(folder / f"{name}.bin"),
+            fix="remove the folder and run again",
+            id="data",
+        )
+    return found
+
+
 def _check(recipe: dict[str, Any]) -> None:
     if recipe.get("format") != FORMAT:
         raise ValueError(f"format {short(recipe.get('format'))}, but this version reads {FORMAT}")
     check_types(recipe, {"files": dict, "fingerprint": str, "seq_len": int, "kept": bool}, {"sha256": dict})
     if not 3 <= recipe["seq_len"] <= _LONGEST:
         raise ValueError(f"seq_len is {recipe['seq_len']}")
-    names = ("ids", "order", "begins", "sentences", "keys", "pieces", "instances")
-    for name in (*names, *(["kept"] if recipe["kept"] else [])):
+    names = ["begins", "sentences", "keys", "pieces", *(["kept"] if recipe["kept"] else [])]
+    for name in dict.fromkeys([*names, *recipe["files"]]):
         dtype, n = recipe["files"][name]
         if dtype not in _DTYPES or not isinstance(n, int) or n < 0:
             raise ValueError(f"{name} has the type {short(dtype)} and {short(n)} entries")
 
 
-def _mapped(folder: Path, name: str, recipe: dict[str, Any]) -> Any:
+def mapped(folder: Path, name: str, recipe: dict[str, Any]) -> Any:
+    """Return the array of a file, memory-mapped. Raise StoreError if the file is cut off or changed."""
     path, (dtype, n) = folder / f"{name}.bin", recipe["files"][name]
     if not path.exists() or path.stat().st_size != n * np.dtype(dtype).itemsize:
         raise StoreError("is missing or was cut off", where=str(path), fix="remove the folder and run again", id="data")

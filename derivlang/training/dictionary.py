@@ -14,7 +14,9 @@ import numpy as np
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, offsets_of
 from derivlang.core.errors import DataError
 from derivlang.formats.dictionary import read_dictionary
-from derivlang.training.languages import Languages
+from derivlang.training.languages import TwinLanguages
+
+DICTIONARY = "dictionary.tsv"  # in the folder of a run
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +33,7 @@ class JointDictionary:
     sha256: str
 
     @classmethod
-    def read(cls, path: Path, languages: Languages) -> JointDictionary:
+    def read(cls, path: Path, languages: TwinLanguages) -> JointDictionary:
         """Read a dictionary file. Raise DataError, with examples, for entries outside the vocabularies."""
         found = read_dictionary(path)
         source = {entry: i for i, entry in enumerate(languages.tokenizer.bpe.entries)}

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int64, Ints, UInt64, lengths_of
+from derivlang.core.arrays import Int64, Ints, UInt64, owners
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.keys import sequence_keys
@@ -18,9 +18,14 @@ from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.store.disk import whole_folder
 from derivlang.training.data import FORMAT, NAME, Data, read_recipe
-from derivlang.training.languages import Both, Languages
-from derivlang.training.packing import cut, pack, restrict
+from derivlang.training.languages import SOURCE, Both, Languages
+from derivlang.training.packing import cut
 from derivlang.training.settings import Packing
+from derivlang.training.text_data import TextData, TextWriter
+from derivlang.training.twin_data import TwinData, TwinWriter
+
+# By `Languages.has_twin`: how encoded data is read and written.
+_KINDS: dict[bool, tuple[Any, Any]] = {True: (TwinData, TwinWriter), False: (TextData, TextWriter)}
 
 
 def encode(
@@ -49,9 +54,9 @@ def encode(
     }
     if (folder / NAME).exists():
         _check(folder, wanted)
-        return Data.open(folder, languages)
+        return open_data(folder, languages)
     whole_folder(folder, lambda fresh: _write(fresh, source, languages, split, seq_len, limit, wanted))
-    return Data.open(folder, languages)
+    return open_data(folder, languages)
 
 
 def take(
@@ -62,7 +67,7 @@ def take(
     Raise StoreError if there is no data, or if it is of other languages or settings.
     """
     _check(folder, _of_languages(languages, seq_len, limit, packing))
-    return Data.open(folder, languages)
+    return open_data(folder, languages)
 
 
 def _of_languages(languages: Languages, seq_len: int, limit: int | None, packing: Packing) -> dict[str, Any]:
@@ -75,9 +80,7 @@ def _of_languages(languages: Languages, seq_len: int, limit: int | None, packing
         "limit": limit,
         "seq_len": seq_len,
         "packing": packing,
-        "tokenizer": languages.tokenizer.fingerprint(),
-        "twin": languages.twin.tokenizer.recipe["fingerprint"],
-        "lexicon": languages.twin.tokenizer.recipe["lexicon"],
+        **languages.recipe,
     }
 
 
@@ -103,55 +106,49 @@ def _write(
     limit: int | None,
     wanted: dict[str, Any],
 ) -> None:
-    most = seq_len - 2
-    wide = "<u2" if languages.tokenizer.size <= 1 << 16 else "<i4"
-    types = {"ids": wide, "order": "<u2", "begins": "|u1", "sentences": "<i8", "keys": "<i8", "pieces": "<i8"}
-    types |= {"kept": "|u1"} if languages.twin.map.overlap else {}
+    writer = _KINDS[languages.has_twin][1](languages)
+    types = {**writer.types, "sentences": "<i8", "keys": "<i8", "pieces": "<i8"}
     digest = sha256(json.dumps(wanted, sort_keys=True).encode())
-    sizes = dict.fromkeys([*types, "instances"], 0)
-    hashes = {name: sha256() for name in sizes}
+    sizes: dict[str, int] = {}
+    hashes: dict[str, Any] = {}
     done = cut_sentences = 0
     pieces: list[Int64] = []
     with ExitStack() as stack:
-        files: dict[str, BinaryIO] = {
-            name: stack.enter_context((folder / f"{name}.bin").open("wb")) for name in [*types, "instances"]
-        }
+        files: dict[str, BinaryIO] = {}
 
-        def write(name: str, values: Any, dtype: str) -> None:
-            data = np.ascontiguousarray(values, dtype)
+        def write(name: str, values: Any) -> None:
+            data = np.ascontiguousarray(values, types[name])
+            if name not in files:
+                files[name] = stack.enter_context((folder / f"{name}.bin").open("wb"))
+                hashes[name], sizes[name] = sha256(), 0
             digest.update(data.data)
             hashes[name].update(data.data)
             files[name].write(data.data)
             sizes[name] += len(data)
 
-        write("sentences", [0], "<i8")
+        write("sentences", [0])
         for batch in source.batches(split, limit):
             both = languages.both(batch)
-            sentences, keys = _blocks(batch, both)
-            words = _numbers(both.source.words())
-            found = cut(sentences, words, most)
-            cut_sentences += int((np.diff(sentences) > most).sum())
-            start = np.repeat(found[:-1], np.diff(found))
-            write("ids", both.source.ids, wide)
-            write("order", restrict(both.order.index, found) - start, "<u2")
-            write("begins", np.diff(words, prepend=-1) != 0, "|u1")
-            if "kept" in types:
-                write("kept", _kept(both, languages, batch), "|u1")
-            write("sentences", sentences[1:] + done, "<i8")
-            write("keys", keys.view(np.int64), "<i8")
+            keys = _keys(batch, both)
+            words = _numbers(owners(both.offsets))
+            found = cut(both.blocks, words, seq_len - 2)
+            cut_sentences += int((np.diff(both.blocks) > seq_len - 2).sum())
+            for name, values in writer.arrays(batch, both, found, np.diff(words, prepend=-1) != 0).items():
+                write(name, values)
+            write("sentences", both.blocks[1:] + done)
+            write("keys", keys.view(np.int64))
             pieces.append(found[:-1] + done)
-            done += both.source.n_subwords
+            done += int(both.offsets[-1])
         if not done:
             raise DataError(f"the split {split} of {source.corpus.name} holds no words", id="empty-split")
         offsets = np.append(np.concatenate(pieces), done)
-        write("pieces", offsets, "<i8")
-        instances = pack(np.diff(offsets) + 1, seq_len - 1)
-        write("instances", instances, "<i8")
-    types["instances"] = "<i8"
-    rows, full = len(instances) - 1, done + len(offsets) + len(instances) - 2
-    if wanted["packing"] == "stream":  # each piece has <s> and </s>, and rows have no padding
-        rows = (done + 2 * (len(offsets) - 1)) // seq_len
-        full = rows * seq_len
+        write("pieces", offsets)
+        last = writer.last(offsets, seq_len)
+        for name, values in last.items():
+            types[name] = "<i8"
+            write(name, values)
+    subwords, by_language = writer.sizes(offsets, last, seq_len, wanted["packing"])
+    rows, filled = (sum(side) for side in zip(*by_language, strict=True))
     recipe = {
         "format": FORMAT,
         "derivlang": __version__,
@@ -159,27 +156,31 @@ def _write(
         "kept": "kept" in types,
         "files": {name: [dtype, sizes[name]] for name, dtype in types.items()},
         "sha256": {name: found.hexdigest() for name, found in hashes.items()},
-        "subwords": done,
+        "subwords": subwords,
         "sentences": sizes["keys"],
-        "instances": rows,
+        "instances": by_language[SOURCE][0],
         "cut_sentences": cut_sentences,
-        "filled_percent": round(100 * full / (rows * seq_len), 2) if rows else 0.0,
+        "filled_percent": round(100 * filled / (rows * seq_len), 2) if rows else 0.0,
         "fingerprint": digest.hexdigest()[:16],
     }
     (folder / NAME).write_text(json.dumps(recipe, ensure_ascii=False, indent=1) + "\n", "utf-8")
 
 
-def _blocks(batch: Batch, both: Both) -> tuple[Int64, UInt64]:
-    """Return (int64[S + 1] sub-word offsets, uint64[S] content keys) of the blocks that an order keeps together.
+def open_data(folder: Path, languages: Languages) -> Data:
+    """Open the data of a folder. Raise StoreError if it is not one, or a file is cut off or changed."""
+    found: Data = _KINDS[languages.has_twin][0].open(folder, read_recipe(folder), languages)
+    return found
 
-    A block is a sentence, or all sentences that a tree spans. Blocks are the derived language's sentences. Their
-    offsets are valid in the source, too, since each is a permutation of the same sub-words.
+
+def _keys(batch: Batch, both: Both) -> UInt64:
+    """Return uint64[S]: the content keys of the blocks that an order keeps together.
+
+    Blocks are the derived language's sentences. Their offsets are valid in the source, too, since each is a permutation
+    of the same words.
     """
-    found = both.order.sentences
-    words = np.searchsorted(both.source.offsets, found)
-    if len(found) == len(batch.sentences):
-        return found, batch.keys
-    return found, sequence_keys(batch.type_hashes[batch.words], words)
+    if len(both.blocks) == len(batch.sentences):
+        return batch.keys
+    return sequence_keys(batch.type_hashes[batch.words], np.searchsorted(both.offsets, both.blocks))
 
 
 def _numbers(words: Ints) -> Int64:
@@ -188,9 +189,3 @@ def _numbers(words: Ints) -> Int64:
     words [3, 3, 5, 6]  ->  [0, 0, 1, 2]
     """
     return np.cumsum(np.diff(words, prepend=words[:1]) > 0)
-
-
-def _kept(both: Both, languages: Languages, batch: Batch) -> Bool:
-    """Return bool[M]: the sub-words of words that the overlap keeps."""
-    words = languages.twin.kept(batch.types)[batch.words]
-    return np.repeat(words, lengths_of(both.source.offsets))

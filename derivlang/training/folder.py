@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError
-from derivlang.lexical.tokenizer import CONFIG, Tokenizer
+from derivlang.lexical.tokenizer import CONFIG
 from derivlang.lexical.tokenizer import TOKENIZER as TOKENIZER_FILE
 from derivlang.store.disk import disk, whole_folder
 from derivlang.store.export import writing
 from derivlang.store.record import Kind, check_types, read_record, short
 from derivlang.training import checkpoint
-from derivlang.training.languages import TOKENIZER, TWIN
+from derivlang.training.dictionary import DICTIONARY
+from derivlang.training.languages import LEXICON, TOKENIZER, TWIN, fingerprint_of, is_foreign
 from derivlang.training.prepared import Prepared
 
 FORMAT = 1
-RUN, DICTIONARY = "run.json", "dictionary.tsv"
+RUN = "run.json"
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -74,7 +75,7 @@ def clear(run: Path) -> None:
         if (run / RUN).exists() or (run / checkpoint.FOLDER).exists():
             for name in (checkpoint.FOLDER, checkpoint.MODEL, "evaluation", TOKENIZER, TWIN):
                 shutil.rmtree(run / name, ignore_errors=True)
-            for path in {*run.glob("*.json"), *run.glob("*.jsonl"), *run.glob(f"{DICTIONARY}*")}:
+            for path in {*run.glob("*.json"), *run.glob("*.jsonl"), *run.glob(f"{DICTIONARY}*"), *run.glob(LEXICON)}:
                 path.unlink()
 
 
@@ -84,13 +85,12 @@ def begin(run: Path, prepared: Prepared, record: dict[str, Any]) -> None:
         run.mkdir(parents=True, exist_ok=True)
         for leftover in run.glob(".*.tmp"):  # left by a run that was killed while it wrote a file
             leftover.unlink()
-        for name, folder in ((TOKENIZER, prepared.tokenizer), (TWIN, prepared.twin)):
-            _copy(folder, run / name)
-        recipe = prepared.dictionary.with_name(prepared.dictionary.name + ".recipe.json")
-        for file, name in ((prepared.dictionary, DICTIONARY), (recipe, f"{DICTIONARY}.recipe.json")):
-            if file.exists() and not (run / name).exists():
+        for name, path in prepared.files.items():
+            if path.is_dir():
+                _copy(path, run / name)
+            elif path.exists() and not (run / name).exists():
                 with writing(run / name) as out:
-                    out.write(file.read_bytes())
+                    out.write(path.read_bytes())
     write(run, record)
 
 
@@ -102,7 +102,7 @@ def _copy(folder: Path, out: Path) -> None:
             shutil.copytree(folder, fresh, dirs_exist_ok=True)
 
         whole_folder(out, write)
-    elif Tokenizer.load(out).fingerprint() != Tokenizer.load(folder).fingerprint():
+    elif fingerprint_of(out) != fingerprint_of(folder):
         raise StoreError(
             "exists already, with another vocabulary", where=str(out), fix="give another folder", id="output"
         )
@@ -120,8 +120,10 @@ def finish(run: Path, steps: int) -> None:
 
     def write(fresh: Path) -> None:
         shutil.copytree(last, fresh, dirs_exist_ok=True)
-        for name in (TOKENIZER_FILE, CONFIG):
-            shutil.copyfile(run / TOKENIZER / name, fresh / name)
+        own = (TOKENIZER_FILE, CONFIG)  # a tokenizer of derivlang has further files, which no other program reads
+        for path in (run / TOKENIZER).iterdir():
+            if path.name in own or is_foreign(run / TOKENIZER):
+                shutil.copyfile(path, fresh / path.name)
 
     whole_folder(run / checkpoint.MODEL, write)
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64
 from derivlang.core.keys import GOLDEN, draw, mix, text_key
-from derivlang.training.data import SpecialIds, SubwordRows
-from derivlang.training.languages import Languages
+from derivlang.training.data import SubwordRows
+from derivlang.training.languages import Languages, SpecialIds
 
 _HIDE, _OTHER = 0.8, 0.1
 
@@ -32,8 +32,7 @@ class LanguageIds:
     @classmethod
     def of(cls, languages: Languages) -> LanguageIds:
         """Return the joint vocabulary of a language pair."""
-        source = np.arange(languages.tokenizer.n_special, languages.tokenizer.size, dtype=np.int32)
-        return cls((source, languages.twin.joint.table()[source]), SpecialIds.of(languages), languages.size)
+        return cls(languages.own, languages.marks, languages.size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import torch
@@ -18,16 +19,18 @@ import torch
 from derivlang.core.errors import UsageError
 from derivlang.training.batch import TokenBatch
 from derivlang.training.config import AFTER_PADDING, CAUSAL, ModelConfig, auto_class, refused
-from derivlang.training.data import SpecialIds
+from derivlang.training.languages import SpecialIds
 
-# The head of each kind of model: from states to logits.
+# The heads of models, from states to logits, by the module that only models with such a head have.
 _HEADS: dict[str, Callable[[Any, Any], Any]] = {
-    "roberta": lambda lm, states: lm.lm_head(states),
-    "xlm-roberta": lambda lm, states: lm.lm_head(states),
-    "modernbert": lambda lm, states: lm.decoder(lm.head(states)),
-    "bert": lambda lm, states: lm.cls(states),
-    "gpt2": lambda lm, states: lm.lm_head(states),
-    "llama": lambda lm, states: lm.lm_head(states),
+    "lm_head": lambda lm, states: lm.lm_head(states),  # RoBERTa, XLM-R, GPT-2, Llama
+    "cls": lambda lm, states: lm.cls(states),  # BERT
+    "decoder": lambda lm, states: lm.decoder(lm.head(states)),  # ModernBERT
+    "vocab_projector": lambda lm, states: lm.vocab_projector(  # DistilBERT
+        lm.vocab_layer_norm(lm.activation(lm.vocab_transform(states)))
+    ),
+    "generator_lm_head": lambda lm, states: lm.generator_lm_head(lm.generator_predictions(states)),  # ELECTRA
+    "predictions": lambda lm, states: lm.predictions(states),  # ALBERT
 }
 
 
@@ -68,6 +71,7 @@ class LanguageModel:
         if head is None:
             raise UsageError(f"a model of the kind {kind!r} cannot be trained here", where="--model", id="model")
         self._head = head
+        self._takes_positions = "position_ids" in signature(lm.base_model.forward).parameters
         self._first_position = int(lm.config.pad_token_id or 0) + 1 if kind in AFTER_PADDING else 0
         self.language_ids = language_ids
 
@@ -90,6 +94,14 @@ class LanguageModel:
         if self.language_ids:
             more["token_type_ids"] = batch.language
         if batch.positions is not None:
+            if not self._takes_positions:
+                raise UsageError(
+                    f"a model of the type {self.lm.config.model_type!r} numbers its positions itself, so they cannot "
+                    "begin again in the second half of a pair",
+                    where="--objective",
+                    fix="give an objective that does not reset positions",
+                    id="positions",
+                )
             more["position_ids"] = batch.positions + self._first_position
         if layer is not None:
             more["output_hidden_states"] = True
@@ -116,8 +128,30 @@ class LanguageModel:
 
 def head_of(lm: Any) -> Callable[[torch.Tensor], torch.Tensor] | None:
     """Return the function from states float[n, d] to logits float[n, V], or None for an unknown kind of model."""
-    head = _HEADS.get(lm.config.model_type)
+    head = next((head for name, head in _HEADS.items() if hasattr(lm, name)), None)
     return None if head is None else partial(head, lm)
+
+
+def check_head(lm: Any, where: str) -> None:
+    """Raise UsageError if the head, applied to states, does not give the logits of the whole model."""
+    head, ids = head_of(lm), torch.arange(4)[None] + 5
+    training = lm.training
+    lm.eval()
+    try:
+        with torch.no_grad():
+            fits = head is not None and torch.allclose(
+                head(lm.base_model(input_ids=ids).last_hidden_state), lm(input_ids=ids).logits, atol=1e-4
+            )
+    finally:
+        lm.train(training)
+    if not fits:
+        raise UsageError(
+            f"a model of the type {lm.config.model_type!r} cannot be trained here: its head is not a function of the "
+            "last layer's states",
+            where=where,
+            fix="give a checkpoint of BERT, RoBERTa, XLM-R, DistilBERT, ModernBERT, GPT-2 or a similar type",
+            id="model",
+        )
 
 
 def set_tie(lm: Any, tie: bool) -> None:

@@ -1,6 +1,7 @@
 """Prepare the inputs of training: tokenizer, twin, dictionary and encoded data. Missing ones are made.
 
 DATA/tokenizer  DATA/twin  DATA/dictionary-….tsv  DATA/train-512     made once for all objectives of a language pair
+DATA/tokenizer  DATA/lexicon.tsv                  DATA/train-512     with the tokenizer of a checkpoint
 """
 
 from __future__ import annotations
@@ -17,18 +18,30 @@ from derivlang.engine.events import Events
 from derivlang.formats.progress import stage
 from derivlang.lexical import dictionary as dictionaries
 from derivlang.lexical import train as tokenizers
+from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.percent import percent
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.lexical.twin_folder import Twin, make_twin, trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest, find
-from derivlang.store.disk import file_lock
+from derivlang.store.disk import file_lock, whole_folder
+from derivlang.store.export import writing
 from derivlang.training.data import Data
-from derivlang.training.dictionary import JointDictionary
+from derivlang.training.dictionary import DICTIONARY, JointDictionary
 from derivlang.training.encode import encode, take
-from derivlang.training.languages import TOKENIZER, TWIN, Languages
+from derivlang.training.languages import (
+    LEXICON,
+    TOKENIZER,
+    TWIN,
+    Languages,
+    TextLanguages,
+    TwinLanguages,
+    fingerprint_of,
+    is_foreign,
+)
 from derivlang.training.prepared import Prepared
 from derivlang.training.settings import Packing, TrainingSettings, Where
+from derivlang.transforms.lexicon_file import read_lexicon
 
 Say = Callable[[str], None]
 
@@ -66,7 +79,24 @@ def _prepare(
     lengths: Collection[int],
 ) -> Prepared:
     pipeline = Pipeline.parse(settings.spec)
+    languages, files = _languages(folder, pipeline, settings, request, where, say)
+    pairs: JointDictionary | None = None
+    if isinstance(languages, TwinLanguages):
+        dictionary = where.dictionary or _dictionary(settings, request, folder, files[TOKENIZER], warn, say)
+        pairs = JointDictionary.read(dictionary, languages)
+        files |= {DICTIONARY: dictionary, f"{DICTIONARY}.recipe.json": Path(f"{dictionary}.recipe.json")}
+    read = _taken if where.data_as_is else _encoded(pipeline, request, where, settings, warn, say)
+    encoded = {length: read(folder, languages, settings, length) for length in sorted(lengths)}
+    return Prepared(languages, files, encoded[settings.seq_len], pairs, encoded)
+
+
+def _languages(
+    folder: Path, pipeline: Pipeline, settings: TrainingSettings, request: SourceRequest, where: Where, say: Say
+) -> tuple[Languages, dict[str, Path]]:
+    """Return the languages, and the files that a run keeps of them, by name."""
     tokenizer = where.tokenizer or folder / TOKENIZER
+    if is_foreign(tokenizer):
+        return _of_checkpoint(folder, pipeline, request, where, tokenizer)
     if where.tokenizer is None and not tokenizer.exists():
         say("training the tokenizer")
         tokenizers.train(request, tokenizer, vocab_size=settings.vocab_size)
@@ -81,16 +111,36 @@ def _prepare(
     twin = folder / TWIN
     if not twin.exists():
         make_twin(tokenizer, settings.spec, twin)
-    languages = Languages(pipeline, found, Twin.load(twin))
+    languages = TwinLanguages(pipeline, found, Twin.load(twin))
     recipe, wanted = languages.twin.tokenizer.recipe, trans_of(pipeline).stored
     if recipe["of"] != found.fingerprint() or recipe["spec"] != wanted:
         other = f"of {recipe['spec']}, not {wanted}" if recipe["spec"] != wanted else "of another tokenizer"
         raise StoreError(f"is a twin {other}", where=str(twin), fix="give another --data folder", id="other-twin")
-    dictionary = where.dictionary or _dictionary(settings, request, folder, tokenizer, warn, say)
-    pairs = JointDictionary.read(dictionary, languages)
-    read = _taken if where.data_as_is else _encoded(pipeline, request, where, settings, warn, say)
-    encoded = {length: read(folder, languages, settings, length) for length in sorted(lengths)}
-    return Prepared(tokenizer, twin, languages, encoded[settings.seq_len], dictionary, pairs, encoded)
+    return languages, {TOKENIZER: tokenizer, TWIN: twin}
+
+
+def _of_checkpoint(
+    folder: Path, pipeline: Pipeline, request: SourceRequest, where: Where, tokenizer: Path
+) -> tuple[Languages, dict[str, Path]]:
+    """Return languages with the tokenizer of a checkpoint, and a lexicon that is fitted once for all runs."""
+    own, lexicon = folder / TOKENIZER, folder / LEXICON
+    found = ForeignTokenizer.load(tokenizer)
+    if not own.exists():
+        whole_folder(own, found.save)
+    elif fingerprint_of(own) != found.fingerprint:
+        raise StoreError(
+            f"is not the tokenizer of {tokenizer}", where=str(own), fix="give another --data folder",
+            id="other-tokenizer",
+        )  # fmt: skip
+    saved = read_lexicon(lexicon) if lexicon.exists() else None
+    if pipeline.needs_counts(saved):
+        fitted = Source.open(pipeline, request, parser=where.parser, parses=where.parses).lexicon()
+        saved = pipeline.save(fitted)
+        if saved is not None:
+            with writing(lexicon) as file:
+                file.write(saved.encode())
+    languages = TextLanguages(pipeline, found, pipeline.fit(saved=saved, where=str(lexicon)))
+    return languages, {TOKENIZER: own} | ({} if saved is None else {LEXICON: lexicon})
 
 
 Read: TypeAlias = Callable[[Path, Languages, TrainingSettings, int], Data]

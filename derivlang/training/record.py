@@ -19,6 +19,7 @@ from derivlang.sources.find import SourceRequest
 from derivlang.training import folder
 from derivlang.training.begin import Init
 from derivlang.training.config import ModelConfig
+from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.loader import OpenStream
 from derivlang.training.prepared import Prepared
 from derivlang.training.processes import processes
@@ -51,7 +52,7 @@ class RunInputs:
             record_of(self.settings),
             {"type": model_config.type, "fields": dict(model_config.fields), "std": model_config.embedding_std},
             [prepared.encoded[length].fingerprint for length in sorted(prepared.encoded)],
-            prepared.pairs.sha256,
+            None if prepared.pairs is None else prepared.pairs.sha256,
             [facts.get("sha256") for facts in self.facts.values()],
             None if self.init is None else [self.init.facts["weights"], self.init.facts.get("embeddings")],
             RULE_VERSION,
@@ -71,8 +72,8 @@ class RunInputs:
             what = f"{name.replace('_', '-')} was {before['settings'].get(name)!r}, and is now {now[name]!r}"
         elif before.get("data") != prepared.data.fingerprint:
             what = f"its data was {before.get('data')}, and is now {prepared.data.fingerprint}"
-        elif (before.get("dictionary") or {}).get("sha256") != prepared.pairs.sha256:
-            what = f"its dictionary was not {prepared.dictionary}"
+        elif prepared.pairs is not None and (before.get("dictionary") or {}).get("sha256") != prepared.pairs.sha256:
+            what = f"its dictionary was not {prepared.files[DICTIONARY]}"
         elif began != begins:
             what = f"it began from {began or 'a new model'}, and now begins from {begins or 'a new model'}"
         elif any(streams.get(name, {}).get("sha256") != facts.get("sha256") for name, facts in self.facts.items()):
@@ -110,7 +111,9 @@ class RunInputs:
                 "tie": settings.tie,
                 "language_ids": settings.language_ids,
             },
-            "dictionary": {
+            "dictionary": None
+            if prepared.pairs is None
+            else {
                 "coverage": settings.coverage,
                 "by": settings.dictionary_by,
                 "seed": settings.dictionary_seed,

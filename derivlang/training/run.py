@@ -13,13 +13,15 @@ from typing import Any
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.keys import text_key
 from derivlang.formats.progress import stage
+from derivlang.lexical.twin_folder import trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest
 from derivlang.training import checkpoint, folder
 from derivlang.training.begin import Init, freeze, model_of
 from derivlang.training.checkpoint import Checkpoint
 from derivlang.training.config import ModelConfig
-from derivlang.training.languages import TOKENIZER, check_pipeline
+from derivlang.training.foreign import checkpoint_folder
+from derivlang.training.languages import TOKENIZER, check_permutation, is_foreign
 from derivlang.training.loader import Loader, OpenStream, open_streams
 from derivlang.training.loop import train
 from derivlang.training.masking import LanguageIds
@@ -67,18 +69,20 @@ def pretrain(
     model_config = model_config or ModelConfig.read(settings.model)
     objective = read_objective(settings.objective)
     settings = replace(settings, objective=str(objective), spec=str(Pipeline.parse(settings.spec)))
-    _check(settings, objective, model_config)
     run, ranks = where.run, processes()
     main = ranks.is_main_process
     if not main:  # silent, but logs and saves at the same steps, where processes wait for each other
         callbacks = Callbacks(log=replace(callbacks.log, logged=LogSettings().logged, tensorboard=None))
     with ranks.main_process_first():  # the others reuse what it has made
+        _check(settings, objective, model_config)
         before = folder.taken(run, resume=resume, force=force) if main else folder.read(run)
         init = _init(where, settings, before)
+        where = _with_tokenizer(where, settings, before)
+        _check_spec(settings, where)
         prepared = prepare_data(
             settings,
             request,
-            _with_tokenizer(where, settings, before),
+            where,
             callbacks.warn,
             callbacks.say,
             lengths=objective.row_lengths(settings),
@@ -187,8 +191,18 @@ def _with_tokenizer(where: Where, settings: TrainingSettings, before: dict[str, 
     """Return `where` with the tokenizer of the run to begin from, whose embeddings belong to it."""
     if where.init is None or where.tokenizer is not None or settings.embeddings == "new":
         return where
-    run = where.run if before is not None else model_of(where.init, "--init")[0]
-    return replace(where, tokenizer=run / TOKENIZER)
+    if before is not None:
+        return replace(where, tokenizer=where.run / TOKENIZER)
+    elsewhere = checkpoint_folder(where.init)
+    return replace(where, tokenizer=elsewhere or model_of(where.init, "--init")[0] / TOKENIZER)
+
+
+def _check_spec(settings: TrainingSettings, where: Where) -> None:
+    """Raise UsageError if the languages cannot be made, before anything is made of them."""
+    pipeline = Pipeline.parse(settings.spec)
+    check_permutation(pipeline)
+    if where.tokenizer is None or not is_foreign(where.tokenizer):
+        trans_of(pipeline)
 
 
 def _init(where: Where, settings: TrainingSettings, before: dict[str, Any] | None) -> Init | None:
@@ -222,7 +236,6 @@ def _model(inputs: RunInputs, begin: Checkpoint | None, longest: int) -> Any:
 
 def _check(settings: TrainingSettings, objective: Objective, model_config: ModelConfig) -> None:
     """UsageError for what can be known before anything is made."""
-    check_pipeline(Pipeline.parse(settings.spec))
     if objective.causal != model_config.causal:
         kinds = ("encoders", "an encoder"), ("causal models", "a causal one")
         raise UsageError(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import declared, given
 from derivlang.training.config import ModelConfig
 from derivlang.training.devices import can_compile, has_bf16
+from derivlang.training.foreign import checkpoint_folder, config_of
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.processes import use_threads
 from derivlang.training.settings import LogSettings, Machine, TrainingSettings
@@ -23,8 +25,13 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[TrainingSettin
     """
     asked, machine = given(TrainingSettings, options), Machine(**given(Machine, options))
     asked.pop("precision", None)  # that of `Machine`, which may be auto
-    model_config = ModelConfig.read(asked["model"])
-    described = _described(model_config, asked["model"])
+    elsewhere = None if options.get("init") is None else checkpoint_folder(options["init"])
+    if elsewhere is None:
+        model_config = ModelConfig.read(asked["model"])
+        described = _described(model_config, asked["model"])
+    else:
+        model_config, tied = _of_checkpoint(elsewhere, asked, options["init"])
+        described = {**model_config.training, "tie": tied}
     if options.get("tokens") is not None or options.get("epochs") is not None:
         described["steps"] = 1  # they follow from the data
     use_threads(machine.threads, model_config.width)
@@ -33,7 +40,7 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[TrainingSettin
     if precision == "auto":
         precision = "bf16" if has_bf16() else "fp32"
     found = {
-        "language_ids": objective.language_ids and model_config.token_types,
+        "language_ids": objective.language_ids and model_config.token_types and elsewhere is None,
         **described,
         **asked,
         "objective": str(objective),
@@ -55,6 +62,22 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[TrainingSettin
             ) from None
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     return settings, model_config, log_settings
+
+
+def _of_checkpoint(folder: Path, asked: dict[str, Any], name: str) -> tuple[ModelConfig, bool]:
+    """Return what `config_of` returns, and put the name of the checkpoint in the place of the model's.
+
+    Raise UsageError if another model was asked for.
+    """
+    if asked["model"] != declared(TrainingSettings)["model"].default:
+        raise UsageError(
+            f"{name} is a model already, but --model {asked['model']} asks for another one",
+            where="--model",
+            fix="leave one of them out",
+            id="other-model",
+        )
+    asked["model"] = name
+    return config_of(folder, name)
 
 
 def _described(model_config: ModelConfig, where: str) -> dict[str, Any]:

@@ -641,13 +641,14 @@ def _encoded_folder() -> Path:
 
 def _encoded(name: str) -> Callable[[Path, bytes], str | None]:
     def read(folder: Path, data: bytes) -> str | None:
-        from derivlang.training.data import Data
+        from derivlang.training.encode import open_data
+        from derivlang.training.languages import SOURCE
         from tests.training import pair
 
         shutil.copytree(_encoded_folder(), folder / "data", ignore=shutil.ignore_patterns("tokenizer", "twin"))
         (folder / "data" / name).write_bytes(data)
-        found = Data.open(folder / "data", pair().languages)
-        n = min(4, found.n_instances)
+        found = open_data(folder / "data", pair().languages)
+        n = min(4, found.n_instances(SOURCE))
         found.rows(np.arange(n), np.zeros(n, np.int64))
         return None
 

@@ -34,9 +34,8 @@ from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done, stage
 from derivlang.lexical.encoding import Encoder as SubwordEncoder
 from derivlang.lexical.train import read_words
-from derivlang.training.dictionary import JointDictionary
-from derivlang.training.folder import DICTIONARY
-from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, Languages
+from derivlang.training.dictionary import DICTIONARY, JointDictionary
+from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, TwinLanguages
 
 NEIGHBOURS = 10
 _CELLS = 1 << 24  # number of similarities in a block
@@ -45,11 +44,14 @@ _CELLS = 1 << 24  # number of similarities in a block
 class Alignment(Measure):
     """Sub-words whose nearest embedding in the other language is their twin's."""
 
+    needs_twin = True
+
     def measure(self, model: ModelEncoder, sets: MeasureSets) -> dict[str, Any]:
         """Return the figures of the module docstring, and the numbers "rows", "rows_heldout" and "rows_shared".
 
         A figure over no rows is None.
         """
+        assert isinstance(sets.languages, TwinLanguages)  # needs_twin
         pairs = EmbeddingPairs.load(sets.folder, sets.languages)
         rows = model.module.get_input_embeddings().weight.detach().float()
         with stage("comparing embeddings", "rows"):
@@ -82,7 +84,7 @@ class EmbeddingPairs:
     counts: Int64
 
     @classmethod
-    def load(cls, folder: Path, languages: Languages) -> EmbeddingPairs:
+    def load(cls, folder: Path, languages: TwinLanguages) -> EmbeddingPairs:
         """Return the pairs of a run, from its dictionary and the training words of its tokenizer."""
         first, size = languages.tokenizer.n_special, languages.tokenizer.size
         types, numbers = read_words(folder / TOKENIZER)
@@ -100,7 +102,7 @@ class EmbeddingPairs:
         return cls(source[first:], derived[first:], own[first:], known[first:], counts[first:])
 
 
-def known_entries(path: Path, languages: Languages) -> Bool:
+def known_entries(path: Path, languages: TwinLanguages) -> Bool:
     """Return bool[V]: the source entries of a dictionary file; all False if there is no file."""
     known = np.zeros(languages.tokenizer.size, bool)
     if path.exists():

@@ -17,12 +17,14 @@ class Measure(ABC):
     """A measure of a pre-trained model that needs no fine-tuning.
 
     unit: what follows a figure on the command line. needs_head: whether it needs logits; needs_causal: whether it needs
-    a causal model. `evaluate` leaves it out, with a warning, for another model.
+    a causal model; needs_twin: whether it needs a tokenizer with a twin. `evaluate` leaves it out, with a warning, for
+    another model.
     """
 
     unit: ClassVar[str] = " %"
     needs_head: ClassVar[bool] = False
     needs_causal: ClassVar[bool] = False
+    needs_twin: ClassVar[bool] = False
 
     @abstractmethod
     def measure(self, model: ModelEncoder, sets: MeasureSets) -> Any:

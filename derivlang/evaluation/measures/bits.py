@@ -14,12 +14,13 @@ import numpy as np
 import torch
 
 from derivlang.align.lexical import Floats
-from derivlang.core.arrays import Int32, expand_ranges, lengths_of
+from derivlang.core.arrays import expand_ranges, lengths_of
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.padding import by_length, padded, tokens_on
 from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done
 from derivlang.training.devices import to_device
+from derivlang.training.languages import Side
 
 _LOGITS = 1 << 25  # maximum number of logits in memory
 
@@ -36,10 +37,10 @@ class SentenceBits:
         return float(self.subwords.sum() + self.ends.sum())
 
     @classmethod
-    def of(cls, model: ModelEncoder, text: Heldout, ids: Int32, language: int) -> SentenceBits:
-        """Return the bits of a text under a causal model. ids: int32[M], its sub-words in one of its languages."""
+    def of(cls, model: ModelEncoder, text: Heldout, side: Side, language: int) -> SentenceBits:
+        """Return the bits of a text under a causal model, in one of its languages."""
         model.module.train(False)
-        framed, offsets = text.framed(ids)
+        framed, offsets = text.framed(side)
         to, lengths = model.device, lengths_of(offsets)
         found = np.zeros(len(framed))
         with torch.inference_mode():

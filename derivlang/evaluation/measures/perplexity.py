@@ -25,9 +25,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from derivlang.core.arrays import Bool, Int32, expand_ranges, lengths_of, positions
+from derivlang.core.arrays import Bool, expand_ranges, lengths_of, positions
 from derivlang.core.keys import Draws
-from derivlang.evaluation.examples import MASK
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures.base import Figures, Measure
 from derivlang.evaluation.measures.sets import MeasureSets
@@ -35,7 +34,7 @@ from derivlang.evaluation.padding import by_length, inside, padded, tokens_on
 from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done, stage
 from derivlang.training.devices import to_device
-from derivlang.training.languages import DERIVED, SOURCE
+from derivlang.training.languages import DERIVED, SOURCE, Side
 
 RATE = 0.15
 _LOGITS = 1 << 25  # maximum number of logits in memory
@@ -56,13 +55,14 @@ class Perplexity(Measure):
         if model.causal:
             return _exact(model, sets)
         text = sets.sentences
-        masked = chosen(text)
+        by_slot = chosen(text)
+        masked = [by_slot[side.slots] for side in (text.source, text.derived)]
         with stage("perplexity", "rows", 2 * text.n_sentences):
             found: dict[str, Any] = {
-                "source": _one(model, text, text.source, masked, SOURCE),
-                "derived": _one(model, text, text.derived, masked[text.index], DERIVED),
+                "source": _one(model, text, text.source, masked[SOURCE], SOURCE),
+                "derived": _one(model, text, text.derived, masked[DERIVED], DERIVED),
             }
-        return found | {"positions": int(masked.sum()), "sentences": text.n_sentences}
+        return found | {"positions": int(masked[SOURCE].sum()), "sentences": text.n_sentences}
 
     def rows(self, found: Any) -> dict[str, Figures]:
         rows = {}
@@ -74,32 +74,36 @@ class Perplexity(Measure):
 
 def _exact(model: ModelEncoder, sets: MeasureSets) -> dict[str, Any]:
     text, found = sets.sentences, dict[str, Any]()
-    positions = len(text.source) + text.n_sentences
     for side, bits in zip(("source", "derived"), sets.bits(model), strict=True):
-        found[side] = 2 ** min(bits.total / positions, 1000.0)
+        found[side] = 2 ** min(bits.total / (len(bits.subwords) + text.n_sentences), 1000.0)
         found[f"{side}_bits"] = bits.total / text.n_words
-    return found | {"positions": positions, "words": text.n_words, "sentences": text.n_sentences}
+    return found | {
+        "positions": len(text.source.ids) + text.n_sentences,
+        "words": text.n_words,
+        "sentences": text.n_sentences,
+    }
 
 
 def chosen(text: Heldout) -> Bool:
-    """Return bool[M]: the source sub-words to mask."""
+    """Return bool[K]: the slots whose sub-words are masked, in both languages."""
     draws = Draws("perplexity").draw(text.keys[text.rows], positions(text.offsets))
     return np.asarray(draws < np.uint64(int(RATE * 2**64)))
 
 
-def _one(model: ModelEncoder, text: Heldout, ids: Int32, masked: Bool, language: int) -> float | None:
+def _one(model: ModelEncoder, text: Heldout, side: Side, masked: Bool, language: int) -> float | None:
     if not masked.any():
         return None
     model.module.train(False)
-    framed, offsets = text.framed(np.where(masked, np.int32(MASK), ids))
+    framed, offsets = text.framed(side, np.where(masked, np.int32(text.marks.mask), side.ids))
+    within = text.offsets_in(side)
     to, lengths = model.device, lengths_of(offsets)
     tokens = max(1, min(tokens_on(to), int(_LOGITS / RATE) // model.module.config.vocab_size))
     total: Any = 0.0  # accumulated on the device, which is synchronised once
     with torch.inference_mode():
         for rows in by_length(lengths, tokens):
             block, mask = padded(framed, offsets, rows)
-            at = expand_ranges(text.offsets[rows], lengths[rows] - 2)
-            gold = to_device(ids[at[masked[at]]].astype(np.int64), to)
+            at = expand_ranges(within[rows], lengths[rows] - 2)
+            gold = to_device(side.ids[at[masked[at]]].astype(np.int64), to)
             asked = inside(mask)
             asked[asked] = masked[at]
             logits = model.logits(

@@ -13,13 +13,13 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, offsets_of
+from derivlang.core.arrays import Int64, expand_ranges, lengths_of, offsets_of
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.padding import by_length, inside, padded, tokens_on
 from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done, stage
 from derivlang.training.devices import to_device
-from derivlang.training.languages import DERIVED, SOURCE
+from derivlang.training.languages import DERIVED, SOURCE, Side
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +36,7 @@ class ParallelWords:
     offsets: int64[S + 1], of the sentences. source: int64[W], for each source word the first word of its sentence that
     equals it, counted from the start of the text. derived: int64[W], the same for the words in derived order; the place
     of a word is that of its first sub-word. of_source, of_derived: int64[M], the word of each sub-word in the order of
-    its language, by the place of the word in this language.
+    its language, by the place of the word in this language; -1 if the word has no sub-words in the other language.
     """
 
     offsets: Int64
@@ -47,27 +47,30 @@ class ParallelWords:
 
     @classmethod
     def of(cls, text: Heldout) -> ParallelWords:
-        """Return the words of sentences. Words without sub-words, of white space alone, are left out."""
-        new = np.ones(len(text.source), bool)
+        """Return the words of sentences. Words without sub-words in one of the languages are left out."""
+        new = np.ones(len(text.words), bool)
         new[1:] = (np.diff(text.rows) != 0) | (np.diff(text.words) != 0)
-        starts = np.append(np.flatnonzero(new), len(new))
-        of_source = np.cumsum(new) - 1
-        rows = text.rows[starts[:-1]]
+        number, n = np.cumsum(new) - 1, int(new.sum())
+        sides = [number[side.slots] for side in (text.source, text.derived)]
+        there = np.logical_and(*(np.bincount(side, minlength=n) > 0 for side in sides))
+        of_source, moved = (np.where(there, np.cumsum(there) - 1, -1)[side] for side in sides)
+        rows = text.rows[new][there]
+        ids = text.source.ids[of_source >= 0]
+        starts = offsets_of(np.bincount(of_source[of_source >= 0], minlength=len(rows)))
         first: dict[tuple[int, bytes], int] = {}
         source = np.array(
             [
-                first.setdefault((row, text.source[begin:end].tobytes()), word)
+                first.setdefault((row, ids[begin:end].tobytes()), word)
                 for word, (row, (begin, end)) in enumerate(zip(rows.tolist(), pairwise(starts.tolist()), strict=True))
             ],
             np.int64,
         )
-        moved = of_source[text.index]
-        _, places = np.unique(moved, return_index=True)
+        _, places = np.unique(moved[moved >= 0], return_index=True)
         order = np.argsort(places)  # the source word at each derived place
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
         offsets = offsets_of(np.bincount(rows, minlength=text.n_sentences))
-        return cls(offsets, source, source[order], of_source, place[moved])
+        return cls(offsets, source, source[order], of_source, np.where(moved < 0, -1, place[moved]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,39 +87,40 @@ class ParallelStates:
     def of(cls, model: ModelEncoder, text: Heldout, words: ParallelWords) -> ParallelStates:
         """Return the states of a text. Any head of the model is left out."""
         encoder, rows = model.base(), text.rows.astype(np.int64)
+        sentences = [rows[side.slots] for side in (text.source, text.derived)]
         encoder.module.train(False)
         # Not inference mode, so that a measure may train a probe on the states.
         with stage("encoding parallel sentences", "rows", 2 * text.n_sentences), torch.no_grad():
-            ours = _means(encoder, text, text.source, SOURCE, (words.of_source, rows))
-            theirs = _means(encoder, text, text.derived, DERIVED, (words.of_derived, rows))
+            ours = _means(encoder, text, text.source, SOURCE, (words.of_source, sentences[SOURCE]))
+            theirs = _means(encoder, text, text.derived, DERIVED, (words.of_derived, sentences[DERIVED]))
         by_word, by_sentence = (list(zip(*sides, strict=True)) for sides in zip(ours, theirs, strict=True))
         return cls(by_word, by_sentence)
 
 
 def _means(
-    model: ModelEncoder, text: Heldout, ids: Int32, language: int, groupings: Sequence[Int64]
+    model: ModelEncoder, text: Heldout, side: Side, language: int, groupings: Sequence[Int64]
 ) -> list[list[torch.Tensor]]:
     """Return for each grouping, and in it for each layer, the mean state of each group's sub-words, [groups, D].
 
-    groupings: int64[M] each, the group of each sub-word; each number from 0 occurs.
+    groupings: int64[M] each, the group of each sub-word, or -1; each number from 0 occurs.
     """
     to = model.device
-    framed, offsets = text.framed(ids)
-    lengths = lengths_of(offsets)
-    sizes = [np.bincount(groups) for groups in groupings]
+    framed, offsets = text.framed(side)
+    lengths, within = lengths_of(offsets), text.offsets_in(side)
+    sizes = [np.bincount(groups[groups >= 0]) for groups in groupings]
     sums: list[list[torch.Tensor]] = []
     for rows in by_length(lengths, tokens_on(to)):
         block, mask = padded(framed, offsets, rows)
         layers = model(to_device(block, to), to_device(mask, to), language, output_hidden_states=True).hidden_states
         if not sums:
             sums = [[torch.zeros(len(size), layers[0].shape[-1], device=to) for _ in layers] for size in sizes]
-        at = expand_ranges(text.offsets[rows], lengths[rows] - 2)
-        numbers = [to_device(groups[at], to) for groups in groupings]
-        taken = to_device(np.flatnonzero(inside(mask)), to)
+        groups = [grouping[expand_ranges(within[rows], lengths[rows] - 2)] for grouping in groupings]
+        positions = np.flatnonzero(inside(mask))
+        numbers = [(to_device(positions[g >= 0], to), to_device(g[g >= 0], to)) for g in groups]
         for layer, states in enumerate(layers):
-            found = states.flatten(0, 1)[taken].float()
-            for total, number in zip(sums, numbers, strict=True):
-                total[layer].index_add_(0, number, found)
+            flat = states.flatten(0, 1).float()
+            for total, (taken, number) in zip(sums, numbers, strict=True):
+                total[layer].index_add_(0, number, flat[taken])
         rows_done(len(rows))
     counts = [to_device(size[:, None].astype(np.float32), to) for size in sizes]
     return [[total / count for total in totals] for totals, count in zip(sums, counts, strict=True)]

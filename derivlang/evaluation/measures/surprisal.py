@@ -5,7 +5,7 @@
     words    list<string>    the words of the sentence, in the order of the language
     bits     list<float>     -log2 p(word | what is before it in the sentence), the sum over its sub-words
     end      double          the same for the closing </s>
-    total    double          -log2 p(sentence): the sum of `bits` and `end`
+    total    double          -log2 p(sentence), of all its sub-words and of </s>
 
 Row i of both files is the same sentence. With an order of sub-words (unit=token) those of a word may be apart: its
 place is that of the first, and its bits are of all. Words of white space alone have no sub-words and are left out.
@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from derivlang.core.arrays import owners
+from derivlang.core.arrays import Int64, owners
 from derivlang.core.arrow import list_array, to_arrow
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures.base import Figures, Measure
@@ -30,6 +30,7 @@ from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.measures.states import ParallelWords
 from derivlang.evaluation.trained import ModelEncoder
 from derivlang.store.export import writing
+from derivlang.training.languages import Side
 
 _SIDES = ("source", "derived")
 
@@ -46,14 +47,16 @@ class Surprisal(Measure):
         sets.files.mkdir(parents=True, exist_ok=True)
         words = ParallelWords.of(text)
         assert text.forms is not None
-        derived = sets.languages.twin.map.apply(text.forms).take(to_arrow(text.index))
-        forms, numbers = (text.forms, derived), (words.of_source, words.of_derived)
+        source, derived = text.forms, sets.languages.images(text.forms)
+        forms = source.take(to_arrow(text.source.slots)), derived.take(to_arrow(text.derived.slots))
+        numbers = words.of_source, words.of_derived
         found: dict[str, Any] = {}
-        for side, bits, spelt, number in zip(_SIDES, sets.bits(model), forms, numbers, strict=True):
-            table = _table(text, words, bits, spelt, number)
-            with writing(path_of(sets.files, side)) as stream:
+        sides = text.source, text.derived
+        for name, side, bits, spelt, number in zip(_SIDES, sides, sets.bits(model), forms, numbers, strict=True):
+            table = _table(text, side, words, bits, spelt, number)
+            with writing(path_of(sets.files, name)) as stream:
                 pq.write_table(table, stream, compression="zstd")
-            found[side] = bits.total / text.n_sentences
+            found[name] = bits.total / text.n_sentences
         return found | {"words": text.n_words, "sentences": text.n_sentences}
 
     def rows(self, found: Any) -> dict[str, Figures]:
@@ -65,14 +68,17 @@ def path_of(folder: Path, side: str) -> Path:
     return folder / f"surprisal.{side}.parquet"
 
 
-def _table(text: Heldout, words: ParallelWords, bits: SentenceBits, forms: pa.Array, number: Any) -> pa.Table:
+def _table(
+    text: Heldout, side: Side, words: ParallelWords, bits: SentenceBits, forms: pa.Array, number: Int64
+) -> pa.Table:
     """Return the table of a language. forms: [M], the word of each sub-word; number: int64[M], its place."""
-    by_word = np.bincount(number, bits.subwords, minlength=len(words.source))
-    _, first = np.unique(number, return_index=True)
-    totals = np.bincount(owners(words.offsets), by_word, minlength=text.n_sentences) + bits.ends
+    kept = np.flatnonzero(number >= 0)
+    by_word = np.bincount(number[kept], bits.subwords[kept], minlength=len(words.source))
+    _, first = np.unique(number[kept], return_index=True)
+    totals = np.bincount(owners(text.offsets_in(side)), bits.subwords, minlength=text.n_sentences) + bits.ends
     return pa.table(
         {
-            "words": list_array(words.offsets, forms.take(to_arrow(first))),
+            "words": list_array(words.offsets, forms.take(to_arrow(kept[first]))),
             "bits": list_array(words.offsets, to_arrow(by_word.astype(np.float32))),
             "end": bits.ends,
             "total": totals,

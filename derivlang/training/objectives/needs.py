@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from derivlang.core.errors import UsageError
+from derivlang.training.languages import TOKENIZER
 
 if TYPE_CHECKING:
     from derivlang.training.prepared import Prepared
@@ -39,6 +40,14 @@ class DictionaryNeed(Need):
     name = "dictionary"
 
     def prepare(self, prepared: Prepared) -> Any:
+        if prepared.pairs is None:
+            raise UsageError(
+                "the objective needs a dictionary of the entries of a tokenizer and its twin, but the tokenizer of "
+                f"{prepared.files[TOKENIZER]} was made elsewhere and has no twin",
+                where="--objective",
+                fix="give another objective, e.g. mlm or tlm, or leave --init or --tokenizer out",
+                id="no-twin",
+            )
         return prepared.pairs
 
 

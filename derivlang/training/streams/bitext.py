@@ -27,7 +27,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.formats.opening import open_lines
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.subwords import lift_links
-from derivlang.training.data import PieceTokens, SpecialIds
+from derivlang.training.data import PieceTokens
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.streams.pair_source import PairSource
 
@@ -127,13 +127,10 @@ class FilePairs(PairSource):
     """The pairs of a file as sub-words, each side of at most `room`."""
 
     def __init__(self, file: PairFile, languages: Languages, room: int):
-        self.marks = SpecialIds.of(languages)
-        encoder, twin = languages.encoder, languages.twin
-        encoded = (
-            encoder.types(file.source.types).take(file.source.codes),
-            twin.encode_words(encoder, file.derived.types, file.derived.codes),
-        )
+        self.marks = languages.marks
         sides = (file.source, file.derived)
+        source, derived = (languages.encode(s.types, s.codes, s.offsets, i) for i, s in enumerate(sides))
+        encoded = source, derived
         starts = np.stack([e.offsets[s.offsets[:-1]] for e, s in zip(encoded, sides, strict=True)], axis=1)
         whole = np.stack([lengths_of(e.offsets[s.offsets]) for e, s in zip(encoded, sides, strict=True)], axis=1)
         kept = np.stack([_cut(e, starts[:, i], whole, i, room) for i, e in enumerate(encoded)], axis=1)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from derivlang.core.arrays import Ints
 from derivlang.training.data import Data, SubwordRows
+from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
 from derivlang.training.streams.base import Material, RowSource, Stream
 
@@ -26,10 +29,11 @@ class PackedRows(RowSource):
 
     def __init__(self, data: Data):
         self.data = data
-        self.n = 2 * data.n_instances
+        self._n_source = data.n_instances(SOURCE)
+        self.n = self._n_source + data.n_instances(DERIVED)
         self.length = data.seq_len
-        subwords = data.n_subwords + len(data.pieces) - 1 + data.n_instances  # each piece has </s>, each row <s>
-        self.mean_subwords = data.seq_len if data.packing == "stream" else subwords / data.n_instances
+        self.mean_subwords = (data.filled(SOURCE) + data.filled(DERIVED)) / self.n
 
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
-        return self.data.rows(numbers % self.data.n_instances, numbers // self.data.n_instances)
+        language = (numbers >= self._n_source).astype(np.int64)
+        return self.data.rows(numbers - self._n_source * language, language)

@@ -2,7 +2,7 @@
 
 Derived pairs are the first floor(pS/100 + 1/2) sentences by the keyed ranking of `derivlang pair`, nested over rates. A
 sentence that is longer than half a row is cut into pieces, and the order is restricted to each, so both sides of a pair
-always hold the same sub-words (methods, section 4).
+always hold the same words (methods, section 4).
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, Ints, expand_ranges, offsets_of
+from derivlang.core.arrays import Int64, Ints, expand_ranges
 from derivlang.core.errors import DataError
 from derivlang.core.keys import draw
 from derivlang.lexical.noise import first_by_key
 from derivlang.lexical.pairs import pair_stream
 from derivlang.lexical.percent import Share, portion
-from derivlang.training.data import Data, PieceTokens, SpecialIds
+from derivlang.training.data import Data, PieceTokens
+from derivlang.training.languages import DERIVED, SOURCE, SpecialIds
 
 
 class PairSource(ABC):
@@ -48,8 +49,10 @@ class DerivedPairs(PairSource):
         chosen = first_by_key(draw(pair_stream(seed), keys, np.zeros(len(keys), np.int64)), portion(rate, len(keys)))
         first, last = (np.searchsorted(data.pieces, ends) for ends in (sentences[chosen], sentences[chosen + 1]))
         self.data, self.marks = data, data.marks
-        self.pieces = expand_ranges(first, last - first)
-        self.sizes = np.repeat(np.diff(data.pieces)[self.pieces][:, None], 2, axis=1)
+        pieces = expand_ranges(first, last - first)
+        sizes = np.stack([data.sizes(pieces, np.full(len(pieces), side)) for side in (SOURCE, DERIVED)], axis=1)
+        some = (sizes > 0).all(axis=1)  # words of other scripts may have no sub-words
+        self.pieces, self.sizes = pieces[some], sizes[some]
         self._facts = {
             "sentences": len(chosen),
             "cut_sentences": int((last - first > 1).sum()),
@@ -71,15 +74,7 @@ class DerivedPairs(PairSource):
         return self.data.tokens(self.pieces[pairs], language)
 
     def links(self, pairs: Int64) -> Int64:
-        """Return int64[2, L]: each derived sub-word stands for one source sub-word.
-
-        a piece with order [2, 0, 1]  ->  [[2, 0, 1], [0, 1, 2]]
-        """
-        pieces = self.pieces[pairs]
-        sizes = self.sizes[pairs, 0]
-        starts = self.data.pieces[pieces]
-        order = np.asarray(self.data.order[expand_ranges(starts, sizes)], np.int64)
-        return np.stack([np.repeat(offsets_of(sizes)[:-1], sizes) + order, np.arange(len(order))])
+        return self.data.links(self.pieces[pairs])
 
     def facts(self) -> dict[str, Any]:
         return self._facts

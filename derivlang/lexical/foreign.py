@@ -1,0 +1,132 @@
+"""The tokenizer of a checkpoint: a fast tokenizer of `transformers`, whose sub-words are assigned to words by offsets.
+
+    words      we lower it             text      "we lower it"
+    sub-words  we _low er _it          offsets   0-2 2-6 6-8 8-11        a space belongs to the word that it precedes
+
+Each sentence is a text of its own: its words, joined by spaces. Special tokens in a text are read as other text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.arrays import Int32, Int64, offsets_of, owners
+from derivlang.core.errors import StoreError
+from derivlang.core.parse_errors import parse_errors
+from derivlang.lexical.encoding import Encoded
+
+TOKENIZER = "tokenizer.json"
+_TEXTS_AT_ONCE = 1 << 12  # bounds memory: `tokenizers` makes an object of each text
+_ROLES = (("cls_token_id", "bos_token_id"), ("pad_token_id",), ("sep_token_id", "eos_token_id"), ("mask_token_id",))
+
+
+@dataclass(frozen=True, eq=False)
+class ForeignTokenizer:
+    """A tokenizer that was made elsewhere. whole: that of `transformers`."""
+
+    whole: Any
+    folder: Path
+
+    @classmethod
+    def load(cls, folder: Path) -> ForeignTokenizer:
+        """Read the tokenizer of a checkpoint's folder. Raise StoreError if there is none, or not a fast one."""
+        from transformers import AutoTokenizer
+
+        with parse_errors(str(folder), "tokenizer", error=StoreError, id="tokenizer"):
+            whole = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+        if not getattr(whole, "is_fast", False):
+            raise StoreError(
+                "its tokenizer gives no offsets of characters",
+                where=str(folder),
+                fix="use a checkpoint with a fast tokenizer (tokenizer.json)",
+                id="tokenizer",
+            )
+        return cls(whole, folder)
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer's files into a folder."""
+        self.whole.save_pretrained(str(folder))
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        return len(self.whole)
+
+    @property
+    def special_ids(self) -> tuple[int | None, ...]:
+        """The ids of the tokens that begin, pad, end and mask a row, None where there is none."""
+        found = ([getattr(self.whole, name, None) for name in names] for names in _ROLES)
+        return tuple(next((i for i in ids if i is not None), None) for ids in found)
+
+    @property
+    def unknown(self) -> int | None:
+        """The id of what the tokenizer cannot represent."""
+        found: int | None = self.whole.unk_token_id
+        return found
+
+    @property
+    def own(self) -> Int32:
+        """int32[K]: the ids of all entries that are not special."""
+        return np.setdiff1d(np.arange(self.size), self.whole.all_special_ids).astype(np.int32)
+
+    @cached_property
+    def _library(self) -> Any:
+        from tokenizers import Tokenizer
+
+        library = Tokenizer.from_str(self.whole.backend_tokenizer.to_str())
+        library.no_padding()
+        library.no_truncation()
+        library.encode_special_tokens = True
+        return library
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hex digits that identify everything the ids of a text depend on."""
+        text = f"{self._library.to_str()}{self.special_ids}"
+        return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def encode(self, types: pa.Array, codes: Int32, offsets: Int64) -> Encoded:
+        """Return the sub-words of the words of sentences. A word may have none.
+
+        types: Arrow strings; codes: int32[N], the type of each word; offsets: int64[S + 1], of the sentences.
+        """
+        words = types.to_pylist()
+        ids, counts = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+        for begin in range(0, len(offsets) - 1, _TEXTS_AT_ONCE):
+            ends = offsets[begin : begin + _TEXTS_AT_ONCE + 1]
+            forms = [words[code] for code in codes[ends[0] : ends[-1]].tolist()]
+            sizes = np.fromiter(map(len, forms), np.int64, len(forms))
+            found, word = self._sentences(forms, sizes, ends - ends[0])
+            ids.append(found)
+            counts.append(np.bincount(word, minlength=len(forms)))
+        return Encoded(np.concatenate(ids), offsets_of(np.concatenate(counts)))
+
+    def _sentences(self, forms: list[str], sizes: Int64, offsets: Int64) -> tuple[Int32, Int64]:
+        """Return (int32[M] ids, int64[M] word of each) of sentences. sizes: number of characters of each word.
+
+        A sub-word that begins at a character belongs to the word that ends after it. With words of 2, 5 and 2
+        characters the ends are 2, 8 and 11: a sub-word from 2 (the space) to 6 belongs to word 1, one from 8 to word 2.
+        """
+        texts = [" ".join(forms[a:b]) for a, b in pairwise(offsets.tolist())]
+        sentence = owners(offsets)
+        # of each word, the end in its sentence's text: characters so far, and a space before each but the first
+        ends = np.cumsum(sizes + 1) - 1
+        ends -= np.append(0, np.cumsum(sizes + 1))[offsets[:-1]][sentence]
+        found = self._library.encode_batch(texts, add_special_tokens=False)
+        counts = np.fromiter((len(one) for one in found), np.int64, len(found))
+        ids = np.array([i for one in found for i in one.ids], np.int32)
+        starts = np.array([start for one in found for start, _ in one.offsets], np.int64)
+        text = np.repeat(np.arange(len(found)), counts)
+        # one search for all sentences: each has a range of numbers of its own
+        room = int(ends.max(initial=0)) + 2
+        word = np.searchsorted(sentence * room + ends, text * room + starts, "right")
+        last = offsets[1:][text] - 1  # white space after the last word
+        return ids, np.minimum(word, last)

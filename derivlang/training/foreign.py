@@ -1,0 +1,104 @@
+"""Checkpoints that were trained elsewhere: a folder for `from_pretrained`, or the name of one on the Hugging Face hub.
+
+    --init FOLDER      config.json, weights, and the files of a fast tokenizer
+    --init hub:NAME    the same, from the hub or its cache
+
+Any model that `AutoModelForMaskedLM` loads is suitable if its head can be applied to states alone, which is checked; of
+causal models GPT-2 and Llama.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.parse_errors import parse_errors
+from derivlang.sources.hub import offline_if_unreachable
+from derivlang.training.config import ModelConfig, positions_of
+from derivlang.training.languages import TOKENIZER
+from derivlang.training.quiet import quiet
+
+HUB = "hub:"
+_CONFIG, _RUN = "config.json", "run.json"
+_TYPICAL = {"steps": 1000, "batch_size": 32, "learning_rate": 5e-5, "warmup": 0.1}  # of further pre-training
+_SEQ_LEN = 128
+
+
+def checkpoint_folder(text: str) -> Path | None:
+    """Return the folder of a checkpoint that was trained elsewhere; None if the text names something else.
+
+    Raise StoreError if a name on the hub cannot be found.
+    """
+    if not text.startswith(HUB):
+        folder = Path(text)
+        elsewhere = (folder / _CONFIG).is_file() and not (folder / _RUN).exists() and not (folder / TOKENIZER).exists()
+        return folder if elsewhere else None
+    offline_if_unreachable()
+    from huggingface_hub import snapshot_download
+
+    name = text.removeprefix(HUB)
+    try:
+        return Path(snapshot_download(name, allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model", "*.bin"]))
+    except Exception as error:  # noqa: BLE001 (the hub's client raises many kinds)
+        raise StoreError(
+            f"cannot be fetched from the hub: {' '.join(str(error).split())[:200]}",
+            where=text,
+            fix="check the name and the connection, or give the folder of a checkpoint",
+            id="hub",
+        ) from None
+
+
+def config_of(folder: Path, name: str) -> tuple[ModelConfig, bool]:
+    """Return (the config of a checkpoint, whether its embeddings are tied), with typical settings of training.
+
+    Raise StoreError if the folder has no readable config.
+    """
+    from transformers import AutoConfig
+
+    with quiet(), parse_errors(str(folder / _CONFIG), "config of a model", error=StoreError, id="model"):
+        config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
+    most = positions_of(config)
+    training = {**_TYPICAL, "seq_len": _SEQ_LEN if most is None else min(_SEQ_LEN, most)}
+    tied = bool(getattr(config, "tie_word_embeddings", True))
+    fields = {"hidden_size": config.hidden_size, "num_hidden_layers": config.num_hidden_layers}
+    return ModelConfig(name, config.model_type, fields, training), tied
+
+
+def load_model(folder: Path, *, causal: bool) -> Any:
+    """Return the language model of a checkpoint.
+
+    Raise StoreError if it cannot be read or has no head of a language model, UsageError if the head does not suit.
+    """
+    import transformers
+
+    from derivlang.training.model import check_head
+
+    kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForMaskedLM
+    with quiet(), parse_errors(str(folder), "model", error=StoreError, id="model"):
+        lm, found = kind.from_pretrained(
+            str(folder), local_files_only=True, output_loading_info=True, dtype="float32"
+        )  # fmt: skip
+    missing = sorted(name for name in map(str, found["missing_keys"]) if "pooler." not in name)
+    if missing or found["mismatched_keys"]:
+        raise StoreError(
+            f"lacks {len(missing)} weights of a {'causal' if causal else 'masked'} language model, e.g. "
+            f"{(missing or sorted(map(str, found['mismatched_keys'])))[0]}",
+            where=str(folder),
+            fix="give a checkpoint with the head that it was pre-trained with",
+            id="no-head",
+        )
+    check_head(lm, str(folder))
+    return lm
+
+
+def check_vocabulary(lm: Any, size: int, where: str) -> None:
+    """Raise UsageError if a model has fewer embeddings than its tokenizer has entries."""
+    rows = lm.get_input_embeddings().weight.shape[0]
+    if rows < size:
+        raise UsageError(
+            f"the model has {rows:,} embeddings, but its tokenizer {size:,} entries",
+            where=where,
+            fix="give the tokenizer that belongs to the model",
+            id="vocabulary",
+        )

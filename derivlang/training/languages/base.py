@@ -1,0 +1,109 @@
+"""A source language and its derived language as input of a model: sub-word ids of both, and which belong together.
+
+    words          we      lower        it                slots of the words   [0, 1, 3, 4]
+    source         17      4 9          22                slots                0    1 2    3
+    derived (inv)  22'     4' 9'        17'               slots                3    1 2    0
+
+Each word has as many *slots* as the longer of its two forms has sub-words. The k-th sub-word of a form is in the k-th
+slot of its word. So a range of slots is a part of a sentence in both languages, however they are divided into
+sub-words. With a twin (twins.py) the k-th sub-words of both forms belong together, too; with the tokenizer of a
+checkpoint (texts.py) only words do.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from derivlang.core.arrays import Int32, Int64, owners
+from derivlang.core.batch import Batch
+from derivlang.core.policies import Policies
+from derivlang.lexical.encoding import Encoded
+from derivlang.pipeline import Pipeline
+
+TOKENIZER, TWIN = "tokenizer", "twin"
+SOURCE, DERIVED = 0, 1  # numbers of the languages, also used as token types
+NO_MASK = -1
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialIds:
+    """The special ids that rows need. mask: NO_MASK if there is none, as in the tokenizers of causal models."""
+
+    begin: int
+    pad: int
+    end: int
+    mask: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """A batch in one language. ids: int32[M], in the order of the language; slots: int64[M], the slot of each."""
+
+    ids: Int32
+    slots: Int64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Both:
+    """A batch in both languages.
+
+    offsets: int64[N + 1], the slots of its words. blocks: int64[S + 1], the slots of what an order keeps together: a
+    sentence, or all sentences that a tree spans.
+    """
+
+    offsets: Int64
+    source: Side
+    derived: Side
+    blocks: Int64
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.source, self.derived
+
+    def words(self, side: Side) -> Int64:
+        """Return int64[M]: the source word of each sub-word of a side."""
+        return owners(self.offsets).astype("int64")[side.slots]
+
+
+class Languages(ABC):
+    """A language pair as input of a model.
+
+    has_twin: whether every source sub-word has one counterpart. size: number of embeddings. marks: the special ids.
+    own: int32[K], the ids of each language without special tokens.
+    """
+
+    has_twin: ClassVar[bool]
+
+    pipeline: Pipeline
+    size: int
+    marks: SpecialIds
+    own: tuple[Int32, Int32]
+
+    @abstractmethod
+    def both(self, batch: Batch, policies: Policies | None = None) -> Both:
+        """Return a batch, split into sentences, in both languages."""
+
+    @abstractmethod
+    def encode(self, types: pa.Array, codes: Int32, offsets: Int64, language: int) -> Encoded:
+        """Return the sub-words of the words of sentences, given in one of the languages.
+
+        types: Arrow strings; codes: int32[N], the type of each word; offsets: int64[S + 1], of the sentences.
+        """
+
+    @abstractmethod
+    def images(self, forms: pa.Array) -> pa.Array:
+        """Return the derived forms of source words, Arrow strings [N]."""
+
+    @property
+    @abstractmethod
+    def recipe(self) -> dict[str, Any]:
+        """What identifies tokenizers and lexicon, for the recipe of encoded data."""
+
+    @property
+    @abstractmethod
+    def signature(self) -> dict[str, Any]:
+        """The same for the key of a task's examples."""

@@ -1,0 +1,94 @@
+"""Languages of a tokenizer and its twin: both have the same sub-words, so no derived text is written or tokenised.
+
+    source batch ──Encoder──▶ ids ──▶ order lifted to sub-words, joint ids of the twin ──▶ derived ids
+
+The derived ids of a sentence are `twin.ids(encoded, batch)[order.index]`. The slots of a word are its sub-words.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.arrays import Int32, Int64
+from derivlang.core.batch import Batch
+from derivlang.core.errors import UsageError
+from derivlang.core.policies import Policies
+from derivlang.lexical.encoding import Encoded, Encoder
+from derivlang.lexical.subwords import subword_order
+from derivlang.lexical.tokenizer import Tokenizer
+from derivlang.lexical.twin_folder import Twin, trans_of
+from derivlang.pipeline import Pipeline
+from derivlang.training.languages.base import DERIVED, TOKENIZER, TWIN, Both, Languages, Side, SpecialIds
+
+
+class TwinLanguages(Languages):
+    """A language pair with a tokenizer of derivlang and its twin.
+
+    The constructor raises UsageError for a pipeline without a twin, or one that inserts or deletes words.
+    """
+
+    has_twin = True
+
+    def __init__(self, pipeline: Pipeline, tokenizer: Tokenizer, twin: Twin):
+        trans_of(pipeline)
+        check_permutation(pipeline)
+        self.pipeline, self.tokenizer, self.twin = pipeline, tokenizer, twin
+        ids = {entry: i for i, entry in enumerate(tokenizer.bpe.entries[: tokenizer.n_special])}
+        self.marks = SpecialIds(ids["<s>"], ids["<pad>"], ids["</s>"], ids["<mask>"])
+        # The source's ids are 0 … V - 1; the twin's table has the others.
+        self.size = twin.joint.size
+        source = np.arange(tokenizer.n_special, tokenizer.size, dtype=np.int32)
+        self.own = source, twin.joint.table()[source]
+
+    @classmethod
+    def load(cls, folder: Path, pipeline: Pipeline) -> TwinLanguages:
+        """Read the languages of a folder with `tokenizer/` and `twin/`. Raise StoreError if they are missing."""
+        return cls(pipeline, Tokenizer.load(folder / TOKENIZER), Twin.load(folder / TWIN))
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        return Encoder(self.tokenizer)
+
+    def both(self, batch: Batch, policies: Policies | None = None) -> Both:
+        encoded = self.encoder.batch(batch)
+        order = subword_order(self.pipeline, batch, encoded, self.tokenizer.entries(), policies=policies)
+        slots: Int64 = order.index.astype(np.int64)
+        source = Side(encoded.ids, np.arange(encoded.n_subwords))
+        return Both(encoded.offsets, source, Side(self.twin.ids(encoded, batch)[slots], slots), order.sentences)
+
+    def encode(self, types: pa.Array, codes: Int32, offsets: Int64, language: int) -> Encoded:
+        if language == DERIVED:
+            return self.twin.encode_words(self.encoder, types, codes)
+        return self.encoder.types(types).take(codes)
+
+    def images(self, forms: pa.Array) -> pa.Array:
+        return self.twin.map.apply(forms)
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        twin = self.twin.tokenizer.recipe
+        return {
+            "tokenizer": self.tokenizer.fingerprint(),
+            "twin": twin["fingerprint"],
+            "lexicon": twin["lexicon"],
+        }
+
+    @property
+    def signature(self) -> dict[str, Any]:
+        return {"tokenizer": self.tokenizer.fingerprint(), "twin": dict(self.twin.tokenizer.recipe)}
+
+
+def check_permutation(pipeline: Pipeline) -> None:
+    """Raise UsageError for a pipeline that inserts or deletes words."""
+    if not pipeline.is_permutation:
+        raise UsageError(
+            f"{pipeline} inserts or deletes words; training supports only permutations",
+            where="--t",
+            fix="leave that transform out, or train on a derived set of it",
+            id="no-permutation",
+        )
