@@ -90,7 +90,7 @@ def _prepare(
     pairs = JointDictionary.read(dictionary, languages)
     read = _taken if where.data_as_is else _encoded(pipeline, request, where, settings, warn, say)
     encoded = {length: read(folder, languages, settings, length) for length in sorted(lengths)}
-    return Prepared(tokenizer, twin, languages, encoded[settings.seq_len], dictionary, pairs, encoded)
+    return Prepared(folder, tokenizer, twin, languages, encoded[settings.seq_len], dictionary, pairs, encoded)
 
 
 Read: TypeAlias = Callable[[Path, Languages, TrainingSettings, int], Data]

@@ -13,8 +13,13 @@ from derivlang.training.languages import Languages
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """The inputs of training. data: encoded for rows of `seq_len` sub-words; encoded: for each row length."""
+    """The inputs of training.
 
+    folder: that of the encoded data, shared by runs. data: encoded for rows of `seq_len` sub-words; encoded: for each
+    row length.
+    """
+
+    folder: Path
     tokenizer: Path
     twin: Path
     languages: Languages
