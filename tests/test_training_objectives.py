@@ -110,10 +110,7 @@ def slow_masked(lm: Any, batch: TokenBatch, *, language_ids: bool) -> float:
 @pytest.mark.parametrize("kind", ENCODERS)
 @pytest.mark.parametrize(
     "name",
-    [
-        "mlm", "dict-mlm:rate=70", "dict-mlm:variant=input", "dict-mlm:among=all", "tlm", "tlm:reset=no", "dict-tlm",
-        "dict-tlm:switch=100",
-    ],  # fmt: skip
+    ["mlm", "dict-mlm:rate=70", "dict-mlm:variant=input", "dict-mlm:among=all", "tlm:reset=no", "dict-tlm:switch=100"],
 )
 def test_masked_words_by_a_slow_loop(name: str, kind: str) -> None:
     net, made = network(name, kind)
