@@ -24,6 +24,16 @@ TEXT = [
     "They were lower than it, and we lowered it again.",
     "ⴰⴱⴳ ⴷⴻⴼ ⴳⵀⵉ кот спит на столе, а собака ждёт.",
 ]
+_TOKENIZERS = {"roberta": "bytes", "modernbert": "bytes", "xlm-roberta": "unigram"}
+_SIZES: dict[str, Any] = {
+    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48,
+    "max_position_embeddings": 140,
+}  # fmt: skip
+# DistilBERT's names of sizes; ELECTRA's embeddings are narrower than its states unless told.
+_OWN_SIZES: dict[str, dict[str, Any]] = {
+    "distilbert": {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48},
+    "electra": {"embedding_size": 32},
+}
 TYPES = ("bert", "roberta", "xlm-roberta", "distilbert", "modernbert", "electra")
 
 
@@ -69,16 +79,17 @@ def checkpoint(kind: str = "bert", seed: int = 1) -> Path:
     """The folder of a random checkpoint: 2 layers of width 32."""
     from transformers import AutoConfig, AutoModelForMaskedLM
 
-    tokenizer = tokenizer_of({"roberta": "bytes", "modernbert": "bytes", "xlm-roberta": "unigram"}.get(kind, "wordpiece"))
-    sizes: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
-    if kind == "distilbert":
-        sizes = {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48}
-    if kind == "electra":
-        sizes["embedding_size"] = 32
-    positions = {} if kind == "modernbert" else {"max_position_embeddings": 140}
-    ids = {"pad_token_id": tokenizer.pad_token_id, "bos_token_id": tokenizer.cls_token_id, "eos_token_id": tokenizer.sep_token_id}
-    more = {"cls_token_id": tokenizer.cls_token_id, "sep_token_id": tokenizer.sep_token_id} if kind == "modernbert" else {}
-    config = AutoConfig.for_model(kind, vocab_size=len(tokenizer), initializer_range=0.1, **sizes, **positions, **ids, **more)
+    tokenizer = tokenizer_of(_TOKENIZERS.get(kind, "wordpiece"))
+    ids = {
+        "pad_token_id": tokenizer.pad_token_id,
+        "bos_token_id": tokenizer.cls_token_id,
+        "eos_token_id": tokenizer.sep_token_id,
+    }
+    if kind == "modernbert":
+        ids |= {"cls_token_id": tokenizer.cls_token_id, "sep_token_id": tokenizer.sep_token_id}
+    config = AutoConfig.for_model(
+        kind, vocab_size=len(tokenizer), initializer_range=0.1, **(_SIZES | _OWN_SIZES.get(kind, {})), **ids
+    )
     torch.manual_seed(seed)
     folder: Path = _HOME / f"{kind}-{seed}"
     AutoModelForMaskedLM.from_config(config).save_pretrained(folder)

@@ -88,6 +88,9 @@ STEPS = [
     ("dict-mlm:variant=input", "modernbert", True),
     ("dict-mlm:condition=yes", "roberta", False),
     ("align-mlm", "roberta", False),
+    ("dict-tlm:condition=yes", "bert", True),
+    ("weam", "roberta", False),
+    ("weam:links=hmm", "modernbert", True),
     ("clm", "gpt2", True),
     ("clm", "llama", False),
 ]

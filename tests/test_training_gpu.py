@@ -46,6 +46,8 @@ OBJECTIVES: list[tuple[str, dict[str, Any]]] = [
     ("dict-mlm:variant=input", {}),
     ("dict-mlm:condition=yes", {"kind": "roberta", "tie": False}),
     ("align-mlm", {"kind": "roberta"}),
+    ("dict-tlm", {"kind": "roberta"}),
+    ("weam", {"kind": "roberta", "tie": False}),
 ]
 
 

@@ -94,6 +94,8 @@ RUNS: list[tuple[str, dict[str, Any]]] = [
     ("dict-mlm:variant=input:among=all", {"coverage": "50"}),
     ("align-mlm", {"kind": "roberta", "tie": False}),
     ("tlm", {"kind": "roberta", "dropout": 0.1, "tie": False}),
+    ("dict-tlm:switch=100", {"kind": "roberta", "dropout": 0.1, "accumulate": 2}),
+    ("weam:links=hmm", {"dropout": 0.1, "accumulate": 2, "tie": False}),
 ]
 
 
@@ -420,6 +422,7 @@ ENTRY = {
         ("xlm", {"mlm-source": 1, "mlm-derived": 1, "tlm": 1}),
         ("xlm:source=0.5:tlm=3", {"mlm-source": 0.5, "mlm-derived": 1, "tlm": 3}),
         ("tlm", {"tlm": 1}),
+        ("weam:weight=0.5", {"tlm": 1, "cross": 0.5}),
     ],
 )
 def test_the_log(objective: str, weights: dict[str, float], tmp_path: Path) -> None:
@@ -535,7 +538,7 @@ def test_an_update_is_that_of_adamw_on_the_clipped_gradient(tmp_path: Path) -> N
         torch.testing.assert_close(found[name], expected.detach(), rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("objective", ["mlm", "xlm", "tlm", "dict-mlm"])
+@pytest.mark.parametrize("objective", ["mlm", "xlm", "tlm", "dict-mlm", "dict-tlm", "weam:links=hmm"])
 def test_accumulating_changes_nothing(objective: str, tmp_path: Path) -> None:
     trained(tmp_path / "one", objective, kind="roberta")
     trained(tmp_path / "four", objective, kind="roberta", accumulate=4)
@@ -725,7 +728,14 @@ def torchrun(folder: Path, *options: object, warnings: str = "error") -> subproc
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [[], ["--objective", "dict-mlm:condition=yes", "--no-tie", "--accumulate", 2]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--objective", "dict-mlm:condition=yes", "--no-tie", "--accumulate", 2],
+        ["--objective", "weam:links=hmm", "--accumulate", 2],
+    ],
+)
 def test_two_processes_train_what_one_does(options: list[object], tmp_path: Path) -> None:
     wanted = ["--objective", "xlm", *options, "--log-every", 1, "--json"]
     done = torchrun(tmp_path, *wanted, "-o", "two")

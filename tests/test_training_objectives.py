@@ -48,7 +48,8 @@ from tests.training import (
 
 SETTINGS = [
     "xlm:reset=no", "xlm:source=0.5:derived=2:tlm=3", "tlm:reset=no", "dict-mlm:rate=90", "dict-mlm:among=all",
-    "dict-mlm:variant=input", "dict-mlm:condition=yes", "align-mlm:2.5",
+    "dict-mlm:variant=input", "dict-mlm:condition=yes", "align-mlm:2.5", "dict-tlm:switch=100:condition=yes",
+    "weam:weight=0.5",
 ]  # fmt: skip
 EVERY = [*objective_names(), *SETTINGS, "small"]
 CASES = [
@@ -56,7 +57,7 @@ CASES = [
     for name in EVERY
     for kind in (CAUSAL if name == "clm" else ENCODERS)
     if kind in ("roberta", *CAUSAL)
-    or (kind == "bert") == (name in ("xlm", "dict-mlm:condition=yes"))
+    or (kind == "bert") == (name in ("xlm", "weam") or "condition=yes" in name)
     or name == "align-mlm"
 ]
 every = pytest.mark.parametrize("name", EVERY)
@@ -109,14 +110,14 @@ def slow_masked(lm: Any, batch: TokenBatch, *, language_ids: bool) -> float:
 @pytest.mark.parametrize("kind", ENCODERS)
 @pytest.mark.parametrize(
     "name",
-    ["mlm", "dict-mlm:rate=70", "dict-mlm:variant=input", "dict-mlm:among=all", "tlm", "tlm:reset=no"],
+    ["mlm", "dict-mlm:rate=70", "dict-mlm:variant=input", "dict-mlm:among=all", "tlm:reset=no", "dict-tlm:switch=100"],
 )
 def test_masked_words_by_a_slow_loop(name: str, kind: str) -> None:
     net, made = network(name, kind)
     net.double()
     micro = micro_of(made, 3)
     ((stream, batch),) = micro.batches.items()
-    part = {"rows": "mlm", "pairs": "tlm"}[stream]
+    part = {"rows": "mlm", "pairs": "tlm", "switched": "tlm"}[stream]
     total, parts = net(micro)
     expected = slow_masked(net.lm, batch, language_ids=net.model.language_ids)
     assert total.item() == pytest.approx(expected, rel=1e-5)
@@ -231,11 +232,15 @@ def test_align_mlm_by_a_slow_loop(alpha: float, kind: str) -> None:
     assert not net.model.language_ids
 
 
-def test_conditioning_by_a_slow_loop() -> None:
-    net, made = network("dict-mlm:condition=yes:rate=70", "roberta", coverage="100")
+@pytest.mark.parametrize(
+    ("name", "stream"),
+    [("dict-mlm:condition=yes:rate=70", "rows"), ("dict-tlm:condition=yes:switch=100", "switched")],
+)
+def test_conditioning_by_a_slow_loop(name: str, stream: str) -> None:
+    net, made = network(name, "roberta", coverage="100")
     net.double()
     micro = micro_of(made)
-    batch = micro["rows"]
+    batch = micro[stream]
     lm = net.lm
     out = lm.base_model(input_ids=batch.ids, attention_mask=batch.attention, token_type_ids=batch.language)
     states = out.last_hidden_state.flatten(0, 1)
@@ -296,8 +301,10 @@ def test_only_masked_positions_are_projected_and_get_a_gradient(name: str, kind:
         gradient = states.grad.flatten(0, 1)
         ignored = torch.ones(len(gradient), dtype=torch.bool)
         ignored[batch.targets] = False
+        if batch.links is not None:  # their counterparts predict them, too
+            ignored[batch.links[1][torch.isin(batch.links[0], batch.targets)]] = False
         assert (gradient[ignored] == 0).all()
-        assert (gradient[batch.targets] != 0).any(dim=1).all()
+        assert (gradient[~ignored] != 0).any(dim=1).all()
 
 
 @every
@@ -568,6 +575,11 @@ def test_an_objective_of_another_package(plugins: None, tmp_path: Path, monkeypa
         ("dict-mlm:rate=0.5", "must be a whole number"),
         ("dict-mlm:variant=output", "must be one of label, input"),
         ("dict-mlm:among=some", "must be one of entries, all"),
+        ("dict-tlm:switch=101", "switch=101 must be from 0 to 100"),
+        ("dict-tlm:switch=-1", "switch=-1 must be from 0 to 100"),
+        ("weam:weight=inf", "weight='inf' must be a number"),
+        ("weam:weight=nan", "weight='nan' must be a number"),
+        ("weam:weight=-1", "weight=-1.0 must be at least 0"),
         ("xlm:rows=1", "there is no parameter of xlm 'rows'"),
         ("xlm:pairs=-1", "pairs=-1.0 must be at least 0"),
         ("xlm:tlm=-1", "tlm=-1.0 must be at least 0"),

@@ -268,6 +268,9 @@ def test_copies_differ_at_whole_words_with_entries(spec: str, switch: float) -> 
     rows = CodeSwitched(switch=switch).open(source)
     every = np.arange(rows.n)
     found = rows.rows(every, Keys.of(1, 0, every))
+    assert found.translated is not None
+    plain = CodeSwitched(switch=0.0).open(source).rows(every, Keys.of(1, 0, every))
+    assert (found.translated == (found.language != plain.language)).all()
     known = source.found["dictionary"]
     pairs: dict[int, set[int]] = {}
     for a, b in known.pairs.tolist():
@@ -311,6 +314,18 @@ def test_the_first_half_is_the_text_of_both_corpora() -> None:
         assert [len(piece) for piece in left] == [len(piece) for piece in expected]
         spoken = rows.language[(rows.side == 0) & (rows.word_ids >= 0)]
         assert spoken.tolist() == [SOURCE] * data.n_subwords + [DERIVED] * data.n_subwords
+        for row in range(len(rows.ids)):  # a special id has the language of its sentence
+            end = int(rows.lengths[row])
+            for half in (0, 1):
+                at = np.flatnonzero(rows.side[row, :end] == half)
+                ids, own = rows.ids[row, at], rows.language[row, at]
+                left = rows.language[row, :end][rows.side[row, :end] == 0]
+                if half == 0:
+                    assert own[0] == own[1]
+                    ends = np.flatnonzero((ids == marks().end) & (rows.word_ids[row, at] < 0))
+                    assert (own[ends] == own[ends - 1]).all()
+                special = rows.word_ids[row, at] < 0
+                assert (own[special] == left[special]).all()
 
 
 def test_every_epoch_draws_other_words() -> None:

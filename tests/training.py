@@ -132,14 +132,16 @@ def batches(spec: str, split: str = "train") -> list[Batch]:
 
 
 def context(found: Prepared, rate: float = 0.15) -> Context:
-    return Context(LanguageIds.of(found.languages), rate, {"dictionary": found.pairs, "language-ids": True})
+    return Context(
+        LanguageIds.of(found.languages), rate, {"dictionary": found.pairs, "language-ids": True, "links": found.folder}
+    )
 
 
 def material(spec: str = "trans,inv", coverage: str = "25", **changes: Any) -> Material:
     """What streams of the shared pair are opened from. changes: of settings."""
     found = pair(spec, coverage=coverage)
     wanted = settings("xlm", spec, coverage=coverage, **changes)
-    return Material(wanted, found.languages, found.encoded, found={"dictionary": found.pairs})
+    return Material(wanted, found.languages, found.encoded, found={"dictionary": found.pairs, "links": found.folder})
 
 
 def opened(stream: Stream, spec: str = "trans,inv", **changes: Any) -> RowSource:
@@ -306,4 +308,5 @@ def every_step(made: Loader, first: int, last: int) -> Iterator[Any]:
             for name, batch in micro.batches.items():
                 yield np.array(name)
                 yield from arrays(batch).values()
-                yield np.array([batch.totals.rows, batch.totals.masked, *batch.totals.by_language, batch.totals.links])
+                totals = batch.totals
+                yield np.array([totals.rows, totals.masked, *totals.by_language, totals.links, totals.linked])

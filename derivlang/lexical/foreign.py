@@ -3,7 +3,8 @@
     words      we lower it             text      "we lower it"
     sub-words  we _low er _it          offsets   0-2 2-6 6-8 8-11        a space belongs to the word that it precedes
 
-Each sentence is a text of its own: its words, joined by spaces. Special tokens in a text are read as other text.
+Each sentence is a text of its own: its words, joined by spaces. Special tokens in a text are read as other text, or as
+the unknown token.
 """
 
 from __future__ import annotations
@@ -77,6 +78,17 @@ class ForeignTokenizer:
         """int32[K]: the ids of all entries that are not special."""
         return np.setdiff1d(np.arange(self.size), self.whole.all_special_ids).astype(np.int32)
 
+    @property
+    def entries(self) -> list[str]:
+        """The entries by id, without what marks the begin or the inside of a word (`##`, `▁`, `Ġ`)."""
+        found: list[str] = self.whole.convert_ids_to_tokens(list(range(self.size)))
+        return [entry.removeprefix("##").lstrip("▁Ġ") for entry in found]
+
+    @cached_property
+    def _specials(self) -> Int32:
+        """int32[K]: the ids of special tokens except the unknown one."""
+        return np.setdiff1d(self.whole.all_special_ids, [self.unknown]).astype(np.int32)
+
     @cached_property
     def _library(self) -> Any:
         from tokenizers import Tokenizer
@@ -123,6 +135,8 @@ class ForeignTokenizer:
         found = self._library.encode_batch(texts, add_special_tokens=False)
         counts = np.fromiter((len(one) for one in found), np.int64, len(found))
         ids = np.array([i for one in found for i in one.ids], np.int32)
+        if self.unknown is not None:  # some models have special tokens among the pieces of other words
+            ids[np.isin(ids, self._specials)] = self.unknown
         starts = np.array([start for one in found for start, _ in one.offsets], np.int64)
         text = np.repeat(np.arange(len(found)), counts)
         # one search for all sentences: each has a range of numbers of its own

@@ -24,13 +24,14 @@ class Totals:
     """Numbers of a stream's whole step, over all micro-batches and processes: what sums of losses are divided by.
 
     rows. masked: positions to predict, masked or not. by_language: those whose label is of the source, of the derived
-    language. links.
+    language. links. linked: positions to predict that have a link.
     """
 
     rows: int
     masked: int
     by_language: tuple[int, int]
     links: int
+    linked: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -52,7 +52,7 @@ class SubwordRows:
     ids and padding. language: int8[B, H]. side: int8[B, H], 1 in the second half of a pair row, else 0. positions:
     int32[B, H], or None for 0 … H - 1. lengths: int64[B]. shared: bool[B, H], sub-words with one id in both languages:
     those of an overlap, and special tokens of the text. links: int32[L, 3], row, from column and to column, sorted;
-    None without links.
+    None without links. translated: bool[B, H], sub-words that a stream has replaced by translations; None: none.
     """
 
     ids: Int64
@@ -64,6 +64,7 @@ class SubwordRows:
     lengths: Int64
     shared: Bool
     links: Int32 | None = None
+    translated: Bool | None = None
 
     @property
     def shape(self) -> tuple[int, int]:

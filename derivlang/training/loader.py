@@ -19,7 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from derivlang.core.arrays import Int64
+from derivlang.core.arrays import Bool, Int64
 from derivlang.core.keys import draw, text_key
 from derivlang.training.batch import MicroBatch, StepCounts, TokenBatch, Totals
 from derivlang.training.data import SubwordRows
@@ -145,7 +145,7 @@ class Loader:
                 masked = self.objective.mask(one.stream.name, rows, keys.of_view(view), self.context)
             width = rows.shape[1]
             cuts = np.searchsorted(masked.targets, np.arange(0, len(steps) * one.size + 1) * width)
-            yield name, _Block(one.stream.name, rows, masked, cuts, one.size, steps)
+            yield name, _Block(one.stream.name, rows, masked, cuts, _linked(rows, masked), one.size, steps)
 
     def _micro(self, blocks: dict[str, _Block], step: int, part: int) -> MicroBatch:
         parts = self.accumulate * self.world
@@ -163,12 +163,16 @@ class Loader:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Block:
-    """Masked rows of several steps, `size` a step. cuts: int64[rows + 1], number of targets before each row."""
+    """Masked rows of several steps, `size` a step.
+
+    cuts: int64[rows + 1], number of targets before each row. linked: bool[n], targets that have a link.
+    """
 
     stream: str
     rows: SubwordRows
     masked: Masked
     cuts: Int64
+    linked: Bool
     size: int
     steps: range
 
@@ -182,18 +186,24 @@ class _Block:
         return int(self.rows.lengths[first:last].sum())
 
     def translated(self, step: int) -> int:
-        """Return the number of masked positions whose input or label is of another language than the text."""
+        """Return the number of masked positions whose input or label is a translation."""
         first, last = self._range(step)
         some = slice(self.cuts[first], self.cuts[last])
         at = self.masked.targets[some]
         own = self.rows.language.ravel()[at]
-        return int(((self.masked.language.ravel()[at] != own) | (self.masked.label_language[some] != own)).sum())
+        other = (self.masked.language.ravel()[at] != own) | (self.masked.label_language[some] != own)
+        if self.rows.translated is not None:
+            other |= self.rows.translated.ravel()[at]
+        return int(other.sum())
 
     def totals(self, step: int) -> Totals:
         first, last = self._range(step)
         languages = np.bincount(self.masked.label_language[self.cuts[first] : self.cuts[last]], minlength=2)
-        links = 0 if self.rows.links is None else int(np.diff(np.searchsorted(self.rows.links[:, 0], (first, last)))[0])
-        return Totals(self.size, int(languages.sum()), (int(languages[0]), int(languages[1])), links)
+        links = linked = 0
+        if self.rows.links is not None:
+            begin, end = np.searchsorted(self.rows.links[:, 0], (first, last))
+            links, linked = int(end - begin), int(self.linked[self.cuts[first] : self.cuts[last]].sum())
+        return Totals(self.size, int(languages.sum()), (int(languages[0]), int(languages[1])), links, linked)
 
     def take(self, step: int, which: int, parts: int) -> TokenBatch:
         """Return the which-th of `parts` micro-batches of a step."""
@@ -217,6 +227,15 @@ class _Block:
             links=None if links is None else (links[:, :1].astype(np.int64) * width + links[:, 1:]).T,
             totals=self.totals(step),
         )
+
+
+def _linked(rows: SubwordRows, masked: Masked) -> Bool:
+    """Return bool[n]: whether a link begins at each target; none does in rows without links."""
+    if rows.links is None:
+        return np.zeros(len(masked.targets), bool)
+    begins = np.zeros(rows.ids.size, bool)
+    begins[rows.links[:, 0].astype(np.int64) * rows.shape[1] + rows.links[:, 1]] = True
+    return begins[masked.targets]
 
 
 def _numbers(what: str, seed: int, n: int, begin: int, end: int) -> Int64:

@@ -87,7 +87,7 @@ def _prepare(
         files |= {DICTIONARY: dictionary, f"{DICTIONARY}.recipe.json": Path(f"{dictionary}.recipe.json")}
     read = _taken if where.data_as_is else _encoded(pipeline, request, where, settings, warn, say)
     encoded = {length: read(folder, languages, settings, length) for length in sorted(lengths)}
-    return Prepared(languages, files, encoded[settings.seq_len], pairs, encoded)
+    return Prepared(folder, languages, files, encoded[settings.seq_len], pairs, encoded)
 
 
 def _languages(

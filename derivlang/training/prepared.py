@@ -13,12 +13,14 @@ from derivlang.training.languages import Languages
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """The inputs of training. data: encoded for rows of `seq_len` sub-words; encoded: for each row length.
+    """The inputs of training.
 
-    files: what a run keeps to use its model, by name: folders of tokenizers, a fitted lexicon, a dictionary. pairs: the
-    dictionary; None with a tokenizer that has no twin.
+    folder: that of the encoded data, shared by runs. files: what a run keeps to use its model, by name: folders of
+    tokenizers, a fitted lexicon, a dictionary. data: encoded for rows of `seq_len` sub-words; encoded: for each row
+    length. pairs: the dictionary; None with a tokenizer that has no twin.
     """
 
+    folder: Path
     languages: Languages
     files: Mapping[str, Path]
     data: Data

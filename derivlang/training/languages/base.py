@@ -100,6 +100,11 @@ class Languages(ABC):
 
     @property
     @abstractmethod
+    def entries(self) -> list[str]:
+        """The text of each id, without marks of the word's begin or end."""
+
+    @property
+    @abstractmethod
     def recipe(self) -> dict[str, Any]:
         """What identifies tokenizers and lexicon, for the recipe of encoded data."""
 

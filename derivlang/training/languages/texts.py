@@ -97,6 +97,10 @@ class TextLanguages(Languages):
         return self.lexicon.apply(forms)
 
     @property
+    def entries(self) -> list[str]:
+        return self.tokenizer.entries
+
+    @property
     def recipe(self) -> dict[str, Any]:
         saved = self.pipeline.save(self.lexicon)
         digest = None if saved is None else sha256(saved.encode()).hexdigest()

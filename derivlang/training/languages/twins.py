@@ -18,6 +18,7 @@ from derivlang.core.arrays import Int32, Int64
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.policies import Policies
+from derivlang.lexical.bpe import SUFFIX
 from derivlang.lexical.encoding import Encoded, Encoder
 from derivlang.lexical.subwords import subword_order
 from derivlang.lexical.tokenizer import Tokenizer
@@ -68,6 +69,14 @@ class TwinLanguages(Languages):
 
     def images(self, forms: pa.Array) -> pa.Array:
         return self.twin.map.apply(forms)
+
+    @property
+    def entries(self) -> list[str]:
+        out = [""] * self.size
+        twin = zip(self.twin.joint.table().tolist(), self.twin.tokenizer.bpe.entries, strict=True)
+        for number, entry in (*twin, *enumerate(self.tokenizer.bpe.entries)):
+            out[number] = entry.removesuffix(SUFFIX)
+        return out
 
     @property
     def recipe(self) -> dict[str, Any]:

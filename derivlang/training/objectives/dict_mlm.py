@@ -26,11 +26,11 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int64, Ints
 from derivlang.core.spec import param
-from derivlang.training.batch import MicroBatch
+from derivlang.training.batch import MicroBatch, TokenBatch
 from derivlang.training.data import SubwordRows
 from derivlang.training.dictionary import JointDictionary
 from derivlang.training.masking import Keys, Masked, choose_masked, replace, whole_words
-from derivlang.training.objectives.base import Context, Loss, Objective, masked_part
+from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
 from derivlang.training.objectives.needs import DICTIONARY, LANGUAGE_IDS, Need
 
 if TYPE_CHECKING:
@@ -89,22 +89,29 @@ class DictMlm(Objective):
         return Masked(inputs, language, *_labels(rows, chosen))
 
     def state(self, model: LanguageModel, context: Context) -> torch.nn.Module | None:
-        if not self.condition:
-            return None
-        import torch
-
-        width = model.embeddings.shape[1]
-        return torch.nn.Linear(2 * width, width)
+        return conditioning(model) if self.condition else None
 
     def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
-        import torch
+        return {"mlm": conditioned_part(model, micro["rows"], state)}
 
-        batch, states = micro["rows"], None
-        if state is not None:
-            masked_states = model.states(batch).flatten(0, 1)[batch.targets]
-            wanted = model.language_embeddings[batch.label_language]
-            states = state(torch.cat([masked_states, wanted], dim=-1))
-        return {"mlm": masked_part(model, batch, states)}
+
+def conditioning(model: LanguageModel) -> torch.nn.Module:
+    """Return the layer from a state and a language embedding, float[n, 2d], to the state to predict from."""
+    import torch
+
+    width = model.embeddings.shape[1]
+    return torch.nn.Linear(2 * width, width)
+
+
+def conditioned_part(model: LanguageModel, batch: TokenBatch, layer: torch.nn.Module | None) -> LossPart:
+    """Return the cross-entropy at the masked positions, given the language of each label; None: not given."""
+    import torch
+
+    if layer is None:
+        return masked_part(model, batch)
+    states = model.states(batch).flatten(0, 1)[batch.targets]
+    wanted = model.language_embeddings[batch.label_language]
+    return masked_part(model, batch, layer(torch.cat([states, wanted], dim=-1)))
 
 
 def _labels(rows: SubwordRows, chosen: Bool) -> tuple[Int64, Int64, Ints]:

@@ -10,6 +10,7 @@ class MyObjective(Objective):
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from derivlang.core.errors import UsageError
@@ -18,6 +19,9 @@ from derivlang.training.languages import TOKENIZER
 if TYPE_CHECKING:
     from derivlang.training.prepared import Prepared
     from derivlang.training.settings import TrainingSettings
+
+
+LINKS, GOLD, ALIGNERS = "links", "gold", ("hmm", "eflomal")
 
 
 class Need(ABC):
@@ -67,6 +71,30 @@ class LanguageIdsNeed(Need):
 
     def prepare(self, prepared: Prepared) -> Any:
         return True
+
+
+class LinksNeed(Need):
+    """Links of the run's sentence pairs, of some kind: gold, hmm, eflomal, or a file.
+
+    Its value is the folder in which the links of an aligner are kept (streams/linked.py).
+    """
+
+    name = LINKS
+
+    def __init__(self, kind: str):
+        self.kind = kind
+
+    def check(self, settings: TrainingSettings) -> None:
+        if self.kind not in (GOLD, *ALIGNERS) and not Path(self.kind).is_file():
+            raise UsageError(
+                f"links={self.kind} is neither {GOLD}, {', '.join(ALIGNERS)} nor a file that is there",
+                where="--objective",
+                fix="give a file of Pharaoh links, a line a pair, e.g. of derivlang align train",
+                id="missing-file",
+            )
+
+    def prepare(self, prepared: Prepared) -> Any:
+        return prepared.folder
 
 
 DICTIONARY = DictionaryNeed()

@@ -28,8 +28,8 @@ from derivlang.formats.opening import open_lines
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.subwords import lift_links
 from derivlang.training.data import PieceTokens
-from derivlang.training.languages import DERIVED, SOURCE, Languages
-from derivlang.training.streams.pair_source import PairSource
+from derivlang.training.languages import Languages
+from derivlang.training.streams.pair_source import PairLinks, PairSource
 
 _PARTS = ("source", "derived", "pharaoh")
 
@@ -66,8 +66,11 @@ class PairFile:
     sha256: str
 
 
-def read_pairs(path: Path) -> PairFile:
-    """Read a Parquet file or text files. Raise DataError if one is missing or damaged, or if they do not fit."""
+def read_pairs(path: Path, links_file: Path | None = None) -> PairFile:
+    """Read a Parquet file or text files. Raise DataError if one is missing or damaged, or if they do not fit.
+
+    links_file: Pharaoh links in place of those that belong to the pairs.
+    """
     if path.suffix == ".parquet":
         files, found = [path], _parquet(path)
     else:
@@ -78,6 +81,9 @@ def read_pairs(path: Path) -> PairFile:
         links = parse_lines(read[2], str(files[2])) if len(read) == 3 else None
         found = WordLists.of_lines(read[0]), WordLists.of_lines(read[1]), links
     source, derived, links = found
+    if links_file is not None:
+        files.append(links_file)
+        links = parse_lines([line for _, line in open_lines(links_file)], str(links_file))
     sizes = [lengths_of(side.offsets) for side in (source, derived)]
     if len(sizes[0]) != len(sizes[1]):
         raise DataError(
@@ -138,7 +144,10 @@ class FilePairs(PairSource):
         if not len(some):
             raise DataError("holds no sentence pair", where="--pairs", id="no-pair-fits")
         self._encoded, self._starts, self.sizes = encoded, starts[some], kept[some]
-        self._links, self._link_offsets = _lifted(file, encoded, starts, kept, some)
+        words = file.source.offsets, file.derived.offsets
+        self.linked = (
+            no_links(len(some)) if file.links is None else lifted(file.links, words, encoded, starts, kept, some)
+        )
         self._facts = {
             "sentences": len(whole),
             "cut_sentences": int((kept < whole).any(axis=1).sum()),
@@ -159,11 +168,7 @@ class FilePairs(PairSource):
         )
 
     def links(self, pairs: Int64) -> Int64:
-        begin = self._link_offsets[pairs]
-        counts = self._link_offsets[np.asarray(pairs) + 1] - begin
-        found = self._links[:, expand_ranges(begin, counts)]
-        shifts = [np.repeat(offsets_of(self.sizes[pairs, side])[:-1], counts) for side in (SOURCE, DERIVED)]
-        return found + np.stack(shifts)
+        return self.linked.of(pairs, self.sizes)
 
     def facts(self) -> dict[str, Any]:
         return self._facts
@@ -181,21 +186,25 @@ def _cut(encoded: Encoded, starts: Int64, whole: Int64, side: int, room: int) ->
     return np.where((limit < whole[:, side]) & (edge > 0), edge, limit)
 
 
-def _lifted(
-    file: PairFile, encoded: tuple[Encoded, Encoded], starts: Int64, kept: Int64, some: Int64
-) -> tuple[Int64, Int64]:
-    """Return (int64[2, L]: linked sub-words, counted in the sides of their pair; int64[K + 1]: offsets of pairs).
+def no_links(n_pairs: int) -> PairLinks:
+    """Return the links of pairs without any."""
+    return PairLinks(np.zeros((2, 0), np.int64), np.zeros(n_pairs + 1, np.int64))
 
-    A word of 2 sub-words linked to one of 1  ->  2 links.
+
+def lifted(
+    links: Links, words: tuple[Int64, Int64], encoded: tuple[Encoded, Encoded], starts: Int64, kept: Int64, some: Int64
+) -> PairLinks:
+    """Return links of words as links of the sub-words that are kept. A word of 2 linked to one of 1  ->  2 links.
+
+    words: int64[P + 1], word offsets of the pairs, and encoded: sub-words, of each side. starts, kept: int64[P, 2],
+    first sub-word of each side and number of those that are kept. some: int64[K], the pairs that are kept.
     """
-    if file.links is None:
-        return np.zeros((2, 0), np.int64), np.zeros(len(some) + 1, np.int64)
-    pair = owners(file.links.offsets)
-    words = file.source.offsets[pair] + file.links.source, file.derived.offsets[pair] + file.links.target
-    found = lift_links(np.stack(words, axis=1), *encoded)
+    pair = owners(links.offsets)
+    ends = np.stack([words[0][pair] + links.source, words[1][pair] + links.target], axis=1)
+    found = lift_links(ends, *encoded)
     row = np.searchsorted(starts[:, 0], found[:, 0], "right") - 1
     found -= starts[row]
     number = np.full(len(kept), -1)
     number[some] = np.arange(len(some))
     there = (number[row] >= 0) & (found < kept[row]).all(axis=1)
-    return found[there].T, offsets_of(np.bincount(number[row][there], minlength=len(some)))
+    return PairLinks(found[there].T, offsets_of(np.bincount(number[row][there], minlength=len(some))))

@@ -8,11 +8,12 @@ always hold the same words (methods, section 4).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, Ints, expand_ranges
+from derivlang.core.arrays import Int64, Ints, expand_ranges, offsets_of
 from derivlang.core.errors import DataError
 from derivlang.core.keys import draw
 from derivlang.lexical.noise import first_by_key
@@ -39,6 +40,23 @@ class PairSource(ABC):
     def facts(self) -> dict[str, Any]:
         """Return the counts for run.json and the report."""
         return {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairLinks:
+    """Links of P pairs. ends: int64[2, L], sub-words, counted in the sides of their pair. offsets: int64[P + 1]."""
+
+    ends: Int64
+    offsets: Int64
+
+    def of(self, pairs: Int64, sizes: Int64) -> Int64:
+        """Return int64[2, L'], the links of these pairs, as `PairSource.links` does. sizes: of all pairs.
+
+        pairs 0 and 1 of 2 + 3 and 1 + 1 sub-words, each with the link 0-0  ->  [[0, 2], [0, 3]]
+        """
+        begin, counts = self.offsets[pairs], self.offsets[np.asarray(pairs) + 1] - self.offsets[pairs]
+        shifts = [np.repeat(offsets_of(sizes[pairs, side])[:-1], counts) for side in (SOURCE, DERIVED)]
+        return np.asarray(self.ends[:, expand_ranges(begin, counts)] + np.stack(shifts))
 
 
 class DerivedPairs(PairSource):

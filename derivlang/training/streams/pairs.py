@@ -8,6 +8,7 @@ A `PairSource` has the pairs: those of the corpus and its derived language (pair
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,11 +43,11 @@ class SentencePairs(Stream):
     def piece_length(self, settings: TrainingSettings) -> int:
         return settings.pair_length // 2
 
-    def source(self, material: Material) -> PairSource:
-        """Return the pairs: of a file if there is one, else of the corpus."""
+    def source(self, material: Material, links_file: Path | None = None) -> PairSource:
+        """Return the pairs: of a file if there is one, else of the corpus. links_file: Pharaoh links of that file."""
         settings, length = material.settings, self.piece_length(material.settings)
         if material.pairs is not None:
-            return FilePairs(read_pairs(material.pairs), material.languages, length - 2)
+            return FilePairs(read_pairs(material.pairs, links_file), material.languages, length - 2)
         return DerivedPairs(material.encoded[length], settings.parallel_rate, seed=settings.dictionary_seed)
 
     def open(self, material: Material) -> PairRows:

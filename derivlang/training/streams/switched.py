@@ -9,13 +9,14 @@ sections 2.2 and 2.3, where such copies stand in for translations (DICT-TLM).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, Ints, offsets_of
+from derivlang.core.arrays import Bool, Int64, Ints, offsets_of
+from derivlang.core.errors import DataError
 from derivlang.training.data import PieceTokens, SubwordRows
 from derivlang.training.dictionary import JointDictionary
 from derivlang.training.masking import Keys, whole_words
@@ -23,6 +24,8 @@ from derivlang.training.objectives.needs import DICTIONARY
 from derivlang.training.streams.base import Material
 from derivlang.training.streams.pair_source import DerivedPairs
 from derivlang.training.streams.pairs import PairRows, SentencePairs
+
+_AT_ONCE = 1 << 10  # rows in which an entry is looked for at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +64,36 @@ class SwitchedRows(PairRows):
     def __init__(self, stream: CodeSwitched, source: Copies, length: int, dictionary: JointDictionary):
         super().__init__(stream, source, length)
         self.switch, self.dictionary = stream.switch, dictionary
+        blocks = (np.arange(begin, min(begin + _AT_ONCE, self.n)) for begin in range(0, self.n, _AT_ONCE))
+        if not any(self._able(self._copies(some, Keys.of(0, 0, some))).any() for some in blocks):
+            raise DataError(
+                "no word of the text has an entry in the dictionary",
+                where="--dictionary",
+                fix="raise --dict-coverage, or give another dictionary; a word needs entries for all of its sub-words",
+                id="no-entry",
+            )
 
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
-        out = super().rows(numbers, keys)
-        able = whole_words(out, self.dictionary.has(out.ids) & (out.word_ids >= 0) & ~out.shared & (out.side == 1))
-        at = able & (keys.uniform("switch", out.word_ids) < self.switch)
+        out = self._copies(numbers, keys)
+        at = self._able(out) & (keys.uniform("switch", out.word_ids) < self.switch)
         bits = keys.bits("switched", np.arange(self.length)[None])
         out.ids[at] = self.dictionary.synonyms(out.ids[at], bits[at])
         out.language[at] = 1 - out.language[at]
+        return replace(out, translated=at)
+
+    def _copies(self, numbers: Ints, keys: Keys) -> SubwordRows:
+        """Return rows before words are replaced. A special id has the language of the sentence that it belongs to.
+
+        ids  <s> a b </s> <s> a b </s>      language  d d d d d d d d, for a sentence of the derived language
+        """
+        out = super().rows(numbers, keys)
+        special, marks, language = out.word_ids < 0, self.source.marks, out.language
+        end, begin = special & (out.ids == marks.end), special & (out.ids == marks.begin)
+        language[:, 1:][end[:, 1:]] = language[:, :-1][end[:, 1:]]
+        language[:, :-1][begin[:, :-1]] = language[:, 1:][begin[:, :-1]]
         return out
+
+    def _able(self, rows: SubwordRows) -> Bool:
+        """Return bool[B, H]: positions of the copy whose word has an entry."""
+        able = self.dictionary.has(rows.ids) & (rows.word_ids >= 0) & ~rows.shared & (rows.side == 1)
+        return whole_words(rows, able)

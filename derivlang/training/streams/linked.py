@@ -1,0 +1,147 @@
+"""Sentence pairs with links: the exact ones, those that an aligner finds, or those of a file.
+
+    gold             of the order, between sub-words; of pairs of a file, those that belong to it
+    hmm, eflomal     found by an aligner (align/) in all pairs of the run, between words
+    FILE             Pharaoh links of the pairs of --pairs, a line a pair, between words
+
+    DATA/links-hmm-0123456789abcdef.pharaoh        an aligner's links, a line a pair; the digits depend on the pairs
+
+An aligner sees the words of both sides of the rows and nothing of the pipeline. A link between words becomes links
+between all sub-words of both words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from derivlang.align.align import AlignOptions, align_bitext
+from derivlang.align.bitext import Bitext
+from derivlang.align.eflomal import INSTALL
+from derivlang.align.links import Links, check_range, parse_lines
+from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of
+from derivlang.core.errors import DataError, UsageError
+from derivlang.formats.opening import open_lines
+from derivlang.formats.progress import stage
+from derivlang.lexical.encoding import Encoded
+from derivlang.store.disk import file_lock
+from derivlang.store.export import writing
+from derivlang.training.data import PieceTokens
+from derivlang.training.languages import DERIVED, SOURCE, Languages
+from derivlang.training.objectives.needs import ALIGNERS, GOLD, LINKS
+from derivlang.training.streams.base import Material
+from derivlang.training.streams.bitext import FilePairs, lifted
+from derivlang.training.streams.pair_source import PairSource
+from derivlang.training.streams.pairs import SentencePairs
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkedPairs(SentencePairs):
+    """Sentences and their derived forms, with links. kind: gold, hmm, eflomal or a file of links."""
+
+    links: bool = True
+    kind: str = GOLD
+
+    def source(self, material: Material, links_file: Path | None = None) -> PairSource:
+        """Return the pairs. Raise DataError if they have no link, UsageError for links of a file without pairs."""
+        file = None if self.kind in (GOLD, *ALIGNERS) else Path(self.kind)
+        if file is not None and material.pairs is None:
+            raise UsageError(
+                f"{file} has links of the pairs of a file, but the pairs are those of the corpus",
+                where="--objective",
+                fix="give these pairs with --pairs, or links=hmm",
+                id="unused-option",
+            )
+        pairs = super().source(material, file)
+        if self.kind in ALIGNERS:
+            pairs = AlignedPairs(pairs, self.kind, material.languages, material.found[LINKS])
+        if isinstance(pairs, FilePairs | AlignedPairs) and not pairs.linked.ends.size:
+            raise DataError(
+                "its sentence pairs have no links",
+                where=str(file or material.pairs or "--parallel"),
+                fix="give Pharaoh links (PREFIX.pharaoh, or links=FILE), e.g. of derivlang align train, or links=hmm",
+                id="no-links",
+            )
+        return pairs
+
+
+class AlignedPairs(PairSource):
+    """Other pairs with the links of an aligner, made unless they are in the folder."""
+
+    def __init__(self, pairs: PairSource, model: str, languages: Languages, folder: Path):
+        self.pairs, self.sizes, self.marks = pairs, pairs.sizes, pairs.marks
+        sides = _Words.of(pairs, SOURCE, languages), _Words.of(pairs, DERIVED, languages)
+        links, digest = _links(sides, model, folder)
+        words, encoded = (sides[0].offsets, sides[1].offsets), (sides[0].encoded, sides[1].encoded)
+        starts = np.stack([offsets_of(self.sizes[:, side])[:-1] for side in (SOURCE, DERIVED)], axis=1)
+        self.linked = lifted(links, words, encoded, starts, self.sizes, np.arange(len(self.sizes)))
+        both = sha256(f"{pairs.facts().get('sha256')} {digest}".encode()).hexdigest()
+        self._facts = pairs.facts() | {"aligner": model, "links": len(links.source), "sha256": both}
+
+    def side(self, pairs: Int64, side: int) -> PieceTokens:
+        return self.pairs.side(pairs, side)
+
+    def links(self, pairs: Int64) -> Int64:
+        return self.linked.of(pairs, self.sizes)
+
+    def facts(self) -> dict[str, Any]:
+        return self._facts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Words:
+    """The words of a side of P pairs. encoded: their sub-words. offsets: int64[P + 1], of words."""
+
+    encoded: Encoded
+    offsets: Int64
+    codes: Int32
+    types: list[str]
+
+    @classmethod
+    def of(cls, pairs: PairSource, side: int, languages: Languages) -> _Words:
+        """Return the words as an aligner sees them: neighbouring sub-words of one word, as text.
+
+        sub-words we low er</w> of the words 0 1 1  ->  words "we", "lower"
+        """
+        tokens = pairs.side(np.arange(len(pairs.sizes)), side)
+        starts = offsets_of(pairs.sizes[:, side])
+        begins = np.ones(len(tokens.ids), bool)
+        begins[1:] = tokens.words[1:] != tokens.words[:-1]
+        begins[starts[:-1]] = True
+        first = np.append(np.flatnonzero(begins), len(begins))
+        entries = languages.entries
+        parts = [entries[i] for i in tokens.ids.tolist()]
+        types: dict[str, int] = {}
+        codes = [types.setdefault("".join(parts[i:j]), len(types)) for i, j in pairwise(first.tolist())]
+        return cls(
+            Encoded(tokens.ids.astype(np.int32), first),
+            np.searchsorted(first, starts),
+            np.array(codes, np.int32),
+            list(types),
+        )
+
+
+def _links(sides: tuple[_Words, _Words], model: str, folder: Path) -> tuple[Links, str]:
+    """Return the links of an aligner between words, and the hash of their file."""
+    source, derived = sides
+    bitext = Bitext(source.codes, source.offsets, source.types, derived.codes, derived.offsets, derived.types)
+    digest = sha256("\n".join((model, *source.types, "", *derived.types)).encode())
+    for array in (source.codes, source.offsets, derived.codes, derived.offsets):
+        digest.update(array.tobytes())
+    path = folder / f"links-{model}-{digest.hexdigest()[:16]}.pharaoh"
+    with file_lock(path):
+        if not path.exists():
+            if model == "eflomal" and find_spec("eflomal") is None:
+                raise UsageError("eflomal is not installed", where="--objective", fix=INSTALL, id="missing-package")
+            found = align_bitext(bitext, AlignOptions(model))
+            with stage("writing links"), writing(path) as file:
+                file.writelines(line.encode() + b"\n" for line in found.lines())
+    links = parse_lines([line for _, line in open_lines(path)], str(path))
+    check_range(links, lengths_of(source.offsets), lengths_of(derived.offsets), str(path))
+    return links, sha256(path.read_bytes()).hexdigest()
