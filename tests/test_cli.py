@@ -548,7 +548,7 @@ def test_ls() -> None:
     assert {"wikitext103", "wikitext2", "pos", "ner", "xnli", "squad", "demo"} <= set(names["sources"])
     assert "georgian" in names["scripts"]
     assert {"mlm", "xlm", "dict-mlm", "align-mlm"} <= set(names["objectives"])
-    assert {"dep", "ner", "pawsx", "pos", "qa", "xnli"} <= set(names["tasks"])
+    assert {"blimp", "dep", "ner", "pawsx", "pos", "qa", "xnli"} <= set(names["tasks"])
     (perm,) = [t for t in found["transforms"] if t["name"] == "perm"]
     assert {p["name"]: p["default"] for p in perm["parameters"]} == {"window": 0, "seed": 1, "unit": "word"}
     assert all(p["help"] for t in found["transforms"] for p in t["parameters"])

@@ -17,7 +17,6 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.keys import Draws
 from derivlang.engine.batches import Source
-from derivlang.evaluation.examples import BEGIN, END
 from derivlang.training.languages import Languages
 
 _SHORTEST = 3  # words
@@ -54,15 +53,6 @@ class Heldout:
     def rows(self) -> Int32:
         """int32[M]: the sentence of each sub-word."""
         return owners(self.offsets)
-
-    def framed(self, ids: Int32) -> tuple[Int32, Int64]:
-        """Return sub-words [M] with `<s>` before and `</s>` after each sentence, and their int64[S + 1] offsets."""
-        lengths = lengths_of(self.offsets)
-        offsets = offsets_of(lengths + 2)
-        out = np.full(int(offsets[-1]), END, np.int32)
-        out[offsets[:-1]] = BEGIN
-        out[expand_ranges(offsets[:-1] + 1, lengths)] = ids
-        return out, offsets
 
     def first(self, n: int) -> Heldout:
         """Return at most the first n of a keyed ranking, in text order."""

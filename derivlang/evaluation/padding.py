@@ -1,4 +1,4 @@
-"""Batches of rows with similar lengths, padded to the longest."""
+"""Sentences as rows, and batches of rows with similar lengths, padded to the longest."""
 
 from __future__ import annotations
 
@@ -7,11 +7,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of
-from derivlang.evaluation.examples import PAD
+from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of, offsets_of
+from derivlang.evaluation.examples import BEGIN, END, PAD
 
 if TYPE_CHECKING:
     import torch
+
+
+def framed(ids: Int32, offsets: Int64) -> tuple[Int32, Int64]:
+    """Return sub-words [M] with `<s>` before and `</s>` after each sentence, and the new offsets int64[S + 1].
+
+    offsets: int64[S + 1], of the sentences in ids, int32[M].
+    """
+    lengths = lengths_of(offsets)
+    ends = offsets_of(lengths + 2)
+    out = np.full(int(ends[-1]), END, np.int32)
+    out[ends[:-1]] = BEGIN
+    out[expand_ranges(ends[:-1] + 1, lengths)] = ids
+    return out, ends
 
 
 def padded(ids: Int32, offsets: Int64, rows: Int64) -> tuple[Int64, Bool]:

@@ -126,6 +126,11 @@ class PretrainedRun:
         return trained
 
     @property
+    def model_folder(self) -> Path:
+        """The folder of the model, for `transformers`."""
+        return _model(self.folder, self.step)
+
+    @property
     def results(self) -> Path:
         """The file of the results, which are those of these weights alone."""
         return self.folder / "evaluation.json" if self.step is None else self.cells.with_suffix(".json")
@@ -161,13 +166,13 @@ class PretrainedRun:
         ends = ("ForCausalLM", "LMHeadModel") if self.causal else ("ForMaskedLM",)
         return any(name.endswith(ends) for name in getattr(self.config, "architectures", None) or ())
 
-    def masked_lm(self, device: torch.device) -> ModelEncoder:
+    def language_model(self, device: torch.device) -> ModelEncoder:
         """Return the masked or causal language model, or the model without a head if there is none.
 
         Raise StoreError if it is damaged.
         """
         kind: Any = auto_class(self.config.model_type) if self.has_lm_head else AutoModel
-        path = _model(self.folder, self.step)
+        path = self.model_folder
         with quiet(), _readable(path):
             module, found = kind.from_pretrained(
                 path, local_files_only=True, output_loading_info=True, dtype="float32"
@@ -184,7 +189,7 @@ class PretrainedRun:
 
     def encoder(self, device: torch.device) -> ModelEncoder:
         """Return the model without its head, loaded from the folder."""
-        return self.masked_lm(device).base()
+        return self.language_model(device).base()
 
     @property
     def signature(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from derivlang.evaluation.examples import MASK
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures.base import Figures, Measure
 from derivlang.evaluation.measures.sets import MeasureSets
-from derivlang.evaluation.padding import by_length, inside, padded, tokens_on
+from derivlang.evaluation.padding import by_length, framed, inside, padded, tokens_on
 from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done, stage
 from derivlang.training.devices import to_device
@@ -91,13 +91,13 @@ def _one(model: ModelEncoder, text: Heldout, ids: Int32, masked: Bool, language:
     if not masked.any():
         return None
     model.module.train(False)
-    framed, offsets = text.framed(np.where(masked, np.int32(MASK), ids))
+    whole, offsets = framed(np.where(masked, np.int32(MASK), ids), text.offsets)
     to, lengths = model.device, lengths_of(offsets)
     tokens = max(1, min(tokens_on(to), int(_LOGITS / RATE) // model.module.config.vocab_size))
     total: Any = 0.0  # accumulated on the device, which is synchronised once
     with torch.inference_mode():
         for rows in by_length(lengths, tokens):
-            block, mask = padded(framed, offsets, rows)
+            block, mask = padded(whole, offsets, rows)
             at = expand_ranges(text.offsets[rows], lengths[rows] - 2)
             gold = to_device(ids[at[masked[at]]].astype(np.int64), to)
             asked = inside(mask)

@@ -62,7 +62,7 @@ class MeasureSets:
             text = self.sentences
             with stage("surprisal", "rows", 2 * text.n_sentences):
                 sides = (text.source, SOURCE), (text.derived, DERIVED)
-                source, derived = (SentenceBits.of(model, text, ids, language) for ids, language in sides)
+                source, derived = (SentenceBits.of(model, ids, text.offsets, language) for ids, language in sides)
             self._bits[model] = source, derived
         return self._bits[model]
 
