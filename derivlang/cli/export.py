@@ -48,7 +48,7 @@ def command(
     \b
     derivlang export OUT --split test --format text | head
     derivlang export OUT --split test --format pharaoh -o test.links
-    derivlang export RUN --format transformers -o DIR
+    derivlang export RUN --format transformers -o MODEL
     """
     if kind == TRANSFORMERS:
         _export_model(derived, out, source=source, unfit={"--split": split, "--documents": documents}, as_json=as_json)
