@@ -86,10 +86,12 @@ def test_the_example_works(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
         synthetic.run(tmp_path / "runs" / "mlm")
     if name not in ("make", "ls"):
         make("trans,inv", "wikitext103", tmp_path / "OUT", "--data-dir", data)
-    if name == "evaluate":
+    if name in ("evaluate", "export"):
         from tests.tiny_runs import write_run
 
         write_run(tmp_path / "RUN")
+        pair = {"sentence_good": "The cat sleeps.", "sentence_bad": "The cat sleep."}
+        (tmp_path / "pairs.jsonl").write_text(json.dumps(pair), "utf-8")
     run(*(data if word == "DIR" else word for word in words[1:]))
 
 
@@ -548,7 +550,7 @@ def test_ls() -> None:
     assert {"wikitext103", "wikitext2", "pos", "ner", "xnli", "squad", "demo"} <= set(names["sources"])
     assert "georgian" in names["scripts"]
     assert {"mlm", "xlm", "dict-mlm", "align-mlm"} <= set(names["objectives"])
-    assert {"dep", "ner", "pawsx", "pos", "qa", "xnli"} <= set(names["tasks"])
+    assert {"blimp", "dep", "ner", "pawsx", "pos", "qa", "xnli"} <= set(names["tasks"])
     (perm,) = [t for t in found["transforms"] if t["name"] == "perm"]
     assert {p["name"]: p["default"] for p in perm["parameters"]} == {"window": 0, "seed": 1, "unit": "word"}
     assert all(p["help"] for t in found["transforms"] for p in t["parameters"])

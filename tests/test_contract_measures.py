@@ -56,7 +56,7 @@ def run(spec: str) -> PretrainedRun:
 
 @cache
 def model(spec: str) -> ModelEncoder:
-    return run(spec).masked_lm(torch.device("cpu"))
+    return run(spec).language_model(torch.device("cpu"))
 
 
 def sets(spec: str, n: int = 30) -> MeasureSets:

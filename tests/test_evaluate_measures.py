@@ -42,7 +42,8 @@ from derivlang.evaluation.measures.surprisal import Surprisal
 from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
 from derivlang.sources.find import SourceRequest
 from derivlang.training import model as training_model
-from tests.tiny_runs import languages, model_of, rows_of_twins_equal, save_model, write_run
+from derivlang.training.languages import Side
+from tests.tiny_runs import MARKS, languages, model_of, rows_of_twins_equal, save_model, write_run
 
 CPU = torch.device("cpu")
 
@@ -198,7 +199,8 @@ def text_of(source: list[list[int]], words: list[list[int]], orders: list[list[i
     ids = np.concatenate(source).astype(np.int32)
     index = np.concatenate([np.array(order) + begin for order, begin in zip(orders, offsets, strict=False)])
     keys = np.arange(len(source), dtype=np.uint64)
-    return Heldout(keys, offsets, ids, ids[index] + 100, np.concatenate(words).astype(np.int32), index, "test")
+    sides = Side(ids, np.arange(len(ids))), Side(ids[index] + 100, index)
+    return Heldout(keys, offsets, np.concatenate(words).astype(np.int32), *sides, "test")
 
 
 # word 0 0 1 2 3 4 | 0 1 2: `the cat saw the dog` with two sub-words in `the`, and `the a the`
@@ -290,7 +292,7 @@ def test_perfect_states_score_100_percent(spec: str) -> None:
     words = ParallelWords.of(text)
     assert len(np.unique(words.source)) < len(words.source)  # some words occur twice in a sentence
     model = rows_of_twins_equal(model_of("modernbert", found.size), found)
-    encoder, sets = ModelEncoder(model, False, CPU), sets_of(text)
+    encoder, sets = ModelEncoder(model, False, CPU, MARKS), sets_of(text)
     assert Contextual().measure(encoder, sets)[0]["words"] == 100
     assert Retrieval().measure(encoder, sets)[0]["sentences"] == 100
     rates = WordLinks().measure(encoder, sets)[0]
@@ -306,22 +308,22 @@ def heldout(spec: str, n: int = 50, length: int = 60) -> Heldout:
 def test_heldout_sentences_are_parallel() -> None:
     text, home = heldout("trans,perm"), heldout("trans")
     joint = languages("trans").twin.joint.table()
-    assert (text.source == home.source).all()
-    assert (home.index == np.arange(len(home.source))).all()
-    assert (text.derived == joint[text.source][text.index]).all()
-    assert (text.rows[text.index] == text.rows).all()
-    assert (text.index != np.arange(len(text.index))).any()
+    assert (text.source.ids == home.source.ids).all()
+    assert (home.derived.slots == np.arange(len(home.source.ids))).all()
+    assert (text.derived.ids == joint[text.source.ids][text.derived.slots]).all()
+    assert (text.rows[text.derived.slots] == text.rows).all()
+    assert (text.derived.slots != np.arange(len(text.derived.slots))).any()
     few = text.first(5)
     assert few.n_sentences == 5
     assert set(few.keys.tolist()) <= set(text.first(9).keys.tolist())
-    assert (few.derived == joint[few.source][few.index]).all()
+    assert (few.derived.ids == joint[few.source.ids][few.derived.slots]).all()
     assert heldout("trans,perm", 5).keys.tolist() == few.keys.tolist()
     assert (np.diff(heldout("trans", 50, 12).offsets) <= 10).all()
     assert text.n_words == len(ParallelWords.of(text).source)
     assert text.forms is not None
     encoded = languages("trans").encoder.types(text.forms)
     assert all(
-        i in encoded.ids[a:b] for i, a, b in zip(text.source, encoded.offsets, encoded.offsets[1:], strict=False)
+        i in encoded.ids[a:b] for i, a, b in zip(text.source.ids, encoded.offsets, encoded.offsets[1:], strict=False)
     )
     with pytest.raises(DataError, match="fits 3"):
         heldout("trans", 5, 3)
@@ -330,7 +332,7 @@ def test_heldout_sentences_are_parallel() -> None:
 @pytest.mark.parametrize("kind", ["roberta", "modernbert"])
 def test_a_model_that_sees_one_language_aligns_all_of_it(kind: str) -> None:
     found = languages("trans")
-    encoder = ModelEncoder(rows_of_twins_equal(model_of(kind, found.size), found), False, CPU)
+    encoder = ModelEncoder(rows_of_twins_equal(model_of(kind, found.size), found), False, CPU, MARKS)
     sets = sets_of(heldout("trans"))
     assert [layer["layer"] for layer in Contextual().measure(encoder, sets)] == [0, 1, 2]
     assert [layer["words"] for layer in Contextual().measure(encoder, sets)] == [100, 100, 100]
@@ -344,21 +346,21 @@ def test_layers_against_a_slow_loop(kind: str) -> None:
     found, text = languages("trans,inv"), heldout("trans,inv", 6)
     model = model_of(kind, found.size).eval()
     sets = sets_of(text)
-    words = Contextual().measure(ModelEncoder(model, False, CPU), sets)
-    sentences = Retrieval().measure(ModelEncoder(model, False, CPU), sets)
+    words = Contextual().measure(ModelEncoder(model, False, CPU, MARKS), sets)
+    sentences = Retrieval().measure(ModelEncoder(model, False, CPU, MARKS), sets)
     hits, n_words = [0, 0, 0], 0
     means: list[list[list[torch.Tensor]]] = [[[], []] for _ in range(3)]
     for s in range(text.n_sentences):
         a, b = text.offsets[s], text.offsets[s + 1]
-        number, place = text.words[a:b], text.index[a:b] - a
+        number, place = text.words[a:b], text.derived.slots[a:b] - a
         with torch.inference_mode():
             sides = [
                 model.base_model(torch.tensor([[0, *ids[a:b].tolist(), 2]]), output_hidden_states=True).hidden_states
-                for ids in (text.source, text.derived)
+                for ids in (text.source.ids, text.derived.ids)
             ]
         n = int(number.max()) + 1
         n_words += n
-        spelt = [text.source[a:b][number == w].tolist() for w in range(n)]
+        spelt = [text.source.ids[a:b][number == w].tolist() for w in range(n)]
         for layer, (left, right) in enumerate(zip(*sides, strict=True)):
             ours, theirs = (
                 [state[0, 1:-1][torch.tensor(of == w)].mean(0) for w in range(n)]
@@ -382,7 +384,7 @@ def test_perplexity_of_a_model_that_knows_nothing() -> None:
     with torch.no_grad():
         for weights in model.parameters():
             weights.zero_()
-    got = Perplexity().measure(ModelEncoder(model, False, CPU), sets_of(text))
+    got = Perplexity().measure(ModelEncoder(model, False, CPU, MARKS), sets_of(text))
     assert got["source"] == pytest.approx(found.size, rel=1e-4)
     assert got["derived"] == pytest.approx(found.size, rel=1e-4)
     assert (got["positions"], got["sentences"]) == (int(chosen(text).sum()), text.n_sentences)
@@ -394,11 +396,14 @@ def test_perplexity_against_a_slow_loop(kind: str, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(training_model, "_HEADS", {})
     found, text = languages("trans,perm"), heldout("trans,perm", 8)
     model = model_of("roberta" if kind == "unknown" else kind, found.size).eval()
-    got = Perplexity().measure(ModelEncoder(model, False, CPU), sets_of(text))
+    got = Perplexity().measure(ModelEncoder(model, False, CPU, MARKS), sets_of(text))
     masked = chosen(text)
     assert 0.3 * RATE < masked.mean() < 3 * RATE
     mask = found.tokenizer.bpe.entries.index("<mask>")
-    for side, ids, hidden in (("source", text.source, masked), ("derived", text.derived, masked[text.index])):
+    for side, ids, hidden in (
+        ("source", text.source.ids, masked),
+        ("derived", text.derived.ids, masked[text.derived.slots]),
+    ):
         total = 0.0
         for s in range(text.n_sentences):
             a, b = text.offsets[s], text.offsets[s + 1]
@@ -422,7 +427,7 @@ def slow_bits(model: Any, ids: list[int]) -> list[float]:
 @pytest.mark.parametrize(("kind", "spec"), [("gpt2", "trans,perm"), ("llama", "trans,inv")])
 def test_bits_of_a_causal_model_by_a_slow_loop(kind: str, spec: str, tmp_path: Path) -> None:
     found, text = languages(spec), heldout(spec, 6)
-    encoder = ModelEncoder(model_of(kind, found.size), False, CPU)
+    encoder = ModelEncoder(model_of(kind, found.size), False, CPU, MARKS)
     sets = MeasureSets(tmp_path, found, lambda: text, 6, 6, tmp_path / "files")
     perplexity, surprisal = Perplexity().measure(encoder, sets), Surprisal().measure(encoder, sets)
     files = {side: tmp_path / "files" / f"surprisal.{side}.parquet" for side in ("source", "derived")}
@@ -430,7 +435,7 @@ def test_bits_of_a_causal_model_by_a_slow_loop(kind: str, spec: str, tmp_path: P
     tables = {side: pq.read_table(path).to_pylist() for side, path in files.items()}
     for ours, theirs in zip(tables["source"], tables["derived"], strict=True):
         assert derive(" ".join(ours["words"]), spec, words="space").words == theirs["words"]
-    for side, ids in (("source", text.source), ("derived", text.derived)):
+    for side, ids in (("source", text.source.ids), ("derived", text.derived.ids)):
         total, n_words = 0.0, 0
         for s, row in enumerate(tables[side]):
             words = pa.array(row["words"])
@@ -455,15 +460,15 @@ def test_bits_of_a_causal_model_by_a_slow_loop(kind: str, spec: str, tmp_path: P
 def test_surprisal_of_words_whose_subwords_are_apart(tmp_path: Path) -> None:
     """An order of sub-words: a word stands where its first one does, with the bits of all."""
     found, text = languages("trans,inv:unit=token"), heldout("trans,inv:unit=token", 5)
-    encoder = ModelEncoder(model_of("gpt2", found.size), False, CPU)
+    encoder = ModelEncoder(model_of("gpt2", found.size), False, CPU, MARKS)
     Surprisal().measure(encoder, MeasureSets(tmp_path, found, lambda: text, 5, 5))
     rows = pq.read_table(tmp_path / "evaluation" / "surprisal.derived.parquet").to_pylist()
-    mapped = found.twin.map.apply(text.forms).to_pylist()
+    mapped = found.images(text.forms).to_pylist()
     for s, row in enumerate(rows):
         a, b = text.offsets[s], text.offsets[s + 1]
-        bits = slow_bits(encoder.module, [0, *text.derived[a:b].tolist(), 2])
+        bits = slow_bits(encoder.module, [0, *text.derived.ids[a:b].tolist(), 2])
         by_word: dict[int, float] = {}
-        for at, bit in zip(text.index[a:b].tolist(), bits, strict=False):
+        for at, bit in zip(text.derived.slots[a:b].tolist(), bits, strict=False):
             by_word[int(text.words[at])] = by_word.get(int(text.words[at]), 0.0) + bit
         spelt = {int(text.words[at]): mapped[at] for at in range(a, b)}
         assert row["words"] == [spelt[word] for word in by_word]
@@ -473,7 +478,7 @@ def test_surprisal_of_words_whose_subwords_are_apart(tmp_path: Path) -> None:
 def test_equal_languages_are_equally_perplexing() -> None:
     found, text = languages("trans"), heldout("trans")
     model = rows_of_twins_equal(model_of("modernbert", found.size), found)
-    got = Perplexity().measure(ModelEncoder(model, False, CPU), sets_of(text))
+    got = Perplexity().measure(ModelEncoder(model, False, CPU, MARKS), sets_of(text))
     assert got["source"] == pytest.approx(got["derived"], rel=1e-5)
 
 

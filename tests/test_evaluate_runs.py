@@ -30,7 +30,7 @@ from derivlang.formats.progress import stages_to
 from derivlang.training.devices import device_of
 from tests.commands import run as cli
 from tests.test_evaluate_examples import made
-from tests.tiny_runs import data_folder, languages, model_of, save_model, write_run
+from tests.tiny_runs import MARKS, data_folder, languages, model_of, save_model, write_run
 
 CPU = torch.device("cpu")
 QUICK = {"epochs": 1, "lr": 5e-3, "batch_size": 16}
@@ -105,7 +105,7 @@ def classifier(kind: str, n_classes: int, task: str = "pos") -> TaskModel:
     with torch.random.fork_rng():
         torch.manual_seed(5)
         size = languages("trans,inv").size
-        return TaskModel.of(task_of(task), ModelEncoder(model_of(kind, size).base_model, False, CPU), n_classes)
+        return TaskModel.of(task_of(task), ModelEncoder(model_of(kind, size).base_model, False, CPU, MARKS), n_classes)
 
 
 @pytest.mark.parametrize("kind", ["modernbert", "roberta", "bert"])
@@ -139,7 +139,7 @@ class Fixed(torch.nn.Module):
 def test_only_labelled_places_get_a_gradient(name: str) -> None:
     found, _, _ = made("trans,inv", task_of(name), 40, "demo" if name == "pos" else "demo:nli")
     block = Padded.of(found.derived, np.arange(5))
-    model = TaskModel.of(task_of(name), ModelEncoder(Fixed((*block.ids.shape, 4)), False, CPU), 17)
+    model = TaskModel.of(task_of(name), ModelEncoder(Fixed((*block.ids.shape, 4)), False, CPU, MARKS), 17)
     loss = model.loss(block, 1)
     loss.backward()
     touched = model.encoder.module.states.grad.abs().sum(-1) > 0
@@ -183,7 +183,7 @@ def test_a_seed_is_of_its_fine_tuning_alone() -> None:
     def tuned(seed: int) -> torch.Tensor:
         size = languages("trans,inv").size
         base = model_of("roberta", size).base_model
-        make = partial(TaskModel.of, task_of("pos"), ModelEncoder(base, False, CPU), 17)
+        make = partial(TaskModel.of, task_of("pos"), ModelEncoder(base, False, CPU, MARKS), 17)
         model, _ = fine_tune(make, few, 0, settings, seed, lambda model: 0.0)
         return model.state()[-2]
 

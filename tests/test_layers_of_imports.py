@@ -56,7 +56,9 @@ LIGHT = {
     "derivlang.evaluation.measures.registry",
     "derivlang.evaluation.settings",
     "derivlang.evaluation.tasks.base",
+    "derivlang.evaluation.tasks.named",
     "derivlang.evaluation.tasks.registry",
+    "derivlang.evaluation.tasks.untuned",
     "derivlang.training.settings",
 }
 MODULES = sorted(path.relative_to(ROOT) for path in PACKAGE.rglob("*.py"))

@@ -14,12 +14,12 @@ import pytest
 from derivlang.core.errors import DataError
 from derivlang.evaluation.metrics import UPOS, Metric
 from derivlang.evaluation.resample import bootstrap, difference, paired, summary
-from derivlang.evaluation.tasks.registry import TASKS, find_task
+from derivlang.evaluation.tasks.registry import find_task, tuned_tasks
 
 seqeval = pytest.importorskip("seqeval.metrics")
 
 METRIC = {(task, metric.name): metric for task in ("pos", "ner", "xnli") for metric in find_task(task).metrics}
-EVERY = [metric for task in TASKS.built_in for metric in find_task(task).metrics]
+EVERY = [metric for task in tuned_tasks().values() for metric in task.metrics]
 IOB2 = ["O", *(f"{mark}-{kind}" for kind in ("PER", "LOC", "ORG") for mark in "BI")]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -296,9 +297,9 @@ def test_a_task_of_a_package_is_fine_tuned_and_reported(site: Path, tmp_path: Pa
     (tmp_path / "sets").mkdir()
     for split in ("train", "dev", "test"):
         (tmp_path / "sets" / f"{split}.blocks").write_bytes(MOODS.read_bytes())
-    name = f"mood:{tmp_path}/sets"
-    words = ("--task", name, "--seeds", 1, "--measure", "none", "--device", "cpu", "--json")
-    found = json.loads(run(site, "evaluate", model, *words))[name]
+    words = ("--task", f"mood:{tmp_path}/sets", "--seeds", 1, "--measure", "none", "--device", "cpu", "--json")
+    ((name, found),) = json.loads(run(site, "evaluate", model, *words)).items()
+    assert re.fullmatch("mood:sets-[0-9a-f]{8}", name)
     assert (found["settings"]["epochs"], found["settings"]["test"]) == (3, 2)
     assert found["chance"] == {"accuracy": 50.0}
     assert "mood" in {entry["name"] for entry in json.loads(run(site, "ls", "--json"))["tasks"]}

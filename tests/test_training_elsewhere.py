@@ -316,7 +316,7 @@ def there(model: ModelEncoder) -> ModelEncoder:
 
 
 def test_measures_elsewhere(run: PretrainedRun) -> None:
-    near, text = run.masked_lm(CPU), heldout("trans,inv", 12)
+    near, text = run.language_model(CPU), heldout("trans,inv", 12)
     with Elsewhere() as device:
         far = there(near)
         assert alignment(run, far) == alignment(run, near)

@@ -48,6 +48,8 @@ OBJECTIVES: list[tuple[str, dict[str, Any]]] = [
     ("align-mlm", {"kind": "roberta"}),
     ("dict-tlm", {"kind": "roberta"}),
     ("weam", {"kind": "roberta", "tie": False}),
+    ("clm", {"kind": "gpt2"}),
+    ("clm", {"kind": "llama", "tie": False}),
 ]
 
 
@@ -224,7 +226,7 @@ def test_a_full_memory_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind", ["modernbert", "roberta"])
 def test_measures_are_those_of_a_processor(kind: str, tmp_path: Path) -> None:
     run, text = PretrainedRun.load(write_run(tmp_path / "run", kind=kind, dictionary=40)), heldout("trans,inv", 20)
-    far, near = (run.masked_lm(device_of(name)) for name in ("cuda", "cpu"))
+    far, near = (run.language_model(device_of(name)) for name in ("cuda", "cpu"))
     assert alignment(run, far) == pytest.approx(alignment(run, near), abs=0.5)
     found = {
         name: [MEASURES.find(name).measure(m, sets_of(text)) for m in (far, near)]

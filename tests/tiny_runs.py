@@ -20,9 +20,10 @@ from derivlang.lexical.twin_folder import make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest
 from derivlang.training.config import CAUSAL
-from derivlang.training.languages import TOKENIZER, TWIN, TwinLanguages
+from derivlang.training.languages import TOKENIZER, TWIN, SpecialIds, TwinLanguages
 
 DEMO = Path(__file__).parents[1] / "derivlang" / "sources" / "demo"
+MARKS = SpecialIds(0, 1, 2, 4)  # of every tokenizer of derivlang
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 

@@ -17,7 +17,10 @@ from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared
 from derivlang.evaluation.finetune_settings import FinetuneSettings, regime_of
 from derivlang.evaluation.settings import EvaluateOptions
+from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.named import NamedTask
 from derivlang.evaluation.tasks.registry import TASKS, task_of
+from derivlang.evaluation.tasks.untuned import SIDES, UntunedTask, shown_groups
 
 if TYPE_CHECKING:
     from derivlang.evaluation.measures.base import Figures, Measure
@@ -64,7 +67,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 @click.argument("run", metavar="RUN[@STEP]", type=FOLDER)
 @click.option("--task", "tasks", default="none", show_default=True,
               help=f"Tasks: any of {', '.join(sorted(TASKS.built_in))}; pos:French-GSD names another set, pos:A+B "
-              "takes train and dev from A and test from B.")  # fmt: skip
+              "takes train and dev from A and test from B, blimp:FILE names minimal pairs.")  # fmt: skip
 @click.option("--regime", "regimes", default="sup,zs", show_default=True,
               help="Regimes: sup fine-tunes on the derived language, zs on the source.")  # fmt: skip
 @settings_options(EvaluateOptions, only=("seeds",))
@@ -85,7 +88,8 @@ def command(
     """Evaluate RUN, the folder of a pre-trained run, and write RUN/evaluation.json.
 
     For each task, it measures the upper bound (SUP), zero-shot transfer (ZS) and the gap between them on the test
-    split, over several seeds with 95 % intervals. It also measures how well the embeddings and the contextual
+    split, over several seeds with 95 % intervals. The task blimp compares the log-likelihoods of minimal pairs in both
+    languages, without fine-tuning. It also measures how well the embeddings and the contextual
     states of the two languages align, and the perplexity. The same command continues an interrupted evaluation.
 
     The defaults are the published settings, which do not suit small models. An option of fine-tuning takes one number
@@ -97,6 +101,7 @@ def command(
     derivlang evaluate RUN --task pos --epochs 1 --lr 2e-3 --train-examples 4000
     derivlang evaluate RUN --measure contextual,perplexity --every-checkpoint
     derivlang evaluate RUN --measure alignment
+    derivlang evaluate RUN --task blimp:pairs.jsonl --measure none
     """
     from derivlang.training.needs import require_torch
 
@@ -108,13 +113,18 @@ def command(
     asked = _listed(tasks, "--task")
     frozen = {"frozen": options.pop("frozen")}
     fitting = set(declared(FinetuneSettings)) - set(frozen)
-    changes = [{name: options[name].of(i, len(asked)) for name in fitting if options[name]} for i in range(len(asked))]
-    for name in fitting:
-        del options[name]
+    numbers: dict[str, Numbers] = {name: given for name in fitting if (given := options.pop(name))}
+    named = [task_of(name) for name in asked]
+    tuned = [task for task in named if isinstance(task, Task)]
+
+    def fitted(task: NamedTask) -> NamedTask:
+        if not isinstance(task, Task):
+            return task
+        changes = {name: given.of(tuned.index(task), len(tuned)) for name, given in numbers.items()}
+        return task.with_settings(**changes, **frozen)
+
     settings = EvaluateOptions(
-        tasks=tuple(
-            task_of(name).with_settings(**changed, **frozen) for name, changed in zip(asked, changes, strict=True)
-        ),
+        tasks=tuple(map(fitted, named)),
         regimes=tuple(dict.fromkeys(regime_of(name) for name in _listed(regimes, "--regime"))),
         measures=tuple(dict.fromkeys(_listed(measures, "--measure"))),
         **options,
@@ -133,7 +143,7 @@ def command(
     for step in asked_steps:
         with Bar():
             found = evaluate(folder, settings, events(), step=step)
-        shown = {task.name: found["tasks"][task.name] for task in settings.tasks}
+        shown = {task.label: found["tasks"][task.label] for task in settings.tasks}
         shown |= {measure: found[measure] for measure in settings.measures if measure in found}
         if as_json:
             click.echo(json.dumps({"step": step} | shown if every_checkpoint else shown, ensure_ascii=False))
@@ -141,7 +151,11 @@ def command(
             click.echo(f"step {step}: {'; '.join(_short(settings, shown))}")
         else:
             for task in settings.tasks:
-                _show_task(task.name, shown.pop(task.name))
+                entry = shown.pop(task.label)
+                if isinstance(task, UntunedTask):
+                    _show_untuned(task, entry)
+                else:
+                    _show_task(task.label, entry)
             for line in _measure_lines(shown):
                 click.echo(line)
 
@@ -169,6 +183,30 @@ def _show_task(name: str, entry: dict[str, Any]) -> None:
             )
 
 
+def _show_untuned(task: UntunedTask, entry: dict[str, Any]) -> None:
+    settings, chance = entry["settings"], entry["chance"][task.headline]
+    left_out = f"; {settings['left_out']:,} longer than a row, left out" if settings["left_out"] else ""
+    click.echo(
+        f"{task.label}: {settings['items']:,} {task.items} by {settings['score']}{left_out}; {task.headline}, "
+        f"chance {chance:.1f}"
+    )
+    groups = list(shown_groups(entry))
+    width = max(len(group["name"] or group["by"]) for group in groups)
+    for group in groups:
+        scores = ""
+        for side in SIDES:
+            found = group[side]
+            spread = f"[{found['low']:.1f}, {found['high']:.1f}]"
+            scores += f"  {side} {found[task.headline]:>5.1f}  {spread:<14}"
+        click.echo(f"  {group['name'] or group['by']:<{width}}{scores}  {group['items']:,} {task.items}{_ties(group)}")
+
+
+def _ties(group: dict[str, Any]) -> str:
+    """Ties by language, which count half, as text; empty without any."""
+    ties = [f"{side} {group[side]['ties']:,}" for side in SIDES if group[side]["ties"]]
+    return f", ties: {', '.join(ties)}" if ties else ""
+
+
 def _measure_lines(shown: dict[str, Any]) -> Iterator[str]:
     """A line for each row of each measure's result."""
     for name, measure, rows in _rows(shown):
@@ -179,9 +217,13 @@ def _measure_lines(shown: dict[str, Any]) -> Iterator[str]:
 def _short(settings: EvaluateOptions, shown: dict[str, Any]) -> Iterator[str]:
     """The main figure of each task and regime, and those of the last row of each measure."""
     for task in settings.tasks:
+        if isinstance(task, UntunedTask):
+            scores = (f"{side} {shown[task.label]['groups'][0][side][task.headline]:.1f} %" for side in SIDES)
+            yield f"{task.label} {task.headline} {', '.join(scores)}"
+            continue
         for regime in settings.regimes:
-            metric, score = next(iter(shown[task.name][regime].items()))
-            yield f"{task.name} {regime.upper()} {metric} {score['mean']:.1f} %"
+            metric, score = next(iter(shown[task.label][regime].items()))
+            yield f"{task.label} {regime.upper()} {metric} {score['mean']:.1f} %"
     for name, measure, rows in _rows({name: shown[name] for name in settings.measures if name in shown}):
         yield f"{name} {_figures(list(rows.values())[-1], measure.unit)}"
 

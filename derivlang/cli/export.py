@@ -1,4 +1,4 @@
-"""`derivlang export`: a derived set in another format."""
+"""`derivlang export`: a derived set in another format, or the model of a run as a folder for `transformers`."""
 
 from __future__ import annotations
 
@@ -9,31 +9,50 @@ from typing import Any
 import click
 
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
-from derivlang.cli.types import FILE, FOLDER
+from derivlang.cli.types import FOLDER, PATH
+from derivlang.core.errors import UsageError
+
+TRANSFORMERS = "transformers"
 
 
 @click.command("export", no_args_is_help=True)
-@click.argument("derived", type=FOLDER)
+@click.argument("derived", type=FOLDER, metavar="DERIVED|RUN[@STEP]")
 @click.option("--split", help="Split to take.  [default: the only one]")
 @click.option("--format", "kind", required=True, help="Format to write.",
-              type=click.Choice(["text", "jsonl", "conllu", "pharaoh", "tsv", "squad"]))  # fmt: skip
-@click.option("-o", "--out", type=FILE, default=STDOUT, help="File to write.  [default: standard output]")
-@click.option("--source", is_flag=True, help="Write the source side instead, row for row.")
+              type=click.Choice(["text", "jsonl", "conllu", "pharaoh", "tsv", "squad", TRANSFORMERS]))  # fmt: skip
+@click.option(
+    "-o",
+    "--out",
+    type=PATH,
+    default=STDOUT,
+    help="File to write; of transformers, a folder.  [default: standard output]",
+)
+@click.option(
+    "--source", is_flag=True, help="Write the source side instead, row for row; of a run, take the source's tokenizer."
+)
 @click.option("--documents", is_flag=True, help="Write one document a line (of running text, a paragraph); text only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     derived: Path, kind: Any, split: str | None, out: Path, source: bool, documents: bool, as_json: bool
 ) -> None:
-    """Write a derived set in another format, for use in other tools.
+    """Write a derived set in another format, or a run's model with a tokenizer, for use in other tools.
 
     A line of the format pharaoh has the links i-j of one row, source word first, zero-based and sorted. The lines of
     text and pharaoh correspond, so `--format text --source`, `--format text` and `--format pharaoh` give an aligned
     corpus. Without -o the file goes to standard output and messages to standard error.
 
+    The format transformers is of a run, or of one of its checkpoints: a folder with its model and the tokenizer of the
+    derived language (with --source, of the source) for `AutoModel…` and `AutoTokenizer`. It reads words that are joined
+    by one space.
+
     \b
     derivlang export OUT --split test --format text | head
     derivlang export OUT --split test --format pharaoh -o test.links
+    derivlang export RUN --format transformers -o MODEL
     """
+    if kind == TRANSFORMERS:
+        _export_model(derived, out, source=source, unfit={"--split": split, "--documents": documents}, as_json=as_json)
+        return
     from derivlang.store.export import ExportRequest, export
 
     with Bar() as bar, bar.stage("exporting", total=set_size(derived, split)):
@@ -42,3 +61,24 @@ def command(
     spaces = f"; a space inside {result['spaces']:,} {words}" if result["spaces"] else ""
     text = json.dumps(result) if as_json else f"{result['rows']:,} rows: {place_of(out)}{spaces}"
     told(text, as_json=as_json, out=out)
+
+
+def _export_model(run: Path, out: Path, *, source: bool, unfit: dict[str, Any], as_json: bool) -> None:
+    from derivlang.training.needs import require_torch
+
+    require_torch()
+    from derivlang.evaluation.export import export_model
+    from derivlang.evaluation.trained import PretrainedRun
+    from derivlang.training.checkpoint import run_and_step
+    from derivlang.training.languages import DERIVED, SOURCE
+
+    for option in (name for name, value in unfit.items() if value):
+        raise UsageError("a run has no splits and rows", where=option, fix=f"leave {option} out", id="unused-option")
+    if out == STDOUT:
+        raise UsageError("a folder cannot be written to standard output", where="-o", fix="name it", id="usage")
+    trained = PretrainedRun.load(*run_and_step(run))
+    result = export_model(trained, SOURCE if source else DERIVED, out)
+    text = f"{out}: the model, with a tokenizer of {result['entries']:,} entries for the {result['language']} language"
+    if trained.language_ids and not source:
+        text += "; give the model token_type_ids of 1, as in training"
+    click.echo(json.dumps(result) if as_json else text)

@@ -17,7 +17,7 @@ def command(as_json: bool) -> None:
     derivlang ls --json
     """
     from derivlang.evaluation.measures.registry import MEASURES
-    from derivlang.evaluation.tasks.registry import find_task, task_names
+    from derivlang.evaluation.tasks.registry import TASKS
     from derivlang.formats.registry import formats
     from derivlang.sources.named import named_sources
     from derivlang.training.objectives.registry import find_objective, objective_names
@@ -31,8 +31,8 @@ def command(as_json: bool) -> None:
         "transforms": [{"name": t.name, "summary": t.summary(), "parameters": t.parameters()} for t in transforms],
         "objectives": [{"name": o.name, "summary": o.summary(), "parameters": o.parameters()} for o in objectives],
         "tasks": [
-            {"name": t.kind, "summary": t.summary(), "headline": t.headline, "metrics": [m.name for m in t.metrics]}
-            for t in map(find_task, task_names())
+            {"name": t.kind, "summary": t.summary(), "headline": t.headline, "metrics": t.metric_names()}
+            for t in map(TASKS.find, TASKS.names())
         ],
         "measures": [{"name": name} for name in MEASURES.names()],  # their modules load torch
         "sources": [

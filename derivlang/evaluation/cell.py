@@ -111,7 +111,7 @@ class FinetuneCell:
         self._write(found, facts)
 
     def _write(self, counts: dict[str, Int64], facts: dict[str, Any]) -> None:
-        told = {"key": self.key, "derivlang": __version__, "task": self.task.name, "regime": self.regime}
+        told = {"key": self.key, "derivlang": __version__, "task": self.task.label, "regime": self.regime}
         text = json.dumps({**told, "seed": self.seed, "settings": self.task.settings.record(), **facts})
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with writing(self.path) as stream:

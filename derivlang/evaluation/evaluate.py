@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from derivlang.core.arrays import Int64
-from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.engine.batches import Source
 from derivlang.engine.events import Events
@@ -33,9 +34,11 @@ from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.metrics import Metric
 from derivlang.evaluation.resample import difference, summary
-from derivlang.evaluation.sets import Sets
+from derivlang.evaluation.sets import Sets, digest
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.named import NamedTask, short_name
+from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
 from derivlang.sources.find import SourceRequest, find
@@ -56,13 +59,8 @@ def evaluate(
     """
     events = events or Events()
     trained = PretrainedRun.load(folder, step)
-    if options.tasks and trained.causal:
-        raise UsageError(
-            f"fine-tuning needs an encoder, but the model of {folder} is causal ({trained.config.model_type})",
-            where="--task",
-            fix="leave it out; --measure perplexity,surprisal suits causal models",
-            id="causal-model",
-        )
+    for task in options.tasks:
+        _check(trained, task)
     device = device_of(options.device)
     use_threads(options.threads, trained.config.hidden_size)
     result = _stored(trained, force=options.force)
@@ -70,9 +68,33 @@ def evaluate(
         result[measure] = found
         _write(trained, result)
     for task in options.tasks:
-        result["tasks"][task.name] = _task(trained, device, task, options, events)
+        if isinstance(task, UntunedTask):
+            entry = _untuned(trained, device, task, options, events)
+        else:
+            assert isinstance(task, Task)
+            entry = _tuned(trained, device, task, options, events)
+        result["tasks"][task.label] = entry
         _write(trained, result)
     return result
+
+
+def _check(trained: PretrainedRun, task: NamedTask) -> None:
+    """Raise UsageError if the model cannot do the task."""
+    if isinstance(task, UntunedTask):
+        if not trained.has_lm_head:
+            raise UsageError(
+                f"the model of {trained.folder} has no language-model head, which {task.kind} needs",
+                where="--task",
+                fix="leave it out",
+                id="no-head",
+            )
+    elif trained.causal:
+        raise UsageError(
+            f"fine-tuning needs an encoder, but the model of {trained.folder} is causal ({trained.config.model_type})",
+            where="--task",
+            fix="leave it out; --task blimp:FILE and --measure perplexity,surprisal suit causal models",
+            id="causal-model",
+        )
 
 
 # What is there, and what is written
@@ -128,7 +150,7 @@ def _measures(
     if not options.measures:
         return
     measures = [(name, MEASURES.find(name)) for name in options.measures]
-    model = trained.masked_lm(device)
+    model = trained.language_model(device)
 
     def read() -> Heldout:
         return _heldout(trained, options, events)
@@ -159,10 +181,33 @@ def _heldout(trained: PretrainedRun, options: EvaluateOptions, events: Events) -
 # Tasks
 
 
-def _task(
+def _untuned(
+    trained: PretrainedRun, device: torch.device, task: UntunedTask, options: EvaluateOptions, events: Events
+) -> dict[str, Any]:
+    """Return the entry of a task without fine-tuning."""
+    request = request_of(task.source, options, {"texts": list(task.texts)})
+    try:
+        corpus = find(request)
+    except UsageError as error:
+        if error.id != "unused-option":
+            raise
+        raise DataError(
+            f"has no columns {' and '.join(task.texts)}",
+            where=task.source,
+            fix="give a file of JSON lines, or a folder of them",
+            id="unknown-column",
+        ) from None
+    task.check(corpus)  # before it may be parsed: a set of parses has no lines for messages
+    data = digest([sha256(part.path.read_bytes()).hexdigest() for part in corpus.parts])
+    source = _open(trained, request, (), options, events)
+    entry = task.score(trained.language_model(device), trained.languages, source, trained.longest)
+    return {**entry, "settings": {"source": short_name(*task.sets), "data": data, **entry["settings"]}}
+
+
+def _tuned(
     trained: PretrainedRun, device: torch.device, task: Task, options: EvaluateOptions, events: Events
 ) -> dict[str, Any]:
-    """Return the entry of a task: its settings, and the scores of the regimes whose cells are all finished."""
+    """Return the entry of a task with fine-tuning: settings, and scores of the regimes whose cells are all finished."""
     task = _fitted(task, trained)
     splits = [tuple(SPLITS.values())] if len(task.sources) == 1 else [("train", "validation"), ()]
     sources = [
@@ -186,7 +231,7 @@ def _task(
     sizes = {name: getattr(sets, name) for name in SPLITS}
     entry: dict[str, Any] = {
         "settings": {
-            "source": "+".join(task.sources),
+            "source": "+".join(map(short_name, task.sources)),
             **{k: v for k, v in task.settings.record().items() if not k.endswith("_examples")},
             **{name: found.n_rows for name, found in sizes.items()},
             "truncated": {name: int(found.truncated.sum()) for name, found in sizes.items()},

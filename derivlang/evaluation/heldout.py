@@ -17,7 +17,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.keys import Draws
 from derivlang.engine.batches import Source
-from derivlang.training.languages import Languages, Side, SpecialIds
+from derivlang.training.languages import Languages, Side
 
 _SHORTEST = 3  # words
 
@@ -27,7 +27,7 @@ class Heldout:
     """S sentences in both languages. keys: uint64[S]. offsets: int64[S + 1], the slots of each.
 
     words: int32[K], the word (in its sentence) of each slot. source, derived: sub-words and their slots
-    (`training/languages/base.py`). split: their split. marks: special ids. forms: Arrow strings [K], the text of each
+    (`training/languages/base.py`). split: their split. forms: Arrow strings [K], the text of each
     slot's word; None for sub-words without text.
     """
 
@@ -37,7 +37,6 @@ class Heldout:
     source: Side
     derived: Side
     split: str
-    marks: SpecialIds
     forms: pa.Array | None = None
 
     @property
@@ -57,19 +56,6 @@ class Heldout:
     def offsets_in(self, side: Side) -> Int64:
         """Return int64[S + 1]: the sub-word offsets of the sentences in a language."""
         return offsets_of(np.bincount(self.rows[side.slots], minlength=self.n_sentences))
-
-    def framed(self, side: Side, ids: Int32 | None = None) -> tuple[Int32, Int64]:
-        """Return a side's sub-words with special ids around each sentence, and their int64[S + 1] offsets.
-
-        ids: int32[M], in place of the sub-words.
-        """
-        within = self.offsets_in(side)
-        lengths = lengths_of(within)
-        offsets = offsets_of(lengths + 2)
-        out = np.full(int(offsets[-1]), self.marks.end, np.int32)
-        out[offsets[:-1]] = self.marks.begin
-        out[expand_ranges(offsets[:-1] + 1, lengths)] = side.ids if ids is None else ids
-        return out, offsets
 
     def first(self, n: int) -> Heldout:
         """Return at most the first n of a keyed ranking, in text order."""
@@ -96,7 +82,6 @@ class Heldout:
             _joined([part.source for part in parts], starts),
             _joined([part.derived for part in parts], starts),
             split,
-            languages.marks,
             pa.concat_arrays([part.forms for part in parts]),
         )
         return every.distinct().first(n)
@@ -114,7 +99,7 @@ class Heldout:
         shift[rows] = offsets[:-1] - self.offsets[rows]
         forms = None if self.forms is None else self.forms.take(to_arrow(at))
         source, derived = (self._side(side, rows, shift) for side in (self.source, self.derived))
-        return Heldout(self.keys[rows], offsets, self.words[at], source, derived, self.split, self.marks, forms)
+        return Heldout(self.keys[rows], offsets, self.words[at], source, derived, self.split, forms)
 
     def _side(self, side: Side, rows: Int64, shift: Int64) -> Side:
         """Return a side of these sentences. shift: int64[S], what is added to the slots of a sentence."""
@@ -137,9 +122,7 @@ def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) ->
     word = owners(both.offsets)
     words = word - np.repeat(batch.sentences[:-1], lengths_of(offsets))
     forms = batch.strings().take(to_arrow(word))
-    every = Heldout(
-        batch.keys, offsets, words.astype(np.int32), both.source, both.derived, split, languages.marks, forms
-    )
+    every = Heldout(batch.keys, offsets, words.astype(np.int32), both.source, both.derived, split, forms)
     some = np.diff(batch.sentences) >= _SHORTEST
     for side in both.sides:
         lengths = lengths_of(every.offsets_in(side))

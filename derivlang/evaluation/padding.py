@@ -1,4 +1,4 @@
-"""Batches of rows with similar lengths, padded to the longest."""
+"""Sentences as rows, and batches of rows with similar lengths, padded to the longest."""
 
 from __future__ import annotations
 
@@ -7,10 +7,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of
+from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of, offsets_of
+from derivlang.training.languages import SpecialIds
 
 if TYPE_CHECKING:
     import torch
+
+
+def framed(ids: Int32, offsets: Int64, marks: SpecialIds) -> tuple[Int32, Int64]:
+    """Return sub-words [M] with special ids before and after each sentence, and the new offsets int64[S + 1].
+
+    offsets: int64[S + 1], of the sentences in ids, int32[M].
+    """
+    lengths = lengths_of(offsets)
+    ends = offsets_of(lengths + 2)
+    out = np.full(int(ends[-1]), marks.end, np.int32)
+    out[ends[:-1]] = marks.begin
+    out[expand_ranges(ends[:-1] + 1, lengths)] = ids
+    return out, ends
 
 
 def padded(ids: Int32, offsets: Int64, rows: Int64) -> tuple[Int64, Bool]:

@@ -9,7 +9,7 @@ from derivlang.core.errors import UsageError
 from derivlang.core.settings import check_settings, setting
 from derivlang.evaluation.finetune_settings import REGIMES, Regime
 from derivlang.evaluation.measures.registry import MEASURES, USUAL
-from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.named import NamedTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class EvaluateOptions:
     """What to evaluate. tasks, regimes, measures: any may be empty. device: as torch names it; None: a GPU where there
     is one. parser, parses: as of `make`, for orders that need trees. Raises UsageError, by the option's name."""
 
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[NamedTask, ...] = ()
     regimes: tuple[Regime, ...] = REGIMES
     seeds: int = setting(3, "Number of fine-tunings, with seeds 1, 2, and so on.", minimum=1)
     measures: tuple[str, ...] = USUAL

@@ -29,7 +29,7 @@ from derivlang.training.checkpoint import MODEL, hash_of_weights
 from derivlang.training.config import CAUSAL, auto_class, positions_of
 from derivlang.training.devices import has_bf16
 from derivlang.training.folder import RUN
-from derivlang.training.languages import TWIN, Languages, TwinLanguages
+from derivlang.training.languages import TWIN, Languages, SpecialIds, TwinLanguages
 from derivlang.training.languages import load as load_languages
 from derivlang.training.model import head_of
 from derivlang.training.quiet import quiet
@@ -37,11 +37,15 @@ from derivlang.training.quiet import quiet
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelEncoder:
-    """A model on its device. token_types: whether it gets the language number as token type."""
+    """A model on its device.
+
+    token_types: whether it gets the language number as token type. marks: the special ids of its languages.
+    """
 
     module: Any
     token_types: bool
     device: torch.device
+    marks: SpecialIds
 
     @property
     def causal(self) -> bool:
@@ -130,6 +134,11 @@ class PretrainedRun:
         return trained
 
     @property
+    def model_folder(self) -> Path:
+        """The folder of the model, for `transformers`."""
+        return _model(self.folder, self.step)
+
+    @property
     def results(self) -> Path:
         """The file of the results, which are those of these weights alone."""
         return self.folder / "evaluation.json" if self.step is None else self.cells.with_suffix(".json")
@@ -160,13 +169,13 @@ class PretrainedRun:
         ends = ("ForCausalLM", "LMHeadModel") if self.causal else ("ForMaskedLM",)
         return any(name.endswith(ends) for name in getattr(self.config, "architectures", None) or ())
 
-    def masked_lm(self, device: torch.device) -> ModelEncoder:
+    def language_model(self, device: torch.device) -> ModelEncoder:
         """Return the masked or causal language model, or the model without a head if there is none.
 
         Raise StoreError if it is damaged.
         """
         kind: Any = auto_class(self.config.model_type) if self.has_lm_head else AutoModel
-        path = _model(self.folder, self.step)
+        path = self.model_folder
         with quiet(), _readable(path):
             module, found = kind.from_pretrained(
                 path, local_files_only=True, output_loading_info=True, dtype="float32"
@@ -179,11 +188,11 @@ class PretrainedRun:
                 fix="train it again, or restore the right file",
                 id="model",
             )
-        return ModelEncoder(module.to(device), self.language_ids, device)
+        return ModelEncoder(module.to(device), self.language_ids, device, self.languages.marks)
 
     def encoder(self, device: torch.device) -> ModelEncoder:
         """Return the model without its head, loaded from the folder."""
-        return self.masked_lm(device).base()
+        return self.language_model(device).base()
 
     @property
     def signature(self) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from typing import Any
 from derivlang.core.errors import DataError, StoreError
 from derivlang.evaluation.cell import RULES
 from derivlang.evaluation.sets import parts_of
+from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.formats.paths import is_path
 from derivlang.reproduce.estimate import SHARED, START, STEP, fine_tuning
@@ -191,6 +192,7 @@ def _check_tasks(recipe: Recipe, place: Place) -> None:
     asked = recipe.evaluate[recipe.evaluate.index("--task") + 1] if recipe.evaluate else "none"
     for name in (name for name in asked.split(",") if name != "none"):
         task = task_of(name)
+        assert isinstance(task, Task)  # a recipe names tasks that are fine-tuned
         parts_of(task, [find(SourceRequest(source, place.data_dir)) for source in task.sources])
 
 

@@ -15,7 +15,10 @@ from derivlang.core.schema import NLI, UPOS, Field, Schema, Side, is_nli, own_co
 WORDS = ("tokens", "words", "forms")
 _DEEPEST = 32  # levels of nesting; a Parquet file with some 100 can be written, but not read
 ENTITIES = ("ner_tags", "ner", "entities", "chunk_tags", "slots")
-PAIRS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("context", "question"), ("question", "context"))
+PAIRS = (
+    ("premise", "hypothesis"), ("sentence1", "sentence2"), ("context", "question"), ("question", "context"),
+    ("sentence_good", "sentence_bad"),
+)  # fmt: skip
 TEXTS = ("text", "sentence")
 # List columns that must have a value for each word. For others, the sampled rows decide.
 PER_WORD = (*ENTITIES, "upos", "xpos", "lemmas", "feats", "head", "deprel", "deps", "misc", "pos_tags")

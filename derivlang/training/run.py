@@ -13,6 +13,7 @@ from typing import Any
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.keys import text_key
 from derivlang.formats.progress import stage
+from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.twin_folder import trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest
@@ -78,7 +79,7 @@ def pretrain(
         before = folder.taken(run, resume=resume, force=force) if main else folder.read(run)
         init = _init(where, settings, before)
         where = _with_tokenizer(where, settings, before)
-        _check_spec(settings, where)
+        _check_languages(settings, where, objective)
         prepared = prepare_data(
             settings,
             request,
@@ -197,12 +198,19 @@ def _with_tokenizer(where: Where, settings: TrainingSettings, before: dict[str, 
     return replace(where, tokenizer=elsewhere or model_of(where.init, "--init")[0] / TOKENIZER)
 
 
-def _check_spec(settings: TrainingSettings, where: Where) -> None:
-    """Raise UsageError if the languages cannot be made, before anything is made of them."""
+def _check_languages(settings: TrainingSettings, where: Where, objective: Objective) -> None:
+    """Raise UsageError or StoreError if the languages cannot be made, before anything is made of them."""
     pipeline = Pipeline.parse(settings.spec)
     check_permutation(pipeline)
     if where.tokenizer is None or not is_foreign(where.tokenizer):
         trans_of(pipeline)
+    elif ForeignTokenizer.load(where.tokenizer).special_ids[-1] is None and not objective.causal:
+        raise StoreError(
+            "its tokenizer has no mask token",
+            where=str(where.tokenizer),
+            fix="give the tokenizer of a masked language model, or --objective clm",
+            id="special-tokens",
+        )
 
 
 def _init(where: Where, settings: TrainingSettings, before: dict[str, Any] | None) -> Init | None:

@@ -1,8 +1,10 @@
-"""Surprisal of sub-words under a causal model: -log2 p(sub-word | those before it in its sentence), in bits.
+"""Bits of sub-words: -log2 of the probability that a model gives to each sub-word of a sentence.
 
-    <s> we low er </s>        bits of we, low, er, and of the closing </s>
+    causal    <s> we low er </s>          of each sub-word and of the closing </s>, given those before it
+    masked    <s> we <mask> er </s>       of each sub-word, given all others
 
-A row is one sentence between <s> and </s>. The probabilities are exact and over the vocabularies of both languages.
+A row is one sentence between <s> and </s>. The probabilities are over the vocabularies of both languages. Those of a
+causal model are exact. The sum of those of a masked model is a pseudo-log-likelihood (Salazar et al. 2020, section 2).
 """
 
 from __future__ import annotations
@@ -14,20 +16,21 @@ import numpy as np
 import torch
 
 from derivlang.align.lexical import Floats
-from derivlang.core.arrays import expand_ranges, lengths_of
-from derivlang.evaluation.heldout import Heldout
-from derivlang.evaluation.padding import by_length, padded, tokens_on
+from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, owners, positions
+from derivlang.evaluation.padding import by_length, framed, padded, tokens_on
 from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done
 from derivlang.training.devices import to_device
-from derivlang.training.languages import Side
 
 _LOGITS = 1 << 25  # maximum number of logits in memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentenceBits:
-    """Bits of S sentences with M sub-words. subwords: float64[M]; ends: float64[S], of the closing `</s>`."""
+    """Bits of S sentences with M sub-words under a causal model.
+
+    subwords: float64[M]. ends: float64[S], of the closing `</s>`.
+    """
 
     subwords: Floats
     ends: Floats
@@ -37,15 +40,15 @@ class SentenceBits:
         return float(self.subwords.sum() + self.ends.sum())
 
     @classmethod
-    def of(cls, model: ModelEncoder, text: Heldout, side: Side, language: int) -> SentenceBits:
-        """Return the bits of a text under a causal model, in one of its languages."""
+    def of(cls, model: ModelEncoder, ids: Int32, offsets: Int64, language: int) -> SentenceBits:
+        """Return the bits of sentences of one language. ids: int32[M], sub-words; offsets: int64[S + 1]."""
         model.module.train(False)
-        framed, offsets = text.framed(side)
+        whole, offsets = framed(ids, offsets, model.marks)
         to, lengths = model.device, lengths_of(offsets)
-        found = np.zeros(len(framed))
+        found = np.zeros(len(whole))
         with torch.inference_mode():
-            for rows in by_length(lengths, max(1, min(tokens_on(to), _LOGITS // model.module.config.vocab_size))):
-                block, mask = padded(framed, offsets, rows)
+            for rows in by_length(lengths, _tokens(model)):
+                block, mask = padded(whole, offsets, rows)
                 before = np.zeros_like(mask)  # positions that predict the next one
                 before[:, :-1] = mask[:, 1:]
                 gold = to_device(block[:, 1:][mask[:, 1:]], to)
@@ -56,3 +59,33 @@ class SentenceBits:
                 rows_done(len(rows))
         found /= math.log(2)
         return cls(found[expand_ranges(offsets[:-1] + 1, lengths - 2)], found[offsets[1:] - 1])
+
+
+def masked_bits(model: ModelEncoder, ids: Int32, offsets: Int64, language: int) -> Floats:
+    """Return float64[M]: the bits of each sub-word under a masked model that sees all others of its sentence.
+
+    ids: int32[M], sub-words of one language; offsets: int64[S + 1]. Each sub-word is a row of its own:
+
+        sentences [we low] and [er]     rows  <s> <mask> low </s>    <s> we <mask> </s>    <s> <mask> </s>
+        sentence of each row            0, 0, 1        place of its mask  1, 2, 1
+    """
+    model.module.train(False)
+    whole, ends = framed(ids, offsets, model.marks)
+    to, sentence, place = model.device, owners(offsets).astype(np.int64), positions(offsets) + 1
+    found = np.zeros(len(ids))
+    with torch.inference_mode():
+        for rows in by_length(lengths_of(ends)[sentence], _tokens(model)):
+            block, mask = padded(whole, ends, sentence[rows])
+            at = np.arange(len(rows)) * block.shape[1] + place[rows]
+            gold = to_device(block.ravel()[at], to)
+            block.ravel()[at] = model.marks.mask
+            logits = model.logits(to_device(block, to), to_device(mask, to), language, to_device(at, to))
+            losses = torch.nn.functional.cross_entropy(logits, gold, reduction="none")
+            found[rows] = losses.double().cpu().numpy()
+            rows_done(len(rows))
+    return np.asarray(found / math.log(2))
+
+
+def _tokens(model: ModelEncoder) -> int:
+    """Return the number of padded sub-words in a batch."""
+    return max(1, min(tokens_on(model.device), _LOGITS // int(model.module.config.vocab_size)))

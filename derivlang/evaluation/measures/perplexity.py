@@ -30,7 +30,7 @@ from derivlang.core.keys import Draws
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures.base import Figures, Measure
 from derivlang.evaluation.measures.sets import MeasureSets
-from derivlang.evaluation.padding import by_length, inside, padded, tokens_on
+from derivlang.evaluation.padding import by_length, framed, inside, padded, tokens_on
 from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done, stage
 from derivlang.training.devices import to_device
@@ -94,14 +94,14 @@ def _one(model: ModelEncoder, text: Heldout, side: Side, masked: Bool, language:
     if not masked.any():
         return None
     model.module.train(False)
-    framed, offsets = text.framed(side, np.where(masked, np.int32(text.marks.mask), side.ids))
     within = text.offsets_in(side)
+    whole, offsets = framed(np.where(masked, np.int32(model.marks.mask), side.ids), within, model.marks)
     to, lengths = model.device, lengths_of(offsets)
     tokens = max(1, min(tokens_on(to), int(_LOGITS / RATE) // model.module.config.vocab_size))
     total: Any = 0.0  # accumulated on the device, which is synchronised once
     with torch.inference_mode():
         for rows in by_length(lengths, tokens):
-            block, mask = padded(framed, offsets, rows)
+            block, mask = padded(whole, offsets, rows)
             at = expand_ranges(within[rows], lengths[rows] - 2)
             gold = to_device(side.ids[at[masked[at]]].astype(np.int64), to)
             asked = inside(mask)

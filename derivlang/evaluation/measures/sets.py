@@ -62,7 +62,7 @@ class MeasureSets:
             text = self.sentences
             with stage("surprisal", "rows", 2 * text.n_sentences):
                 sides = (text.source, SOURCE), (text.derived, DERIVED)
-                source, derived = (SentenceBits.of(model, text, side, language) for side, language in sides)
+                source, derived = (SentenceBits.of(model, side.ids, text.offsets_in(side), i) for side, i in sides)
             self._bits[model] = source, derived
         return self._bits[model]
 

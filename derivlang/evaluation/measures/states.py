@@ -15,7 +15,7 @@ import torch
 
 from derivlang.core.arrays import Int64, expand_ranges, lengths_of, offsets_of
 from derivlang.evaluation.heldout import Heldout
-from derivlang.evaluation.padding import by_length, inside, padded, tokens_on
+from derivlang.evaluation.padding import by_length, framed, inside, padded, tokens_on
 from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done, stage
 from derivlang.training.devices import to_device
@@ -105,12 +105,13 @@ def _means(
     groupings: int64[M] each, the group of each sub-word, or -1; each number from 0 occurs.
     """
     to = model.device
-    framed, offsets = text.framed(side)
-    lengths, within = lengths_of(offsets), text.offsets_in(side)
+    within = text.offsets_in(side)
+    whole, offsets = framed(side.ids, within, model.marks)
+    lengths = lengths_of(offsets)
     sizes = [np.bincount(groups[groups >= 0]) for groups in groupings]
     sums: list[list[torch.Tensor]] = []
     for rows in by_length(lengths, tokens_on(to)):
-        block, mask = padded(framed, offsets, rows)
+        block, mask = padded(whole, offsets, rows)
         layers = model(to_device(block, to), to_device(mask, to), language, output_hidden_states=True).hidden_states
         if not sums:
             sums = [[torch.zeros(len(size), layers[0].shape[-1], device=to) for _ in layers] for size in sizes]

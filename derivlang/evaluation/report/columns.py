@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from derivlang.evaluation.metrics import Metric
 from derivlang.evaluation.report import published
 from derivlang.evaluation.report.published import Line
-from derivlang.evaluation.tasks.registry import TASKS, find_task
+from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.registry import TASKS
 
 REGIMES = (("sup", "SUP"), ("zs", "ZS"), ("delta", "Δ"))
 DEV = "dev-"  # prefix of regimes on the derived dev set
@@ -50,14 +51,16 @@ class Column:
 def columns(tasks: Iterable[str], *, headline: bool = False) -> tuple[Column, ...]:
     """Return all metrics of these tasks, or (headline) those of the main tables: the paper's, and the task's headline.
 
-    Tasks of packages that are not installed have none.
+    Tasks without fine-tuning, and those of packages that are not installed, have none.
     """
     out = []
     for name in tasks:
         kind = name.partition(":")[0]
         if kind not in TASKS:
             continue
-        task = find_task(kind)
+        task = TASKS.find(kind)
+        if not issubclass(task, Task):
+            continue
         metrics = {metric.name: metric for metric in task.metrics}
         shown = dict.fromkeys((published.METRIC.get(kind, task.headline), task.headline)) if headline else metrics
         out += [Column(name, metrics[metric]) for metric in shown]

@@ -25,6 +25,7 @@ from derivlang.evaluation.report.columns import REGIMES
 from derivlang.evaluation.report.differences import Difference
 from derivlang.evaluation.report.runs import LAYER_FIGURES, Run, same_model
 from derivlang.evaluation.report.settings import Setting, percent_of, standard_deviation
+from derivlang.evaluation.tasks.untuned import SIDES, shown_groups
 
 
 def differences(setting: Setting, found: Sequence[Difference]) -> Table | None:
@@ -87,6 +88,37 @@ def inside(setting: Setting) -> Table | None:
         "each beside the figure of a guess, and the alignment error rate of links between words.",
         ("Objective", "Language", "Run"),
         (("Perplexity", ("source", "derived")), ("By layer", ("layer", *names))),
+        tuple(rows),
+    )
+
+
+def untuned(setting: Setting) -> Table | None:
+    """Return the table of the tasks without fine-tuning, or None without any."""
+    rows = []
+    for entry in setting.entries:
+        for run in entry.runs:
+            for label, task, found in run.untuned():
+                for group in shown_groups(found):
+                    cells = [
+                        TableCell(
+                            decimal(group[side][task.headline]),
+                            interval(group[side]["low"], group[side]["high"]),
+                            run.signature,
+                        )
+                        for side in SIDES
+                    ]
+                    chance = number_cell((found.get("chance") or {}).get(task.headline))
+                    labels = (entry.label, entry.language.spec, run.id, label, group["name"] or group["by"])
+                    rows.append(Row(labels, (*cells, chance, TableCell(f"{group['items']:,}"))))
+    if not rows:
+        return None
+    return Table(
+        "untuned",
+        "Tasks without fine-tuning",
+        "Minimal pairs: percent of the pairs whose good sentence has the higher log-likelihood (of masked models, "
+        "pseudo-log-likelihood); ties count half. In small type: Wilson's 95 % interval over pairs.",
+        ("Objective", "Language", "Run", "Task", "Group"),
+        (("", (*SIDES, "chance", "number")),),
         tuple(rows),
     )
 

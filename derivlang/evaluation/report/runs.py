@@ -7,8 +7,9 @@ silently select runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.spec import read_spec
 from derivlang.evaluation.finetune_settings import REGIMES
 from derivlang.evaluation.report.columns import DEV, Column
+from derivlang.evaluation.tasks.named import file_name_of
 from derivlang.evaluation.tasks.registry import TASKS, task_of
+from derivlang.evaluation.tasks.untuned import SIDES, UntunedTask, shown_groups
 from derivlang.lexical.percent import percent
 from derivlang.store.record import Kind, check_types, read_record, short
 
@@ -32,7 +35,7 @@ LAYER_FIGURES = {
     "retrieval": {"sentences": "sentences", "chance": "sentences by chance"},
     "links": {name: f"AER by {name}" for name in ("argmax", "itermax", "transport")},
 }
-_FINE_TUNING = ("source", "epochs", "lr", "batch_size", "max_length", "frozen", "train", "dev", "test")
+_FINE_TUNING = ("source", "data", "epochs", "lr", "batch_size", "max_length", "frozen", "train", "dev", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,13 @@ class Run:
         signature = (self.evaluation or {}).get("signature") or {}
         return int(signature.get("steps") or self.facts["steps"])
 
+    def untuned(self) -> Iterator[tuple[str, UntunedTask, Mapping[str, Any]]]:
+        """Yield (label, task, entry) of each task without fine-tuning."""
+        for label in self.tasks:
+            task = untuned_task(label)
+            if task is not None:
+                yield label, task, self._task(label)
+
     def settings(self, task: str) -> str | None:
         """Return the fine-tuning settings of a task as text, equal for equal settings; None if not evaluated."""
         found = self._task(task).get("settings")
@@ -149,7 +159,7 @@ class Run:
         return list(zip(*sides, strict=True)) if all(sides) and len({len(side) for side in sides}) == 1 else []
 
     def _counts(self, column: Column, regime: str, score: TaskScore) -> list[Int64]:
-        name = task_of(column.task).file_name
+        name = file_name_of(column.task)
         paths = [self.folder / COUNTS / f"{name}.{regime}.{seed}.npz" for seed in range(1, len(score.seeds) + 1)]
         if not all(path.exists() for path in paths):
             return []
@@ -162,6 +172,12 @@ class Run:
     def _task(self, task: str) -> Mapping[str, Any]:
         found: Mapping[str, Any] = ((self.evaluation or {}).get("tasks") or {}).get(task) or {}
         return found
+
+
+def untuned_task(label: str) -> UntunedTask | None:
+    """Return the task of a label, or None if it is fine-tuned or not known."""
+    task = task_of(label) if label.partition(":")[0] in TASKS else None
+    return task if isinstance(task, UntunedTask) else None
 
 
 def read_runs(folders: Iterable[Path]) -> list[Run]:
@@ -268,6 +284,8 @@ def _check_scores(evaluation: Mapping[str, Any]) -> None:
         if task.partition(":")[0] in TASKS:
             task_of(task)
         check_types(entry, {}, {"settings": dict, "dev": dict, "chance": dict})
+        if (untuned := untuned_task(task)) is not None:
+            _check_groups(task, untuned, entry)
         for metric, value in (entry.get("chance") or {}).items():
             _check_number(value, f"{task}.chance.{metric}")
         regimes = {regime: entry.get(regime) for regime in (*REGIMES, "delta", "source")}
@@ -286,6 +304,15 @@ def _check_scores(evaluation: Mapping[str, Any]) -> None:
         for layer in evaluation.get(measure) or ():
             for name in ("layer", *names):
                 _check_number(layer.get(name), f"{measure}.{name}")
+
+
+def _check_groups(label: str, task: UntunedTask, entry: Mapping[str, Any]) -> None:
+    """Raise ValueError for the groups of a task without fine-tuning that the report cannot show."""
+    check_types(entry, {"groups": list})
+    for group in shown_groups(entry):
+        check_types(group, {"by": str, "name": str, "items": int, **dict.fromkeys(SIDES, dict)})
+        for side, figure in product(SIDES, (task.headline, "low", "high")):
+            _check_number(group[side].get(figure), f"{label}.{side}.{figure}", none=False)
 
 
 def _check_number(value: Any, name: str, *, none: bool = True) -> None:

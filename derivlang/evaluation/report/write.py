@@ -133,7 +133,7 @@ def _shown(part: ReportSection) -> list[tuple[Table, list[Figure]]]:
 
 def _folded(part: ReportSection) -> list[Table]:
     """Return the longer tables, which are folded on the page."""
-    found = (dev_overview, listings.every_alignment, listings.inside, listings.every_score)
+    found = (dev_overview, listings.untuned, listings.every_alignment, listings.inside, listings.every_score)
     return [table for listing in found if (table := listing(part.setting)) is not None]
 
 

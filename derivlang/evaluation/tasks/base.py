@@ -15,13 +15,14 @@ Help pages and reports import tasks, so no task imports torch when it is importe
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from derivlang.core.errors import DataError
 from derivlang.evaluation.finetune_settings import FinetuneSettings
+from derivlang.evaluation.tasks.named import NamedTask
 
 if TYPE_CHECKING:
     import torch
@@ -36,31 +37,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Task(ABC):
-    """A task on one set.
+class Task(NamedTask):
+    """A task on one set, or on two.
 
-    kind: the name of the task. source: the named source of its sets; default: the set of a name without a colon.
+    source: the named source of its sets; default: the set of a name without a colon.
     needs: what a corpus must have, for messages. metrics: all scores; headline: the name of the one that chooses the
     epoch and stands in the tables of a report. defaults: settings of fine-tuning.
 
-    name: as given, `pos` or `pos:French-GSD`. settings: of fine-tuning, the defaults if None is given.
+    settings: of fine-tuning, the defaults if None is given.
     """
 
-    kind: ClassVar[str]
     source: ClassVar[str]
     default: ClassVar[str]
     needs: ClassVar[str]
     metrics: ClassVar[tuple[Metric, ...]]
-    headline: ClassVar[str]
     defaults: ClassVar[FinetuneSettings] = FinetuneSettings()
 
-    name: str
     given: FinetuneSettings | None = None
 
     @classmethod
-    def summary(cls) -> str:
-        """Return the first line of the docstring."""
-        return (cls.__doc__ or "").partition("\n")[0]
+    def metric_names(cls) -> list[str]:
+        """Return the names of all metrics."""
+        return [metric.name for metric in cls.metrics]
 
     @property
     def settings(self) -> FinetuneSettings:
@@ -74,13 +72,13 @@ class Task(ABC):
     @property
     def sources(self) -> tuple[str, ...]:
         """The full names of its sources: one, or that of train and dev and that of test."""
-        sets = (self.name.partition(":")[2] or self.default).split("+")
+        sets = self.sets or (self.default,)
         return tuple(name if "/" in name else f"{self.source}:{name}" for name in sets)
 
     @property
-    def file_name(self) -> str:
-        """The name without colons and slashes, for file names."""
-        return "".join(c if c.isalnum() or c in "-_." else "-" for c in self.name)
+    def sets(self) -> tuple[str, ...]:
+        """The sets that the name gives: none, one, or that of train and dev and that of test."""
+        return tuple(name for given in super().sets for name in given.split("+"))
 
     @property
     def main_metric(self) -> Metric:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from derivlang.core.errors import UsageError
 from derivlang.core.plugins import Registry
 from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.named import NamedTask
 
-TASKS: Registry[type[Task]] = Registry(
+TASKS: Registry[type[NamedTask]] = Registry(
     "task",
-    Task,
+    NamedTask,
     {
+        "blimp": "derivlang.evaluation.tasks.blimp:MinimalPairs",
         "dep": "derivlang.evaluation.tasks.dep:Dependencies",
         "ner": "derivlang.evaluation.tasks.ner:NamedEntities",
         "pawsx": "derivlang.evaluation.tasks.pawsx:Paraphrases",
@@ -22,19 +24,35 @@ TASKS: Registry[type[Task]] = Registry(
     },
     of_classes=True,
 )
-task_names = TASKS.names
-find_task = TASKS.find
 
 
-def register_task(task: type[Task]) -> type[Task]:
+def register_task(task: type[NamedTask]) -> type[NamedTask]:
     """Register a task for this process. Works as a decorator, for notebooks and tests."""
     return TASKS.add(task.kind, task)
 
 
-def task_of(name: str) -> Task:
+def find_task(name: str) -> type[Task]:
+    """Return the class of a task that needs fine-tuning. Raise UsageError with similar names otherwise."""
+    found = TASKS.find(name)
+    if not issubclass(found, Task):
+        raise UsageError(f"the task {name} needs no fine-tuning", where="--task", id="usage")
+    return found
+
+
+def tuned_tasks() -> dict[str, type[Task]]:
+    """Return the tasks that need fine-tuning, by name."""
+    found = {name: TASKS.find(name) for name in TASKS.names()}
+    return {name: task for name, task in found.items() if issubclass(task, Task)}
+
+
+def task_of(name: str) -> NamedTask:
     """Return the task of a name such as `pos` or `pos:French-GSD`. Raise UsageError with similar names otherwise."""
     kind, colon, argument = name.partition(":")
-    found = find_task(kind)
+    found = TASKS.find(kind)
+    if not issubclass(found, Task):
+        if not argument:
+            raise UsageError(f"{name!r} names no set", where="--task", fix=f"write {kind}:FILE", id="usage")
+        return found(name)
     if colon and not all(argument.split("+")):
         raise UsageError(
             f"{name!r} names no set after the colon", where="--task", fix="write e.g. pos:French-GSD", id="usage"

@@ -22,6 +22,8 @@ from derivlang.core.arrays import Int32, Int64, owners
 from derivlang.core.batch import Batch
 from derivlang.core.policies import Policies
 from derivlang.lexical.encoding import Encoded
+from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.pipeline import Pipeline
 
 TOKENIZER, TWIN = "tokenizer", "twin"
@@ -79,6 +81,7 @@ class Languages(ABC):
     has_twin: ClassVar[bool]
 
     pipeline: Pipeline
+    tokenizer: Tokenizer | ForeignTokenizer
     size: int
     marks: SpecialIds
     own: tuple[Int32, Int32]

@@ -41,6 +41,8 @@ class TextLanguages(Languages):
 
     has_twin = False
 
+    tokenizer: ForeignTokenizer
+
     def __init__(self, pipeline: Pipeline, tokenizer: ForeignTokenizer, lexicon: Lexicon):
         check_permutation(pipeline)
         for transform in pipeline.transforms:

@@ -35,6 +35,8 @@ class TwinLanguages(Languages):
 
     has_twin = True
 
+    tokenizer: Tokenizer
+
     def __init__(self, pipeline: Pipeline, tokenizer: Tokenizer, twin: Twin):
         trans_of(pipeline)
         check_permutation(pipeline)

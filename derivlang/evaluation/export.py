@@ -1,0 +1,67 @@
+"""The folder of a run's model with the tokenizer of one language, for `transformers` and tools that use it.
+
+    RUN/model                    the source's tokenizer: its ids are those of the model
+    RUN/twin/tokenizer.json      numbers the entries from 0; the model's ids are the joint ones (`JointIds`)
+
+An exported tokenizer reads words of the language, joined by one space, and gives the model's ids. It adds no special
+tokens. With an overlap of words, derived text has words of both languages, so its tokenizer is the joint one. The
+tokenizer of a checkpoint that was trained elsewhere reads both languages.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import DataError, StoreError
+from derivlang.evaluation.trained import PretrainedRun
+from derivlang.lexical.tokenizer import TOKENIZER, Tokenizer
+from derivlang.lexical.twin import joint_file
+from derivlang.store.disk import whole_folder
+from derivlang.training.languages import DERIVED, SOURCE, TwinLanguages
+
+
+def export_model(trained: PretrainedRun, language: int, out: Path) -> dict[str, Any]:
+    """Write the folder of the model with the tokenizer of a language, completely or not at all.
+
+    Return {"out", "language", "entries"}. Raise StoreError if `out` is not empty, DataError if no file can be the
+    tokenizer of the language.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise StoreError("is not empty", where=str(out), fix="give another folder", id="output")
+    languages = trained.languages
+    library = library_file(languages, language) if isinstance(languages, TwinLanguages) else None
+
+    def write(fresh: Path) -> None:
+        shutil.copytree(trained.model_folder, fresh, dirs_exist_ok=True)
+        languages.tokenizer.save(fresh)  # for its configuration
+        if library is not None:
+            (fresh / TOKENIZER).write_text(json.dumps(library, ensure_ascii=False, separators=(",", ":")), "utf-8")
+
+    whole_folder(out, write)
+    name = {SOURCE: "source", DERIVED: "derived"}[language]
+    entries = languages.tokenizer.size if library is None else len(library["model"]["vocab"])
+    return {"out": str(out), "language": name, "entries": entries}
+
+
+def library_file(languages: TwinLanguages, language: int) -> dict[str, Any]:
+    """Return the content of `tokenizer.json` for a language, whose ids are those of the run's model."""
+    twin = languages.twin
+    if language == SOURCE or twin.map.overlap == 100:
+        return _file(languages.tokenizer)
+    if not twin.map.overlap:
+        found = _file(twin.tokenizer)
+        joint = twin.joint.table().tolist()
+        found["model"]["vocab"] = {entry: joint[i] for entry, i in found["model"]["vocab"].items()}
+        return found
+    both = joint_file(languages.tokenizer, twin.tokenizer, twin.map.script)
+    if both.size != twin.joint.size:
+        raise DataError("the ids of the twin are not those of a joint file (compat=paper)", id="joint-clash")
+    return _file(both)
+
+
+def _file(tokenizer: Tokenizer) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(tokenizer.build().to_str())
+    return found

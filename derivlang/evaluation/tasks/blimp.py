@@ -1,0 +1,182 @@
+"""Minimal pairs: two sentences that differ in one point, of which one is acceptable. A pair is right if the model gives
+the acceptable one the higher log-likelihood.
+
+    {"sentence_good": "These cats sleep.", "sentence_bad": "These cat sleep.", "UID": "number_agreement"}      a line
+
+A set is a file of such JSON lines, or a folder of them. Each sentence is derived by itself and is a row of its own.
+
+    causal    log p(we | <s>) + log p(low | <s> we) + …                           without the closing </s>
+    masked    log p(we | <s> <mask> low </s>) + log p(low | <s> we <mask> </s>)   pseudo-log-likelihood
+
+The sum is not divided by the number of sub-words. A tie (the same sub-words, or the same sum) counts half. A pair is
+left out if one of its sentences does not fit into a row. The interval is Wilson's (1927), of 95 %.
+
+Sources: Warstadt et al. (2020), BLiMP, section 4; Salazar et al. (2020), section 2, for masked models.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from derivlang.align.lexical import Floats
+from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.core.arrow import to_arrow, to_numpy
+from derivlang.core.batch import Batch
+from derivlang.core.errors import DataError
+from derivlang.core.layers.values import Values
+from derivlang.evaluation.tasks.untuned import SIDES, UntunedTask
+from derivlang.formats.progress import stage
+from derivlang.sources.corpus import Corpus
+from derivlang.sources.read import tables
+
+if TYPE_CHECKING:
+    from derivlang.engine.batches import Source
+    from derivlang.evaluation.trained import ModelEncoder
+    from derivlang.training.languages import Languages
+
+_BY = ("linguistics_term", "UID", "field")  # BLiMP's names of phenomena, of paradigms, and of parts of grammar
+
+
+@dataclass(frozen=True)
+class MinimalPairs(UntunedTask):
+    """Minimal pairs in BLiMP's form, by log-likelihood; without fine-tuning."""
+
+    kind = "blimp"
+    texts = ("sentence_good", "sentence_bad")
+    items = "pairs"
+
+    def check(self, corpus: Corpus) -> None:
+        for part in corpus.parts:
+            for rows in tables(corpus, part):
+                good, bad = (rows.table[name] for name in self.texts)
+                for name, text in zip(self.texts, (good, bad), strict=True):
+                    empty = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(text), ""), True)
+                    _refuse(empty, rows.where, f"{name} has no text")
+                same = pc.equal(pc.utf8_trim_whitespace(good), pc.utf8_trim_whitespace(bad))
+                _refuse(same, rows.where, f"{' and '.join(self.texts)} are the same")
+
+    def score(self, model: ModelEncoder, languages: Languages, source: Source, longest: int) -> dict[str, Any]:
+        batches = (batch for split in source.corpus.splits for batch in source.batches(split))
+        parts = [_Pairs.of(batch, languages, longest) for batch in batches]
+        n_pairs = sum(len(part.fits) for part in parts)
+        n_fits = sum(int(part.fits.sum()) for part in parts)
+        if not n_fits:
+            raise DataError(
+                f"none of the {n_pairs:,} pairs fits into rows of {longest} sub-words",
+                where=self.name,
+                id="no-sentences",
+            )
+        with stage(self.label):
+            found = [[part.outcomes(model, side) for part in parts] for side in range(len(SIDES))]
+        outcomes = {name: np.concatenate(found[side]) for side, name in enumerate(SIDES)}
+        groups = [_group("all", "", outcomes, np.ones(n_fits, bool))]
+        for column in _BY:
+            if source.corpus.schema.field(column) is not None:
+                values = np.array([value for part in parts for value in part.values(column)], object)
+                names = dict.fromkeys(str(value) for value in values if value is not None)
+                groups += [_group(column, name, outcomes, values == name) for name in names]
+        settings = {
+            "score": "log-likelihood" if model.causal else "pseudo-log-likelihood",
+            "items": n_fits,
+            "left_out": n_pairs - n_fits,
+        }
+        return {"settings": settings, "groups": groups, "chance": {self.headline: 50.0}}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """The P pairs of a batch in both languages.
+
+    units: int64[P, 2], of the good and the bad sentences. sides: of each language the ids, int32[M], and the offsets of
+    units, int64[U + 1]. fits: bool[P], pairs that fit into a row in both languages.
+    """
+
+    batch: Batch
+    units: Int64
+    sides: tuple[tuple[Int32, Int64], ...]
+    fits: Bool
+
+    @classmethod
+    def of(cls, batch: Batch, languages: Languages, longest: int) -> _Pairs:
+        both, units = languages.both(batch), batch.records.astype(np.int64)
+        unit_of_word = owners(batch.unit_words)  # an order stays inside its unit
+        sides = tuple(
+            (side.ids, offsets_of(np.bincount(unit_of_word[both.words(side)], minlength=len(batch.unit_words) - 1)))
+            for side in both.sides
+        )
+        lengths = np.maximum(*(lengths_of(offsets) for _, offsets in sides))
+        return cls(batch, units, sides, np.asarray(lengths[units].max(axis=1) <= longest - 2))
+
+    def outcomes(self, model: ModelEncoder, language: int) -> Int64:
+        """Return int64[F], for the pairs that fit: 2 if the good sentence is more probable, 1 for a tie, else 0."""
+        good, bad = log_likelihoods(model, *self.rows(language), language).reshape(-1, 2).T
+        return np.asarray(1 + np.sign(good - bad), np.int64)
+
+    def rows(self, language: int) -> tuple[Int32, Int64]:
+        """Return the ids of the sentences of the pairs that fit, good and bad in turn, and their offsets."""
+        units = self.units[self.fits].ravel()
+        ids, offsets = self.sides[language]
+        lengths = lengths_of(offsets)[units]
+        return ids[expand_ranges(offsets[units], lengths)], offsets_of(lengths)
+
+    def values(self, column: str) -> Iterator[Any]:
+        """Yield the value of a column for each pair that fits."""
+        layer = self.batch.layers[column]
+        assert isinstance(layer, Values)
+        yield from layer.values.filter(to_arrow(self.fits)).to_pylist()
+
+
+def log_likelihoods(model: ModelEncoder, ids: Int32, offsets: Int64, language: int) -> Floats:
+    """Return float64[S]: the (pseudo-)log-likelihood of each sentence of a language, in nats.
+
+    ids: int32[M], offsets: int64[S + 1]. Equal sentences are computed once, so that they tie exactly.
+    """
+    from derivlang.evaluation.measures.bits import SentenceBits, masked_bits
+
+    numbers: dict[bytes, int] = {}
+    texts = [ids[begin:end].tobytes() for begin, end in pairwise(offsets.tolist())]
+    number = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
+    _, first = np.unique(number, return_index=True)
+    lengths = lengths_of(offsets)[first]
+    once, ends = ids[expand_ranges(offsets[first], lengths)], offsets_of(lengths)
+    with stage("log-likelihoods", "rows", len(first) if model.causal else len(once)):
+        if model.causal:
+            bits = SentenceBits.of(model, once, ends, language).subwords
+        else:
+            bits = masked_bits(model, once, ends, language)
+    sums = np.bincount(owners(ends), bits, minlength=len(first))
+    return np.asarray(-math.log(2) * sums[number])
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """Return Wilson's interval of 95 % (low, high) of a share of n, all in percent."""
+    z, p = 1.959964, share / 100
+    centre, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    low, high = (100 * (centre + sign * half) / (1 + z * z / n) for sign in (-1, 1))
+    return max(low, 0.0), min(high, 100.0)
+
+
+def _group(by: str, name: str, outcomes: dict[str, Int64], members: Bool) -> dict[str, Any]:
+    found: dict[str, Any] = {"by": by, "name": name, "items": int(members.sum())}
+    for side, outcome in outcomes.items():
+        inside = outcome[members]
+        share = 50 * int(inside.sum()) / len(inside)
+        low, high = wilson(share, len(inside))
+        ties = int((inside == 1).sum())
+        found[side] = {MinimalPairs.headline: share, "low": low, "high": high, "ties": ties}
+    return found
+
+
+def _refuse(wrong: pa.ChunkedArray, where: Any, what: str) -> None:
+    """Raise DataError for the first row that is wrong."""
+    rows = np.flatnonzero(to_numpy(wrong.combine_chunks()))
+    if rows.size:
+        raise DataError(what, where=where(int(rows[0])), fix="correct the pair, or remove it", id="minimal-pair")

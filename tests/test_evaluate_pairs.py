@@ -1,0 +1,418 @@
+"""Minimal pairs: scores held to slow loops, what both languages share, and runs as folders for `transformers`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from derivlang.core.errors import DataError, UsageError
+from derivlang.engine.batches import Source
+from derivlang.evaluation.evaluate import evaluate
+from derivlang.evaluation.export import export_model, library_file
+from derivlang.evaluation.settings import EvaluateOptions
+from derivlang.evaluation.tasks.blimp import log_likelihoods, wilson
+from derivlang.evaluation.tasks.named import short_name
+from derivlang.evaluation.tasks.registry import task_of
+from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
+from derivlang.lexical.train import train
+from derivlang.lexical.twin_folder import make_twin
+from derivlang.pipeline import Pipeline
+from derivlang.sources.find import SourceRequest
+from derivlang.training import checkpoint
+from derivlang.training.languages import DERIVED, SOURCE, TwinLanguages
+from tests.commands import run as cli
+from tests.tiny_runs import MARKS, languages, model_of, rows_of_twins_equal, save_model, write_run
+
+CPU = torch.device("cpu")
+KINDS = ("gpt2", "llama", "modernbert", "roberta")
+Row = dict[str, Any]
+
+
+def row(good: str, bad: str, term: str = "agreement", uid: str = "number") -> Row:
+    return {"sentence_good": good, "sentence_bad": bad, "linguistics_term": term, "UID": uid, "pairID": "1"}
+
+
+PAIRS = [
+    row("These cats sleep in the house.", "This cats sleep in the house."),
+    row("Who should Ann hug after shocking Bo?", "Who should Ann hug Bo after shocking?", "island", "adjunct"),
+    row("She didn't see the river.", "She saw any river.", "npi", "any"),
+    row("The train left (at night).", "The train leave (at night).", uid="tense"),
+    row("He said it twice.", "He say it twice.", uid="tense"),
+    row("It rains. We stay at home!", "It rain. We stay at home!"),
+]
+LONG = row("The cat sleeps.", f"The cat {'very ' * 80}sleeps.")
+
+
+def write(path: Path, rows: Sequence[Row]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in rows), "utf-8")
+    return path
+
+
+def entry_of(run: Path, pairs: Path, **options: Any) -> dict[str, Any]:
+    task = task_of(f"blimp:{pairs}")
+    asked = EvaluateOptions(tasks=(task,), **{"measures": (), "device": "cpu", **options})
+    found: dict[str, Any] = evaluate(run, asked)["tasks"][task.label]
+    return found
+
+
+def whole(entry: dict[str, Any]) -> dict[str, Any]:
+    """The first group: all pairs."""
+    found: dict[str, Any] = entry["groups"][0]
+    assert (found["by"], found["name"]) == ("all", "")
+    return found
+
+
+@cache
+def encoder(kind: str, spec: str) -> ModelEncoder:
+    return ModelEncoder(model_of(kind, languages(spec).size), False, CPU, MARKS)
+
+
+# Scores
+
+
+def slowly(encoder: ModelEncoder, ids: list[int]) -> float:
+    """The (pseudo-)log-likelihood of a sentence by the library's own forward pass, a sub-word at a time, in float64."""
+    model, total, mask = encoder.module, 0.0, 4
+    framed = [0, *ids, 2]
+    for t in range(1, len(framed) - 1):
+        given = framed[:t] if encoder.causal else [*framed[:t], mask, *framed[t + 1 :]]
+        with torch.inference_mode():
+            logits = model(torch.tensor([given])).logits[0, -1 if encoder.causal else t]
+        total += float(logits.double().log_softmax(-1)[framed[t]])
+    return total
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_log_likelihoods_by_a_slow_loop(kind: str) -> None:
+    model = encoder(kind, "trans,inv")
+    lengths = [1, 7, 3, 12, 3, 5]
+    draw = np.random.default_rng(3)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    ids = draw.integers(12, languages("trans,inv").size, offsets[-1]).astype(np.int32)
+    ids[offsets[4] : offsets[5]] = ids[offsets[2] : offsets[3]]  # the same sentence again
+    found = log_likelihoods(model, ids, offsets, DERIVED)
+    assert found == pytest.approx([slowly(model, ids[a:b].tolist()) for a, b in pairwise(offsets)], rel=1e-4)
+    assert found[2] == found[4]
+
+
+def derived_rows(spec: str, pairs: Path) -> dict[str, list[list[list[int]]]]:
+    """The sub-words of good and bad sentences of each pair, from the text that `make` writes, by side."""
+    found, out = languages(spec), pairs.parent / "set"
+    cli("make", "--t", spec, pairs, "-o", out)
+    cli("export", out, "--format", "jsonl", "-o", out.with_suffix(".jsonl"))
+    import pyarrow as pa
+
+    sides: dict[str, list[list[list[int]]]] = {"source": [], "derived": []}
+    for line in out.with_suffix(".jsonl").read_text("utf-8").splitlines():
+        made = json.loads(line)
+        for side, part in (("source", "source"), ("derived", "tokens")):
+            texts = [pa.array(made[f"sentence_{which}_{part}"]) for which in ("good", "bad")]
+            if side == "source":
+                ids = [found.encoder.types(words).ids for words in texts]
+            else:
+                numbers = [np.arange(len(words), dtype=np.int32) for words in texts]
+                ids = [found.twin.encode_words(found.encoder, w, n).ids for w, n in zip(texts, numbers, strict=True)]
+            sides[side].append([one.tolist() for one in ids])
+    return sides
+
+
+@pytest.mark.parametrize(("kind", "spec"), [("gpt2", "trans,inv"), ("llama", "trans,perm"), ("roberta", "trans,inv")])
+def test_an_entry_by_the_text_that_make_writes(kind: str, spec: str, tmp_path: Path) -> None:
+    """Sentences of the derived set, tokenised by themselves, and scored one sub-word at a time."""
+    pairs = write(tmp_path / "pairs.jsonl", PAIRS)
+    entry = entry_of(write_run(tmp_path / "run", spec, kind=kind), pairs)
+    model = encoder(kind, spec)
+    for side, rows in derived_rows(spec, pairs).items():
+        right = [slowly(model, good) > slowly(model, bad) for good, bad in rows]
+        assert whole(entry)[side]["accuracy"] == pytest.approx(100 * np.mean(right))
+        assert sum(right) > 0  # or the test shows little
+        for by in ("linguistics_term", "UID"):
+            for name in dict.fromkeys(one[by] for one in PAIRS):
+                (group,) = [g for g in entry["groups"] if (g["by"], g["name"]) == (by, name)]
+                mine = [won for won, one in zip(right, PAIRS, strict=True) if one[by] == name]
+                assert group["items"] == len(mine)
+                assert group[side]["accuracy"] == pytest.approx(100 * np.mean(mine))
+    assert entry["settings"]["score"] == ("pseudo-log-likelihood" if kind == "roberta" else "log-likelihood")
+    assert entry["chance"] == {"accuracy": 50.0}
+    assert {group["by"] for group in entry["groups"]} == {"all", "linguistics_term", "UID"}
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "modernbert"])
+def test_languages_that_are_one_have_one_score(kind: str, tmp_path: Path) -> None:
+    pairs = write(tmp_path / "pairs.jsonl", PAIRS)
+    entry = entry_of(write_run(tmp_path / "same", "trans:overlap=100", kind=kind), pairs)
+    assert all(group["source"] == group["derived"] for group in entry["groups"])
+    run = write_run(tmp_path / "twins", "trans", kind=kind)
+    found = PretrainedRun.load(run).languages
+    save_model(run, rows_of_twins_equal(model_of(kind, found.size), found))
+    twins = entry_of(run, pairs)
+    assert all(group["source"] == group["derived"] for group in twins["groups"])
+
+
+def test_good_and_bad_exchanged(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", "trans,perm", kind="gpt2")
+    other = [{**one, "sentence_good": one["sentence_bad"], "sentence_bad": one["sentence_good"]} for one in PAIRS]
+    ours, theirs = (
+        entry_of(run, write(tmp_path / name / "pairs.jsonl", rows)) for name, rows in (("a", PAIRS), ("b", other))
+    )
+    for one, two in zip(ours["groups"], theirs["groups"], strict=True):
+        for side in ("source", "derived"):
+            assert one[side]["accuracy"] == pytest.approx(100 - two[side]["accuracy"])
+            assert (one[side]["low"], one[side]["high"]) == pytest.approx(
+                (100 - two[side]["high"], 100 - two[side]["low"])
+            )
+
+
+def test_long_pairs_are_counted_and_ties_count_half(tmp_path: Path) -> None:
+    tie = row("The cat saw ☃ .", "The cat saw ☂ .")  # the tokenizer has neither
+    run = write_run(tmp_path / "run", kind="gpt2")
+    entry = entry_of(run, write(tmp_path / "pairs.jsonl", [LONG, tie]))
+    assert entry["settings"]["items"] == 1
+    assert entry["settings"]["left_out"] == 1
+    for side in ("source", "derived"):
+        assert whole(entry)[side]["ties"] == 1
+        assert whole(entry)[side]["accuracy"] == 50
+    told = cli("evaluate", run, "--task", f"blimp:{tmp_path}/pairs.jsonl", "--measure", "none", "--device", "cpu").out
+    assert "1 longer than a row, left out" in told
+    assert "ties: source 1, derived 1" in told
+
+
+def test_a_folder_is_all_of_its_files(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", kind="gpt2")
+    one = entry_of(run, write(tmp_path / "pairs.jsonl", PAIRS))
+    for number, name in enumerate(("agreement.jsonl", "test_of_islands.jsonl", "more/dev.jsonl")):
+        write(tmp_path / "sets" / name, PAIRS[number::3])
+    several = entry_of(run, tmp_path / "sets")
+
+    def by_name(entry: dict[str, Any]) -> dict[tuple[str, str], Row]:
+        return {(group["by"], group["name"]): group for group in entry["groups"]}
+
+    assert by_name(several) == by_name(one)
+
+
+def test_orders_that_need_trees(tmp_path: Path) -> None:
+    """The sentences are parsed, as those of any source."""
+    run = write_run(tmp_path / "run", "trans,syn:fr", kind="gpt2")
+    entry = entry_of(run, write(tmp_path / "pairs.jsonl", PAIRS), parses=tmp_path / "parses")
+    assert whole(entry)["items"] == len(PAIRS)
+
+
+def test_wilson_by_published_values() -> None:
+    """Newcombe (1998), Table I, method 3: 81 of 263, 15 of 148, 0 of 20, 1 of 29."""
+    for right, n, low, high in (
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ):
+        assert wilson(100 * right / n, n) == pytest.approx((100 * low, 100 * high), abs=0.006)
+
+
+# Where results are
+
+
+def test_checkpoints_and_the_report(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", kind="gpt2", objective="clm", steps=2, step=2)
+    for step in (1, 2):
+        model = model_of("gpt2", languages("trans,inv").size)
+        with torch.no_grad():
+            model.get_input_embeddings().weight.mul_(step)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+        checkpoint.save(run, model, optimizer, None, step=step, subwords=1, seconds=1.0, fingerprint="0", keep=3)
+    save_model(run, model)
+    pairs = write(tmp_path / "pairs.jsonl", PAIRS)
+    words = ("evaluate", run, "--task", f"blimp:{pairs}", "--measure", "none", "--device", "cpu")
+    label = f"blimp:{short_name(str(pairs))}"
+    shown = cli(*words).out
+    assert shown.startswith(f"{label}: 6 pairs by log-likelihood; accuracy, chance 50.0\n")
+    assert [line.split()[0] for line in shown.splitlines()[1:]] == ["all", "agreement", "island", "npi"]
+    lines = cli(*words, "--every-checkpoint").out.splitlines()
+    assert [line.split(" accuracy ")[0] for line in lines] == [f"step {step}: {label}" for step in (1, 2)]
+    entries = [json.loads((run / "evaluation" / f"step-0000000{n}.json").read_text())["tasks"][label] for n in (1, 2)]
+    stored = json.loads((run / "evaluation.json").read_text("utf-8"))
+    assert stored["tasks"][label] == entries[1]
+    assert str(tmp_path) not in json.dumps(stored)
+    cli("report", run, "-o", tmp_path / "report")
+    told = (tmp_path / "report" / "report.md").read_text("utf-8")
+    accuracy = whole(entries[1])["derived"]["accuracy"]
+    (line,) = [line for line in told.splitlines() if line.startswith("|") and label in line and "| all |" in line]
+    assert f"| {accuracy:.1f} (" in line
+    assert "| 50.0 | 6 |" in line
+    stored["tasks"][label]["groups"][0]["source"]["accuracy"] = "half"
+    (run / "evaluation.json").write_text(json.dumps(stored), "utf-8")
+    assert 'is "half", not a number' in cli("report", run, "-o", tmp_path / "report", code=1).err
+
+
+def test_labels_have_no_absolute_path() -> None:
+    assert task_of("pos:French-GSD").label == task_of("pos:French-GSD").name
+    assert task_of("pos:French-GSD").file_name == "pos-French-GSD"
+    assert task_of("xnli:en+data/my.tsv").label == "xnli:en+data/my.tsv"
+    here, there = (task_of(f"pos:/{folder}/sets+English-EWT").label for folder in ("a/b", "c"))
+    assert here != there
+    assert here.startswith("pos:sets-")
+    assert here.endswith("+English-EWT")
+    assert task_of(here).label == here
+    assert task_of("pos:/a/b/../b/sets/").label == task_of("pos:/a/b/sets").label
+
+
+# What a user may get wrong
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("run") / "run", kind="gpt2")
+
+
+FINE = '{"sentence_good": "A b.", "sentence_bad": "A c."}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "pairs.jsonl: there is no such file or folder"),
+        ("", "pairs.jsonl: the file holds no row"),
+        (f"{FINE}A d.\n", "pairs.jsonl:2: column 1: this is not valid JSON"),
+        (f"{FINE}[1]\n", "pairs.jsonl:2: the line holds [1], which is not an object"),
+        (FINE + '{"sentence_good": "A b."}\n', "pairs.jsonl:2: the row lacks the key 'sentence_bad'"),
+        ('{"sentence": "A b."}\n', "pairs.jsonl: there is no column 'sentence_good'; there are: sentence"),
+        ('{"sentence_good": "A.", "sentence_bad": 3}\n', "the column 'sentence_bad' holds int64, not text"),
+        (FINE + '\n{"sentence_good": "A.", "sentence_bad": "A. "}', "jsonl:3: sentence_good and sentence_bad are"),
+        (FINE + '{"sentence_good": " ", "sentence_bad": "A."}', "pairs.jsonl:2: sentence_good has no text"),
+        (FINE + '{"sentence_good": "A.", "sentence_bad": null}', "pairs.jsonl:2: sentence_bad has no text"),
+        (json.dumps(LONG), "none of the 1 pairs fits into rows of 64 sub-words"),
+    ],
+)
+def test_a_file_that_cannot_be_scored(text: str | None, told: str, causal: Path, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "pairs.jsonl").write_text(text, "utf-8")
+    words = ("evaluate", causal, "--task", f"blimp:{tmp_path}/pairs.jsonl", "--measure", "none", "--device", "cpu")
+    found = cli(*words, code=None)
+    assert found.code in (1, 2)
+    assert told in found.err
+    assert found.err.count("\n") <= 3
+    assert not (causal / "evaluation.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("blimp", "'blimp' names no set"), ("blimp:", "'blimp:' names no set"), ("blimps:x", "did you mean blimp")],
+)
+def test_a_name_without_a_file(name: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        task_of(name)
+
+
+def test_a_set_of_another_kind(causal: Path, tmp_path: Path) -> None:
+    (tmp_path / "pairs.txt").write_text("A line.\n", "utf-8")
+    cli("make", "--t", "inv", "demo", "-o", tmp_path / "set")
+    for name in ("pairs.txt", "set"):
+        words = ("--task", f"blimp:{tmp_path}/{name}", "--measure", "none", "--device", "cpu")
+        told = cli("evaluate", causal, *words, code=1).err
+        assert f"{name}: has no columns sentence_good and sentence_bad" in told
+        assert told.count("\n") <= 2
+
+
+def test_a_model_without_a_head(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", kind="roberta")
+    save_model(run, model_of("roberta", languages("trans,inv").size).base_model)
+    with pytest.raises(UsageError, match="no language-model head, which blimp needs") as error:
+        entry_of(run, write(tmp_path / "pairs.jsonl", PAIRS))
+    assert error.value.id == "no-head"
+    assert not (run / "evaluation.json").exists()
+
+
+def test_beside_tasks_that_are_fine_tuned(causal: Path, tmp_path: Path) -> None:
+    """A causal model is refused before anything is computed; numbers of fine-tuning count the other tasks only."""
+    pairs = write(tmp_path / "pairs.jsonl", PAIRS)
+    assert "fine-tuning needs an encoder" in cli("evaluate", causal, "--task", f"blimp:{pairs},pos", code=2).err
+    assert not (causal / "evaluation.json").exists()
+    words = ("evaluate", causal, "--task", f"blimp:{pairs}", "--epochs", "1,2", "--measure", "none", "--device", "cpu")
+    assert "1 numbers" not in cli(*words, code=None).err
+
+
+# Folders for transformers
+
+
+SPECS = ("trans", "trans,inv", "trans:script=private,inv", "trans:overlap=30:script=private", "trans:overlap=100")
+
+
+@pytest.mark.parametrize("side", [SOURCE, DERIVED])
+@pytest.mark.parametrize("spec", SPECS)
+def test_an_exported_tokenizer_gives_the_ids_of_the_model(spec: str, side: int, tmp_path: Path) -> None:
+    """On text that `make` derives, and so does an exported model's log-likelihood."""
+    run = PretrainedRun.load(write_run(tmp_path / "run", spec, kind="gpt2"))
+    result = export_model(run, side, tmp_path / "out")
+    assert result["language"] == ("source", "derived")[side]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    assert (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id) == (0, 2, 1)
+    (batch,) = Source.open(run.languages.pipeline, SourceRequest("demo")).batches("validation")
+    both = run.languages.both(batch)
+    ids = both.sides[side].ids
+    cli("make", "--t", spec, "demo", "-o", tmp_path / "set")
+    which = ("--source",) if side == SOURCE else ()
+    cli("export", tmp_path / "set", "--split", "validation", "--format", "text", *which, "-o", tmp_path / "text")
+    texts = (tmp_path / "text").read_text("utf-8").splitlines()
+    offsets = both.offsets[batch.unit_words]
+    assert len(texts) == len(offsets) - 1
+    for text, (begin, end) in zip(texts, pairwise(offsets.tolist()), strict=True):
+        assert tokenizer(text)["input_ids"] == ids[begin:end].tolist()
+    own = ids[: offsets[1]].tolist()
+    with torch.inference_mode():
+        logs = model(torch.tensor([[0, *own]])).logits[0].double().log_softmax(-1)
+    ours = log_likelihoods(run.language_model(CPU), np.array(own, np.int32), np.array([0, len(own)]), side)
+    assert float(ours[0]) == pytest.approx(sum(float(logs[i, one]) for i, one in enumerate(own)), rel=1e-5)
+
+
+def test_exports_that_are_refused(causal: Path, tmp_path: Path) -> None:
+    words = ("export", causal, "--format", "transformers")
+    assert "cannot be written to standard output" in cli(*words, code=2).err
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    assert "is not empty" in cli(*words, "-o", tmp_path / "full", code=1).err
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["file"]
+    assert "a run has no splits" in cli(*words, "-o", tmp_path / "out", "--split", "test", code=2).err
+    assert "is not a run" in cli("export", tmp_path, "--format", "transformers", "-o", tmp_path / "out", code=1).err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_overlap_of_words_needs_scripts_that_are_apart(tmp_path: Path) -> None:
+    """The source has letters of the derived language's script, so that no file can tell the languages apart."""
+    (tmp_path / "train.txt").write_text("the ჰე he ტე\n" * 9, "utf-8")
+    train(SourceRequest(str(tmp_path / "train.txt")), tmp_path / "tokenizer", vocab_size=22, min_frequency=1)
+    for name, spec in (("clash", "trans:overlap=50:script=georgian"), ("whole", "trans:script=georgian")):
+        shutil.copytree(tmp_path / "tokenizer", tmp_path / name / "tokenizer")
+        make_twin(tmp_path / "tokenizer", spec, tmp_path / name / "twin")
+        found = TwinLanguages.load(tmp_path / name, Pipeline.parse(spec))
+        if name == "clash":
+            with pytest.raises(DataError, match="cannot be exact") as error:
+                library_file(found, DERIVED)
+            assert error.value.id == "joint-clash"
+        else:
+            assert set(library_file(found, DERIVED)["model"]["vocab"].values()) == set(
+                found.twin.joint.table().tolist()
+            )
+
+
+def test_an_exported_folder_by_the_command_line(causal: Path, tmp_path: Path) -> None:
+    found = cli("export", causal, "--format", "transformers", "-o", tmp_path / "out", "--json").json
+    assert found["language"] == "derived"
+    assert (
+        "for the source language"
+        in cli("export", causal, "--format", "transformers", "--source", "-o", tmp_path / "s").out
+    )
+    assert (tmp_path / "s" / "tokenizer.json").read_bytes() == (causal / "tokenizer" / "tokenizer.json").read_bytes()
+    shutil.rmtree(tmp_path / "out")
+    told = write_run(tmp_path / "ids", kind="roberta", model={"name": "r", "language_ids": True})
+    assert "token_type_ids of 1" in cli("export", told, "--format", "transformers", "-o", tmp_path / "out").out
