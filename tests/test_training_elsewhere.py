@@ -88,6 +88,8 @@ STEPS = [
     ("dict-mlm:variant=input", "modernbert", True),
     ("dict-mlm:condition=yes", "roberta", False),
     ("align-mlm", "roberta", False),
+    ("ppa", "roberta", True),
+    ("xlm-align", "modernbert", True),
     ("clm", "gpt2", True),
     ("clm", "llama", False),
 ]

@@ -94,6 +94,8 @@ RUNS: list[tuple[str, dict[str, Any]]] = [
     ("dict-mlm:variant=input:among=all", {"coverage": "50"}),
     ("align-mlm", {"kind": "roberta", "tie": False}),
     ("tlm", {"kind": "roberta", "dropout": 0.1, "tie": False}),
+    ("ppa:queue=20:momentum=0.5", {"kind": "roberta", "dropout": 0.1, "accumulate": 2}),
+    ("xlm-align:start=3:query=all-aligned", {"kind": "roberta", "dropout": 0.1, "accumulate": 2}),
 ]
 
 
@@ -535,7 +537,7 @@ def test_an_update_is_that_of_adamw_on_the_clipped_gradient(tmp_path: Path) -> N
         torch.testing.assert_close(found[name], expected.detach(), rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("objective", ["mlm", "xlm", "tlm", "dict-mlm"])
+@pytest.mark.parametrize("objective", ["mlm", "xlm", "tlm", "dict-mlm", "ppa:queue=20:momentum=0.5", "xlm-align"])
 def test_accumulating_changes_nothing(objective: str, tmp_path: Path) -> None:
     trained(tmp_path / "one", objective, kind="roberta")
     trained(tmp_path / "four", objective, kind="roberta", accumulate=4)

@@ -15,8 +15,10 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
         "clm": "derivlang.training.objectives.clm:Clm",
         "dict-mlm": "derivlang.training.objectives.dict_mlm:DictMlm",
         "mlm": "derivlang.training.objectives.mlm:Mlm",
+        "ppa": "derivlang.training.objectives.ppa:Ppa",
         "tlm": "derivlang.training.objectives.tlm:Tlm",
         "xlm": "derivlang.training.objectives.xlm:Xlm",
+        "xlm-align": "derivlang.training.objectives.xlm_align:XlmAlign",
     },
     of_classes=True,
 )

@@ -66,18 +66,24 @@ class PairFile:
     sha256: str
 
 
-def read_pairs(path: Path) -> PairFile:
-    """Read a Parquet file or text files. Raise DataError if one is missing or damaged, or if they do not fit."""
+def read_pairs(path: Path, links_file: Path | None = None) -> PairFile:
+    """Read a Parquet file or text files. Raise DataError if one is missing or damaged, or if they do not fit.
+
+    links_file: Pharaoh lines whose links stand for those of the pairs.
+    """
     if path.suffix == ".parquet":
         files, found = [path], _parquet(path)
     else:
         files = [path.with_name(f"{path.name}.{part}") for part in _PARTS]
-        if not files[2].exists():
+        if links_file is not None or not files[2].exists():
             del files[2]
         read = [[line for _, line in open_lines(file)] for file in files]
         links = parse_lines(read[2], str(files[2])) if len(read) == 3 else None
         found = WordLists.of_lines(read[0]), WordLists.of_lines(read[1]), links
     source, derived, links = found
+    if links_file is not None:
+        files.append(links_file)
+        links = parse_lines((line for _, line in open_lines(links_file)), str(links_file))
     sizes = [lengths_of(side.offsets) for side in (source, derived)]
     if len(sizes[0]) != len(sizes[1]):
         raise DataError(

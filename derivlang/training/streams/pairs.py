@@ -8,11 +8,13 @@ A `PairSource` has the pairs: those of the corpus and its derived language (pair
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from derivlang.core.arrays import Int32, Int64, Ints, expand_ranges, offsets_of, owners, positions
+from derivlang.core.errors import DataError, UsageError
 from derivlang.training.data import SubwordRows
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.masking import Keys
@@ -27,14 +29,19 @@ from derivlang.training.streams.pair_source import DerivedPairs, PairSource
 class SentencePairs(Stream):
     """Sentences and their derived forms. reset: positions restart in the second half. together: several pairs a row.
 
-    links: the batch has the links between both sides.
+    shuffle: a coin of each row says which side comes first; otherwise the source does. links: the batch has the links
+    between both sides. linked: pairs without links are refused. links_file: links between words in place of those of
+    the file of pairs.
     """
 
     name: ClassVar[str] = "pairs"
     share: float = 0.5
     reset: bool = True
     together: bool = True
+    shuffle: bool = False
     links: bool = False
+    linked: bool = False
+    links_file: str = ""
 
     def length(self, settings: TrainingSettings) -> int:
         return settings.pair_length
@@ -46,7 +53,22 @@ class SentencePairs(Stream):
         """Return the pairs: of a file if there is one, else of the corpus."""
         settings, length = material.settings, self.piece_length(material.settings)
         if material.pairs is not None:
-            return FilePairs(read_pairs(material.pairs), material.languages, length - 2)
+            file = read_pairs(material.pairs, Path(self.links_file) if self.links_file else None)
+            if self.linked and file.links is None:
+                raise DataError(
+                    "the sentence pairs have no links",
+                    where=str(material.pairs),
+                    fix=f"write them beside the pairs ({material.pairs.name}.pharaoh, or a column `links`)",
+                    id="no-links",
+                )
+            return FilePairs(file, material.languages, length - 2)
+        if self.links_file:
+            raise UsageError(
+                f"the links of {self.links_file} belong to pairs of a file, but the pairs are those of the corpus",
+                where="--objective",
+                fix="give the file of pairs with --pairs",
+                id="usage",
+            )
         return DerivedPairs(material.encoded[length], settings.parallel_rate, seed=settings.dictionary_seed)
 
     def open(self, material: Material) -> PairRows:
@@ -81,18 +103,23 @@ class PairRows(RowSource):
         sizes = self.source.sizes[pairs]  # [K, 2]
         # of each row and side: the number of sub-words with <s> and </s>, and the column of its <s>
         widths = 1 + np.add.reduceat(sizes + 1, offsets[:-1], axis=0)
-        starts = np.stack([np.zeros(n, np.int64), widths[:, 0]], axis=1)
+        turned = np.zeros(n, bool)
+        if self.stream.shuffle:
+            turned = keys.uniform("shuffle", np.zeros((1, 1), np.int64))[:, 0] < 0.5
+        # The derived side of a turned row is its first half, and begins at column 0.
+        half = np.where(turned, widths[:, 1], widths[:, 0])[:, None]
+        starts = half * np.stack([turned, ~turned], axis=1)
         lengths = widths.sum(axis=1)
         shape = (n, self.length)
         columns = np.arange(self.length, dtype=np.int32)[None]
-        side = (columns >= widths[:, :1]).astype(np.int8)
+        side = (columns >= half).astype(np.int8)
         out = SubwordRows(
             ids=np.full(shape, marks.pad, np.int64),
             word_ids=np.full(shape, -1, np.int32),
             sentence_ids=np.full(shape, -1, np.int32),
-            language=side.copy(),
+            language=side ^ turned[:, None],
             side=side,
-            positions=columns - side * widths[:, :1].astype(np.int32) if self.stream.reset else None,
+            positions=columns - side * half.astype(np.int32) if self.stream.reset else None,
             lengths=lengths,
             shared=np.zeros(shape, bool),
         )
