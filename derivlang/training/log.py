@@ -75,7 +75,7 @@ class Meter:
             "parts": {
                 name: value
                 for name, value in found.items()
-                if not name not in ("loss", "norm") and not name.endswith(COUNTS)
+                if name not in ("loss", "norm") and not name.endswith(COUNTS)
             },
             "grad_norm": norm / self._steps["norm"],
             "tokens_per_second": round(seen / max(now - self._last, 1e-9)),

@@ -69,14 +69,14 @@ class Ppa(Objective):
             )
 
     def state(self, model: LanguageModel, context: Context) -> torch.nn.Module:
-        from derivlang.training.objectives.contrast import Momentum
+        from derivlang.training.contrast import Momentum
 
         return Momentum(model.lm.base_model, model.embeddings.shape[1], self.width, self.queue)
 
     def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         import torch
 
-        from derivlang.training.objectives.contrast import Momentum, info_nce, one_side
+        from derivlang.training.contrast import Momentum, info_nce, one_side
 
         assert isinstance(state, Momentum)
         batch = micro["pairs"]
@@ -90,13 +90,13 @@ class Ppa(Objective):
         return {"moco": moco, "tlm": masked_part(model, batch, weight=self.tlm)}
 
     def before_step(self, model: LanguageModel, state: torch.nn.Module | None, step: int) -> None:
-        from derivlang.training.objectives.contrast import Momentum
+        from derivlang.training.contrast import Momentum
 
         assert isinstance(state, Momentum)
         state.fresh.clear()
 
     def after_step(self, model: LanguageModel, state: torch.nn.Module | None, step: int) -> None:
-        from derivlang.training.objectives.contrast import Momentum
+        from derivlang.training.contrast import Momentum
 
         assert isinstance(state, Momentum)
         state.fill(step)

@@ -109,7 +109,7 @@ class XlmAlign(Objective):
     def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         import torch
 
-        from derivlang.training.objectives.pointer import NONE, last_link, other_side, pointer_loss
+        from derivlang.training.pointer import NONE, last_link, other_side, pointer_loss
 
         assert isinstance(state, torch.nn.ModuleDict)
         batch, allowed = micro["pairs"], other_side(micro["pairs"])
@@ -129,7 +129,7 @@ class XlmAlign(Objective):
         self, model: LanguageModel, micro: MicroBatch, allowed: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor | float, dict[str, Share]]:
         """Return (links bool[B, H, H], 0 or NaN if they come from states that are not finite, shares for the log)."""
-        from derivlang.training.objectives.pointer import gold_links, self_links
+        from derivlang.training.pointer import gold_links, self_links
 
         batch = micro["pairs"]
         if micro.step < self.start:
@@ -151,7 +151,7 @@ class XlmAlign(Objective):
         """
         import torch
 
-        from derivlang.training.objectives.pointer import NONE
+        from derivlang.training.pointer import NONE
 
         batch = micro["pairs"]
         if self.query == "masked":
