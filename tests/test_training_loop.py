@@ -727,7 +727,15 @@ def torchrun(folder: Path, *options: object, warnings: str = "error") -> subproc
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [[], ["--objective", "dict-mlm:condition=yes", "--no-tie", "--accumulate", 2]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--objective", "dict-mlm:condition=yes", "--no-tie", "--accumulate", 2],
+        ["--objective", "ppa:queue=20:momentum=0.5", "--accumulate", 2],
+        ["--objective", "xlm-align:pairs=1.0:start=2", "--accumulate", 2],
+    ],
+)
 def test_two_processes_train_what_one_does(options: list[object], tmp_path: Path) -> None:
     wanted = ["--objective", "xlm", *options, "--log-every", 1, "--json"]
     done = torchrun(tmp_path, *wanted, "-o", "two")
