@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from derivlang.align.similarity import FLOOR, argmax, cosine, itermax, sinkhorn, transport
+from derivlang.align.similarity import FLOOR, argmax, cosine, either, itermax, sinkhorn, transport
 
 matrices = st.tuples(st.integers(0, 6), st.integers(0, 6)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.floats(-1, 1, width=32), unique=True)
@@ -78,6 +79,39 @@ def test_transport_is_sinkhorn_and_itermax(matrix: np.ndarray) -> None:
     np.testing.assert_allclose(plan, slow_sinkhorn(matrix, 2), rtol=1e-9)
     np.testing.assert_allclose(plan.sum(1), 1)
     np.testing.assert_array_equal(transport(matrix), slow_itermax(plan, 2, 0.9))
+
+
+@given(matrices)
+def test_either_direction(matrix: np.ndarray) -> None:
+    links = np.zeros(matrix.shape, bool)
+    if matrix.size:
+        links[np.arange(len(matrix)), matrix.argmax(1)] = True
+        links[matrix.argmax(0), np.arange(matrix.shape[1])] = True
+    np.testing.assert_array_equal(either(matrix), links & (matrix > 0))
+
+
+@pytest.mark.parametrize("of", [np.asarray, torch.from_numpy], ids=["numpy", "torch"])
+@given(st.lists(matrices.filter(lambda matrix: matrix.size > 0), min_size=1, max_size=3))
+def test_a_batch_is_its_matrices(of, batch: list[np.ndarray]) -> None:  # type: ignore[no-untyped-def]
+    """Each in a corner or another place of a larger one whose other cells are -inf, of either library."""
+    whole = np.full((len(batch), 8, 9), -np.inf)
+    places = []
+    for number, matrix in enumerate(batch):
+        place = slice(number, number + len(matrix)), slice(2 * (number % 2), 2 * (number % 2) + matrix.shape[1])
+        whole[number][place] = matrix
+        places.append(place)
+    whole.flags.writeable = of is torch.from_numpy
+    plans = np.asarray(sinkhorn(of(whole)))
+    found = [np.asarray(link(of(whole))) for link in (itermax, transport)] + [np.asarray(either(of(plans.copy())))]
+    for number, (matrix, place) in enumerate(zip(batch, places, strict=True)):
+        plan = slow_sinkhorn(matrix, 2)
+        np.testing.assert_allclose(plans[number][place], plan, rtol=1e-9)
+        assert plans[number].sum() == pytest.approx(len(matrix))
+        own = plans[number][place]  # the same numbers: others may differ in the last bit, which breaks ties
+        expected = slow_itermax(matrix, 2, 0.9), slow_itermax(own, 2, 0.9), either(own)
+        for links, wanted in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(links[number][place], wanted)
+            assert links[number].sum() == wanted.sum()
 
 
 def test_one_word_of_two() -> None:

@@ -91,6 +91,8 @@ STEPS = [
     ("dict-tlm:condition=yes", "bert", True),
     ("weam", "roberta", False),
     ("weam:links=hmm", "modernbert", True),
+    ("ppa", "roberta", True),
+    ("xlm-align", "modernbert", True),
     ("clm", "gpt2", True),
     ("clm", "llama", False),
 ]
@@ -211,6 +213,7 @@ def test_processes_wait_for_the_first_as_long_as_it_takes(monkeypatch: pytest.Mo
     [
         ("xlm", {"kind": "roberta", "tie": False}),
         ("align-mlm", {"kind": "bert", "dropout": 0.1}),
+        ("ppa:queue=20", {"kind": "roberta", "dropout": 0.1}),
     ],
 )
 def test_bfloat16_is_near_and_goes_on_bit_by_bit(name: str, options: dict[str, Any], tmp_path: Path) -> None:
@@ -236,6 +239,8 @@ def test_bfloat16_is_near_and_goes_on_bit_by_bit(name: str, options: dict[str, A
     [
         ("mlm", {"precision": "bf16", "tie": False}, 1),
         ("xlm", {"kind": "roberta", "dropout": 0.1, "accumulate": 2, "batch_size": 12}, 3),  # rows; pairs, of two sizes
+        ("ppa:queue=20", {"kind": "roberta"}, 2),  # pairs; sides
+        ("xlm-align", {"kind": "roberta"}, 3),  # rows; pairs; pairs with all layers
     ],
 )
 def test_an_encoder_is_compiled_once(

@@ -96,6 +96,8 @@ RUNS: list[tuple[str, dict[str, Any]]] = [
     ("tlm", {"kind": "roberta", "dropout": 0.1, "tie": False}),
     ("dict-tlm:switch=100", {"kind": "roberta", "dropout": 0.1, "accumulate": 2}),
     ("weam:links=hmm", {"dropout": 0.1, "accumulate": 2, "tie": False}),
+    ("ppa:queue=20:momentum=0.5", {"kind": "roberta", "dropout": 0.1, "accumulate": 2}),
+    ("xlm-align:start=3:query=all-aligned", {"kind": "roberta", "dropout": 0.1, "accumulate": 2}),
 ]
 
 
@@ -538,7 +540,10 @@ def test_an_update_is_that_of_adamw_on_the_clipped_gradient(tmp_path: Path) -> N
         torch.testing.assert_close(found[name], expected.detach(), rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("objective", ["mlm", "xlm", "tlm", "dict-mlm", "dict-tlm", "weam:links=hmm"])
+@pytest.mark.parametrize(
+    "objective",
+    ["mlm", "xlm", "tlm", "dict-mlm", "dict-tlm", "weam:links=hmm", "ppa:queue=20:momentum=0.5", "xlm-align"],
+)
 def test_accumulating_changes_nothing(objective: str, tmp_path: Path) -> None:
     trained(tmp_path / "one", objective, kind="roberta")
     trained(tmp_path / "four", objective, kind="roberta", accumulate=4)
@@ -734,6 +739,8 @@ def torchrun(folder: Path, *options: object, warnings: str = "error") -> subproc
         [],
         ["--objective", "dict-mlm:condition=yes", "--no-tie", "--accumulate", 2],
         ["--objective", "weam:links=hmm", "--accumulate", 2],
+        ["--objective", "ppa:queue=20:momentum=0.5", "--accumulate", 2],
+        ["--objective", "xlm-align:pairs=1.0:start=2", "--accumulate", 2],
     ],
 )
 def test_two_processes_train_what_one_does(options: list[object], tmp_path: Path) -> None:

@@ -9,17 +9,23 @@ al. 2021, §3.2 (XLM-Align), by their released aligner: K = max(1e-6, h_i · h_j
 rows, and itermax runs on the plan.
 
     links = itermax(cosine(source_states, target_states))      bool[I, J]
+
+Similarities are numpy arrays or torch tensors; the result is of the same kind and on the same device, which nothing
+here waits for. Dimensions before the last two are a batch of matrices. A cell of -inf does not belong to the matrix
+of its batch: it takes part in nothing.
 """
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 
 from derivlang.align.lexical import Floats
-from derivlang.core.arrays import Bool
 from derivlang.core.threads import one_thread
 
 FLOOR = 1e-6  # smallest similarity in optimal transport
+Matrix: TypeAlias = Any  # a numpy array or a torch tensor
 
 
 @one_thread()
@@ -28,60 +34,63 @@ def cosine(source: Floats, target: Floats) -> Floats:
     return np.asarray(_unit(source) @ _unit(target).T)
 
 
-def argmax(similarity: Floats) -> Bool:
-    """Return bool[I, J]: links that are the best of their row and of their column (ties: the first).
+def argmax(similarity: Matrix) -> Matrix:
+    """Return bool[..., I, J]: links that are the best of their row and of their column (ties: the first).
 
     [[.9, .8], [.7, .1]] -> [[T, F], [F, F]]: the second word prefers the first column, which prefers the first word.
     """
-    n_source, n_target = similarity.shape
-    links = np.zeros(similarity.shape, bool)
-    if n_source and n_target:
-        target, source = np.argmax(similarity, 1), np.argmax(similarity, 0)
-        mutual = np.flatnonzero(source[target] == np.arange(n_source))
-        links[mutual, target[mutual]] = True
-    return links
+    return _best(similarity, -1) & _best(similarity, -2)
 
 
-def itermax(similarity: Floats, iterations: int = 2, alpha: float = 0.9) -> Bool:
-    """Return bool[I, J]: the links of `iterations` rounds of argmax; negative similarities count as 0.
+def either(similarity: Matrix) -> Matrix:
+    """Return bool[..., I, J]: the positive cells that are the best of their row or of their column.
+
+    [[.9, .8], [.7, .1]] -> [[T, T], [T, F]]
+    """
+    return (_best(similarity, -1) | _best(similarity, -2)) & (similarity > 0)
+
+
+def itermax(similarity: Matrix, iterations: int = 2, alpha: float = 0.9) -> Matrix:
+    """Return bool[..., I, J]: the links of `iterations` rounds of argmax; negative similarities count as 0.
 
     After each round the similarity of two words is kept if neither has a link, multiplied by alpha if one has, and set
-    to 0 if both have. Rounds end early when nothing is left to link.
+    to 0 if both have.
     """
-    similarity = np.maximum(similarity, 0)
+    similarity = similarity.clip(min=0)
     links = argmax(similarity) & (similarity > 0)
     for _ in range(iterations - 1):
-        source, target = np.any(links, axis=1, keepdims=True), np.any(links, axis=0, keepdims=True)
-        if source.all() and target.all():
-            break
-        weights = np.where(source & target, 0.0, np.where(source | target, alpha, 1.0))
-        left = similarity * weights
-        new = argmax(left) & (left > 0) & ~links
-        if not new.any():
-            break
-        links |= new
+        source, target = links.any(axis=-1, keepdims=True), links.any(axis=-2, keepdims=True)
+        left = similarity * ~(source | target) + alpha * similarity * (source ^ target)
+        links = links | (argmax(left) & (left > 0))
     return links
 
 
-def sinkhorn(similarity: Floats, iterations: int = 2, mu: float = 1.0) -> Floats:
-    """Return the transport plan [I, J] of K = max(1e-6, similarity) ** (1 / mu), with uniform marginals.
+def sinkhorn(similarity: Matrix, iterations: int = 2, mu: float = 1.0) -> Matrix:
+    """Return the transport plan [..., I, J] of K = max(1e-6, similarity) ** (1 / mu), with uniform marginals.
 
     Each iteration scales columns, then rows, to sum to 1, so rows sum to 1 at the end.
     """
-    plan = np.maximum(np.asarray(similarity, np.float64), FLOOR) ** (1 / mu)
+    plan = similarity.clip(min=FLOOR) ** (1 / mu) * (similarity != -np.inf)
     for _ in range(iterations):
-        plan = plan / plan.sum(0, keepdims=True)
-        plan = plan / plan.sum(1, keepdims=True)
+        for axis in (-2, -1):
+            total = plan.sum(axis=axis, keepdims=True)
+            plan = plan / (total + (total == 0))  # a row outside the matrix stays 0
     return plan
 
 
 def transport(
-    similarity: Floats, *, sinkhorn_iterations: int = 2, mu: float = 1.0, iterations: int = 2, alpha: float = 0.9
-) -> Bool:
-    """Return bool[I, J]: itermax on the transport plan. The defaults are those of XLM-Align."""
-    if not similarity.size:
-        return np.zeros(similarity.shape, bool)
+    similarity: Matrix, *, sinkhorn_iterations: int = 2, mu: float = 1.0, iterations: int = 2, alpha: float = 0.9
+) -> Matrix:
+    """Return bool[..., I, J]: itermax on the transport plan. The defaults are those of XLM-Align."""
     return itermax(sinkhorn(similarity, sinkhorn_iterations, mu), iterations, alpha)
+
+
+def _best(similarity: Matrix, axis: int) -> Matrix:
+    """Return bool[..., I, J]: the first best cell along an axis."""
+    if 0 in similarity.shape:
+        return similarity > 0
+    place = ((similarity > 0) | True).cumsum(axis) - 1
+    return place == similarity.argmax(axis=axis, keepdims=True)
 
 
 def _unit(states: Floats) -> Floats:

@@ -59,6 +59,15 @@ class Checkpoint:
         return found
 
 
+def load_state(module: torch.nn.Module, saved: dict[str, torch.Tensor]) -> None:
+    """Load the tensors of an objective. Raise ValueError, with the name of the first one, if they do not fit."""
+    for name, tensor in module.state_dict().items():
+        if saved[name].shape != tensor.shape:
+            theirs, ours = (" x ".join(map(str, found.shape)) for found in (saved[name], tensor))
+            raise ValueError(f"{name} is {theirs}, but here {ours}")
+    module.load_state_dict(saved)
+
+
 def load_model(folder: Path) -> Any:
     """Read a saved masked or causal language model. Raise StoreError if it cannot be read."""
     from transformers import AutoConfig

@@ -37,6 +37,7 @@ AFTER_PADDING = ("roberta", "xlm-roberta")  # positions count from pad + 1
 _TOKEN_TYPES = ("roberta", "xlm-roberta", "bert")
 _ROTARY = ("modernbert", "llama")  # relative positions, of frequencies that `theta` sets
 _WIDTHS = {"llama": 4096}  # where the default is not 768
+_LAYERS = {"modernbert": 22, "llama": 32}  # where the default is not 12
 # What a type's config calls a field of the common name.
 _OWN_NAMES = {
     "gpt2": {
@@ -101,6 +102,11 @@ class ModelConfig:
     def width(self) -> int:
         """The width of the states; the default of the type if the config does not set it."""
         return int(self.fields.get("hidden_size", _WIDTHS.get(self.type, 768)))
+
+    @property
+    def n_layers(self) -> int:
+        """The number of layers above the embeddings; the default of the type if the config does not set it."""
+        return int(self.fields.get("num_hidden_layers", _LAYERS.get(self.type, 12)))
 
     @property
     def own_fields(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.store.disk import disk
 from derivlang.training.batch import StepCounts
+from derivlang.training.loss_module import COUNTS
 
 LOG = "log.jsonl"
 
@@ -71,7 +72,11 @@ class Meter:
             "seconds": round(self.seconds, 3),
             "lr": rate,
             "loss": found["loss"],
-            "parts": {name: value for name, value in found.items() if name not in ("loss", "norm")},
+            "parts": {
+                name: value
+                for name, value in found.items()
+                if name not in ("loss", "norm") and not name.endswith(COUNTS)
+            },
             "grad_norm": norm / self._steps["norm"],
             "tokens_per_second": round(seen / max(now - self._last, 1e-9)),
             "tokens_per_step": {name: round(n / self._steps["norm"], 1) for name, n in self._seen.items()},
@@ -80,6 +85,10 @@ class Meter:
             out["masked_percent"] = round(100 * self._masked / max(seen, 1), 2)
         if self._translated:
             out["translated_percent"] = round(100 * self._translated / self._masked, 2)
+        some, of = COUNTS
+        for name in (name.removesuffix(of) for name in found if name.endswith(of)):
+            if found[name + of]:
+                out[f"{name}_percent"] = round(100 * found[name + some] / found[name + of], 2)
         self._last = now
         self._clear()
         return out

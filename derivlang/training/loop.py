@@ -61,7 +61,7 @@ def train(
         with parse_errors(str(begin.folder), "checkpoint of this model", error=StoreError, id="checkpoint"):
             optimizer.load_state_dict(saved["optimizer"])
             if net.state is not None:
-                net.state.load_state_dict(saved["objective"])
+                checkpoint.load_state(net.state, saved["objective"])
     model, state = net.model, net.state
     net, optimizer = accelerator.prepare(net, optimizer)
     step = begin.step if begin else 0

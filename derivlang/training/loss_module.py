@@ -8,8 +8,10 @@ import torch
 
 from derivlang.training.batch import MicroBatch
 from derivlang.training.model import LanguageModel
-from derivlang.training.objectives.base import Context, Objective
+from derivlang.training.objectives.base import Context, LossPart, Objective, Share
 from derivlang.training.settings import TrainingSettings
+
+COUNTS = ":some", ":of"
 
 
 class LossModule(torch.nn.Module):
@@ -27,11 +29,20 @@ class LossModule(torch.nn.Module):
             self.state = objective.state(self.model, context)
 
     def forward(self, micro: MicroBatch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """Return (the loss of a micro-batch, its parts without their weights and without gradient)."""
-        parts = self.objective.loss(self.model, micro, self.state)
+        """Return (the loss of a micro-batch, its parts without their weights and without gradient).
+
+        A share is among the parts as its two counts, with the endings COUNTS.
+        """
+        found = self.objective.loss(self.model, micro, self.state)
+        parts = {name: part for name, part in found.items() if isinstance(part, LossPart)}
         means = {name: part.total / max(part.by, 1) for name, part in parts.items()}
         loss: Any = sum(means[name] if part.weight == 1 else part.weight * means[name] for name, part in parts.items())
-        return loss, {name: mean.detach() for name, mean in means.items()}
+        seen = {name: mean.detach() for name, mean in means.items()}
+        for name, share in found.items():
+            if isinstance(share, Share):
+                both = zip(COUNTS, (share.some, share.of), strict=True)
+                seen |= {name + ending: count.detach().float() for ending, count in both}
+        return loss, seen
 
 
 def optimizer_of(net: LossModule, settings: TrainingSettings) -> torch.optim.Optimizer:

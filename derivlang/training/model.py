@@ -76,6 +76,11 @@ class LanguageModel:
         self.language_ids = language_ids
 
     @property
+    def n_layers(self) -> int:
+        """The number of layers above the embeddings."""
+        return int(self.lm.config.num_hidden_layers)
+
+    @property
     def embeddings(self) -> torch.Tensor:
         """float[V, d]: the input embedding matrix."""
         return self.lm.get_input_embeddings().weight  # type: ignore[no-any-return]
@@ -88,8 +93,11 @@ class LanguageModel:
             raise UsageError("the model has no token types", where="--model", id="no-token-types")
         return table.weight  # type: ignore[no-any-return]
 
-    def states(self, batch: TokenBatch, layer: int | None = None) -> torch.Tensor:
-        """Return float[B, H, d]: the states of a layer. 0: the embeddings; None: the last layer."""
+    def states(self, batch: TokenBatch, layer: int | None = None, *, encoder: Any = None) -> torch.Tensor:
+        """Return float[B, H, d]: the states of a layer. 0: the embeddings; None: the last layer.
+
+        encoder: another encoder of the same form, e.g. a momentum encoder; by default the model's own.
+        """
         more: dict[str, Any] = {}
         if self.language_ids:
             more["token_type_ids"] = batch.language
@@ -107,7 +115,7 @@ class LanguageModel:
             more["output_hidden_states"] = True
         if self.lm.config.model_type in CAUSAL:
             more["use_cache"] = False  # keys and values of earlier positions are for generation
-        out = self.lm.base_model(input_ids=batch.ids, attention_mask=batch.attention, **more)
+        out = (encoder or self.lm.base_model)(input_ids=batch.ids, attention_mask=batch.attention, **more)
         return out.last_hidden_state if layer is None else out.hidden_states[layer]  # type: ignore[no-any-return]
 
     @contextmanager

@@ -34,6 +34,23 @@ def is_main() -> bool:
     return bool(processes().is_main_process)
 
 
+def gather(rows: torch.Tensor, total: int) -> torch.Tensor:
+    """Return [total, d]: the rows of a step that all processes have, in their order in the step.
+
+    rows: those of this process. Of w processes process r has the rows total * r // w …, as the loader divides a step.
+    total 5, 2 processes: the rows 0 1 of the first and 2 3 4 of the second
+    """
+    from torch import distributed
+
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return rows
+    first = total * distributed.get_rank() // distributed.get_world_size()
+    out = rows.new_zeros(total, *rows.shape[1:])
+    out[first : first + len(rows)] = rows
+    distributed.all_reduce(out)
+    return out
+
+
 def use_threads(asked: int | None, width: int) -> None:
     """Set the number of CPU threads of torch. None: one for a narrow model, else torch's default.
 

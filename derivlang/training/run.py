@@ -36,7 +36,8 @@ from derivlang.training.record import RunInputs, environment
 from derivlang.training.settings import Duration, LogSettings, TrainingSettings, Where
 from derivlang.training.streams.base import Material
 
-_DOSES = ("tokens_per_step", "masked_percent", "translated_percent")  # of the last log entry
+# of the last log entry
+_DOSES = ("tokens_per_step", "masked_percent", "translated_percent", "labelled_percent", "precision_percent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def pretrain(
     """Pre-train a model. After any error, `resume` can continue from the run's folder.
 
     Return {"out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "tokens_per_step",
-    "masked_percent", "parameters", "fingerprint"}, and "translated_percent" of an objective that translates.
+    "masked_percent", "parameters", "fingerprint"}, and those of `_DOSES` that the objective has.
 
     Raise DerivlangError if an objective lacks what it needs, the folder is taken, settings or data differ from those of
     the resumed run, the loss becomes NaN or infinite, or the disk is full.
@@ -262,6 +263,7 @@ def _check(settings: TrainingSettings, objective: Objective, model_config: Model
             fix="use RoBERTa or BERT, or leave it out",
             id="no-token-types",
         )
+    objective.check(settings, model_config)
     for need in objective.needs():
         need.check(settings)
 

@@ -95,7 +95,9 @@ class TrainingSettings:
     dictionary_seed: int = _shared(
         1, "Seed of dictionary entries and sentence pairs.", option="--dict-seed", minimum=0, maximum=2**63 - 1
     )
-    parallel: str = _shared("25", "Percentage of the sentences that are pairs (xlm, tlm, weam).", check=percent)
+    parallel: str = _shared(
+        "25", "Percentage of the sentences that are pairs, for objectives with pairs.", check=percent
+    )
     embeddings: str = setting(
         "keep", "Embeddings of a run that --init names: keep, new, permute or from=RUN.", check=_check_embeddings
     )

@@ -52,7 +52,7 @@ def error_rates(source: Floats, derived: Floats, words: ParallelWords) -> dict[s
     """Return the error rate of each method. source, derived: states [W, D], in the order of their language."""
     links: dict[str, list[tuple[Int64, ...]]] = {name: [] for name in METHODS}
     for begin, end in pairwise(words.offsets.tolist()):
-        similarity = cosine(source[begin:end], derived[begin:end])
+        similarity = cosine(source[begin:end], derived[begin:end]).astype(np.float64)
         for name, link in METHODS.items():
             links[name].append(tuple(begin + place for place in link(similarity).nonzero()))
     gold = _links(words, words.source, words.source)

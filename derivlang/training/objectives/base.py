@@ -32,6 +32,7 @@ from derivlang.training.streams.packed import Packed
 if TYPE_CHECKING:
     import torch
 
+    from derivlang.training.config import ModelConfig
     from derivlang.training.model import LanguageModel
     from derivlang.training.settings import TrainingSettings
 
@@ -60,7 +61,18 @@ class LossPart:
     weight: float = 1.0
 
 
-Loss: TypeAlias = Mapping[str, LossPart]
+@dataclass(frozen=True, slots=True, eq=False)
+class Share:
+    """A number that is logged as NAME_percent and has no part in the loss: 100 * some / of, over steps and processes.
+
+    some, of: scalars, counts of a micro-batch. Where `of` is 0 nothing is logged.
+    """
+
+    some: torch.Tensor
+    of: torch.Tensor
+
+
+Loss: TypeAlias = Mapping[str, LossPart | Share]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +89,10 @@ class Objective(Parameterised):
     def streams(self) -> tuple[Stream, ...]:
         """Return the streams that a step reads. An epoch is counted in the rows of the first."""
         return (Packed(),)
+
+    def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
+        """Raise UsageError if the settings or the model exclude the objective; called before anything is made."""
+        return None
 
     def needs(self) -> tuple[Need, ...]:
         """Return what must be there besides the streams: a dictionary, for example."""
@@ -96,7 +112,7 @@ class Objective(Parameterised):
         return None
 
     def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
-        """Return the parts of the loss of a micro-batch."""
+        """Return the parts of the loss of a micro-batch, and shares for the log."""
         raise NotImplementedError
 
     def before_step(self, model: LanguageModel, state: torch.nn.Module | None, step: int) -> None:

@@ -16,9 +16,11 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
         "dict-mlm": "derivlang.training.objectives.dict_mlm:DictMlm",
         "dict-tlm": "derivlang.training.objectives.dict_tlm:DictTlm",
         "mlm": "derivlang.training.objectives.mlm:Mlm",
+        "ppa": "derivlang.training.objectives.ppa:Ppa",
         "tlm": "derivlang.training.objectives.tlm:Tlm",
         "weam": "derivlang.training.objectives.weam:Weam",
         "xlm": "derivlang.training.objectives.xlm:Xlm",
+        "xlm-align": "derivlang.training.objectives.xlm_align:XlmAlign",
     },
     of_classes=True,
 )

@@ -75,7 +75,7 @@ def read_pairs(path: Path, links_file: Path | None = None) -> PairFile:
         files, found = [path], _parquet(path)
     else:
         files = [path.with_name(f"{path.name}.{part}") for part in _PARTS]
-        if not files[2].exists():
+        if links_file is not None or not files[2].exists():
             del files[2]
         read = [[line for _, line in open_lines(file)] for file in files]
         links = parse_lines(read[2], str(files[2])) if len(read) == 3 else None

@@ -28,13 +28,15 @@ from derivlang.training.streams.pair_source import DerivedPairs, PairSource
 class SentencePairs(Stream):
     """Sentences and their derived forms. reset: positions restart in the second half. together: several pairs a row.
 
-    links: the batch has the links between both sides.
+    shuffle: a coin of each row says which side comes first; otherwise the source does. links: the batch has the links
+    between both sides, if the pairs have any.
     """
 
     name: ClassVar[str] = "pairs"
     share: float = 0.5
     reset: bool = True
     together: bool = True
+    shuffle: bool = False
     links: bool = False
 
     def length(self, settings: TrainingSettings) -> int:
@@ -82,18 +84,23 @@ class PairRows(RowSource):
         sizes = self.source.sizes[pairs]  # [K, 2]
         # of each row and side: the number of sub-words with <s> and </s>, and the column of its <s>
         widths = 1 + np.add.reduceat(sizes + 1, offsets[:-1], axis=0)
-        starts = np.stack([np.zeros(n, np.int64), widths[:, 0]], axis=1)
+        turned = np.zeros(n, bool)
+        if self.stream.shuffle:
+            turned = keys.uniform("shuffle", np.zeros((1, 1), np.int64))[:, 0] < 0.5
+        # The derived side of a turned row is its first half, and begins at column 0.
+        half = np.where(turned, widths[:, 1], widths[:, 0])[:, None]
+        starts = half * np.stack([turned, ~turned], axis=1)
         lengths = widths.sum(axis=1)
         shape = (n, self.length)
         columns = np.arange(self.length, dtype=np.int32)[None]
-        side = (columns >= widths[:, :1]).astype(np.int8)
+        side = (columns >= half).astype(np.int8)
         out = SubwordRows(
             ids=np.full(shape, marks.pad, np.int64),
             word_ids=np.full(shape, -1, np.int32),
             sentence_ids=np.full(shape, -1, np.int32),
-            language=side.copy(),
+            language=side ^ turned[:, None],
             side=side,
-            positions=columns - side * widths[:, :1].astype(np.int32) if self.stream.reset else None,
+            positions=columns - side * half.astype(np.int32) if self.stream.reset else None,
             lengths=lengths,
             shared=np.zeros(shape, bool),
         )

@@ -1,0 +1,103 @@
+"""PPA: post-pre-training alignment, a contrast of sentences with their counterparts, plus TLM.
+
+    L = moco * L_MoCo + tlm * L_TLM
+
+    L_MoCo = mean over pairs of  -log(e^(q·k/t) / (e^(q·k/t) + sum over the queue of e^(q·k'/t)))
+    q = unit(W2 ReLU(W1 unit(h)))        h: the state of <s> of the first side alone; k: the same of the second side,
+                                         by encoder and projection of the keys, without gradient
+
+The rows hold one pair each. A coin of each pair says which side comes first, in both losses; TLM has no position reset
+and no language ids. The key encoder begins as a copy of the model. After each step its weights and those of its
+projection become m times themselves plus 1 - m times the model's, and the step's keys replace the oldest of the queue.
+
+Source: Pan et al. (2021), sections 2.1 and 2.2. No code was released, and these readings are ours. The positive is in
+the denominator, as in MoCo (He et al. 2020, section 3.1); equation 3 leaves it out. q and k are normalised, of which
+the paper says nothing. The projections have no biases. The sides of the contrast are not masked. The keys have dropout,
+as in MoCo's code. Short pairs are not left out (section 3.1 there: below 10 word pieces a side), long ones are cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from derivlang.core.errors import UsageError
+from derivlang.core.spec import param
+from derivlang.training.batch import MicroBatch
+from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
+from derivlang.training.streams.base import Stream
+from derivlang.training.streams.pairs import SentencePairs
+
+if TYPE_CHECKING:
+    import torch
+
+    from derivlang.training.config import ModelConfig
+    from derivlang.training.model import LanguageModel
+    from derivlang.training.settings import TrainingSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ppa(Objective):
+    """Masked words of sentence pairs, and sentences that are like their counterparts."""
+
+    name = "ppa"
+    queue: int = param(32_000, "number of earlier sentences to tell a counterpart from", low=1)
+    momentum: float = param(0.999, "share of the key encoder's weights that stays at a step", low=0, high=1)
+    temperature: float = param(0.05, "by which similarities are divided, above 0")
+    width: int = param(300, "width of the projection", low=1)
+    pairs: float = param(1.0, "positions in pair rows, as a share of --batch-size x --seq-len, above 0")
+    moco: float = param(1.0, "weight of the contrast", low=0)
+    tlm: float = param(1.0, "weight of TLM", low=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for field in ("temperature", "pairs"):
+            if getattr(self, field) <= 0:
+                raise UsageError(f"{self.name}: {field}={getattr(self, field)} must be above 0", id="bad-value")
+
+    def streams(self) -> tuple[Stream, ...]:
+        return (SentencePairs(share=self.pairs, reset=False, together=False, shuffle=True),)
+
+    def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
+        rows = self.streams()[0].n_rows(settings)
+        if rows > self.queue:
+            raise UsageError(
+                f"the queue holds {self.queue:,} sentences, fewer than the {rows:,} pairs of a step",
+                where="--objective",
+                fix=f"give {self.name}:queue={rows} or more, or a lower --batch-size",
+                id="bad-value",
+            )
+
+    def state(self, model: LanguageModel, context: Context) -> torch.nn.Module:
+        from derivlang.training.contrast import Momentum
+
+        return Momentum(model.lm.base_model, model.embeddings.shape[1], self.width, self.queue)
+
+    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+        import torch
+
+        from derivlang.training.contrast import Momentum, info_nce, one_side
+
+        assert isinstance(state, Momentum)
+        batch = micro["pairs"]
+        query = state.encode(model.states(one_side(batch, 0))[:, 0], state.project)
+        with torch.no_grad():
+            second = model.states(one_side(batch, 1), encoder=state.key_encoder)
+            key = state.encode(second[:, 0], state.project_key)
+        state.add(key, batch.totals.rows)
+        total = info_nce(query, key, state.queue, self.temperature)
+        moco = LossPart(total, batch.totals.rows, self.moco)
+        return {"moco": moco, "tlm": masked_part(model, batch, weight=self.tlm)}
+
+    def before_step(self, model: LanguageModel, state: torch.nn.Module | None, step: int) -> None:
+        from derivlang.training.contrast import Momentum
+
+        assert isinstance(state, Momentum)
+        state.fresh.clear()
+
+    def after_step(self, model: LanguageModel, state: torch.nn.Module | None, step: int) -> None:
+        from derivlang.training.contrast import Momentum
+
+        assert isinstance(state, Momentum)
+        state.fill(step)
+        state.follow(model.lm.base_model, self.momentum)

@@ -1,0 +1,161 @@
+"""XLM-Align: MLM on each language, TLM on sentence pairs, and denoising word alignment (DWA) of the pairs.
+
+    L = L_MLM + L_TLM + L_DWA        L_DWA = sum over queries i of  -log softmax_j(q_i · k_j / sqrt(d))[A(i)]
+
+    A      labels: links of the clean pair by optimal transport on the states of `layer`, filtered by itermax, without
+           gradient and dropout; of several links of a position the last counts
+    q, k   two linear layers on the last states of the masked pair, which TLM has, too; j: sub-words of the other side
+
+    query=masked        masked positions with a label, on both sides
+          unmasked      the same of other positions, drawn at the rate of the masks
+          all-aligned   of both ends of each link one, by a coin of the source side's position
+    filter=no           labels are the best of either direction (section 5.4)
+    labels=gold         the links of the pairs in place of the model's own; hmm, eflomal, FILE: as in streams/linked.py
+
+The rows of pairs hold one pair each, without position reset and language ids. With labels=self and pairs that have
+links the log has the labels' precision, the share that are among these links; another occurrence of the same word is
+not. Before the step `start` no position has a label, so that the part is 0; MLM and TLM go on.
+
+Source: Chi et al. (2021), sections 3.1 to 3.3, 5.4 and 5.5, read with the released code, which has the floor of the
+similarities, their dot product, and the last of several links. These readings are ours: special ids take no part;
+L_DWA is divided by TLM's number of predictions in the step (the code: all parts by the number of all predictions), as
+the number of self-labels is not known before; a `layer` by default at 10/12 of the depth, as 10 of 12 there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from derivlang.core.errors import UsageError
+from derivlang.core.spec import param
+from derivlang.training.batch import MicroBatch
+from derivlang.training.data import SubwordRows
+from derivlang.training.masking import Keys, Masked, choose_masked
+from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, Share, masked_part
+from derivlang.training.objectives.needs import LinksNeed, Need
+from derivlang.training.streams.base import Stream
+from derivlang.training.streams.linked import LinkedPairs
+from derivlang.training.streams.packed import Packed
+from derivlang.training.streams.pairs import SentencePairs
+
+if TYPE_CHECKING:
+    import torch
+
+    from derivlang.training.config import ModelConfig
+    from derivlang.training.model import LanguageModel
+    from derivlang.training.settings import TrainingSettings
+
+OWN = "self"
+
+
+@dataclass(frozen=True, kw_only=True)
+class XlmAlign(Objective):
+    """Masked words, masked words of sentence pairs, and links from them to the other side."""
+
+    name = "xlm-align"
+    layer: int = param(-1, "layer whose states give the labels, 0 is the embeddings; -1: at 10/12 of the depth", low=-1)
+    query: Literal["masked", "unmasked", "all-aligned"] = param("masked", "positions that point to the other side")
+    filter: bool = param(True, "whether labels are those of itermax; otherwise the best of either direction")
+    labels: str = param("self", "self: the model's own; gold, hmm, eflomal or a FILE: links of the pairs")
+    start: int = param(0, "steps of MLM and TLM alone before the alignment", low=0)
+    pairs: float = param(0.5, "positions in pair rows, as a share of those in other rows, above 0")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pairs <= 0:
+            raise UsageError(f"{self.name}: pairs={self.pairs} must be above 0", id="bad-value")
+
+    def streams(self) -> tuple[Stream, ...]:
+        views = 1 if self.query == "masked" else 2
+        make = SentencePairs if self.labels == OWN else partial(LinkedPairs, kind=self.labels)
+        return Packed(), make(share=self.pairs, views=views, reset=False, together=False, links=True)
+
+    def needs(self) -> tuple[Need, ...]:
+        return () if self.labels == OWN else (LinksNeed(self.labels),)
+
+    def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
+        if self.layer > model_config.n_layers:
+            raise UsageError(
+                f"{self.name}: layer={self.layer}, but the model {settings.model} has the layers 0 to "
+                f"{model_config.n_layers}",
+                where="--objective",
+                id="bad-value",
+            )
+
+    def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
+        """Return the usual masks; in the second view of pairs the positions that are drawn as queries."""
+        if keys.view == 1:
+            return super().mask(stream, rows, keys, context)
+        rate = 0.5 if self.query == "all-aligned" else context.rate
+        drawn = np.flatnonzero(choose_masked(rows, keys, rate))
+        return Masked(rows.ids, rows.language, drawn, rows.ids.ravel()[drawn], rows.language.ravel()[drawn])
+
+    def state(self, model: LanguageModel, context: Context) -> torch.nn.Module:
+        import torch
+
+        width = model.embeddings.shape[1]
+        return torch.nn.ModuleDict({"query": torch.nn.Linear(width, width), "key": torch.nn.Linear(width, width)})
+
+    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+        import torch
+
+        from derivlang.training.pointer import NONE, last_link, other_side, pointer_loss
+
+        assert isinstance(state, torch.nn.ModuleDict)
+        batch, allowed = micro["pairs"], other_side(micro["pairs"])
+        states = model.states(batch)
+        links, faults, shares = self._links(model, micro, allowed)
+        label = last_link(links)
+        shares["labelled"] = Share((label != NONE).sum(), (batch.word_ids >= 0).sum())
+        total = pointer_loss(state["query"](states), state["key"](states), allowed, *self._queries(micro, label))
+        return {
+            "mlm": masked_part(model, micro["rows"]),
+            "tlm": masked_part(model, batch, states.flatten(0, 1)[batch.targets]),
+            "dwa": LossPart(total + faults, batch.totals.masked),
+            **shares,
+        }
+
+    def _links(
+        self, model: LanguageModel, micro: MicroBatch, allowed: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor | float, dict[str, Share]]:
+        """Return (links bool[B, H, H], 0 or NaN if they come from states that are not finite, shares for the log)."""
+        from derivlang.training.pointer import gold_links, self_links
+
+        batch = micro["pairs"]
+        if micro.step < self.start:
+            return allowed & False, 0.0, {}
+        if self.labels != OWN:
+            return gold_links(batch), 0.0, {}
+        layer = self.layer if self.layer >= 0 else round(model.n_layers * 10 / 12)
+        with model.without_gradient():
+            states = model.states(batch.unmasked(), layer)
+        links = self_links(states, batch, filtered=self.filter)
+        known = {"precision": Share((links & gold_links(batch)).sum(), links.sum())} if batch.totals.links else {}
+        # 0 * NaN is NaN, which stops the run at the next entry of its log.
+        return links, (0 * states.masked_fill(~batch.attention[..., None], 0)).sum(), known
+
+    def _queries(self, micro: MicroBatch, label: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return int64[n] each: positions in the flattened rows, and their labels.
+
+        all-aligned, links 1-5 and 2-6, heads at 1: position 1 points to 5, and 6 to 2
+        """
+        import torch
+
+        from derivlang.training.pointer import NONE
+
+        batch = micro["pairs"]
+        if self.query == "masked":
+            return batch.targets, label[batch.targets]
+        drawn, chosen = micro["pairs:2"].targets, torch.zeros_like(label, dtype=torch.bool)
+        if self.query == "unmasked":
+            chosen[batch.targets] = True
+            return drawn, label[drawn].masked_fill(chosen[drawn], NONE)
+        chosen[drawn] = True
+        places = torch.arange(len(label), device=label.device)
+        partner = places - places % batch.ids.shape[1] + label.clamp(min=0)
+        asked = torch.where(batch.side.flatten() == 0, chosen, ~chosen[partner])
+        return places, label.masked_fill(~asked, NONE)
