@@ -167,7 +167,7 @@ def interval(low: float | None, high: float | None, write: Callable[[float], str
     if low is None or high is None:
         return ""
     write = write or decimal
-    return f"{write(low)}–{write(high)}" if low > 0 and write is decimal else f"{write(low)} to {write(high)}"
+    return f"{write(low)}–{write(high)}" if low >= 0 and write is decimal else f"{write(low)} to {write(high)}"
 
 
 def decimal(value: float) -> str:

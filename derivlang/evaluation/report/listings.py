@@ -120,10 +120,7 @@ def _language(run: Run) -> str:
 def _test_set_cells(runs: Sequence[Run], task: str) -> tuple[TableCell, ...]:
     """Return the cells of a task; a range where runs differ, as their sub-words do."""
     facts = [run.test_set(task) for run in runs]
-    drawn = dict.fromkeys(
-        f"{one['units']:,} {one['unit']}s" if {"units", "unit"} <= one.keys() else "rows, documents not known"
-        for one in facts
-    )
+    drawn = dict.fromkeys(f"{one['units']:,} {one['unit']}s" if one else "rows, documents not known" for one in facts)
     lost = [run.lost(task) for run in runs]
     shares = [
         100 * some["unscored"] / one["labels"]

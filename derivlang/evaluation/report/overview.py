@@ -191,7 +191,12 @@ def _others(setting: Setting, objectives: Sequence[str]) -> Iterable[tuple[tuple
 
 def _correlation_cells(found: Correlation) -> tuple[TableCell, ...]:
     rho = TableCell() if found.rho is None else TableCell(f"{found.rho:.3f}".replace("-", "−"))
-    return TableCell(str(found.n)), rho, p_cell(found.p), p_cell(found.floor)
+    floor = (
+        TableCell()
+        if found.floor is None
+        else TableCell(f"{found.floor:.3f}" if found.floor >= 0.001 else f"{found.floor:.5f}")
+    )
+    return TableCell(str(found.n)), rho, p_cell(found.p), floor
 
 
 _CHOICES = (("zs", "source dev"), ("oracle", "dev oracle"))

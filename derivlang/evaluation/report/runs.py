@@ -309,10 +309,15 @@ def _check_scores(evaluation: Mapping[str, Any]) -> None:
         if task.partition(":")[0] in TASKS:
             task_of(task)
         check_types(entry, {}, {"settings": dict, "dev": dict, "chance": dict, "test": dict})
-        check_types(entry.get("test") or {}, {}, {"unit": str, **dict.fromkeys(TEST_COUNTS, int)})
+        if entry.get("test"):
+            check_types(entry["test"], {"unit": str, **dict.fromkeys(TEST_COUNTS, int)})
         settings = entry.get("settings") or {}
         check_types(settings, {}, {"truncated": dict, "unscored": int, "test": int})
         check_types(settings.get("truncated") or {}, {}, {"test": int})
+        lost = {"truncated": (settings.get("truncated") or {}).get("test"), "unscored": settings.get("unscored")}
+        counts = {name: (entry.get("test") or {}).get(name) for name in TEST_COUNTS}
+        for name, value in {**lost, **counts, "test": settings.get("test")}.items():
+            _check_number(value, f"{task}.{name}")
         for metric, value in (entry.get("chance") or {}).items():
             _check_number(value, f"{task}.chance.{metric}")
         regimes = {regime: entry.get(regime) for regime in (*REGIMES, "delta", "source", "oracle")}
