@@ -82,9 +82,18 @@ def _summary(values: list[float], low: float, high: float) -> dict[str, Any]:
     return {"mean": float(np.mean(values)), "deviation": deviation, "low": low, "high": high, "seeds": values}
 
 
-@one_thread()
 def replicates(counts: Sequence[Int64], score: Score, *, samples: int = SAMPLES, seed: int = 1) -> Float64:
     """Return float64[samples]: the mean score over fine-tuning seeds in each resample. counts: int64[D, k] of each.
+
+    Raise DataError as `each`.
+    """
+    found: Float64 = each(counts, score, samples=samples, seed=seed).mean(axis=0)
+    return found
+
+
+@one_thread()
+def each(counts: Sequence[Int64], score: Score, *, samples: int = SAMPLES, seed: int = 1) -> Float64:
+    """Return float64[n, samples]: the score of each of n counts, int64[D, k], in the same resamples of D documents.
 
     Raise DataError if there are none, or if the numbers of documents differ.
     """
@@ -96,8 +105,8 @@ def replicates(counts: Sequence[Int64], score: Score, *, samples: int = SAMPLES,
     for first in range(0, samples, step):
         weights = _weights(rows, first, min(step, samples - first), seed)
         totals = np.split(weights.astype(np.float64) @ table, cuts, axis=1)
-        found.append(np.mean([score(total) for total in totals], axis=0))
-    return np.concatenate(found)
+        found.append(np.stack([score(total) for total in totals]))
+    return np.concatenate(found, axis=1)
 
 
 @lru_cache(maxsize=16)  # 64 MB: many scores share their resamples, and drawing them is most of the work

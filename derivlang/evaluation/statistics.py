@@ -113,8 +113,9 @@ def wilson(hits: int, n: int, *, level: float = LEVEL) -> tuple[float, float]:
 def _half_width(n: int, deviation: float, documents: float, alpha: float) -> float:
     """Return the half-width of the interval of level 1 - alpha."""
     special = _special()
-    t, z = special.stdtrit(n - 1, alpha / 2), special.ndtri(alpha / 2)
-    return float(math.hypot(t * deviation / math.sqrt(n), z * math.sqrt(documents)))
+    # Of a tiny alpha t is infinite, and times a deviation of 0 would be NaN.
+    seeds = special.stdtrit(n - 1, alpha / 2) * deviation / math.sqrt(n) if deviation else 0.0
+    return math.hypot(seeds, special.ndtri(alpha / 2) * math.sqrt(documents))
 
 
 def _p_value(mean: float, n: int, deviation: float, documents: float) -> float:
