@@ -40,13 +40,13 @@ class Coverage:
     half_width: float
 
 
-def coverage(n: int, deviation: float, shape: str, studies: int) -> Coverage:
+def coverage(n: int, deviation: float, shape: str, studies: int, documents: int = DOCUMENTS) -> Coverage:
     """Return the coverage of studies with n seeds, whose values have this deviation in points."""
     rng = np.random.default_rng([n, int(10 * deviation), SHAPES.index(shape)])
     held = np.zeros(3)
     widths = 0.0
     for _ in range(studies):
-        counts = study(rng, n, deviation / 100, shape)
+        counts = study(rng, n, deviation / 100, shape, documents)
         drawn = each(counts, share)
         values = np.array([float(share(one.sum(axis=0))) for one in counts])
         first, second = drawn[:n], drawn[n:]
@@ -67,18 +67,20 @@ def coverage(n: int, deviation: float, shape: str, studies: int) -> Coverage:
     return Coverage(*(100 * held / studies).tolist(), widths / studies)
 
 
-def study(rng: np.random.Generator, n: int, deviation: float, shape: str) -> list[np.ndarray]:
+def study(
+    rng: np.random.Generator, n: int, deviation: float, shape: str, documents: int = DOCUMENTS
+) -> list[np.ndarray]:
     """Return int64[D, 2], right words and words, of n seeds of the first objective and then of the second."""
     middle, spread, least, most = SIZES
-    sizes = np.clip(rng.lognormal(middle, spread, DOCUMENTS), least, most).astype(np.int64)
+    sizes = np.clip(rng.lognormal(middle, spread, documents), least, most).astype(np.int64)
     parts = seeds(rng, (3, n), shape) * deviation * math.sqrt(0.5)
     shared, own = parts[0], parts[1:]
-    document = rng.normal(0, DOCUMENT, DOCUMENTS)
+    document = rng.normal(0, DOCUMENT, documents)
     out = []
     for rate, values in zip(RATES, own, strict=True):
-        objective = rng.normal(0, OBJECTIVE, DOCUMENTS)
+        objective = rng.normal(0, OBJECTIVE, documents)
         for value in shared + values:
-            rates = rate + value + document + objective + rng.normal(0, RUN, DOCUMENTS)
+            rates = rate + value + document + objective + rng.normal(0, RUN, documents)
             out.append(np.stack([rng.binomial(sizes, np.clip(rates, 0, 1)), sizes], axis=1))
     return out
 
