@@ -107,7 +107,7 @@ def wilson(hits: int, n: int, *, level: float = LEVEL) -> tuple[float, float]:
     share, square = hits / n, z * z / n
     middle = (share + square / 2) / (1 + square)
     half = z / (1 + square) * math.sqrt(share * (1 - share) / n + square / (4 * n))
-    return 100 * max(0.0, middle - half), 100 * min(1.0, middle + half)
+    return 100 * (middle - half) if hits else 0.0, 100 * (middle + half) if hits < n else 100.0
 
 
 def _half_width(n: int, deviation: float, documents: float, alpha: float) -> float:
