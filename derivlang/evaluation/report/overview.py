@@ -36,9 +36,9 @@ def overview(setting: Setting) -> Table:
         "Objectives and languages",
         "Like Table 3 of the paper. SUP: fine-tuned and tested on the derived language; ZS: fine-tuned on the source, "
         "tested on the derived language; Δ = SUP − ZS. In percent, on test sets: means over n pre-training seeds, in "
-        f"each of which fine-tuning seeds are averaged. {INTERVALS} The paper's numbers are from dev sets, one run "
-        "each. Chance: of the most frequent training label, or of a head drawn uniformly; – where a score has no "
-        "chance level.",
+        f"each of which fine-tuning seeds are averaged. {INTERVALS} In the figures, a dot is a seed and a line this "
+        "interval. The paper's numbers are from dev sets, one run each. Chance: of the most frequent "
+        "training label, or of a head drawn uniformly; – where a score has no chance level.",
         ("Objective", "Language", ""),
         score_columns(setting.headline),
         (*_scores(setting, REGIMES), *_chance(setting)),
