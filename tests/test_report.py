@@ -561,10 +561,18 @@ def test_documents_that_are_missing_are_an_error(studied: Path, tmp_path: Path) 
         (lambda path: np.savez(path, dev=DOCUMENTS), r"pos\.documents\.npz: .*test"),
     ):
         shutil.copytree(studied, tmp_path / "runs", dirs_exist_ok=True)
-        for folder in (tmp_path / "runs").glob("mlm-*"):
+        for folder in (tmp_path / "runs").glob("*-*"):
             spoil(folder / "evaluation" / "pos.documents.npz")
         with pytest.raises(StoreError, match=told):
             report([tmp_path / "runs"], tmp_path / "out")
+
+
+def test_other_documents_are_another_test_set(studied: Path, tmp_path: Path) -> None:
+    shutil.copytree(studied, tmp_path / "runs")
+    path = tmp_path / "runs" / "xlm-2" / "evaluation" / "pos.documents.npz"
+    np.savez(path, test=np.sort(DOCUMENTS)[::-1], dev=DOCUMENTS)
+    with pytest.raises(StoreError, match=r"xlm-.*: pos was tested on other sentences: their documents differ"):
+        report([tmp_path / "runs"], tmp_path / "out")
 
 
 def test_the_choice_of_the_epoch_stands_beside_the_score(studied: Path) -> None:

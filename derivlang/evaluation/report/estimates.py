@@ -8,6 +8,7 @@ estimate. If the counts of one run are missing there is no interval at all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -39,11 +40,16 @@ def difference_of(pairs: Sequence[tuple[Run, Run]], column: Column, regime: str)
     return _estimate([[(1, first), (-1, second)] for first, second in pairs], column, regime)
 
 
-def documents_of(runs: Iterable[Run], task: str, regime: str) -> Int64 | None:
-    """Return int64[S]: the document of each row of counts, or None if the runs do not all know the same documents."""
-    first, *others = [run.documents(task, regime) for run in runs]
-    same = first is not None and all(other is not None and np.array_equal(first, other) for other in others)
-    return first if same else None
+def documents_of(runs: Sequence[Run], task: str, regime: str) -> Int64 | None:
+    """Return int64[S]: the document of each row of counts; None if rows are documents, or if a run knows none.
+
+    Raise StoreError if the runs know different documents.
+    """
+    known = [(run, run.documents(task, regime)) for run in runs if run.test_set(task)]
+    for (first, ours), (other, theirs) in pairwise(known):
+        if not np.array_equal([] if ours is None else ours, [] if theirs is None else theirs):
+            raise _other_sentences(task, "their documents differ", [first, other])
+    return known[0][1] if len(known) == len(runs) else None
 
 
 def _estimate(seeds: Sequence[Terms], column: Column, regime: str) -> Estimate:
@@ -96,11 +102,14 @@ def _n_rows(run: Run, column: Column, regime: str) -> int | None:
 def _check_rows(runs: Sequence[Run], column: Column, regime: str) -> None:
     """Raise StoreError if counts have different numbers of rows."""
     sizes = {n: run for run in runs if (n := _n_rows(run, column, regime)) is not None}
-    if len(sizes) < 2:
-        return
-    raise StoreError(
-        f"{column.task} was tested on other sentences: {', '.join(f'{n:,}' for n in sorted(sizes))}",
-        where=", ".join(str(run.folder) for run in sizes.values()),
+    if len(sizes) > 1:
+        raise _other_sentences(column.task, ", ".join(f"{n:,}" for n in sorted(sizes)), sizes.values())
+
+
+def _other_sentences(task: str, how: str, runs: Iterable[Run]) -> StoreError:
+    return StoreError(
+        f"{task} was tested on other sentences: {how}",
+        where=", ".join(str(run.folder) for run in runs),
         fix="evaluate the runs on the same data, or write separate reports",
         id="other-sentences",
     )
