@@ -15,10 +15,11 @@ import numpy as np
 
 from derivlang.evaluation.metrics import Metric
 from derivlang.evaluation.report.published import ALIGNMENT, TABLE_3
-from derivlang.evaluation.resample import difference, summary
+from derivlang.evaluation.resample import by_document, difference, summary
 from derivlang.evaluation.tasks.registry import task_of
 
 SENTENCES = 150
+DOCUMENTS = np.repeat(np.arange(20), np.random.default_rng(0).multinomial(SENTENCES, np.arange(1, 21) / 210))
 SEEDS = (1, 2, 3)
 SYNTHETIC = "synthetic"
 
@@ -88,21 +89,28 @@ def evaluation(
     for task, (sup, zs) in rates.items():
         counts: dict[tuple[str, str], list[np.ndarray]] = {}
         metrics = task_of(task).metrics
+        documents = DOCUMENTS if task.startswith("pos") else None
         for regime, rate in (("sup", sup), ("zs", zs)):
             for seed in SEEDS:
                 tables = {metric.name: drawn(metric, rate, 100 * run["seed"] + seed) for metric in metrics}
-                np.savez(folder / "evaluation" / f"{task_of(task).file_name}.{regime}.{seed}.npz", **tables)
+                stem = folder / "evaluation" / task_of(task).file_name
+                np.savez(f"{stem}.{regime}.{seed}.npz", **tables, **{f"dev_{name}": t for name, t in tables.items()})
                 for name, table in tables.items():
-                    counts.setdefault((regime, name), []).append(table)
+                    counts.setdefault((regime, name), []).append(by_document(table, documents))
         settings = {"epochs": 1, "lr": 2e-5, "batch_size": 32, "max_length": 128, "train": 1000,
-                    "test": test, "source": SYNTHETIC}  # fmt: skip
+                    "test": test, "source": SYNTHETIC, "truncated": {"train": 9, "test": 4}, "unscored": 5}  # fmt: skip
         found: dict[str, Any] = {"settings": settings, "sup": {}, "zs": {}, "delta": {}}
+        found["test"] = {"unit": "sentence", "units": SENTENCES, "labels": 1000, "in_train": 3, "in_whole_train": 7}
+        if documents is not None:
+            np.savez(f"{stem}.documents.npz", test=documents, dev=documents)
+            found["test"] |= {"unit": "document", "units": int(documents.max()) + 1}
         for metric in metrics:
             for regime in ("sup", "zs"):
                 found[regime][metric.name] = summary(counts[regime, metric.name], metric.score, samples=200)
             sides = (counts["sup", metric.name], counts["zs", metric.name])
             found["delta"][metric.name] = difference(*sides, metric.score, samples=200)
         found["dev"] = {regime: found[regime] for regime in ("sup", "zs", "delta")}  # of other sentences in truth
+        found["oracle"] = found["zs"]
         tasks[task] = found
     told = None if alignment is None else {"heldout": 0.8 * alignment, "all": alignment, "rows": 2000, "mass": None}
     return {

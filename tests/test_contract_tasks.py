@@ -185,7 +185,8 @@ def test_its_results_are_read_again_and_reported(kind: str, tmp_path: Path) -> N
         score = read.score(column, "sup")
         assert score is not None
         assert score.mean == entry["sup"][column.name]["mean"]
-        assert len(read.counts(column)) == 1
+        for regime in ("sup", "zs", "source", "oracle", "dev-sup", "dev-zs"):
+            assert len(read.counts(column, regime) or ()) == 1
     assert quick.headline in [column.name for column in columns([quick.label], headline=True)]
 
 

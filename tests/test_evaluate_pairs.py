@@ -20,7 +20,7 @@ from derivlang.engine.batches import Source
 from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.export import export_model, library_file
 from derivlang.evaluation.settings import EvaluateOptions
-from derivlang.evaluation.tasks.blimp import log_likelihoods, wilson
+from derivlang.evaluation.tasks.blimp import log_likelihoods
 from derivlang.evaluation.tasks.named import short_name
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
@@ -206,17 +206,6 @@ def test_orders_that_need_trees(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", "trans,syn:fr", kind="gpt2")
     entry = entry_of(run, write(tmp_path / "pairs.jsonl", PAIRS), parses=tmp_path / "parses")
     assert whole(entry)["items"] == len(PAIRS)
-
-
-def test_wilson_by_published_values() -> None:
-    """Newcombe (1998), Table I, method 3: 81 of 263, 15 of 148, 0 of 20, 1 of 29."""
-    for right, n, low, high in (
-        (81, 263, 0.2553, 0.3662),
-        (15, 148, 0.0624, 0.1605),
-        (0, 20, 0, 0.1611),
-        (1, 29, 0.0061, 0.1718),
-    ):
-        assert wilson(100 * right / n, n) == pytest.approx((100 * low, 100 * high), abs=0.006)
 
 
 # Where results are

@@ -244,11 +244,12 @@ def test_what_is_written(run: Path, data: Path) -> None:
     assert list(found) == ["signature", "tasks", "alignment", "contextual", "retrieval", "links", "perplexity"]
     assert found["signature"]["spec"] == "trans:table=2,inv"
     entry = found["tasks"]["pos"]
-    assert list(entry) == ["settings", "sup", "zs", "delta", "source", "dev", "chance"]
+    assert list(entry) == ["settings", "test", "sup", "zs", "delta", "source", "oracle", "dev", "chance"]
+    assert entry["test"].items() >= {"unit": "sentence", "units": 23, "in_train": 0, "in_whole_train": 0}.items()
     told = {"source": "pos:English-EWT", "epochs": 4, "train": 76, "dev": 16, "test": 23, "max_length": 128}
     assert entry["settings"].items() >= told.items()
     assert list(entry["sup"]) == ["accuracy", "macro_f1", "seqeval_f1"]
-    for regime in ("sup", "zs", "delta", "source"):
+    for regime in ("sup", "zs", "delta", "source", "oracle"):
         for score in entry[regime].values():
             assert set(score) == {"mean", "deviation", "low", "high", "seeds"}
             assert score["mean"] == pytest.approx(np.mean(score["seeds"]))
@@ -310,11 +311,11 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Pat
     pos = evaluate(run, options(data, "pos"))["tasks"]["pos"]
     both = evaluate(run, options(data, "xnli", regimes=("zs",), measures=("alignment",)))
     assert both["tasks"]["pos"] == pos
-    assert list(both["tasks"]["xnli"]) == ["settings", "zs", "source", "dev", "chance"]
-    assert list(evaluate(run, options(data, "xnli", regimes=("sup",)))["tasks"]["xnli"])[3] == "delta"
+    assert list(both["tasks"]["xnli"]) == ["settings", "test", "zs", "source", "oracle", "dev", "chance"]
+    assert list(evaluate(run, options(data, "xnli", regimes=("sup",)))["tasks"]["xnli"])[4] == "delta"
     # other settings, other numbers
     other = evaluate(run, options(data, "pos", lr=1e-4, regimes=("sup",)))
-    assert list(other["tasks"]["pos"]) == ["settings", "sup", "dev", "chance"]
+    assert list(other["tasks"]["pos"]) == ["settings", "test", "sup", "dev", "chance"]
     assert other["tasks"]["pos"]["settings"]["lr"] == 1e-4
     assert "alignment" in other
     assert sorted(path.name for path in (run / "evaluation").glob("pos*")) == ["pos.sup.1.npz"]

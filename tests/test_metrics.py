@@ -13,7 +13,7 @@ import pytest
 
 from derivlang.core.errors import DataError
 from derivlang.evaluation.metrics import UPOS, Metric
-from derivlang.evaluation.resample import bootstrap, difference, paired, summary
+from derivlang.evaluation.resample import bootstrap, by_document, difference, replicates, summary
 from derivlang.evaluation.tasks.registry import find_task, tuned_tasks
 
 seqeval = pytest.importorskip("seqeval.metrics")
@@ -168,15 +168,32 @@ def test_sentences_that_are_paired_make_differences_sure() -> None:
     a = accuracies(1, 1000, 0.8)
     b = a.copy()
     b[::50, 0] = np.maximum(b[::50, 0] - 1, 0)
-    found = paired([a], [b], SHARE)
-    assert found["low"] < found["difference"] < found["high"]
-    assert found["low"] > 0
+    found = difference([a], [b], SHARE)
+    assert 0 < found["low"] < found["mean"] < found["high"]
     apart = [bootstrap([side], SHARE) for side in (a, b)]
     assert apart[0][0] < apart[1][1]
-    assert paired([a], [a], SHARE) == {"difference": 0, "low": 0, "high": 0}
-    turned = paired([b], [a], SHARE)
-    assert turned["difference"] == -found["difference"]
+    same = difference([a], [a], SHARE)
+    assert (same["mean"], same["low"], same["high"]) == (0, 0, 0)
+    turned = difference([b], [a], SHARE)
+    assert turned["mean"] == -found["mean"]
     assert (turned["low"], turned["high"]) == pytest.approx((-found["high"], -found["low"]))
+
+
+def test_documents_are_drawn_whole() -> None:
+    """Ten copies of a sentence in one document say no more than one."""
+    counts = accuracies(1, 100, 0.7)
+    tenfold, documents = np.repeat(counts, 10, axis=0), np.repeat(np.arange(100), 10)
+    whole = by_document(tenfold, documents)
+    assert (whole == 10 * counts).all()
+    assert replicates([whole], SHARE) == pytest.approx(replicates([counts], SHARE))
+    assert replicates([tenfold], SHARE).std() < 0.4 * replicates([whole], SHARE).std()
+    assert by_document(counts, None) is counts
+    scattered = np.array([1, 0, 1, 2])
+    assert by_document(counts[:4], scattered).tolist() == [
+        counts[1].tolist(),
+        (counts[0] + counts[2]).tolist(),
+        counts[3].tolist(),
+    ]
 
 
 def test_summaries() -> None:
@@ -192,8 +209,10 @@ def test_summaries() -> None:
 
 
 def test_sentences_that_cannot_be_paired() -> None:
-    with pytest.raises(DataError, match="scores of 5, 6 sentences"):
-        paired([accuracies(1, 5, 0.5)], [accuracies(1, 6, 0.5)], SHARE)
+    with pytest.raises(DataError, match="scores of 5, 6 documents"):
+        difference([accuracies(1, 5, 0.5)], [accuracies(1, 6, 0.5)], SHARE)
+    with pytest.raises(DataError, match="counts of 5 rows, but documents of 6"):
+        by_document(accuracies(1, 5, 0.5), np.arange(6))
     for counts in ([], [np.zeros((0, 2), np.int64)]):
         with pytest.raises(DataError, match="cannot be resampled"):
             bootstrap(counts, SHARE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from collections import Counter
 from html.parser import HTMLParser
@@ -16,22 +17,30 @@ import numpy as np
 import pytest
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
-from derivlang.evaluation.resample import paired
+from derivlang.evaluation.resample import by_document, replicates
+from derivlang.evaluation.statistics import holm
 from derivlang.evaluation.tasks.registry import find_task
 from tests import commands
-from tests.runs import SEEDS, run, runs, write
+from tests.runs import DOCUMENTS, SEEDS, run, runs, write
 
 stats = pytest.importorskip("scipy.stats")
 pytest.importorskip("matplotlib")
 
-from derivlang.evaluation.report import published  # noqa: E402
+from derivlang.evaluation.report import listings, published  # noqa: E402
 from derivlang.evaluation.report import write as report_module  # noqa: E402
 from derivlang.evaluation.report.cells import EMPTY, Row, Table  # noqa: E402
 from derivlang.evaluation.report.columns import columns  # noqa: E402
 from derivlang.evaluation.report.correlation import spearman  # noqa: E402
 from derivlang.evaluation.report.differences import differences_of  # noqa: E402
+from derivlang.evaluation.report.estimates import mean_of  # noqa: E402
 from derivlang.evaluation.report.listings import inside  # noqa: E402
-from derivlang.evaluation.report.overview import alignment, correlations, dev_overview, overview  # noqa: E402
+from derivlang.evaluation.report.overview import (  # noqa: E402
+    alignment,
+    correlations,
+    dev_overview,
+    epoch_choice,
+    overview,
+)  # fmt: skip
 from derivlang.evaluation.report.runs import read_runs  # noqa: E402
 from derivlang.evaluation.report.settings import Language, Setting, settings_of  # noqa: E402
 from derivlang.evaluation.report.sweeps import sweeps  # noqa: E402
@@ -41,6 +50,16 @@ from derivlang.evaluation.report.write import report  # noqa: E402
 @pytest.fixture(scope="module")
 def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return runs(tmp_path_factory.mktemp("grid"))
+
+
+@pytest.fixture(scope="module")
+def studied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three objectives with three pre-training seeds."""
+    folder = tmp_path_factory.mktemp("studied")
+    for objective, zs in (("mlm", 0.5), ("xlm", 0.6), ("align-mlm", 0.7)):
+        for seed in (1, 2, 3):
+            run(folder / f"{objective}-{seed}", objective=objective, seed=seed, rates={"pos": (0.9, zs + seed / 99)})
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +135,28 @@ def test_small_permutation_tests_are_exact() -> None:
     assert spearman([1, 2, 3, 4], [1, 2, 3, 4]).p == pytest.approx(2 / 24)
 
 
+def test_only_points_of_one_language_are_exchanged() -> None:
+    first, second, groups = [1.0, 5.0, 2.0, 7.0, 9.0], [3.0, 1.0, 4.0, 2.5, 0.0], "abaab"
+    found = spearman(first, second, groups)
+    others = []
+    for a in permutations((0, 2, 3)):
+        for b in permutations((1, 4)):
+            order = [a[0], b[0], a[1], a[2], b[1]]
+            others.append(abs(stats.spearmanr(first, [second[i] for i in order]).statistic))
+    assert found.exact
+    assert found.rho == stats.spearmanr(first, second).statistic
+    assert found.p == pytest.approx(np.mean(np.array(others) >= abs(found.rho) - 1e-9))
+    assert found.floor == pytest.approx(np.mean(np.array(others) >= max(others) - 1e-9))
+    assert found.p >= found.floor
+
+
+def test_the_floor_of_p() -> None:
+    assert spearman([1, 2, 3, 4], [5, 6, 7, 9]).floor == pytest.approx(2 / 24)
+    assert spearman([1, 2, 3], [5, 6, 7], "abc").p == spearman([1, 2, 3], [5, 6, 7], "abc").floor == 1
+    many = spearman(list(range(40)), list(range(40)), [0, 1] * 20)
+    assert (many.exact, many.p, many.floor) == (False, 1 / 10_001, 1 / 10_001)
+
+
 def test_large_permutation_tests_are_near_the_theory() -> None:
     rng = np.random.default_rng(1)
     first = rng.normal(size=40)
@@ -155,7 +196,7 @@ def test_the_overview_has_the_runs_scores_beside_the_papers(grid: Path) -> None:
     found = texts(table, "ALIGN-MLM", "trans,inv", "here")
     values = [one["tasks"]["xnli"]["zs"]["accuracy"]["mean"] for one in (evaluation, others)]
     assert found[1] == f"{mean(values):.1f}"
-    assert row(table, "ALIGN-MLM", "trans,inv", "here").cells[1].note == f"± {stdev(values):.1f}, n=2"
+    assert row(table, "ALIGN-MLM", "trans,inv", "here").cells[1].note == f"{values[0]:.1f}, {values[1]:.1f}, n=2"
     assert texts(table, "ALIGN-MLM", "trans,inv", "paper")[:9] == "75.5 68.8 6.7 80.0 64.5 15.5 95.0 92.0 3.0".split()
     assert texts(table, "ALIGN-MLM", "trans,inv", "paper")[9:12] == [EMPTY] * 3
     assert texts(table, "XLM", "trans", "paper")[2] == "−0.2"
@@ -176,10 +217,15 @@ def test_dev_scores_stand_in_a_table_of_their_own(grid: Path, tmp_path: Path) ->
     assert dev_overview(setting(folder)) is None
 
 
-def test_one_run_has_its_interval_and_every_number_its_signature(grid: Path) -> None:
+def test_one_run_has_an_interval_in_its_own_table_alone_and_every_number_its_signature(grid: Path) -> None:
     cells = row(overview(setting(grid)), "XLM", "trans,inv", "here").cells
     score = json.loads((grid / "04-1" / "evaluation.json").read_text())["tasks"]["pos"]["zs"]["accuracy"]
-    assert cells[10].note == f"{score['low']:.1f}–{score['high']:.1f}"
+    assert {cell.note for cell in cells[:-1]} == {"n=1"}
+    own = listings.every_score(setting(grid))
+    assert own is not None
+    (line,) = [r for r in own.rows if r.labels[1:] == ("XLM", "trans,inv", "POS accuracy")]
+    assert line.cells[1].note.startswith(f"{score['low']:.1f}–{score['high']:.1f} (")
+    assert "says nothing of the objective" in own.note
     facts = json.loads((grid / "04-1" / "run.json").read_text())
     for part in ("spec trans,inv", f"fingerprint {facts['fingerprint']}", "seed 1", "steps 1,000", "derivlang 0.0.0"):
         assert all(part in cell.title for cell in cells)
@@ -361,8 +407,8 @@ def test_other_sets_of_a_task_have_columns_of_their_own(tmp_path: Path) -> None:
     assert EMPTY not in texts(overview(found), "MLM", "trans,inv", "here")[12:]
     assert texts(overview(found), "MLM", "trans,inv", "paper")[12:-1] == [EMPTY] * 6
     (one, *_) = [d for d in differences_of(found) if d.regime == "zs" and d.column.name == "accuracy"]
-    assert one.low is not None
-    assert one.value > 10
+    assert one.found is not None
+    assert one.found.mean > 10
     report([tmp_path], tmp_path / "out")
     assert (tmp_path / "out" / "figures" / "delta-pos-French-GSD-accuracy.png").exists()
 
@@ -370,40 +416,170 @@ def test_other_sets_of_a_task_have_columns_of_their_own(tmp_path: Path) -> None:
 # differences
 
 
-def test_differences_are_paired_over_the_same_sentences(grid: Path) -> None:
-    found = {(d.entry.variant.objective, d.entry.language.spec, d.column.task, d.column.name, d.regime): d
-             for d in differences_of(setting(grid))}  # fmt: skip
-    one = found["align-mlm", "trans,inv", "pos", "accuracy", "zs"]
+def test_a_mean_and_its_interval_are_of_the_same_counts(studied: Path) -> None:
+    """Against a plain reading of the files: Student's part, and the documents' covariance of two seeds."""
+    found = setting(studied)
+    (entry,) = found.find("align-mlm", "trans,inv")
+    (base,) = found.find("mlm", "trans,inv")
     metric = find_task("pos").metrics[0]
 
-    def counts(folders: tuple[str, ...]) -> list[Any]:
-        return [
-            np.load(grid / folder / "evaluation" / f"pos.zs.{seed}.npz")["accuracy"]
-            for folder in folders
-            for seed in SEEDS
-        ]
+    def drawn(objective: str, seed: int, regime: str) -> tuple[float, Any]:
+        files = [studied / f"{objective}-{seed}" / "evaluation" / f"pos.{regime}.{one}.npz" for one in SEEDS]
+        counts = [by_document(np.load(file)["accuracy"], DOCUMENTS) for file in files]
+        return float(np.mean([metric.value(one) for one in counts])), replicates(counts, metric.score)
 
-    plain = paired(counts(("10-1", "10-2")), counts(("01-1", "01-2")), metric.score)
-    assert one.value == pytest.approx(plain["difference"])
-    assert (one.low, one.high) == (plain["low"], plain["high"])
-    assert set(one.by_seed) == {1, 2}
-    assert mean(one.by_seed.values()) == pytest.approx(one.value)
-    delta = found["align-mlm", "trans,inv", "pos", "accuracy", "delta"]
-    assert delta.value < 0
-    assert delta.low is not None
-    assert delta.high is not None
-    assert delta.low < delta.value < delta.high < 0
-    assert not any(key[0] == "mlm" for key in found)
+    def plain(sides: list[tuple[int, str, str]]) -> tuple[float, float]:
+        values, repeated = [], []
+        for seed in (1, 2, 3):
+            parts = [(sign, *drawn(objective, seed, regime)) for sign, objective, regime in sides]
+            values.append(sum(sign * value for sign, value, _ in parts))
+            repeated.append(sum(sign * b for sign, _, b in parts))
+        between = np.cov(repeated)[np.triu_indices(3, 1)].mean()
+        seeds = stats.t.ppf(0.975, 2) * stdev(values) / 3**0.5
+        return mean(values), (seeds**2 + stats.norm.ppf(0.975) ** 2 * max(between, 0)) ** 0.5
+
+    column = next(one for one in found.columns if (one.task, one.name) == ("pos", "accuracy"))
+    ours, theirs = "align-mlm", "mlm"
+    delta = [(1, ours, "sup"), (-1, ours, "zs"), (-1, theirs, "sup"), (1, theirs, "zs")]
+    expected = {
+        mean_of(entry, column, "zs"): plain([(1, ours, "zs")]),
+        mean_of(base, column, "delta"): plain([(1, theirs, "sup"), (-1, theirs, "zs")]),
+        **{d.found: plain([(1, ours, "zs"), (-1, theirs, "zs")] if d.regime == "zs" else delta)
+           for d in differences_of(found) if d.entry is entry and d.base is base and d.column == column},
+    }  # fmt: skip
+    assert len(expected) == 4
+    for one, (value, half) in expected.items():
+        assert one is not None
+        assert (one.n, one.why) == (3, "")
+        assert one.mean == pytest.approx(value)
+        assert (one.low, one.high) == (pytest.approx(value - half), pytest.approx(value + half))
 
 
-def test_differences_without_counts_have_no_interval(tmp_path: Path) -> None:
-    run(tmp_path / "a")
-    align = run(tmp_path / "b", objective="align-mlm")
-    for path in (align / "evaluation").iterdir():
-        path.unlink()
-    found = differences_of(setting(tmp_path))
-    assert found
-    assert all(one.low is None and one.high is None for one in found)
+def test_differences_of_any_two_objectives_with_mlm_first(studied: Path) -> None:
+    found = setting(studied)
+    differences = differences_of(found)
+    pairs = list(dict.fromkeys((d.entry.variant.objective, d.base.variant.objective) for d in differences))
+    assert pairs == [("xlm", "mlm"), ("align-mlm", "mlm"), ("align-mlm", "xlm")]
+    for table, against in ((listings.differences, True), (listings.other_differences, False)):
+        mine = [d for d in differences if d.from_base is against and d.column in found.headline]
+        raw = [d.found.p for d in mine if d.found is not None and d.found.p is not None]
+        assert len(raw) == len(mine)
+        assert [d.p for d in mine] == holm(raw)  # over ZS and Δ of all rows
+        shown = table(found, differences)
+        assert shown is not None
+        assert len(shown.rows) == len(mine) / 2
+    assert all(d.p is None for d in differences if d.column not in found.headline)
+
+
+def test_two_seeds_give_values_and_no_interval(grid: Path) -> None:
+    found = setting(grid)
+    (one,) = [d for d in differences_of(found) if d.regime == "zs" and d.column.title == "POS accuracy"
+              and (d.entry.variant.objective, d.base.variant.objective) == ("align-mlm", "mlm")
+              and d.entry.language.spec == "trans,inv"]  # fmt: skip
+    assert one.found is not None
+    assert (one.found.n, one.found.low, one.found.p, one.p) == (2, None, None, None)
+    assert one.found.why == "an interval needs 3 pre-training seeds"
+    table = listings.differences(found, differences_of(found))
+    assert table is not None
+    cells = row(table, "ALIGN-MLM − MLM", "trans,inv", "POS accuracy").cells
+    assert cells[0].note == ", ".join(f"{value:+.1f}" for value in one.by_seed.values()) + ", n=2"
+    assert cells[1].text == EMPTY
+
+
+def test_seeds_of_one_side_alone_are_left_out_and_named(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        run(tmp_path / f"mlm-{seed}", seed=seed)
+    run(tmp_path / "align-2", objective="align-mlm", seed=2)
+    run(tmp_path / "xlm-7", objective="xlm", seed=7)
+    found = setting(tmp_path)
+    (one,) = [d for d in differences_of(found) if (d.regime, d.column.name) == ("zs", "accuracy")
+              and (d.entry.variant.objective, d.base.variant.objective) == ("align-mlm", "mlm")]  # fmt: skip
+    assert (list(one.by_seed), one.alone) == ([2], (1,))
+    assert one.found is not None
+    assert one.found.mean == one.by_seed[2]
+    table = listings.differences(found, differences_of(found))
+    assert table is not None
+    assert (
+        "without seed 1, which only one has" in row(table, "ALIGN-MLM − MLM", "trans,inv", "POS accuracy").cells[2].note
+    )
+    assert row(table, "XLM − MLM", "trans,inv", "POS accuracy").cells[0].note == "no seed in common"
+
+
+def test_an_estimate_without_all_of_its_counts_has_no_interval(studied: Path, tmp_path: Path) -> None:
+    """The interval of the counts that are left would not be the estimate's, and might leave it out."""
+    shutil.copytree(studied, tmp_path / "runs")
+    (tmp_path / "runs" / "align-mlm-2" / "evaluation" / "pos.zs.3.npz").unlink()
+    found = setting(tmp_path / "runs")
+    id = next(run.id for run in read_runs([tmp_path / "runs"]) if run.folder.name == "align-mlm-2")
+    (entry,) = found.find("align-mlm", "trans,inv")
+    for column in found.headline[2:]:
+        for regime in ("zs", "delta"):
+            one = mean_of(entry, column, regime)
+            assert one is not None
+            assert (one.n, one.low, one.p, one.why) == (3, None, None, f"the counts of {id} are missing")
+        sup = mean_of(entry, column, "sup")
+        assert sup is not None
+        assert sup.low is not None
+    for d in differences_of(found):
+        assert d.found is not None
+        assert (d.found.low is None) == ("align-mlm" in (d.entry.variant.objective, d.base.variant.objective))
+    assert (
+        row(overview(found), "ALIGN-MLM", "trans,inv", "here").cells[10].note == f"the counts of {id} are missing, n=3"
+    )
+
+
+def test_runs_of_earlier_versions_are_resampled_by_sentence_and_say_so(studied: Path, tmp_path: Path) -> None:
+    shutil.copytree(studied, tmp_path / "runs")
+    for folder in (tmp_path / "runs").glob("xlm-*"):
+        (folder / "evaluation" / "pos.documents.npz").unlink()
+        told = json.loads((folder / "evaluation.json").read_text("utf-8"))
+        del told["tasks"]["pos"]["test"]
+        write(folder / "evaluation.json", told)
+    found, whole = setting(tmp_path / "runs"), setting(studied)
+    column = next(one for one in found.columns if (one.task, one.name) == ("pos", "accuracy"))
+    widths = {}
+    for name, of in (("old", found), ("new", whole)):
+        for objective in ("mlm", "xlm"):
+            (entry,) = of.find(objective, "trans,inv")
+            one = mean_of(entry, column, "zs")
+            assert one is not None
+            widths[name, objective] = one.documents
+    assert widths["old", "mlm"] == widths["new", "mlm"]
+    assert widths["old", "xlm"] != widths["new", "xlm"]
+    table = listings.test_sets(found)
+    assert table is not None
+    assert texts(table, "pos", "trans,inv") == [
+        "100", "20 documents, rows, documents not known", "3", "7", "4", "5", "0.5"
+    ]  # fmt: skip
+    assert texts(listings.test_sets(whole) or table, "pos", "trans,inv")[1] == "20 documents"
+
+
+def test_documents_that_are_missing_are_an_error(studied: Path, tmp_path: Path) -> None:
+    for spoil, told in (
+        (Path.unlink, r"pos\.documents\.npz: the documents of the test set are missing"),
+        (lambda path: np.savez(path, test=DOCUMENTS[1:]), "counts of 150 rows, but documents of 149"),
+        (lambda path: np.savez(path, dev=DOCUMENTS), r"pos\.documents\.npz: .*test"),
+    ):
+        shutil.copytree(studied, tmp_path / "runs", dirs_exist_ok=True)
+        for folder in (tmp_path / "runs").glob("*-*"):
+            spoil(folder / "evaluation" / "pos.documents.npz")
+        with pytest.raises(StoreError, match=told):
+            report([tmp_path / "runs"], tmp_path / "out")
+
+
+def test_other_documents_are_another_test_set(studied: Path, tmp_path: Path) -> None:
+    shutil.copytree(studied, tmp_path / "runs")
+    path = tmp_path / "runs" / "xlm-2" / "evaluation" / "pos.documents.npz"
+    np.savez(path, test=np.sort(DOCUMENTS)[::-1], dev=DOCUMENTS)
+    with pytest.raises(StoreError, match=r"xlm-.*: pos was tested on other sentences: their documents differ"):
+        report([tmp_path / "runs"], tmp_path / "out")
+
+
+def test_the_choice_of_the_epoch_stands_beside_the_score(studied: Path) -> None:
+    table = epoch_choice(setting(studied))
+    assert table is not None
+    cells = texts(table, "XLM", "trans,inv")
+    assert cells[6:8] == [texts(overview(setting(studied)), "XLM", "trans,inv", "here")[10]] * 2
 
 
 def test_counts_of_other_scores_are_refused(tmp_path: Path) -> None:
@@ -429,10 +605,11 @@ def test_other_sentences_cannot_be_paired(tmp_path: Path) -> None:
 
 
 def test_a_later_fine_tuning_seed_without_a_score_is_left_alone(tmp_path: Path) -> None:
-    run(tmp_path / "a")
-    align = run(tmp_path / "b", objective="align-mlm")
-    (align / "evaluation" / "pos.zs.4.npz").write_bytes(b"of another evaluation")
-    assert all(one.low is not None for one in differences_of(setting(tmp_path)))
+    for seed in (1, 2, 3):
+        run(tmp_path / f"a-{seed}", seed=seed)
+        align = run(tmp_path / f"b-{seed}", objective="align-mlm", seed=seed)
+        (align / "evaluation" / "pos.zs.4.npz").write_bytes(b"of another evaluation")
+    assert all(one.found and one.found.low is not None for one in differences_of(setting(tmp_path)))
 
 
 # the page
@@ -519,7 +696,10 @@ def test_the_data_hold_what_the_tables_show(written: Path, grid: Path) -> None:
     (one,) = [e for e in found["entries"] if (e["objective"], e["spec"]) == ("MLM", "trans,inv")]
     assert len(one["runs"]) == 2
     assert set(one["scores"]["pos"]["accuracy"]["zs"]) == set(one["runs"])
-    assert {d["minus"] for d in found["differences"]} == {"MLM"}
+    assert found["differences"][0]["minus"] == "MLM"
+    assert {d["minus"] for d in found["differences"]} == {"MLM", "XLM", "DICT-MLM"}
+    assert all(d["low"] is None and d["why"] and d["p_holm"] is None for d in found["differences"])
+    assert one["means"]["pos"]["accuracy"]["zs"]["n"] == 2
 
 
 def test_the_same_runs_give_the_same_bytes(written: Path, grid: Path, tmp_path: Path) -> None:
@@ -608,7 +788,7 @@ def test_chance_stands_below_the_scores_and_beside_each(tmp_path: Path) -> None:
     report([tmp_path / "1", tmp_path / "2"], tmp_path / "out")
     (line,) = [x for x in (tmp_path / "out" / "report.md").read_text("utf-8").splitlines() if x.startswith("| R1 | MLM")
                and "POS accuracy" in x]  # fmt: skip
-    assert line.endswith("| 18.0 |")
+    assert line.endswith("| 18.0 | 4 | 5 |")
 
 
 @pytest.mark.parametrize("chance", [3, {"accuracy": "high"}, {"accuracy": float("nan")}])
@@ -781,7 +961,7 @@ def test_any_damage_of_a_record_gives_a_report_or_one_error(
             for metric in set(scores) - {"accuracy"}:
                 del scores[metric]
         task["dev"] = {"zs": task["dev"]["zs"]}
-        del task["delta"], good["contextual"][1:]
+        del task["delta"], task["oracle"], good["contextual"][1:]
     shown = refused = tried = 0
     for place in paths_of(good):
         for damage in ("missing", *DAMAGES):

@@ -15,7 +15,7 @@ from derivlang.cli.settings import settings_options, type_of
 from derivlang.cli.types import FOLDER
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared
-from derivlang.evaluation.finetune_settings import FinetuneSettings, regime_of
+from derivlang.evaluation.finetune_settings import ROWS, FinetuneSettings, regime_of
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.named import NamedTask
@@ -169,8 +169,15 @@ def _listed(text: str, option: str) -> tuple[str, ...]:
 def _show_task(name: str, entry: dict[str, Any]) -> None:
     settings = entry["settings"]
     epochs = f"{settings['epochs']} epoch{'' if settings['epochs'] == 1 else 's'}"
-    click.echo(f"{name}: {settings['train']:,} examples, {epochs}, lr {settings['lr']:g}; {settings['test']:,} of test")
-    for part, title in (("sup", "SUP"), ("zs", "ZS"), ("delta", "SUP - ZS"), ("source", "ZS, on the source")):
+    test = entry["test"]
+    units = "" if test["unit"] in ROWS else f" in {test['units']:,} {test['unit']}s"
+    rows = f"{settings['test']:,} of test{units}, {test['in_train']:,} of them in train"
+    lost = f"{settings['truncated']['test']:,} cut, {settings['unscored']:,} of {test['labels']:,} labels unscored"
+    click.echo(f"{name}: {settings['train']:,} examples, {epochs}, lr {settings['lr']:g}; {rows}, {lost}")
+    parts = {"sup": "SUP", "zs": "ZS", "delta": "SUP - ZS", "source": "ZS, on the source"}
+    if settings["epochs"] > 1:
+        parts["oracle"] = "ZS, dev oracle"
+    for part, title in parts.items():
         for metric, score in entry.get(part, {}).items():
             spread = (
                 "" if score["deviation"] is None else f"  ± {score['deviation']:.1f} over {len(score['seeds'])} seeds"

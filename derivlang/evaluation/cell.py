@@ -1,8 +1,9 @@
 """One fine-tuning of one task and regime, and its file: RUN/evaluation/TASK.REGIME.SEED.npz.
 
 The file holds int64[sentences, k] counts of each metric under its name: on the derived test set, as `dev_…` on the
-derived dev set (which published tables use), and for ZS as `source_…` on the source's test set. A file of other
-settings, data or weights is ignored, so an interrupted evaluation resumes with the next cell.
+derived dev set (which published tables use), and for ZS as `source_…` on the source's test set. A ZS fine-tuning of
+several epochs has `oracle_…` as well: on the derived test set, of the epoch that the derived dev set chooses. A file of
+other settings, data or weights is ignored, so an interrupted evaluation resumes with the next cell.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
-from derivlang.evaluation.finetune_settings import Regime, regime_of
+from derivlang.evaluation.finetune_settings import ORACLE, Regime, regime_of
 from derivlang.evaluation.sets import Sets, digest
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.trained import PretrainedRun
@@ -76,9 +77,10 @@ class FinetuneCell:
             return None
 
     def n_rows(self, sets: Sets) -> int:
-        """Return the number of rows that `make` processes: training and dev sets of all epochs, then the tests."""
-        tests = sets.test.n_rows + (sets.test.n_rows + sets.dev.n_rows if self.regime == "zs" else 0)
-        return self.task.settings.epochs * (sets.train.n_rows + sets.dev.n_rows) + tests
+        """Return the number of rows that `make` processes at most: training and dev sets of all epochs, the tests."""
+        epochs, test, dev = self.task.settings.epochs, sets.test.n_rows, sets.dev.n_rows
+        of_zs = epochs * dev + (test if epochs == 1 else 2 * test) if self.regime == "zs" else 0
+        return epochs * (sets.train.n_rows + dev) + test + of_zs
 
     def make(self, sets: Sets, device: torch.device) -> None:
         """Fine-tune, and write the file completely or not at all."""
@@ -96,18 +98,30 @@ class FinetuneCell:
         def make() -> TaskModel:
             return TaskModel.of(task, self.trained.encoder(device), len(sets.train.classes))
 
-        on_dev: list[dict[str, Int64]] = []
+        on_dev: list[dict[str, Int64]] = []  # of each epoch, on the derived dev set
+        scores: list[float] = []
+        best: list[torch.Tensor] = []  # weights of the epoch that the derived dev set chooses
 
         def dev_score(model: TaskModel) -> float:
-            on_dev.append(counted(model, sets.dev, language))
-            return task.main_metric.value(on_dev[-1][task.headline])
+            on_dev.append(counted(model, sets.dev, DERIVED))
+            scores.append(task.main_metric.value(on_dev[-1][task.headline]))
+            if language == DERIVED:
+                return scores[-1]
+            if task.settings.epochs > 1 and int(np.argmax(scores)) + 1 == len(scores):
+                best[:] = model.state()
+            return task.main_metric.value(counted(model, sets.dev, SOURCE)[task.headline])
 
         model, facts = fine_tune(make, side(sets.train, language), language, task.settings, self.seed, dev_score)
-        found = counted(model, sets.test, DERIVED)
-        dev = on_dev[facts["epoch"] - 1] if language == DERIVED else counted(model, sets.dev, DERIVED)
-        found |= {f"dev_{name}": count for name, count in dev.items()}
+        on_test = counted(model, sets.test, DERIVED)
+        found = on_test | {f"dev_{name}": count for name, count in on_dev[facts["epoch"] - 1].items()}
         if self.regime == "zs":
             found |= {f"source_{name}": count for name, count in counted(model, sets.test, SOURCE).items()}
+            if best:
+                facts["oracle_epoch"] = int(np.argmax(scores)) + 1
+                if facts["oracle_epoch"] != facts["epoch"]:
+                    model.restore(best)
+                    on_test = counted(model, sets.test, DERIVED)
+                found |= {f"{ORACLE}{name}": count for name, count in on_test.items()}
         self._write(found, facts)
 
     def _write(self, counts: dict[str, Int64], facts: dict[str, Any]) -> None:
@@ -120,7 +134,9 @@ class FinetuneCell:
 
 def forget(trained: PretrainedRun, task: Task, data_key: str) -> None:
     """Remove the task's cells of other settings, data or weights, so that the files match evaluation.json."""
-    for path in trained.cells.glob(f"{task.file_name}.*.npz"):
-        _, regime, seed = path.name.removesuffix(".npz").rsplit(".", 2)
+    for path in trained.cells.glob(f"{task.file_name}.*.*.npz"):
+        name, regime, seed = path.name.removesuffix(".npz").rsplit(".", 2)
+        if name != task.file_name:  # a task `pos-a.b` beside `pos-a`
+            continue
         if not seed.isdigit() or FinetuneCell(trained, task, regime_of(regime), int(seed), data_key).counts() is None:
             path.unlink()

@@ -1,6 +1,7 @@
 """`derivlang evaluate`: fine-tune and measure a run, and write the results into its folder.
 
-    cell = (task, regime, seed)     RUN/evaluation/TASK.REGIME.SEED.npz: per-sentence counts of each metric on test
+    cell = (task, regime, seed)     RUN/evaluation/TASK.REGIME.SEED.npz: counts of each metric by row of test
+    RUN/evaluation/TASK.documents.npz         the document of each row (`documents.py`)
     RUN/evaluation.json             results of all finished cells and measures (docs/training.md)
 
 For a checkpoint, RUN@STEP, both are elsewhere (`trained.py`).
@@ -16,10 +17,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from derivlang.core.arrays import Int64
@@ -28,12 +31,13 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.engine.batches import Source
 from derivlang.engine.events import Events
 from derivlang.evaluation.cell import FinetuneCell, forget
-from derivlang.evaluation.finetune_settings import MAX_LENGTH, REGIMES, SPLITS, Regime
+from derivlang.evaluation.documents import write_documents
+from derivlang.evaluation.finetune_settings import DOCUMENTS, MAX_LENGTH, ORACLE, REGIMES, SPLITS, Regime
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.metrics import Metric
-from derivlang.evaluation.resample import difference, summary
+from derivlang.evaluation.resample import by_document, difference, summary
 from derivlang.evaluation.sets import Sets, digest
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import Task
@@ -238,34 +242,50 @@ def _tuned(
             "unscored": sets.test.unscored,
         }
     }
+    path = trained.cells / f"{task.file_name}.{DOCUMENTS}"
+    documents = write_documents(path, {"test": sets.test.documents, "dev": sets.dev.documents})
+    entry["test"] = {
+        "unit": sets.unit,
+        "units": len(np.unique(sets.test.documents)) if documents["test"] is not None else sets.test.n_rows,
+        "labels": len(sets.test.source.gold) + sets.test.unscored,
+        "in_train": sets.in_train,
+        "in_whole_train": sets.in_whole_train,
+    }
     by_regime: dict[Regime, list[dict[str, Int64]]] = {}
     for regime in REGIMES:
         counts = [found for seed in seeds if (found := cell(regime, seed).counts()) is not None]
         if len(counts) == len(seeds):
             by_regime[regime] = counts
-    entry |= _scores(by_regime, task.metrics)
+    on_test = partial(_scores, metrics=task.metrics, documents=documents["test"])
+    entry |= on_test(by_regime)
     if "zs" in by_regime:
-        entry["source"] = _scores({"zs": by_regime["zs"]}, task.metrics, "source_")["zs"]
-    entry["dev"] = _scores(by_regime, task.metrics, "dev_")
+        zs: dict[Regime, list[dict[str, Int64]]] = {"zs": by_regime["zs"]}
+        entry["source"] = on_test(zs, prefix="source_")["zs"]
+        if task.settings.epochs == 1:
+            entry["oracle"] = entry["zs"]
+        elif all(f"{ORACLE}{task.headline}" in counts for counts in zs["zs"]):  # those of earlier versions have none
+            entry["oracle"] = on_test(zs, prefix=ORACLE)["zs"]
+    entry["dev"] = _scores(by_regime, task.metrics, documents["dev"], "dev_")
     entry["chance"] = task.chance(sets.train.derived, sets.test.derived, sets.test.classes)
     return entry
 
 
 def _scores(
-    cells: Mapping[Regime, list[dict[str, Int64]]], metrics: tuple[Metric, ...], prefix: str = ""
+    cells: Mapping[Regime, list[dict[str, Int64]]],
+    metrics: tuple[Metric, ...],
+    documents: Int64 | None,
+    prefix: str = "",
 ) -> dict[str, dict[str, Any]]:
     """Return the scores by regime and metric, of counts whose names have this prefix, and Δ if both regimes exist."""
-    found = {
-        str(regime): {m.name: summary([c[prefix + m.name] for c in kept], m.score) for m in metrics}
-        for regime, kept in cells.items()
+
+    def counts(regime: Regime, metric: Metric) -> list[Int64]:
+        return [by_document(one[prefix + metric.name], documents) for one in cells[regime]]
+
+    found: dict[str, dict[str, Any]] = {
+        str(regime): {m.name: summary(counts(regime, m), m.score) for m in metrics} for regime in cells
     }
     if len(cells) == len(REGIMES):
-        found["delta"] = {
-            m.name: difference(
-                [c[prefix + m.name] for c in cells["sup"]], [c[prefix + m.name] for c in cells["zs"]], m.score
-            )
-            for m in metrics
-        }
+        found["delta"] = {m.name: difference(counts("sup", m), counts("zs", m), m.score) for m in metrics}
     return found
 
 

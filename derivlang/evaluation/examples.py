@@ -75,8 +75,8 @@ class Instances:
 class Examples:
     """The same R examples in both languages. keys: uint64[R], content keys; classes: names of the labels.
 
-    truncated: bool[R], rows that were cut. unscored: number of labels in no row: cut off, or of words without
-    sub-words.
+    truncated: bool[R], rows that were cut. documents: int64[R], equal for rows of one document (`documents.py`).
+    unscored: number of labels in no row: cut off, or of words without sub-words.
     """
 
     source: Instances
@@ -84,6 +84,7 @@ class Examples:
     keys: UInt64
     classes: tuple[str, ...]
     truncated: Bool
+    documents: Int64
     unscored: int = 0
 
     @property
@@ -93,7 +94,7 @@ class Examples:
     def take(self, rows: Ints) -> Examples:
         """Return these rows, in this order, with the same number of unscored labels."""
         both = self.source.take(rows), self.derived.take(rows)
-        return Examples(*both, self.keys[rows], self.classes, self.truncated[rows], self.unscored)
+        return Examples(*both, self.keys[rows], self.classes, self.truncated[rows], self.documents[rows], self.unscored)
 
     def labelled(self) -> Examples:
         """Return the rows with a label in both languages. The others are unscored, one label each."""
@@ -113,5 +114,6 @@ class Examples:
             np.concatenate([part.keys for part in parts]),
             parts[0].classes,
             np.concatenate([part.truncated for part in parts]),
+            np.concatenate([part.documents for part in parts]),
             sum(part.unscored for part in parts),
         )

@@ -11,6 +11,9 @@ from derivlang.core.settings import check_settings, setting
 MAX_LENGTH = 128
 Regime = Literal["sup", "zs"]
 REGIMES: tuple[Regime, ...] = ("sup", "zs")
+DOCUMENTS = "documents.npz"  # TASK.documents.npz, beside the counts (`documents.py`)
+ORACLE = "oracle_"  # prefix of ZS counts: epoch chosen on the derived dev set (`cell.py`)
+ROWS = ("sentence", "pair")  # names of documents that are rows (`documents.unit_of`)
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 

@@ -171,7 +171,10 @@ class ParallelRows:
         """
         source, derived = instances(self.source), instances(self.derived)
         unscored = 0 if n_labels is None else n_labels - len(source.gold)
-        return Examples(source, derived, self.batch.record_keys, classes, self.segments.cut, unscored)
+        batch = self.batch
+        return Examples(
+            source, derived, batch.record_keys, classes, self.segments.cut, batch.documents.astype(np.int64), unscored
+        )
 
 
 def _columns(gold: Int64) -> Int64:

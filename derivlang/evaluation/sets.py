@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+import numpy as np
+
 from derivlang.core.errors import DataError, UsageError
 from derivlang.engine.batches import Source
+from derivlang.evaluation.documents import numbered, unit_of, with_documents
 from derivlang.evaluation.examples import Examples
 from derivlang.evaluation.finetune_settings import SPLITS
 from derivlang.evaluation.tasks.base import Task
@@ -19,12 +22,20 @@ from derivlang.training.languages import Languages
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sets:
-    """The examples of a task's three splits. key: digest of everything that they are made from."""
+    """The examples of a task's three splits.
+
+    key: digest of everything that they are made from. in_train: number of rows of test with the words of a row of
+    train; in_whole_train: of a row of the whole split, of which train may be a part. unit: what a document of test is
+    called (`documents.unit_of`).
+    """
 
     train: Examples
     dev: Examples
     test: Examples
     key: str
+    in_train: int
+    in_whole_train: int
+    unit: str
 
     @classmethod
     def read(cls, languages: Languages, task: Task, sources: Sequence[Source]) -> Sets:
@@ -37,10 +48,11 @@ class Sets:
         classes, *others = (task.classes(corpus) for corpus in corpora)
         if any(other != classes for other in others):
             raise DataError(f"the sets of {task.name} have different labels", where="--task", id="no-labels")
-        found = {}
+        found: dict[str, Examples] = {}
         wanted = {"train": task.settings.train_examples, "dev": task.settings.dev_examples, "test": None}
         for name, (source, split) in parts.items():
-            read = [task.examples(batch, languages, classes) for batch in source.batches(split)]
+            batches = with_documents(source.batches(split))
+            read = [task.examples(batch, languages, classes) for batch in batches]
             all_of_it, n = Examples.joined(read), wanted[name]
             if not all_of_it.n_rows:
                 raise DataError(f"{source.corpus.name} has no labelled example in {split}", id="no-examples")
@@ -51,6 +63,8 @@ class Sets:
                     id="bad-value",
                 )
             found[name] = all_of_it if n is None else all_of_it.first(n)
+            if name == "train":
+                whole_train = all_of_it.keys
         used = {id(source): [split for one, split in parts.values() if one is source] for source in sources}
         key = {
             "files": [file for source in sources for file in source.files(used[id(source)])],
@@ -59,7 +73,10 @@ class Sets:
             **languages.signature,
             "task": task.kind,
         }
-        return cls(**found, key=digest(key))
+        test = found["test"]
+        in_train, in_whole_train = (int(np.isin(test.keys, keys).sum()) for keys in (found["train"].keys, whole_train))
+        unit = unit_of(tuple(side.name for side in corpora[-1].schema.sides), numbered(test.documents))
+        return cls(**found, key=digest(key), in_train=in_train, in_whole_train=in_whole_train, unit=unit)
 
 
 def parts_of(task: Task, corpora: Sequence[Corpus]) -> dict[str, tuple[int, str]]:

@@ -3,7 +3,7 @@
     row i of the source -> argmax over all rows j of the derived language of cos(E[i], E[j])      correct: j = twin(i)
 
     all         all rows, except special tokens and rows that both languages share
-    heldout     rows outside the training dictionary, with a 95 % bootstrap interval over rows
+    heldout     rows outside the training dictionary, with a 95 % interval over rows (Wilson 1927)
     mass        all rows, weighted by the frequency of the sub-word in the text of the tokenizer
     csls        by 2 cos(x, y) - r(x) - r(y) instead, r the mean cosine to the 10 nearest rows of the other language
     reverse_    from the derived language to the source
@@ -28,8 +28,7 @@ from derivlang.core.arrays import Bool, Int64, Ints
 from derivlang.core.errors import DataError
 from derivlang.evaluation.measures.base import Figures, Measure
 from derivlang.evaluation.measures.sets import MeasureSets
-from derivlang.evaluation.metrics import share
-from derivlang.evaluation.resample import bootstrap
+from derivlang.evaluation.statistics import wilson
 from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done, stage
 from derivlang.lexical.encoding import Encoder as SubwordEncoder
@@ -164,8 +163,7 @@ def _shares(prefix: str, name: str, hits: Bool, heldout: Bool, counts: Ints) -> 
         f"{stem}mass": _percent(hits, counts),
     }
     if not name and heldout.any():
-        pairs = np.stack([hits[heldout], np.ones(int(heldout.sum()))], axis=1).astype(np.int64)
-        low, high = bootstrap([pairs], share)
+        low, high = wilson(int(hits[heldout].sum()), int(heldout.sum()))
         found |= {f"{stem}heldout_low": low, f"{stem}heldout_high": high}
     return found
 

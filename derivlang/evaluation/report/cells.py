@@ -7,15 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import mean
 from typing import TypeAlias
 
 from derivlang.evaluation.report.columns import REGIMES, Column
+from derivlang.evaluation.report.estimates import mean_of
 from derivlang.evaluation.report.published import Line
 from derivlang.evaluation.report.runs import Run, TaskScore
-from derivlang.evaluation.report.settings import Entry, standard_deviation
+from derivlang.evaluation.report.settings import Entry
+from derivlang.evaluation.statistics import SEEDS, Estimate, estimate
 
 EMPTY = "–"
+# What a table says of its intervals.
+INTERVALS = (
+    "In small type: the 95 % interval of the mean, which covers pre-training seeds and test documents "
+    "(docs/statistics.md). It needs three seeds; of two, their values stand there."
+)
 HERE, PAPER = "here", "paper"
 Regimes: TypeAlias = Sequence[tuple[str, str]]
 # keys of `alignment`; figures that include training pairs come last
@@ -81,32 +87,41 @@ def score_columns(found: Sequence[Column], regimes: Regimes = REGIMES) -> tuple[
 
 
 def score_cell(entry: Entry | None, column: Column, regime: str) -> TableCell:
-    """Return the mean over pre-training seeds, with the interval of a single run or the deviation of several."""
+    """Return the mean over pre-training seeds with its interval, or with the values of fewer than three."""
+    found = mean_of(entry, column, regime) if entry else None
     scores = entry.scores(column, regime) if entry else []
-    if not scores:
-        return TableCell()
-    title = "\n".join(f"{decimal(score.mean)} {run.signature}" for run, score in scores)
-    if len(scores) == 1:
-        (_, score), *_ = scores
-        return TableCell(decimal(score.mean), interval(score.low, score.high), title)
-    return _seeds_cell([score.mean for _, score in scores], title)
+    return _seeds_cell(found, [(run, score.mean) for run, score in scores], within=not regime.endswith("delta"))
 
 
 def alignment_cell(entry: Entry | None, name: str) -> TableCell:
-    """Return a figure of alignment like `score_cell`."""
+    """Return a figure of alignment like `score_cell`; its interval covers pre-training seeds alone."""
     runs = entry.runs if entry else ()
     values = [(run, value) for run in runs if (value := run.alignment(name)) is not None]
-    title = "\n".join(f"{decimal(value)} {run.signature}" for run, value in values)
-    if len(values) < 2:
-        if not values:
-            return TableCell()
-        (run, value), *_ = values
-        return TableCell(decimal(value), interval(run.alignment(f"{name}_low"), run.alignment(f"{name}_high")), title)
-    return _seeds_cell([value for _, value in values], title)
+    return _seeds_cell(estimate([value for _, value in values]) if values else None, values)
 
 
-def _seeds_cell(values: Sequence[float], title: str) -> TableCell:
-    return TableCell(decimal(mean(values)), f"± {decimal(standard_deviation(values) or 0.0)}, n={len(values)}", title)
+def _seeds_cell(found: Estimate | None, values: Sequence[tuple[Run, float]], *, within: bool = True) -> TableCell:
+    """Return the cell of a mean. values: of each run. within: whether its values are between 0 and 100."""
+    if found is None:
+        return TableCell()
+    return TableCell(decimal(found.mean), seeds_note(found, [value for _, value in values], within=within),
+                     "\n".join(f"{decimal(value)} {run.signature}" for run, value in values))  # fmt: skip
+
+
+def seeds_note(
+    found: Estimate, values: Sequence[float], write: Callable[[float], str] | None = None, *, within: bool = False
+) -> str:
+    """Return what stands below a mean over pre-training seeds: its interval, or why there is none, and n.
+
+    within: cut the interval at 0 and 100.
+    """
+    write = write or decimal
+    if found.low is None or found.high is None:
+        told = ", ".join(map(write, values)) if found.n == 2 else found.why if found.n >= SEEDS else ""
+    else:
+        ends = (max(0.0, found.low), min(100.0, found.high)) if within else (found.low, found.high)
+        told = interval(*ends, write)
+    return ", ".join(filter(None, [told, f"n={found.n}"]))
 
 
 def full_cell(score: TaskScore | None, run: Run) -> TableCell:
@@ -124,6 +139,11 @@ def full_cell(score: TaskScore | None, run: Run) -> TableCell:
 def number_cell(value: float | None, run: Run | None = None) -> TableCell:
     """Return a number with one decimal, an empty cell for None."""
     return TableCell() if value is None else TableCell(decimal(value), "", run.signature if run else "")
+
+
+def p_cell(value: float | None) -> TableCell:
+    """Return a p-value with three decimals, an empty cell for None."""
+    return TableCell() if value is None else TableCell("< 0.001" if value < 0.001 else f"{value:.3f}")
 
 
 def runs_cell(runs: Iterable[Run]) -> TableCell:
@@ -147,7 +167,7 @@ def interval(low: float | None, high: float | None, write: Callable[[float], str
     if low is None or high is None:
         return ""
     write = write or decimal
-    return f"{write(low)}–{write(high)}" if low > 0 and write is decimal else f"{write(low)} to {write(high)}"
+    return f"{write(low)}–{write(high)}" if low >= 0 and write is decimal else f"{write(low)} to {write(high)}"
 
 
 def decimal(value: float) -> str:

@@ -1,26 +1,23 @@
-"""Differences between objectives and MLM under one language, with paired intervals over the same test sentences.
+"""Differences between two objectives under one language: runs of the same pre-training seed, the same test documents.
 
-    ZS    score of the objective - score of MLM, both fine-tuned on the source
-    Δ     Δ of the objective - Δ of MLM: below zero, the objective transfers better
+    ZS    score of the first - score of the second, both fine-tuned on the source
+    Δ     Δ of the first - Δ of the second: below zero, the first transfers better
 
-The interval resamples sentences. The differences by pre-training seed are listed as well, because resampling sentences
-does not show the variation of pre-training runs.
+A seed that only one of the two has is left out, of the mean as of the interval. MLM comes first: the differences
+between it and every other objective are a table, and those between all other pairs are another. The p-values of a table
+are corrected for their number (Holm).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from statistics import mean
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-import numpy as np
-
-from derivlang.core.arrays import Int64
-from derivlang.core.errors import DataError, StoreError
-from derivlang.evaluation.metrics import Float64, Metric
 from derivlang.evaluation.report.columns import Column
+from derivlang.evaluation.report.estimates import difference_of
 from derivlang.evaluation.report.runs import Run
 from derivlang.evaluation.report.settings import Entry, Setting
-from derivlang.evaluation.resample import Score, paired
+from derivlang.evaluation.statistics import Estimate, holm
 
 BASE = "mlm"
 REGIMES = ("zs", "delta")
@@ -28,16 +25,25 @@ REGIMES = ("zs", "delta")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference:
-    """`entry` minus `base` in points. low, high: 95 % interval, None without counts. by_seed: by pre-training seed."""
+    """`entry` minus `base` in points. by_seed: by pre-training seed. alone: seeds that only one of the two has.
+
+    found: the mean over seeds, None if there are none in common. p: corrected in its table; None if it is in none, or
+    without an interval.
+    """
 
     entry: Entry
     base: Entry
     column: Column
     regime: str
-    value: float
-    low: float | None
-    high: float | None
     by_seed: dict[int, float]
+    alone: tuple[int, ...]
+    found: Estimate | None
+    p: float | None = None
+
+    @property
+    def from_base(self) -> bool:
+        """Whether it is a difference from plain MLM."""
+        return _is_base(self.base)
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -45,48 +51,54 @@ class Difference:
 
 
 def differences_of(setting: Setting) -> list[Difference]:
-    """Return each objective minus MLM, for every language, metric and regime that both have."""
-    found = []
-    for entry in setting.entries:
-        for base in setting.find(BASE, entry.language.spec):
-            if entry.variant.objective == BASE or base.variant.parameters or base.more:
-                continue
-            for column in setting.columns:
-                found += [d for r in REGIMES if (d := _difference(entry, base, column, r)) is not None]
+    """Return the differences of any two rows of a language, in every metric and regime that both have."""
+    pairs = list(_pairs(setting.entries))
+    found = [
+        one
+        for entry, base in pairs
+        for column in setting.columns
+        for regime in REGIMES
+        if (one := _difference(entry, base, column, regime)) is not None
+    ]
+    shown = [one.column in setting.headline for one in found]
+    tables = [[at for at, one in enumerate(found) if shown[at] and one.from_base is base] for base in (True, False)]
+    for table in tables:
+        tested = [(at, mean.p) for at in table if (mean := found[at].found) is not None and mean.p is not None]
+        for (at, _), p in zip(tested, holm([p for _, p in tested]), strict=True):
+            found[at] = replace(found[at], p=p)
     return found
 
 
+def _pairs(entries: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
+    """Yield (entry, base): those with plain MLM first. Rows that differ in what no name says are not compared."""
+    named = [entry for entry in entries if not entry.more]
+    for base in filter(_is_base, named):
+        yield from ((entry, base) for entry in entries if entry is not base and _same_language(entry, base))
+    others = [entry for entry in named if not _is_base(entry)]
+    for at, base in enumerate(others):
+        yield from ((entry, base) for entry in others[at + 1 :] if _same_language(entry, base))
+
+
 def _difference(entry: Entry, base: Entry, column: Column, regime: str) -> Difference | None:
-    ours, theirs = ({run.seed: score.mean for run, score in side.scores(column, regime)} for side in (entry, base))
+    ours, theirs = ({run.seed: run for run, _ in side.scores(column, regime)} for side in (entry, base))
     if not ours or not theirs:
         return None
-    counts = [[table for run in side.runs for table in _tables(run, column, regime)] for side in (entry, base)]
-    value = mean(ours.values()) - mean(theirs.values())
-    low = high = None
-    if counts[0] and counts[1]:
-        try:
-            found = paired(counts[0], counts[1], _score(column.metric, regime))
-        except DataError as error:
-            raise StoreError(
-                f"{column.task} was tested on other sentences: {error.what}",
-                where=f"{entry.runs[0].folder}, {base.runs[0].folder}",
-                fix="evaluate the runs on the same data, or write separate reports",
-                id="other-sentences",
-            ) from None
-        low, high = found["low"], found["high"]
-    seeds = {seed: ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())}
-    return Difference(entry, base, column, regime, value, low, high, seeds)
+    pairs = {seed: (ours[seed], theirs[seed]) for seed in sorted(ours.keys() & theirs.keys())}
+    alone = tuple(sorted(ours.keys() ^ theirs.keys()))
+    values = {seed: _value(pair, column, regime) for seed, pair in pairs.items()}
+    found = difference_of(list(pairs.values()), column, regime) if pairs else None
+    return Difference(entry, base, column, regime, values, alone, found)
 
 
-def _tables(run: Run, column: Column, regime: str) -> list[Int64]:
-    """Return int64[S, k] of each fine-tuning seed; for Δ [S, 2k], SUP before ZS."""
-    pairs = run.counts(column)
-    return [np.concatenate(pair, axis=1) if regime == "delta" else pair[1] for pair in pairs]
+def _value(pair: Iterable[Run], column: Column, regime: str) -> float:
+    first, second = (score.mean for run in pair if (score := run.score(column, regime)) is not None)
+    return first - second
 
 
-def _score(metric: Metric, regime: str) -> Score:
-    def delta(totals: Int64 | Float64) -> Float64:
-        half = totals.shape[-1] // 2
-        return np.asarray(metric.score(totals[..., :half]) - metric.score(totals[..., half:]), np.float64)
+def _is_base(entry: Entry) -> bool:
+    variant = entry.variant
+    return variant.objective == BASE and not variant.parameters and not entry.more
 
-    return delta if regime == "delta" else metric.score
+
+def _same_language(entry: Entry, base: Entry) -> bool:
+    return entry.language.spec == base.language.spec

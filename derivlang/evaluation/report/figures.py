@@ -1,5 +1,7 @@
 """The report's figures: bars of Δ by language and objective, and alignment against Δ. SVG and PNG.
 
+A dot on a bar is a pre-training seed, and a line the 95 % interval of the mean over three seeds or more.
+
 Colours are those of Okabe and Ito (2008), which colour-blind readers can distinguish, on light and dark backgrounds.
 Languages have different markers. Axes and text are drawn in a placeholder colour, which becomes the page's text colour
 (`Figure.inline`), or in files a grey that is visible on both backgrounds.
@@ -20,8 +22,9 @@ import numpy as np
 from derivlang.core.errors import UsageError
 from derivlang.evaluation.report import published
 from derivlang.evaluation.report.columns import Column
+from derivlang.evaluation.report.estimates import mean_of
 from derivlang.evaluation.report.overview import alignment_points
-from derivlang.evaluation.report.settings import Entry, Setting, standard_deviation
+from derivlang.evaluation.report.settings import Entry, Setting
 
 _INK = "#010203"  # placeholder of the text colour, used for nothing else
 _GREY = "#767676"  # contrast 4.5 on white, 4.6 on black
@@ -97,9 +100,12 @@ def _bars(setting: Setting, column: Column, name: str) -> Figure | None:
             heights = [entry.delta(column) or 0.0 for entry in mine]
             axes.bar(places, heights, width * 0.92, color=colours[label], label=label)
             for entry, place, height in zip(mine, places, heights, strict=True):
-                low, high = _range(entry, column)
-                if low is not None and high is not None:
-                    axes.plot([place, place], [low, high], color=_INK, linewidth=1, solid_capstyle="butt")
+                found = mean_of(entry, column, "delta")
+                if found is not None and found.low is not None:
+                    axes.plot([place] * 2, [found.low, found.high], color=_INK, linewidth=1, solid_capstyle="butt")
+                values = [score.mean for _, score in entry.scores(column, "delta")]
+                if len(values) > 1:
+                    axes.plot([place] * len(values), values, ".", color=_INK, markersize=3)
                 if column.printed and entry.variant.standard and entry.key in published.TABLE_3:
                     printed.append((place, published.TABLE_3[entry.key][column.task][2], height))
         if printed:
@@ -183,15 +189,6 @@ def _figure(figure: Any, name: str, title: str) -> Figure:
     figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     figure.savefig(png, format="png", dpi=200, facecolor="white", metadata={"Software": None})
     return Figure(name, _shown(title), svg.getvalue(), png.getvalue())
-
-
-def _range(entry: Entry, column: Column) -> tuple[float | None, float | None]:
-    """Return the ends of the line on a bar: one run's interval, or the mean of several runs ± their deviation."""
-    scores = [score for _, score in entry.scores(column, "delta")]
-    middle, deviation = entry.delta(column), standard_deviation([score.mean for score in scores])
-    if middle is None or deviation is None:
-        return scores[0].low, scores[0].high
-    return middle - deviation, middle + deviation
 
 
 def _colours(entries: Sequence[Entry]) -> dict[str, str]:

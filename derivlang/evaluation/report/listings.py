@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from derivlang.evaluation.report.cells import (
     ALIGNMENTS,
     EMPTY,
+    INTERVALS,
     Row,
     Table,
     TableCell,
@@ -16,7 +17,9 @@ from derivlang.evaluation.report.cells import (
     full_cell,
     interval,
     number_cell,
+    p_cell,
     runs_cell,
+    seeds_note,
     signed,
     titles,
     yes,
@@ -24,12 +27,39 @@ from derivlang.evaluation.report.cells import (
 from derivlang.evaluation.report.columns import REGIMES
 from derivlang.evaluation.report.differences import Difference
 from derivlang.evaluation.report.runs import LAYER_FIGURES, Run, same_model
-from derivlang.evaluation.report.settings import Setting, percent_of, standard_deviation
+from derivlang.evaluation.report.settings import Language, Setting, percent_of
 from derivlang.evaluation.tasks.untuned import SIDES, shown_groups
 
 
 def differences(setting: Setting, found: Sequence[Difference]) -> Table | None:
-    """Return the table of objectives minus MLM, with paired intervals. `report.json` has those of other metrics."""
+    """Return the table of objectives minus MLM, or None. `report.json` has the differences in other metrics."""
+    rows = _difference_rows(setting, [one for one in found if one.from_base])
+    return _difference_table("differences", "Objectives against MLM", rows)
+
+
+def other_differences(setting: Setting, found: Sequence[Difference]) -> Table | None:
+    """Return the table of the differences between all other pairs of objectives, or None."""
+    rows = _difference_rows(setting, [one for one in found if not one.from_base])
+    return _difference_table("other-differences", "Other pairs of objectives", rows)
+
+
+def _difference_table(id: str, title: str, rows: tuple[Row, ...]) -> Table | None:
+    if not rows:
+        return None
+    names = ("points", "p", "by pre-training seed")
+    return Table(
+        id,
+        title,
+        "First minus second, in points: the mean over the pre-training seeds that both have, on the same test "
+        f"documents. ZS above zero and Δ below zero favour the first. {INTERVALS} p: of no difference, corrected for "
+        "all those of this table (Holm); without three seeds there is none.",
+        ("Difference", "Language", "Score"),
+        (("ZS", names), ("Δ", names), ("", ("runs",))),
+        rows,
+    )
+
+
+def _difference_rows(setting: Setting, found: Sequence[Difference]) -> tuple[Row, ...]:
     rows = []
     for (entry, base, column), group in groupby(found, key=lambda one: (one.entry, one.base, one.column)):
         if column in setting.headline:
@@ -37,30 +67,83 @@ def differences(setting: Setting, found: Sequence[Difference]) -> Table | None:
             cells = [cell for regime in ("zs", "delta") for cell in _difference_cells(by_regime.get(regime))]
             labels = (f"{entry.label} − {base.label}", entry.language.spec, column.title)
             rows.append(Row(labels, (*cells, runs_cell((*entry.runs, *base.runs)))))
+    return tuple(rows)
+
+
+def _difference_cells(one: Difference | None) -> tuple[TableCell, ...]:
+    if one is None:
+        return TableCell(), TableCell(), TableCell()
+    alone = f"without seed {', '.join(map(str, one.alone))}, which only one has" if one.alone else ""
+    if one.found is None:
+        return TableCell(EMPTY, "no seed in common", titles(one.runs)), TableCell(), TableCell(EMPTY, alone)
+    values = list(one.by_seed.values())
+    seeds = ", ".join(f"{seed}: {signed(value)}" for seed, value in one.by_seed.items())
+    deviation = "" if one.found.deviation is None else f"± {decimal(one.found.deviation)}"
+    return (
+        TableCell(signed(one.found.mean), seeds_note(one.found, values, signed), titles(one.runs)),
+        p_cell(one.p),
+        TableCell(seeds, ", ".join(filter(None, [deviation, alone]))),
+    )
+
+
+def test_sets(setting: Setting) -> Table | None:
+    """Return the table of what the scores were measured on, or None without any."""
+    rows = []
+    runs = [run for entry in setting.entries for run in entry.runs]
+    for task in setting.tasks:
+        for spec, group in groupby(sorted(runs, key=_language), key=_language):
+            tested = [run for run in group if run.settings(task)]
+            if tested:
+                rows.append(Row((task, spec), _test_set_cells(tested, task)))
     if not rows:
         return None
-    names = ("points", "by pre-training seed")
     return Table(
-        "differences",
-        "Objectives against MLM",
-        "In points, on the same test sentences. ZS above zero and Δ below zero favour the objective. In small type: "
-        "the 95 % paired bootstrap interval over sentences. It does not cover the variation of pre-training runs: see "
-        "the differences between runs of the same seed, and their deviation.",
-        ("Difference", "Language", "Score"),
-        (("ZS", names), ("Δ", names), ("", ("runs",))),
+        "test-sets",
+        "Test sets",
+        "What intervals draw: documents where a set has them, rows that share a premise or a context, else rows. Runs "
+        "that were evaluated by an earlier version have no documents; evaluate them again, which repeats no "
+        "fine-tuning. In train: test rows that stand in the training set word for word, in the examples that "
+        "fine-tuning took and in all. Cut: test rows longer than a row of the model. Unscored: labels that are cut "
+        "off, or of words without sub-words; they count neither as right nor as wrong.",
+        ("Task", "Language"),
+        (
+            ("Test set", ("rows", "drawn")),
+            ("In train", ("examples taken", "all")),
+            ("Lost", ("cut rows", "unscored labels", "of all, %")),
+        ),
         tuple(rows),
     )
 
 
-def _difference_cells(one: Difference | None) -> tuple[TableCell, TableCell]:
-    if one is None:
-        return TableCell(), TableCell()
-    deviation = standard_deviation(list(one.by_seed.values()))
-    seeds = ", ".join(f"{seed}: {signed(value)}" for seed, value in one.by_seed.items())
+def _language(run: Run) -> str:
+    return Language.of(run.facts["spec"]).spec
+
+
+def _test_set_cells(runs: Sequence[Run], task: str) -> tuple[TableCell, ...]:
+    """Return the cells of a task; a range where runs differ, as their sub-words do."""
+    facts = [run.test_set(task) for run in runs]
+    drawn = dict.fromkeys(f"{one['units']:,} {one['unit']}s" if one else "rows, documents not known" for one in facts)
+    lost = [run.lost(task) for run in runs]
+    shares = [
+        100 * some["unscored"] / one["labels"]
+        for some, one in zip(lost, facts, strict=True)
+        if "unscored" in some and one.get("labels")
+    ]
     return (
-        TableCell(signed(one.value), interval(one.low, one.high, signed), titles(one.runs)),
-        TableCell(seeds or EMPTY, "" if deviation is None else f"± {decimal(deviation)}"),
+        _range([run.n_test(task) for run in runs]),
+        TableCell(", ".join(drawn)),
+        *(_range([one.get(name) for one in facts]) for name in ("in_train", "in_whole_train")),
+        *(_range([one.get(name) for one in lost]) for name in ("cut", "unscored")),
+        _range(shares, decimal),
     )
+
+
+def _range(values: Sequence[float | None], write: Callable[[float], str] = "{:,}".format) -> TableCell:
+    """Return the smallest and the largest value, once if they are written alike."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return TableCell()
+    return TableCell("–".join(dict.fromkeys(write(value) for value in (min(known), max(known)))))
 
 
 def inside(setting: Setting) -> Table | None:
@@ -158,16 +241,21 @@ def every_score(setting: Setting) -> Table | None:
                 if any(scores):
                     labels = (run.id, entry.label, entry.language.spec, column.title)
                     cells = [full_cell(score, run) for score in scores]
-                    rows.append(Row(labels, (*cells, number_cell(run.chance(column), run))))
+                    lost = run.lost(column.task)
+                    counts = [_range([lost.get(name)]) for name in ("cut", "unscored")]
+                    rows.append(Row(labels, (*cells, number_cell(run.chance(column), run), *counts)))
     if not rows:
         return None
     return Table(
         "scores",
         "Every score of every run",
-        "Mean and deviation over fine-tuning seeds, the 95 % bootstrap interval of the mean over sentences, and (the "
-        "value of each seed). ZS on source: fine-tuned and tested on the source. Chance: as in the first table.",
+        "Mean and deviation over fine-tuning seeds, and (the value of each seed). Between them the 95 % bootstrap "
+        "interval over test documents: it is one of this run alone, and says nothing of the objective, as it does not "
+        "cover pre-training seeds. ZS on source: fine-tuned and tested on the source. ZS, dev oracle: like ZS, but the "
+        "derived dev set chooses the epoch, not the source's. Chance: as in the first table. Cut rows and unscored "
+        "labels: of the test set.",
         ("Run", "Objective", "Language", "Score"),
-        (("", (*(title for _, title in _REGIMES), "chance")),),
+        (("", (*(title for _, title in _REGIMES), "chance", "cut rows", "unscored")),),
         tuple(rows),
     )
 
@@ -240,7 +328,7 @@ _DIRECTIONS = (
     ("", "_language", "To the derived, with language embeddings"),
     ("reverse_", "_language", "To the source, with language embeddings"),
 )  # fmt: skip
-_REGIMES = (*REGIMES, ("source", "ZS on source"))
+_REGIMES = (*REGIMES, ("source", "ZS on source"), ("oracle", "ZS, dev oracle"))
 _FACTS = (
     "objective", "spec", "source", "model", "tied", "steps", "seed", "dictionary", "its SHA-256", "parallel", "data",
     "fingerprint", "weights", "derivlang", "state", "folder",

@@ -9,6 +9,7 @@ from derivlang.evaluation.report.cells import (
     ALIGNMENTS,
     EMPTY,
     HERE,
+    INTERVALS,
     PAPER,
     Regimes,
     Row,
@@ -17,6 +18,7 @@ from derivlang.evaluation.report.cells import (
     alignment_cell,
     decimal,
     number_cell,
+    p_cell,
     pair,
     runs_cell,
     score_cell,
@@ -33,10 +35,10 @@ def overview(setting: Setting) -> Table:
         "overview",
         "Objectives and languages",
         "Like Table 3 of the paper. SUP: fine-tuned and tested on the derived language; ZS: fine-tuned on the source, "
-        "tested on the derived language; Δ = SUP − ZS. In percent, on test sets. In small type: the 95 % bootstrap "
-        "interval over sentences or, for n pre-training seeds, their deviation. The paper's numbers are from dev sets, "
-        "one run each. Chance: of the most frequent training label, or of a head drawn uniformly; – where a score has "
-        "no chance level.",
+        "tested on the derived language; Δ = SUP − ZS. In percent, on test sets: means over n pre-training seeds, in "
+        f"each of which fine-tuning seeds are averaged. {INTERVALS} In the figures, a dot is a seed and a line this "
+        "interval. The paper's numbers are from dev sets, one run each. Chance: of the most frequent "
+        "training label, or of a head drawn uniformly; – where a score has no chance level.",
         ("Objective", "Language", ""),
         score_columns(setting.headline),
         (*_scores(setting, REGIMES), *_chance(setting)),
@@ -57,6 +59,28 @@ def dev_overview(setting: Setting) -> Table | None:
     )
 
 
+def epoch_choice(setting: Setting) -> Table | None:
+    """Return the table of ZS by the dev set that chooses the epoch, or None if no run has both."""
+    rows = [
+        Row((entry.label, entry.language.spec), (*cells, runs_cell(entry.runs)))
+        for entry in setting.entries
+        if any(entry.scores(column, "oracle") for column in setting.headline)
+        for cells in [[score_cell(entry, column, r) for column in setting.headline for r, _ in _CHOICES]]
+    ]
+    if not rows:
+        return None
+    return Table(
+        "oracle",
+        "ZS by the choice of the epoch",
+        "The scores of the first table, whose epoch the source's dev set chose, beside those of the epoch that the "
+        "derived dev set chooses, which labels of the derived language would allow. After one epoch they are the same. "
+        f"{INTERVALS}",
+        ("Objective", "Language"),
+        score_columns(setting.headline, _CHOICES),
+        tuple(rows),
+    )
+
+
 def alignment(setting: Setting) -> Table:
     """Return Table 8 of the paper: alignment beside Δ, with pairs outside the dictionary first."""
     rows = []
@@ -73,7 +97,8 @@ def alignment(setting: Setting) -> Table:
         "Alignment of word embeddings",
         "Like Table 8 of the paper. Percentage of the source's rows whose nearest row of the derived language is their "
         "twin's. Held-out: rows outside the training dictionary; all and by token mass include the pairs that DICT-MLM "
-        "and ALIGN-MLM were trained on. The paper's numbers are from a random sample of all rows.",
+        "and ALIGN-MLM were trained on. Means over n pre-training seeds; the 95 % intervals of the alignment cover "
+        "seeds alone, those of Δ test documents, too. The paper's numbers are from a random sample of all rows.",
         ("Objective", "Language", ""),
         (
             ("Alignment", tuple(title for _, title in ALIGNMENTS)),
@@ -96,11 +121,12 @@ def correlations(setting: Setting) -> dict[tuple[Column, str], Correlation]:
     for column in setting.headline:
         for name in _CORRELATED:
             points = alignment_points(setting, name, column)
-            out[column, name] = spearman([x for _, x, _ in points], [y for _, _, y in points])
+            languages = [entry.language.spec for entry, _, _ in points]
+            out[column, name] = spearman([x for _, x, _ in points], [y for _, _, y in points], languages)
         if column.printed:
             lines = published.TABLE_3.items()
-            printed = [(published.ALIGNMENT[key], line[column.task][2]) for key, line in lines]
-            out[column, PAPER] = spearman([x for x, _ in printed], [y for _, y in printed])
+            printed = [(published.ALIGNMENT[key], line[column.task][2], key[1]) for key, line in lines]
+            out[column, PAPER] = spearman(*map(list, zip(*printed, strict=True)))
     return out
 
 
@@ -115,10 +141,11 @@ def correlation_table(found: dict[tuple[Column, str], Correlation]) -> Table:
         "Correlation of alignment with transfer",
         "Spearman's ρ of alignment with Δ over the rows above, averaged over pre-training seeds, and recomputed from "
         "the paper's Tables 3 and 8. A negative ρ means that better alignment goes with a smaller Δ. p: two-sided "
-        "permutation test, over all permutations up to 8 points, else over 10,000. Rows share languages and "
-        "objectives, so they are not independent, and p is too small.",
+        "permutation test, which exchanges rows of one language only; over all permutations up to 50,000, else over "
+        "10,000. Floor: the smallest p that is possible with these rows; where it is above 0.05, no ρ is "
+        "significant. Rows share objectives, so they are not independent, and p is too small.",
         ("Score", "Alignment"),
-        (("", ("points", "ρ", "p")),),
+        (("", ("points", "ρ", "p", "floor of p")),),
         tuple(rows),
     )
 
@@ -164,9 +191,14 @@ def _others(setting: Setting, objectives: Sequence[str]) -> Iterable[tuple[tuple
 
 def _correlation_cells(found: Correlation) -> tuple[TableCell, ...]:
     rho = TableCell() if found.rho is None else TableCell(f"{found.rho:.3f}".replace("-", "−"))
-    p = TableCell() if found.p is None else TableCell("< 0.001" if found.p < 0.001 else f"{found.p:.3f}")
-    return TableCell(str(found.n)), rho, p
+    floor = (
+        TableCell()
+        if found.floor is None
+        else TableCell(f"{found.floor:.3f}" if found.floor >= 0.001 else f"{found.floor:.5f}")
+    )
+    return TableCell(str(found.n)), rho, p_cell(found.p), floor
 
 
+_CHOICES = (("zs", "source dev"), ("oracle", "dev oracle"))
 _CORRELATED = {"heldout": "held-out", "all": "all"}
 _PRINTED = "paper, all"

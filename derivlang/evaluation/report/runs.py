@@ -7,8 +7,8 @@ silently select runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from derivlang.core.arrays import Int64
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.spec import read_spec
-from derivlang.evaluation.finetune_settings import REGIMES
+from derivlang.evaluation.finetune_settings import DOCUMENTS, ORACLE, REGIMES, ROWS
 from derivlang.evaluation.report.columns import DEV, Column
 from derivlang.evaluation.tasks.named import file_name_of
 from derivlang.evaluation.tasks.registry import TASKS, task_of
@@ -35,6 +35,13 @@ LAYER_FIGURES = {
     "retrieval": {"sentences": "sentences", "chance": "sentences by chance"},
     "links": {name: f"AER by {name}" for name in ("argmax", "itermax", "transport")},
 }
+# Regime -> prefix of its counts, and the regime of the fine-tunings that they are from.
+_COUNTS = {
+    "source": ("source_", "zs"),
+    "oracle": (ORACLE, "zs"),
+    **{f"{DEV}{name}": ("dev_", name) for name in REGIMES},
+}
+TEST_COUNTS = ("units", "labels", "in_train", "in_whole_train")
 _FINE_TUNING = ("source", "data", "epochs", "lr", "batch_size", "max_length", "frozen", "train", "dev", "test")
 
 
@@ -51,12 +58,16 @@ class TaskScore:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """A run. id: R1, R2 … in the report. facts: `run.json`. evaluation: `evaluation.json`, or None."""
+    """A run. id: R1, R2 … in the report. facts: `run.json`. evaluation: `evaluation.json`, or None.
+
+    memo: replicates that `estimates.py` has drawn.
+    """
 
     id: str
     folder: Path
     facts: Mapping[str, Any]
     evaluation: Mapping[str, Any] | None
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
     def fingerprint(self) -> str:
@@ -115,7 +126,11 @@ class Run:
         return None if found is None else ", ".join(f"{name} {found[name]}" for name in _FINE_TUNING if name in found)
 
     def score(self, column: Column, regime: str) -> TaskScore | None:
-        """Return a score or None. regime: sup, zs, delta, dev-sup … (derived dev set), source (ZS on source test)."""
+        """Return a score or None.
+
+        regime: sup, zs, delta, dev-sup … (derived dev set), source (ZS on the source's test set), oracle (ZS, epoch
+        chosen on the derived dev set).
+        """
         task = self._task(column.task)
         part = (task.get("dev") or {}) if regime.startswith(DEV) else task
         found = (part.get(regime.removeprefix(DEV)) or {}).get(column.name)
@@ -147,23 +162,49 @@ class Run:
                 told |= {title: layer[name] for name, title in names.items() if name in layer}
         return list(found.values())
 
-    def counts(self, column: Column) -> list[tuple[Int64, Int64]]:
-        """Return (SUP, ZS) counts, int64[S, k], of each fine-tuning seed, or [] if any is missing.
+    def n_test(self, task: str) -> int | None:
+        """Return the number of rows of the test set, or None if not known."""
+        found: int | None = (self._task(task).get("settings") or {}).get("test")
+        return found
 
-        Raise StoreError if they do not give the stored scores.
+    def test_set(self, task: str) -> Mapping[str, Any]:
+        """Return what is known of a task's test set: unit, units, labels, in_train; {} from earlier versions."""
+        found: Mapping[str, Any] = self._task(task).get("test") or {}
+        return found
+
+    def lost(self, task: str) -> dict[str, int]:
+        """Return the numbers of cut rows and of unscored labels of the test set, as far as they are known."""
+        settings = self._task(task).get("settings") or {}
+        found = {"cut": (settings.get("truncated") or {}).get("test"), "unscored": settings.get("unscored")}
+        return {name: count for name, count in found.items() if count is not None}
+
+    def documents(self, task: str, regime: str) -> Int64 | None:
+        """Return int64[S]: the document of each row of counts; None if each row is one, or if none are known.
+
+        Raise StoreError if evaluation.json names documents, and their file is missing.
         """
-        scores = [self.score(column, regime) for regime in REGIMES]
-        if None in scores:
-            return []
-        sides = [self._counts(column, regime, score) for regime, score in zip(REGIMES, scores, strict=True) if score]
-        return list(zip(*sides, strict=True)) if all(sides) and len({len(side) for side in sides}) == 1 else []
+        told, path = self.test_set(task), self.folder / COUNTS / f"{file_name_of(task)}.{DOCUMENTS}"
+        if told and path.exists():
+            return _array(path, ["dev" if regime.startswith(DEV) else "test"], 1)
+        if told.get("unit", ROWS[0]) in ROWS:
+            return None
+        raise StoreError("the documents of the test set are missing", where=str(path), fix=_AGAIN, id="run")
 
-    def _counts(self, column: Column, regime: str, score: TaskScore) -> list[Int64]:
-        name = file_name_of(column.task)
-        paths = [self.folder / COUNTS / f"{name}.{regime}.{seed}.npz" for seed in range(1, len(score.seeds) + 1)]
+    def counts(self, column: Column, regime: str) -> list[Int64] | None:
+        """Return int64[S, k] of each fine-tuning seed, or None if a file is missing.
+
+        regime: as of `score`, but not delta. Raise StoreError if they do not give the stored scores.
+        """
+        score = self.score(column, regime)
+        if score is None:
+            return None
+        prefix, side = _COUNTS.get(regime, ("", regime))
+        names = [prefix + column.name, *([column.name] if regime == "oracle" else [])]  # one epoch: the same counts
+        stem = f"{file_name_of(column.task)}.{side}"
+        paths = [self.folder / COUNTS / f"{stem}.{seed}.npz" for seed in range(1, len(score.seeds) + 1)]
         if not all(path.exists() for path in paths):
-            return []
-        found = [_counts(path, column.name) for path in paths]
+            return None
+        found = [_array(path, names, 2) for path in paths]
         for path, counts, value in zip(paths, found, score.seeds, strict=True):
             if not math.isclose(column.metric.value(counts), value, abs_tol=1e-6):
                 raise StoreError(f"does not give the scores of {EVALUATION}", where=str(path), fix=_AGAIN, id="run")
@@ -283,12 +324,21 @@ def _check_scores(evaluation: Mapping[str, Any]) -> None:
     for task, entry in (evaluation.get("tasks") or {}).items():
         if task.partition(":")[0] in TASKS:
             task_of(task)
-        check_types(entry, {}, {"settings": dict, "dev": dict, "chance": dict})
+        check_types(entry, {}, {"settings": dict, "dev": dict, "chance": dict, "test": dict})
         if (untuned := untuned_task(task)) is not None:
             _check_groups(task, untuned, entry)
+        if entry.get("test"):
+            check_types(entry["test"], {"unit": str, **dict.fromkeys(TEST_COUNTS, int)})
+        settings = entry.get("settings") or {}
+        check_types(settings, {}, {"truncated": dict, "unscored": int, "test": int})
+        check_types(settings.get("truncated") or {}, {}, {"test": int})
+        lost = {"truncated": (settings.get("truncated") or {}).get("test"), "unscored": settings.get("unscored")}
+        counts = {name: (entry.get("test") or {}).get(name) for name in TEST_COUNTS}
+        for name, value in {**lost, **counts, "test": settings.get("test")}.items():
+            _check_number(value, f"{task}.{name}")
         for metric, value in (entry.get("chance") or {}).items():
             _check_number(value, f"{task}.chance.{metric}")
-        regimes = {regime: entry.get(regime) for regime in (*REGIMES, "delta", "source")}
+        regimes = {regime: entry.get(regime) for regime in (*REGIMES, "delta", "source", "oracle")}
         regimes |= {f"{DEV}{regime}": found for regime, found in (entry.get("dev") or {}).items()}
         for regime, found in regimes.items():
             for metric, score in (found or {}).items():
@@ -322,15 +372,16 @@ def _check_number(value: Any, name: str, *, none: bool = True) -> None:
         raise ValueError(f"{name} is {short(value)}, not a number")
 
 
-def _counts(path: Path, metric: str) -> Int64:
+def _array(path: Path, names: Sequence[str], dimensions: int) -> Int64:
+    """Return the first of these arrays that a file has. Raise StoreError if there is none, or if it is damaged."""
     with (
         parse_errors(str(path), "file of counts", error=StoreError, id="run", fix=_AGAIN),
         path.open("rb") as stream,
         np.load(stream) as arrays,
     ):
-        found = np.asarray(arrays[metric], np.int64)
-        if found.ndim != 2:
-            raise ValueError(f"{metric} has {found.ndim} dimensions")
+        found = np.asarray(arrays[next((name for name in names if name in arrays), names[0])], np.int64)
+        if found.ndim != dimensions or found.min(initial=0) < 0:
+            raise ValueError(f"{names[0]} has {found.ndim} dimensions, or negative values")
         return found
 
 

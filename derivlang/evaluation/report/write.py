@@ -21,8 +21,16 @@ from derivlang.evaluation.report.cells import ALIGNMENTS, Table
 from derivlang.evaluation.report.columns import REGIMES, Column
 from derivlang.evaluation.report.correlation import Correlation
 from derivlang.evaluation.report.differences import Difference, differences_of
+from derivlang.evaluation.report.estimates import mean_of
 from derivlang.evaluation.report.figures import Figure, alignment_figures, delta_figures
-from derivlang.evaluation.report.overview import alignment, correlation_table, correlations, dev_overview, overview
+from derivlang.evaluation.report.overview import (
+    alignment,
+    correlation_table,
+    correlations,
+    dev_overview,
+    epoch_choice,
+    overview,
+)
 from derivlang.evaluation.report.runs import Run, read_runs, same_model
 from derivlang.evaluation.report.settings import Entry, Setting, settings_of
 from derivlang.evaluation.report.sweeps import sweeps
@@ -124,6 +132,7 @@ def _shown(part: ReportSection) -> list[tuple[Table, list[Figure]]]:
     found: list[tuple[Table | None, list[Figure]]] = [
         (overview(part.setting), part.deltas),
         (listings.differences(part.setting, part.differences), []),
+        (listings.test_sets(part.setting), []),
         (alignment(part.setting), []),
         (correlation_table(part.correlations), part.alignments),
         *((table, []) for table in sweeps(part.setting)),
@@ -133,8 +142,17 @@ def _shown(part: ReportSection) -> list[tuple[Table, list[Figure]]]:
 
 def _folded(part: ReportSection) -> list[Table]:
     """Return the longer tables, which are folded on the page."""
-    found = (dev_overview, listings.untuned, listings.every_alignment, listings.inside, listings.every_score)
-    return [table for listing in found if (table := listing(part.setting)) is not None]
+    setting = part.setting
+    found = (
+        listings.other_differences(setting, part.differences),
+        epoch_choice(setting),
+        dev_overview(setting),
+        listings.untuned(setting),
+        listings.every_alignment(setting),
+        listings.inside(setting),
+        listings.every_score(setting),
+    )
+    return [table for table in found if table is not None]
 
 
 def _of_runs(runs: Sequence[Run]) -> list[Table]:
@@ -180,15 +198,19 @@ def _data(runs: Sequence[Run], parts: Sequence[ReportSection]) -> dict[str, Any]
 
 def _entry(entry: Entry, setting: Setting) -> dict[str, Any]:
     scores: dict[str, dict[str, Any]] = {}
+    means: dict[str, dict[str, Any]] = {}
     for column in setting.columns:
         scores.setdefault(column.task, {})[column.name] = {
             regime: {run.id: asdict(score) for run, score in entry.scores(column, regime)} for regime, _ in REGIMES
         }
+        found = {regime: mean_of(entry, column, regime) for regime, _ in REGIMES}
+        means.setdefault(column.task, {})[column.name] = {r: asdict(one) for r, one in found.items() if one}
     return {
         "objective": entry.label,
         "spec": entry.language.spec,
         "runs": [run.id for run in entry.runs],
         "alignment": {name: entry.alignment(name) for name, _ in ALIGNMENTS},
+        "means": means,
         "scores": scores,
     }
 
@@ -201,10 +223,10 @@ def _difference(one: Difference) -> dict[str, Any]:
         "task": one.column.task,
         "metric": one.column.name,
         "of": one.regime,
-        "difference": one.value,
-        "low": one.low,
-        "high": one.high,
+        **(asdict(one.found) if one.found else {}),
+        "p_holm": one.p,
         "by_seed": one.by_seed,
+        "alone": one.alone,
         "runs": [run.id for run in one.runs],
     }
 

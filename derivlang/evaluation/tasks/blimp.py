@@ -32,6 +32,7 @@ from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.layers.values import Values
+from derivlang.evaluation.statistics import wilson
 from derivlang.evaluation.tasks.untuned import SIDES, UntunedTask
 from derivlang.formats.progress import stage
 from derivlang.sources.corpus import Corpus
@@ -156,22 +157,14 @@ def log_likelihoods(model: ModelEncoder, ids: Int32, offsets: Int64, language: i
     return np.asarray(-math.log(2) * sums[number])
 
 
-def wilson(share: float, n: int) -> tuple[float, float]:
-    """Return Wilson's interval of 95 % (low, high) of a share of n, all in percent."""
-    z, p = 1.959964, share / 100
-    centre, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    low, high = (100 * (centre + sign * half) / (1 + z * z / n) for sign in (-1, 1))
-    return max(low, 0.0), min(high, 100.0)
-
-
 def _group(by: str, name: str, outcomes: dict[str, Int64], members: Bool) -> dict[str, Any]:
     found: dict[str, Any] = {"by": by, "name": name, "items": int(members.sum())}
     for side, outcome in outcomes.items():
         inside = outcome[members]
-        share = 50 * int(inside.sum()) / len(inside)
-        low, high = wilson(share, len(inside))
+        right = int(inside.sum()) / 2
+        low, high = wilson(right, len(inside))
         ties = int((inside == 1).sum())
-        found[side] = {MinimalPairs.headline: share, "low": low, "high": high, "ties": ties}
+        found[side] = {MinimalPairs.headline: 100 * right / len(inside), "low": low, "high": high, "ties": ties}
     return found
 
 
