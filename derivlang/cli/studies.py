@@ -108,18 +108,16 @@ def _option(parameter: click.Parameter) -> list[tuple[str, CommandOption]]:
 def _check_values(name: str, found: dict[str, Any]) -> None:
     """Raise UsageError for values out of bounds, which the command itself would find only when it runs."""
     from derivlang.evaluation.tasks.registry import task_of
-    from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings
+    from derivlang.training.settings import Duration
+    from derivlang.training.start import settings_of
 
     if name == "evaluate":
         for task in names(found["tasks"], "--task"):
             if task != "none":
                 task_of(task)
         return
-    settings = given(TrainingSettings, found) | {"precision": "fp32"}
-    TrainingSettings(source=found["source"], spec=found["spec"], **settings)
+    settings_of(found["source"], found)
     Duration(found["steps"], **given(Duration, found))
-    Machine(**given(Machine, found))
-    LogSettings(**given(LogSettings, found))
 
 
 def study_command(name: str, options: dict[str, Any]) -> None:
@@ -190,6 +188,7 @@ def _dry_run(study: Study, place: Place, asked: float | None, *, as_json: bool) 
     workers = place.workers or study.workers
     seconds = total_seconds(list(costs.values()), shared, workers)
     size = sum(one.bytes for one in costs.values()) + (shared[1] if shared else 0.0)
+    disk = f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
     rows = []
     for step in steps:
         one = costs.get(step.cell.name) if step.cell else None
@@ -207,7 +206,7 @@ def _dry_run(study: Study, place: Place, asked: float | None, *, as_json: bool) 
     each = sum(one.seconds for one in costs.values()) / len(costs)
     click.echo(
         f"{len(costs)} cells: about {seconds / 60:,.0f} minutes with {workers} in parallel, {each / 60:,.1f} a cell, "
-        f"at {rate:,.0f} sub-words a second ({how}); about {size / 1e9:,.1f} GB of disk"
+        f"at {rate:,.0f} sub-words a second ({how}); about {disk} of disk"
     )
     if any(one.positions is None for one in costs.values()):
         click.echo("cells with --epochs are counted without their training, whose length follows from the data")

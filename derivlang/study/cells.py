@@ -9,6 +9,7 @@ condition comes before the second seed of any.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -32,6 +33,10 @@ class Grid:
     axes: tuple[Axis, ...]
     cell: Mapping[str, Any]
     evaluate: Mapping[str, Any]
+
+    @property
+    def n_cells(self) -> int:
+        return math.prod(map(len, self.axes))
 
     @property
     def factors(self) -> dict[str, list[Level]]:

@@ -34,6 +34,7 @@ from derivlang.study.cells import Axis, Cell, Grid, cells_of, named_in
 from derivlang.study.commands import CommandOptions, Level, TypedFloat, text_of
 from derivlang.training.objectives.registry import read_objective
 
+MAXIMUM = 10_000  # cells of a study
 TEXT = "text"  # the source that the texts of `text` are joined into
 _TABLES = ("study", "factors", "zip", "cell", "evaluate", "report", "grid")
 _STUDY: dict[str, type] = {"source": str, "text": list, "model": str, "steps": int, "workers": int, "threads": int}
@@ -133,6 +134,9 @@ class _Reader:
             if name not in names:
                 raise unknown("grid", name, names, where=self.place, id="unknown-published")
         chosen = [grid for grid in all_grids if not grid.name or grid.name in grids]
+        if (n := sum(grid.n_cells for grid in chosen)) > MAXIMUM:
+            fix = "split it into several studies"
+            raise UsageError(f"the study has {n:,} cells, more than {MAXIMUM:,}", where=self.place, fix=fix, id="study")
         cells = [cell for grid in chosen for cell in cells_of(grid, shared, self.pretrain.options, self.place)]
         if steps is not None:
             cells = [replace(cell, options=_with_steps(cell.options, steps)) for cell in cells]

@@ -72,7 +72,8 @@ class Processes:
                 self._running.remove(process)
         if process.returncode:
             words = log.read_text("utf-8", "replace").strip().splitlines()[-3:]
-            told = " ".join(" ".join(words).split()) or f"it ended with exit code {process.returncode}"
+            told = " ".join(" ".join(words).split()).removeprefix("derivlang: ")
+            told = told or f"it ended with exit code {process.returncode}"
             raise DataError(f"{step.name}: {told}", where=str(log), fix="run the same command again", id="step")
 
     def stop(self) -> None:
@@ -157,7 +158,7 @@ def _run_chains(
                     processes.call(step)
                     _mark(step, place)
         except DerivlangError as error:
-            failed[name] = str(error)
+            failed[name] = f"{error.what} ({error.where})"
             how = "failed"
         if processes.stopped:
             return
