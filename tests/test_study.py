@@ -28,7 +28,7 @@ from derivlang.study.plan import Place, data_folder, plan
 from derivlang.study.run import prepare, run_study
 from derivlang.study.text import join
 from derivlang.training.record import levels_of
-from tests.commands import command_line, environment, run, snapshot
+from tests.commands import ROOT, command_line, environment, run, snapshot
 
 OPTIONS = options_of("pretrain"), options_of("evaluate")
 TINY_EVALUATION = (
@@ -179,6 +179,14 @@ def test_a_study_has_a_cell_for_every_combination(tmp_path: Path) -> None:
     )
 
 
+def test_the_example_of_the_page_is_a_study(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "studies.md").read_text("utf-8")
+    study = study_of(tmp_path, page.partition("```toml\n")[2].partition("```")[0])
+    assert len(study.cells) == 24
+    assert "perm.25.1" in {cell.name for cell in study.cells}
+    assert all(f"`{name}` | {len(shipped_study(name).cells)} " in page for name in shipped())
+
+
 def test_zipped_lists_move_together_and_grids_add_cells(tmp_path: Path) -> None:
     study = study_of(
         tmp_path,
@@ -288,7 +296,7 @@ def test_names_that_are_not_there_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path, GRID)
     assert "none.toml: cannot be read: No such file" in run("study", "none.toml", code=2).err
     assert "did you mean align-mlm-tiny" in run("study", "align-mlm-tyni", code=2).err
-    assert "did you mean packing" in run("study", "align-mlm-tiny", "--grids", "packin", code=2).err
+    assert "did you mean packing" in run("study", "align-mlm-tiny", "--grids", "packings", code=2).err
     assert "there is no cell 'perm.0.4'; did you mean" in run("study", path, "--cells", "perm.0.4", code=2).err
     assert "only one of these" in run("study", path, "--dry-run", "--array", code=2).err
 
