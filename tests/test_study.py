@@ -213,7 +213,8 @@ def test_zipped_lists_move_together_and_grids_add_cells(tmp_path: Path) -> None:
     assert study.evaluate.arguments(study.cells[2].evaluation) == ("--task", "pos", "--seeds", "1", "--frozen")
     more = read(str(tmp_path / "grid.toml"), *OPTIONS, grids=["more"])
     assert [cell.name for cell in more.cells][3:] == ["identity"]
-    assert study.factors == more.factors
+    assert study.factors["order"] == ("inv", "perm")
+    assert more.factors["order"] == ("inv", "perm", "identity")
 
 
 def test_what_data_depends_on_has_folders_of_its_own(tmp_path: Path) -> None:
@@ -242,6 +243,11 @@ def test_levels_come_back_from_the_command_line(level: Any, tmp_path: Path) -> N
     assert levels_of(tuple(_factors({"f": level})[1:])) == {"f": level}
 
 
+def test_a_baseline_is_a_level_as_the_factor_has_it(tmp_path: Path) -> None:
+    text = GRID.replace("overlap = 0 }", 'overlap = "25", rate = 0.002 }').replace("[cell]", "rate = [2e-3]\n[cell]")
+    assert study_of(tmp_path, text).report["baseline"] == {"overlap": 25, "rate": 0.002}
+
+
 BAD = {
     "a misspelt table": (("[factors]", "[factor]"), "there is no table 'factor'; did you mean factors"),
     "a misspelt key": (("steps = 2", "step = 2"), "there is no key of .study. 'step'; did you mean steps"),
@@ -265,6 +271,7 @@ BAD = {
     "a wrong task": (("[report]", "[evaluate]\ntask = 'poss'\n[report]"), "poss.*did you mean pos"),
     "a baseline that is no level": (("overlap = 0 }", "overlap = 10 }"), "no level of overlap '10'"),
     "a baseline that is no factor": (("{ overlap = 0", "{ overlay = 0"), "no factor 'overlay'; did you mean overlap"),
+    "a baseline without a factor": (("{ overlap = 0 }", "0"), "baseline = 0 must be a factor with a level"),
     "an axis that is no factor": (('x = "overlap"', 'x = "overlay"'), "did you mean overlap"),
     "a misspelt key of the report": (("lines =", "line ="), "key of .report. 'line'; did you mean lines"),
     "cells with one name": (('"perm"]', '"identity,"]'), "two cells have the name identity.0.1"),
@@ -598,7 +605,7 @@ def test_a_moved_study_with_data_made_elsewhere_is_finished_without_its_text(tmp
     measures = '[evaluate]\nmeasure = "alignment,perplexity"\n'
     whole = small(tmp_path, measures)
     study, place, said = only(whole, ["trans-inv.mlm.1"]), Place(tmp_path / "out"), []  # type: ignore[var-annotated]
-    assert prepare(study, place, said.append)["data"] == [str(place.out / "data" / "trans-inv")]
+    assert prepare(study, place, said.append, whole=whole)["data"] == [str(place.out / "data" / "trans-inv")]
     assert said == ["text", "tokenizer", "data/trans-inv"]
     assert not (place.out / "runs").exists()
     place = Place(place.out.rename(tmp_path / "moved"), as_is=True)

@@ -160,10 +160,8 @@ def study_command(name: str, options: dict[str, Any]) -> None:
     def tell(message: str) -> None:
         click.echo(message, err=True)
 
-    if options["data_only"]:
-        found = prepare(study, place, tell)
-    else:
-        found = run_study(study, place, tell, whole=None if study is whole else whole)
+    some = None if study is whole else whole
+    found = (prepare if options["data_only"] else run_study)(study, place, tell, whole=some)
     found["seconds"] = round(time.perf_counter() - began, 1)
     what = found.get("report") or found["out"]
     click.echo(json.dumps(found) if options["as_json"] else f"{what}  in {found['seconds'] / 60:.1f} minutes")

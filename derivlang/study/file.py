@@ -48,8 +48,8 @@ class Study:
     """A study.
 
     place: its file, or the name of a shipped study. text: sources to join into one text, or (). shared: options that
-    all cells have unless a factor or grid changes them. factors: the levels of each factor, of all grids. pretrain,
-    evaluate: the options of these commands.
+    all cells have unless a factor or grid changes them. factors: the levels of each factor. pretrain, evaluate:
+    the options of these commands.
     """
 
     name: str
@@ -143,11 +143,6 @@ class _Reader:
         cells = [replace(cell, options=self._paths(self._in_order(cell.options), folder)) for cell in cells]
         self._distinct(cells, chosen)
         self._check_cells(cells)
-        levels: dict[str, list[Level]] = {}
-        for grid in all_grids:
-            for name, some in grid.factors.items():
-                levels.setdefault(name, []).extend(some)
-        factors = {name: tuple(dict.fromkeys(some)) for name, some in levels.items()}
         return Study(
             name=Path(self.place).stem,
             place=self.place,
@@ -155,8 +150,8 @@ class _Reader:
             workers=head.get("workers", 1),
             threads=head.get("threads"),
             shared=self._paths({key: v for key, v in {**shared, **common}.items() if not named_in(v)}, folder),
-            factors=factors,
-            report=self._report(factors),
+            factors=_factors(chosen),
+            report=self._report(_factors(all_grids)),
             cells=tuple(cells),
             pretrain=self.pretrain,
             evaluate=self.evaluate,
@@ -305,17 +300,24 @@ class _Reader:
         where = f"{self.place} [report]"
         report = self._table(self.found, "report")
         self._known(report, _REPORT, "key of [report]", where)
-        baseline = self._table(report, "baseline")
+        baseline = report.get("baseline", {})
+        if not isinstance(baseline, dict):
+            fix = 'write e.g. baseline = { objective = "mlm" }'
+            raise UsageError(
+                f"baseline = {baseline!r} must be a factor with a level", where=where, fix=fix, id="bad-value"
+            )
         for name in chain(baseline, (report[key] for key in ("x", "lines") if key in report)):
             if not isinstance(name, str):
                 raise UsageError(f"{name!r} must be the name of a factor", where=where, id="bad-value")
             if name not in factors:
                 raise unknown("factor", name, factors, where=where)
+        levels = {}
         for name, level in baseline.items():
-            known = {text_of(one) for one in factors[name]}
-            if not isinstance(level, (str, int, float)) or text_of(level) not in known:
-                raise unknown(f"level of {name}", str(level), known, where=f"{where} baseline")
-        return report
+            known = {text_of(one): one for one in factors[name]}
+            if level not in known.values() and text_of(level) not in known:
+                raise unknown(f"level of {name}", text_of(level), known, where=f"{where} baseline")
+            levels[name] = level if level in known.values() else known[text_of(level)]
+        return report | ({"baseline": levels} if levels else {})
 
     def _table(self, table: Mapping[str, Any], name: str) -> dict[str, Any]:
         found = table.get(name, {})
@@ -333,6 +335,15 @@ class _Reader:
         for name in table:
             if name not in (known := tuple(names)):
                 raise unknown(what, name, known, where=where)
+
+
+def _factors(grids: Iterable[Grid]) -> dict[str, tuple[Level, ...]]:
+    """Return the levels of each factor, in their order."""
+    found: dict[str, list[Level]] = {}
+    for grid in grids:
+        for name, levels in grid.factors.items():
+            found.setdefault(name, []).extend(levels)
+    return {name: tuple(dict.fromkeys(levels)) for name, levels in found.items()}
 
 
 def _with_steps(options: Mapping[str, Any], steps: int) -> dict[str, Any]:

@@ -84,10 +84,15 @@ class Processes:
                 process.terminate()
 
 
-def prepare(study: Study, place: Place, say: Say = lambda message: None) -> dict[str, Any]:
-    """Make only text, tokenizer and encoded data of all languages. Return {"out", "data": folders}."""
+def prepare(
+    study: Study, place: Place, say: Say = lambda message: None, *, whole: Study | None = None
+) -> dict[str, Any]:
+    """Make only text, tokenizer and encoded data of all languages. Return {"out", "data": folders}.
+
+    whole: the study with all of its cells, if these are only some.
+    """
     processes = Processes(place, place.threads or study.threads)
-    steps = _begin(study, study, place, processes, say)
+    steps = _begin(study, whole or study, place, processes, say)
     done = set()
     for step in steps:
         if step.cell is None or step.arguments[0] != "pretrain":
