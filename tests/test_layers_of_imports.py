@@ -1,7 +1,7 @@
 """Who imports whom: one way only, read from the source; and what a command may load, seen in a fresh process.
 
     core -> formats -> align -> grammar -> syntax -> transforms -> parsing -> pipeline -> store -> sources -> engine
-         -> lexical -> training -> evaluation -> reproduce -> map, api -> cli
+         -> lexical -> training -> evaluation -> study -> map, api -> cli
 
 A module imports from its own row and from rows before it (docs/architecture.md). `cli` is imported by none.
 """
@@ -22,7 +22,7 @@ from tests.runs import run
 PACKAGE = ROOT / "derivlang"
 ROWS = (
     "core", "formats", "align", "grammar", "syntax", "transforms", "parsing", "pipeline", "store", "sources", "engine",
-    "lexical", "training", "evaluation", "reproduce", "map", "api", "cli",
+    "lexical", "training", "evaluation", "study", "map", "api", "cli",
 )  # fmt: skip
 # Beyond the rows: formats read files and know no transform; sources know no pipeline.
 BARRED = {
@@ -44,7 +44,16 @@ HEAVY = (
     "tqdm",
 )
 # Rows whose modules may import torch at the top, if no help page and no listing loads them (below).
-SHARED = {"counts", "main", "options", "settings", "types", "folders", "headings"}  # cli modules that are no command
+SHARED = {
+    "counts",
+    "main",
+    "options",
+    "settings",
+    "types",
+    "folders",
+    "headings",
+    "studies",
+}  # cli modules that are no command
 # Declarations of settings, from which the command line makes options and help pages.
 LIGHT = {
     "derivlang.core.policies",
@@ -199,7 +208,7 @@ def test_help_loads_nothing() -> None:
     light = {"torch", "datasets", "spacy", "pyarrow", "numpy", "pandas", "tqdm", "distributed"}
     assert loaded("--help").isdisjoint(light)
     assert loaded("--version").isdisjoint(light)
-    for command in ("make", "pretrain", "evaluate", "reproduce", "report", "bench"):
+    for command in ("make", "pretrain", "evaluate", "study", "reproduce", "report", "bench"):
         assert loaded(command, "--help").isdisjoint(light)
     assert loaded("bench", "train", "--help").isdisjoint(light)
 

@@ -35,6 +35,7 @@ COMMANDS = {
     "pretrain": "Train a model on a source and its derived language.",
     "evaluate": "Fine-tune and measure a pre-trained run.",
     "report": "Write tables and figures of evaluated runs.",
+    "study": "Run a grid of runs that a file describes.",
     "reproduce": "Reproduce a paper's study, from data to report.",
     "bench": "Measure the speed of training on this machine.",
     "ls": "List transforms, objectives, sources and scripts.",

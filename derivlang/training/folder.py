@@ -42,7 +42,7 @@ def _check(record: dict[str, Any]) -> None:
     required: dict[str, Kind] = {"status": str, "settings": dict, "fingerprint": str}
     optional: dict[str, Kind] = {
         "model": dict, "dictionary": dict, "result": dict, "reading": dict, "environments": list, "weights": str,
-        "step": int, "steps": int, "seed": int, "data": str, "streams": dict, "init": dict,
+        "step": int, "steps": int, "seed": int, "data": str, "streams": dict, "init": dict, "factors": dict,
     }  # fmt: skip
     check_types(record, required, optional)
     for name, facts in (record.get("streams") or {}).items():

@@ -62,6 +62,15 @@ def build_model(
     return model
 
 
+def n_weights(model_config: ModelConfig, vocab_size: int, *, tie: bool) -> int:
+    """Return the number of weights of a language model, without making them."""
+    config = model_config.config(vocab_size, 64, SpecialIds(0, 1, 2, 3), tie=tie, language_ids=False)
+    with torch.device("meta"):
+        model: Any = auto_class(model_config.type).from_config(config)
+    set_tie(model, tie)
+    return sum({id(p): p.numel() for p in model.parameters()}.values())
+
+
 class LanguageModel:
     """The interface of objectives to a language model of `transformers`."""
 

@@ -143,6 +143,18 @@ def reading_of(request: SourceRequest) -> dict[str, Any]:
     return {name: value for name, value in asdict(request).items() if name not in ("source", "data_dir")}
 
 
+def levels_of(factors: tuple[str, ...]) -> dict[str, Any]:
+    """Return the levels of --factor: numbers, true, false and quoted text as in JSON, any other text as it is."""
+    found: dict[str, Any] = {}
+    for name, _, text in (one.partition("=") for one in factors):
+        try:
+            level = json.loads(text, parse_constant=str)
+        except ValueError:
+            level = text
+        found[name] = level if isinstance(level, (str, int, float)) else text
+    return found
+
+
 def environment() -> dict[str, Any]:
     """Return what a model's weights depend on besides settings and data: libraries, device, threads."""
     return {

@@ -32,7 +32,7 @@ from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.prepare import prepare_data
 from derivlang.training.processes import processes
-from derivlang.training.record import RunInputs, environment
+from derivlang.training.record import RunInputs, environment, levels_of
 from derivlang.training.settings import Duration, LogSettings, TrainingSettings, Where
 from derivlang.training.streams.base import Material
 
@@ -120,6 +120,8 @@ def pretrain(
         if ranks.device.type == "cpu":
             check_step(settings, lm, objective, probe, world=ranks.num_processes, goes_on=begin is not None)
         earlier = [] if before is None else before.get("environments") or []
+        if levels := levels_of(callbacks.log.factors):
+            record["factors"] = levels
         record["environments"] = _distinct([*earlier, environment()])
         if main:
             if before is None:

@@ -54,6 +54,12 @@ def _check_embeddings(value: Any, option: str) -> None:
         )
 
 
+def _check_factors(value: Any, option: str) -> None:
+    for one in value:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*=.*", one, re.DOTALL):
+            raise UsageError(f"{one!r} is not NAME=LEVEL", where=option, fix="write e.g. overlap=25", id="bad-value")
+
+
 # A setting that [training] of a model's file may give, too.
 _shared = partial(setting, in_file=True)
 
@@ -177,6 +183,9 @@ class LogSettings:
     logged: Callable[[int, dict[str, Any]], None] = lambda step, entry: None
     compile: bool = False
     tensorboard: Path | None = setting(None, "Folder for TensorBoard's events.", unset="write none")
+    factors: tuple[str, ...] = setting(
+        (), "NAME=LEVEL of a study, kept in run.json; may be repeated.", option="--factor", check=_check_factors
+    )
 
     def __post_init__(self) -> None:
         check_settings(self)

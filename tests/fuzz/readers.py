@@ -481,6 +481,16 @@ def _(folder: Path, data: bytes) -> str | None:
     return None
 
 
+@reader("study.toml", "text", files("../../study/studies/align-mlm-tiny.toml"), "study.file")
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.cli.studies import options_of
+    from derivlang.study.file import read
+
+    (folder / "s.toml").write_bytes(data)
+    read(str(folder / "s.toml"), options_of("pretrain"), options_of("evaluate"))
+    return None
+
+
 @reader("model.toml", "text", files("../../training/models/tiny.toml"), "training.config")
 def _(folder: Path, data: bytes) -> str | None:
     from derivlang.training.config import ModelConfig

@@ -1,0 +1,234 @@
+"""What `study` and `reproduce` have in common: their options, and how a study is run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from derivlang.cli.options import data_dir_option, names, say
+from derivlang.cli.types import COUNT, FOLDER
+from derivlang.core.errors import UsageError
+from derivlang.core.settings import given
+
+if TYPE_CHECKING:
+    from derivlang.study.commands import CommandOption, CommandOptions
+    from derivlang.study.file import Study
+    from derivlang.study.plan import Place
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_OPTIONS = (
+    click.option("-o", "--out", type=FOLDER, help="Folder of the study.  [default: the study's name, here]"),
+    data_dir_option,
+    click.option("--parses", type=FOLDER, help="Folder that keeps parses.  [default: OUT/parses]"),
+    click.option("--workers", type=COUNT, help="Number of cells to run in parallel.  [default: the study's]"),
+    click.option("--threads", type=COUNT, help="Number of CPU threads a cell.  [default: the study's]"),
+    click.option("--steps", type=COUNT, help="Number of steps of each run, for a trial.  [default: the study's]"),
+    click.option("--cells", help="Cells to run without a report, e.g. trans-inv.mlm.1,trans.*.  [default: all]"),
+    click.option("--grids", "--as-published", help="Named grids of the study to run in addition, e.g. untied,packing."),
+    click.option("--data-only", is_flag=True, help="Prepare text, tokenizer and encoded data, and stop."),
+    click.option("--data-as-is", is_flag=True, help="Use encoded data made elsewhere, without its text."),
+    click.option("--dry-run", is_flag=True, help="Print the steps with sizes, estimated time and disk; run nothing."),
+    click.option("--array", is_flag=True, help="Print one command a cell, write OUT/array.sh for Slurm; run nothing."),
+    click.option("--rate", type=click.FloatRange(1), help="Training speed in sub-words a second, for --dry-run.  "
+                 "[default: measured; 1.1 million for a wide model if there is no accelerator]"),
+    click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+)  # fmt: skip
+# Options that a study gives to its commands, and what a user gives instead.
+_MACHINE = {
+    "data-dir": "give --data-dir to derivlang study",
+    "parses": "give --parses to derivlang study",
+    "threads": "write threads in [study]",
+    "json": "leave it out",
+    "force": "remove a run's folder to make it again",
+}
+_RESERVED = {
+    "pretrain": {
+        **_MACHINE,
+        "out": "leave it out: a run is in OUT/runs",
+        "data": "leave it out: encoded data is in OUT/data",
+        "factor": "leave it out",
+        "resume": "leave it out",
+        "data-only": "give --data-only to derivlang study",
+        "data-as-is": "give --data-as-is to derivlang study",
+    },
+    "evaluate": _MACHINE,
+}
+
+
+def study_options(command: Command) -> Command:
+    """Add the options of a study, but not its name."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def options_of(name: str) -> CommandOptions:
+    """Return what a study may give to `pretrain` or `evaluate`."""
+    from derivlang.study.commands import CommandOptions
+
+    command = _command(name)
+    options = {key: option for parameter in command.params for key, option in _option(parameter)}
+
+    def check(arguments: Sequence[str]) -> None:
+        try:
+            found = command.make_context(name, list(arguments), help_option_names=["-h", "--help"]).params
+        except click.UsageError as error:
+            raise UsageError(error.format_message().rstrip("."), id="usage") from None
+        _check_values(name, found)
+
+    reserved = _RESERVED[name]
+    return CommandOptions(name, {k: v for k, v in options.items() if k not in reserved}, reserved, check)
+
+
+def _command(name: str) -> click.Command:
+    from importlib import import_module
+
+    command: click.Command = import_module(f"derivlang.cli.{name}").command
+    return command
+
+
+def _option(parameter: click.Parameter) -> list[tuple[str, CommandOption]]:
+    """Return an option under the first of its long names, or nothing for an argument."""
+    from derivlang.study.commands import CommandOption
+
+    spellings = [spelling for spelling in parameter.opts if spelling.startswith("--")]
+    if not isinstance(parameter, click.Option) or not spellings:
+        return []
+    no = (parameter.secondary_opts or [""])[0]
+    is_path = isinstance(parameter.type, click.Path)
+    option = CommandOption(spellings[0], no, parameter.is_flag, parameter.multiple, is_path)
+    return [(spellings[0].removeprefix("--"), option)]
+
+
+def _check_values(name: str, found: dict[str, Any]) -> None:
+    """Raise UsageError for values out of bounds, which the command itself would find only when it runs."""
+    from derivlang.evaluation.tasks.registry import task_of
+    from derivlang.training.settings import Duration
+    from derivlang.training.start import settings_of
+
+    if name == "evaluate":
+        for task in names(found["tasks"], "--task"):
+            if task != "none":
+                task_of(task)
+        return
+    settings_of(found["source"], found)
+    Duration(found["steps"], **given(Duration, found))
+
+
+def study_command(name: str, options: dict[str, Any]) -> None:
+    """Run a study, or what else the options ask for, and print the result."""
+    import time
+
+    from derivlang.study.array import SCRIPT, write_array
+    from derivlang.study.file import only, read
+    from derivlang.study.plan import Place
+    from derivlang.study.run import prepare, run_study
+    from derivlang.training.needs import require_torch
+
+    require_torch()
+    modes = [f"--{mode.replace('_', '-')}" for mode in ("dry_run", "array", "data_only") if options[mode]]
+    if len(modes) > 1:
+        raise UsageError("only one of these can be done at a time", where=" and ".join(modes), id="usage")
+    whole = read(
+        name,
+        options_of("pretrain"),
+        options_of("evaluate"),
+        grids=names(options["grids"], "--grids"),
+        steps=options["steps"],
+    )
+    study = whole if options["cells"] is None else only(whole, names(options["cells"], "--cells"))
+    data = options["data_dir"] or (Path(os.environ["DERIVLANG_DATA"]) if "DERIVLANG_DATA" in os.environ else None)
+    out = options["out"] or Path(study.name)
+    place = Place(out, data, options["parses"], options["workers"], options["threads"], options["data_as_is"])
+    if options["dry_run"]:
+        _dry_run(study, place, options["rate"], as_json=options["as_json"])
+        return
+    if options["array"]:
+        commands = write_array(study, place, _for_each_cell(options))
+        click.echo(json.dumps({"commands": commands}) if options["as_json"] else "\n".join(commands))
+        say(f"wrote {out / SCRIPT}: first --data-only, then sbatch it, then the same command without --array")
+        return
+    began = time.perf_counter()
+    if options["out"] is None:
+        say(f"writing to {out}{os.sep}")
+
+    def tell(message: str) -> None:
+        click.echo(message, err=True)
+
+    some = None if study is whole else whole
+    found = (prepare if options["data_only"] else run_study)(study, place, tell, whole=some)
+    found["seconds"] = round(time.perf_counter() - began, 1)
+    what = found.get("report") or found["out"]
+    click.echo(json.dumps(found) if options["as_json"] else f"{what}  in {found['seconds'] / 60:.1f} minutes")
+
+
+def _for_each_cell(options: dict[str, Any]) -> list[str]:
+    """The options that the command of each cell of an array has, too."""
+    found = [(f"--{key}", str(options[key])) for key in ("grids", "steps", "threads") if options[key] is not None]
+    return [word for pair in found for word in pair] + ["--data-as-is"] * options["data_as_is"]
+
+
+def _dry_run(study: Study, place: Place, asked: float | None, *, as_json: bool) -> None:
+    """Print the commands with sizes, estimated time and disk."""
+    from derivlang.study.estimate import cost, is_narrow, shared_cost, total_seconds
+    from derivlang.study.plan import model_of, plan
+
+    narrow = all(is_narrow(cell) for cell in study.cells)
+    threads = place.threads or study.threads
+    rate, how = _rate(model_of(study.cells[0]), threads, asked, narrow=narrow)
+    costs = {cell.name: cost(cell, rate) for cell in study.cells}
+    steps, shared = plan(study, place), shared_cost(study, place)
+    workers = place.workers or study.workers
+    seconds = total_seconds(list(costs.values()), shared, workers)
+    size = sum(one.bytes for one in costs.values()) + (shared[1] if shared else 0.0)
+    disk = f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
+    rows = []
+    for step in steps:
+        one = costs.get(step.cell.name) if step.cell else None
+        pretrain = step.arguments[0] == "pretrain"
+        took = 0.0 if one is None else one.pretraining if pretrain else one.evaluation
+        rows.append((step, (one.positions if one and pretrain else 0) or 0, took))
+    if as_json:
+        shown = [{"name": s.name, "command": s.command, "tokens": n, "seconds": took} for s, n, took in rows]
+        told = {"seconds": round(seconds), "bytes": round(size), "tokens_per_second": rate}
+        click.echo(json.dumps({"steps": shown, **told}))
+        return
+    click.echo(f"in {place.out}:")
+    for step, n, took in rows:
+        click.echo(f"{took:8.0f} s {f'{n:>14,} sub-words' if n else ' ' * 24}  {step.command}")
+    each = sum(one.seconds for one in costs.values()) / len(costs)
+    click.echo(
+        f"{len(costs)} cells: about {seconds / 60:,.0f} minutes with {workers} in parallel, {each / 60:,.1f} a cell, "
+        f"at {rate:,.0f} sub-words a second ({how}); about {disk} of disk"
+    )
+    if any(one.positions is None for one in costs.values()):
+        click.echo("cells with --epochs are counted without their training, whose length follows from the data")
+    if shared is None:
+        click.echo("the text is not here: its tokenizer, parses and encoded data are not counted")
+
+
+def _rate(model: str, threads: int | None, asked: float | None, *, narrow: bool) -> tuple[float, str]:
+    """Return the training speed in sub-words a second, and its origin: asked, assumed or measured.
+
+    Wide models are not measured on a CPU, where a step takes minutes.
+    """
+    import torch
+
+    from derivlang.training.bench import Plan, bench
+    from derivlang.training.start import settings_of
+
+    if asked is not None:
+        return asked, "as asked"
+    cuda = torch.cuda.is_available()
+    if not cuda and not narrow:
+        return 1.1e6, "assumed: there is no accelerator here"
+    settings, model_config, _ = settings_of(
+        "made-up", {"model": model, "spec": "trans", "objective": "mlm", "threads": threads}
+    )
+    found = bench(settings, model_config, Plan(seconds=2.0, warm_up=2, compile=cuda))
+    return float(found["tokens_per_second"]), "measured"

@@ -1,0 +1,29 @@
+"""`derivlang study`: run a grid of runs that a TOML file describes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from derivlang.cli.options import ends_well
+from derivlang.cli.studies import study_command, study_options
+
+
+@click.command("study", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("file", metavar="FILE")
+@study_options
+@ends_well()
+def command(file: str, **options: Any) -> None:
+    """Run the study of FILE, a TOML file or the name of a shipped study, from data to report.
+
+    A study has a cell for every combination of its factors' levels: a run of pretrain, then evaluate. The same command
+    continues an interrupted study, and adds the cells of new levels. The shipped studies are align-mlm-tiny,
+    align-mlm-seeds, align-mlm-small and align-mlm-paper.
+
+    \b
+    derivlang study overlap.toml -o overlap --dry-run
+    derivlang study overlap.toml -o overlap --data-dir DIR --workers 2
+    derivlang study overlap.toml -o overlap --cells "perm.*,identity.0.1"
+    """
+    study_command(file, options)

@@ -1,1 +1,0 @@
-"""Reproduce a paper's study with one command: data, runs, evaluation, report."""

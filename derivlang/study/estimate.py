@@ -1,0 +1,139 @@
+"""Estimates of what a study takes, for a dry run: positions, seconds and bytes of each cell, and of the shared data.
+
+The rates of `tiny` are measured on two cores, and those of wide models are assumed for an accelerator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import DerivlangError
+from derivlang.evaluation.finetune_settings import REGIMES
+from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.registry import find_task
+from derivlang.lexical.bpe import SPECIAL_TOKENS
+from derivlang.sources.find import SourceRequest, data_folders, find
+from derivlang.sources.named import SOURCES, find_named
+from derivlang.study.cells import Cell
+from derivlang.study.commands import text_of
+from derivlang.study.file import Study
+from derivlang.study.plan import Place, data_folder, model_of, needs_trees, positions, vocabulary_size
+from derivlang.training.config import ModelConfig
+from derivlang.training.model import n_weights
+
+_PARSED = 19_000.0  # words a second that the bundled parser parses on one core
+_SHARED = 80.0  # seconds for tokenizer, dictionaries and encoding, of WikiText-2 on one core
+_WORD = 5.3  # bytes of a word of running text, with its space
+# Bytes of encoded data for a byte of text, of WikiText-2 with 2,000 entries; more entries take less.
+_ENCODED = 2.0
+_RESULTS = 6e6  # bytes of a run besides weights: evaluation, tokenizers, log
+_NARROW = 256  # width of a model below which costs are those of `tiny` on a CPU
+# Number of examples in train, dev and test, and of sub-words in a row; of other tasks, those of pos are assumed.
+_SIZES = {"pos": (12_544, 2_001, 2_077, 22), "ner": (20_000, 10_000, 10_000, 14), "xnli": (392_702, 2_490, 5_010, 40)}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a cell takes. positions: sub-words of pre-training with padding, None if only the data tells."""
+
+    positions: int | None
+    pretraining: float
+    evaluation: float
+    bytes: float
+
+    @property
+    def seconds(self) -> float:
+        return self.pretraining + self.evaluation
+
+
+def is_narrow(cell: Cell) -> bool:
+    """Return whether a cell's model is small enough for a CPU."""
+    return ModelConfig.read(model_of(cell)).width < _NARROW
+
+
+def cost(cell: Cell, rate: float) -> Cost:
+    """Return the estimated cost of a cell. rate: training speed in sub-words a second."""
+    # Seconds for a process to start, compile and save; minimum seconds of a step of fine-tuning, where an accelerator
+    # waits for kernel launches.
+    start, step = (12.0, 0.004) if is_narrow(cell) else (50.0, 0.015)
+    size = positions(cell)
+    evaluation = start + fine_tuning(cell.evaluation, rate, step) if cell.evaluation else 0.0
+    return Cost(size, start + (size or 0) / rate, evaluation, _bytes(cell))
+
+
+def shared_cost(study: Study, place: Place) -> tuple[float, float] | None:
+    """Return (seconds, bytes) of the data that cells share; None if a text is not here."""
+    seconds = total = 0.0
+    done: set[Any] = set()
+    for cell in study.cells:
+        folder = data_folder(cell, study)
+        if folder in done:
+            continue
+        sources = study.text if study.text else (text_of(cell.options["source"]),)
+        sizes = [_text_size(name, place) for name in sources]
+        size = sum(filter(None, sizes))
+        if None in sizes:
+            return None
+        if needs_trees(cell) and (key := ("parses", sources)) not in done:
+            done.add(key)
+            seconds += size / _WORD / _PARSED
+        done.add(folder)
+        total += _ENCODED * size
+    return seconds + _SHARED, total
+
+
+def _text_size(name: str, place: Place) -> int | None:
+    """Return the bytes of the train split of a source on this machine; None if it is not here."""
+    known, _, argument = name.partition(":")
+    try:
+        if known in SOURCES:
+            corpus, _ = find_named(known, argument, data_folders(place.data_dir))
+        elif known == "hub":
+            return None
+        else:
+            path = (place.data_dir or Path()) / name
+            corpus = find(SourceRequest(str(path) if path.exists() else name))
+        if corpus is None:
+            return None
+        return sum(part.path.stat().st_size for part in corpus.parts if part.split == corpus.splits[0])
+    except (DerivlangError, OSError):
+        return None
+
+
+def fine_tuning(options: Mapping[str, Any], rate: float, a_step: float) -> float:
+    """Return the estimated seconds of an evaluation's fine-tuning and tests. Tasks without fine-tuning count nothing.
+
+    rate: training speed in sub-words a second. a_step: minimum seconds of a step.
+    """
+    kinds = [name.partition(":")[0] for name in str(options.get("task", "none")).split(",") if name != "none"]
+    tasks = [(kind, found) for kind in kinds if issubclass(found := find_task(kind), Task)]
+
+    def number(option: str, task: int, default: int) -> int:
+        given = text_of(options.get(option, default)).split(",")
+        return int(given[task % len(given)])
+
+    total = 0.0
+    for i, (kind, task) in enumerate(tasks):
+        (train, dev, test, length), settings = _SIZES.get(kind, _SIZES["pos"]), task.defaults
+        train, dev = min(train, number("train-examples", i, train)), min(dev, number("dev-examples", i, dev))
+        epochs, batch = number("epochs", i, settings.epochs), number("batch-size", i, settings.batch_size)
+        steps = epochs * -(-train // batch)
+        tested = (epochs + 0.5) * dev + 1.5 * test  # dev after each epoch; ZS is tested on the source as well
+        one = steps * max(a_step, batch * length / rate) + tested * length / (3 * rate)
+        total += number("seeds", 0, 3) * len(REGIMES) * one
+    return total
+
+
+def _bytes(cell: Cell) -> float:
+    """The model and the checkpoints of a run, each with two moments for every weight, and its results."""
+    size = 2 * vocabulary_size(cell.options) - len(SPECIAL_TOKENS)  # both languages share the special tokens
+    weights = n_weights(ModelConfig.read(model_of(cell)), size, tie=bool(cell.options.get("tie", True)))
+    return 4.0 * weights * (1 + 3 * int(cell.options.get("keep", 2))) + _RESULTS
+
+
+def total_seconds(costs: Sequence[Cost], shared: tuple[float, float] | None, workers: int) -> float:
+    """Return the estimated seconds of a whole study."""
+    return (sum(one.seconds for one in costs) + (shared[0] if shared else 0.0)) / workers

@@ -1,0 +1,360 @@
+"""Read a study, a TOML file, and check all that can be known before anything is run.
+
+    [study]       source or text, model, steps, workers, threads
+    [factors]     the levels of each factor; the study has a cell for every combination
+    [[zip]]       factors whose levels move together
+    [cell]        options of `pretrain`, with formulas such as "trans:overlap={overlap}"
+    [evaluate]    options of `evaluate`
+    [report]      baseline, x, lines
+    [[grid]]      more cells, with factors, zip, cell and evaluate of their own
+
+A factor with the name of an option of `pretrain` sets that option, unless [cell] does. A grid with a `name` is left out
+unless it is asked for.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import DerivlangError, UsageError, unknown
+from derivlang.core.parse_errors import parse_errors
+from derivlang.formats.paths import is_path
+from derivlang.pipeline import Pipeline
+from derivlang.sources.named import SOURCES
+from derivlang.study.cells import Axis, Cell, Grid, cells_of, named_in
+from derivlang.study.commands import CommandOptions, Level, TypedFloat, text_of
+from derivlang.training.objectives.registry import read_objective
+
+MAXIMUM = 10_000  # cells of a study
+TEXT = "text"  # the source that the texts of `text` are joined into
+_TABLES = ("study", "factors", "zip", "cell", "evaluate", "report", "grid")
+_STUDY: dict[str, type] = {"source": str, "text": list, "model": str, "steps": int, "workers": int, "threads": int}
+_GRID = ("name", "factors", "zip", "cell", "evaluate")
+_REPORT = ("baseline", "x", "lines")
+FIRST = ("source", "t", "objective", "model", "steps", "seed")  # options in this order, then all others
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A study.
+
+    place: its file, or the name of a shipped study. text: sources to join into one text, or (). shared: options that
+    all cells have unless a factor or grid changes them. factors: the levels of each factor. pretrain, evaluate:
+    the options of these commands.
+    """
+
+    name: str
+    place: str
+    text: tuple[str, ...]
+    workers: int
+    threads: int | None
+    shared: Mapping[str, Any]
+    factors: Mapping[str, tuple[Level, ...]]
+    report: Mapping[str, Any]
+    cells: tuple[Cell, ...]
+    pretrain: CommandOptions
+    evaluate: CommandOptions
+
+
+def shipped() -> dict[str, str]:
+    """Return the texts of the studies that come with the package, by name."""
+    files = (resources.files("derivlang.study") / "studies").iterdir()
+    return {Path(file.name).stem: file.read_text("utf-8") for file in files if file.name.endswith(".toml")}
+
+
+def read(
+    name: str,
+    pretrain: CommandOptions,
+    evaluate: CommandOptions,
+    *,
+    grids: Sequence[str] = (),
+    steps: int | None = None,
+) -> Study:
+    """Return the study of a file, or of a name among those that are shipped.
+
+    grids: optional grids to include. steps: replaces the steps of every cell, for a trial. Raise UsageError, with the
+    file and the table, for anything that cannot be run.
+    """
+    folder = None
+    if name.endswith(".toml"):
+        with parse_errors(name, "TOML file", error=UsageError, id="study"):
+            text = Path(name).read_text("utf-8")
+        folder = Path(name).resolve().parent
+    else:
+        texts = shipped()
+        if name not in texts:
+            raise unknown("study", name, texts, fix="give one of these, or a FILE.toml", id="unknown-recipe")
+        text = texts[name]
+    with parse_errors(name, "TOML file", error=UsageError, id="study"):
+        found = tomllib.loads(text, parse_float=TypedFloat)
+    return _Reader(name, found, pretrain, evaluate).study(folder, grids, steps)
+
+
+def only(study: Study, names: Sequence[str]) -> Study:
+    """Return the study with these cells only; `*` matches any part of a name.
+
+    Raise UsageError with similar names if a name matches no cell.
+    """
+    known = [cell.name for cell in study.cells]
+    for name in names:
+        if not fnmatch.filter(known, name):
+            raise unknown("cell", name, known, where="--cells")
+    kept = tuple(cell for cell in study.cells if any(fnmatch.fnmatchcase(cell.name, name) for name in names))
+    return replace(study, cells=kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """The tables of a file."""
+
+    place: str
+    found: Mapping[str, Any]
+    pretrain: CommandOptions
+    evaluate: CommandOptions
+
+    def study(self, folder: Path | None, grids: Sequence[str], steps: int | None) -> Study:
+        self._known(self.found, _TABLES, "table", self.place)
+        head = self._head()
+        shared: dict[str, Any] = {key: head[key] for key in ("source", "model", "steps") if key in head}
+        if "text" in head:
+            shared["source"] = TEXT
+        common = self._options(self.found, "cell", self.pretrain)
+        all_grids = self._grids(common)
+        names = [grid.name for grid in all_grids if grid.name]
+        for name in grids:
+            if name not in names:
+                raise unknown("grid", name, names, where=self.place, id="unknown-published")
+        chosen = [grid for grid in all_grids if not grid.name or grid.name in grids]
+        if (n := sum(grid.n_cells for grid in chosen)) > MAXIMUM:
+            fix = "split it into several studies"
+            raise UsageError(f"the study has {n:,} cells, more than {MAXIMUM:,}", where=self.place, fix=fix, id="study")
+        cells = [cell for grid in chosen for cell in cells_of(grid, shared, self.pretrain.options, self.place)]
+        if steps is not None:
+            cells = [replace(cell, options=_with_steps(cell.options, steps)) for cell in cells]
+        cells = [replace(cell, options=self._paths(self._in_order(cell.options), folder)) for cell in cells]
+        self._distinct(cells, chosen)
+        self._check_cells(cells)
+        return Study(
+            name=Path(self.place).stem,
+            place=self.place,
+            text=tuple(head.get("text", ())),
+            workers=head.get("workers", 1),
+            threads=head.get("threads"),
+            shared=self._paths({key: v for key, v in {**shared, **common}.items() if not named_in(v)}, folder),
+            factors=_factors(chosen),
+            report=self._report(_factors(all_grids)),
+            cells=tuple(cells),
+            pretrain=self.pretrain,
+            evaluate=self.evaluate,
+        )
+
+    def _head(self) -> dict[str, Any]:
+        """Return [study]."""
+        where = f"{self.place} [study]"
+        head = self._table(self.found, "study")
+        self._known(head, _STUDY, "key of [study]", where)
+        for key, value in head.items():
+            kind = _STUDY[key]
+            if not isinstance(value, kind) or isinstance(value, bool) or not value:
+                what = {str: "text", list: "a list of sources", int: "a whole number of at least 1"}[kind]
+                raise UsageError(f"{key} = {value!r} must be {what}", where=where, id="bad-value")
+            if isinstance(value, int) and value < 1:
+                raise UsageError(f"{key} = {value} must be at least 1", where=where, id="bad-value")
+        for source in head.get("text", ()):
+            if not isinstance(source, str):
+                raise UsageError(f"text has {source!r}, which is no source", where=where, id="bad-value")
+        if {"source", "text"} <= head.keys():
+            raise UsageError("gives both source and text", where=where, fix="leave one of them out", id="study")
+        return head
+
+    def _grids(self, common: Mapping[str, Any]) -> list[Grid]:
+        """Return [factors] and [[zip]] as a grid, and those of [[grid]]. common: the options of [cell]."""
+        evaluate = self._options(self.found, "evaluate", self.evaluate)
+        grids = []
+        if "factors" in self.found or "zip" in self.found:
+            grids.append(Grid("", self._axes(self.found, ""), common, evaluate))
+        for number, block in enumerate(self._blocks(self.found, "grid"), 1):
+            where = f"grid {number} "
+            self._known(block, _GRID, "key of [[grid]]", self.place)
+            name = block.get("name", "")
+            if not isinstance(name, str):
+                raise UsageError(f"name = {name!r} must be text", where=f"{self.place} [[grid]]", id="bad-value")
+            own = self._options(block, "cell", self.pretrain, where)
+            measured = self._options(block, "evaluate", self.evaluate, where)
+            grids.append(Grid(name, self._axes(block, where), {**common, **own}, {**evaluate, **measured}))
+        if not grids:
+            fix = "write [factors] with a list of levels each, e.g. seed = [1, 2]"
+            raise UsageError("the study has no factors", where=self.place, fix=fix, id="study")
+        return grids
+
+    def _axes(self, table: Mapping[str, Any], where: str) -> tuple[Axis, ...]:
+        """Return the axes of a grid: those of its factors, then those of its zipped lists."""
+        place = f"{self.place} {where}[factors]"
+        found: list[Axis] = []
+        for name, value in self._table(table, "factors").items():
+            found.append(tuple({name: level} for level in self._levels(name, value, place)))
+        place = f"{self.place} {where}[[zip]]"
+        for block in self._blocks(table, "zip"):
+            lists = {name: self._levels(name, value, place, distinct=False) for name, value in block.items()}
+            lengths = {len(levels) for levels in lists.values()}
+            if len(lengths) != 1:
+                told = ", ".join(f"{name} has {len(levels)}" for name, levels in lists.items()) or "there are none"
+                raise UsageError(f"the lists must have the same number of levels; {told}", where=place, id="study")
+            found.append(tuple(dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)))
+        for name, times in Counter(name for axis in found for name in axis[0]).items():
+            if times > 1:
+                raise UsageError(f"the factor {name} is given twice", where=self.place, id="study")
+        return tuple(found)
+
+    def _levels(self, name: str, value: Any, where: str, *, distinct: bool = True) -> list[Level]:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", name):
+            raise UsageError(
+                f"{name!r} is no name of a factor", where=where, fix="use letters, digits, -, _", id="study"
+            )
+        if name in self.pretrain.reserved:
+            self.pretrain.check_key(name, value, where)
+        if not isinstance(value, list):
+            fix = f"write {name} = [{value!r}]" if isinstance(value, (str, int, float)) else None
+            raise UsageError(f"{name} must be a list of levels, got {value!r}", where=where, fix=fix, id="bad-value")
+        if not value:
+            raise UsageError(f"the factor {name} has no levels", where=where, fix="give some, or remove it", id="study")
+        for level in value:
+            if not isinstance(level, (str, int, float)):
+                raise UsageError(
+                    f"{name} has the level {level!r}, which is no text or number", where=where, id="bad-value"
+                )
+        twice = [text for text, times in Counter(map(text_of, value)).items() if times > 1]
+        if distinct and twice:
+            raise UsageError(f"the factor {name} has the level {twice[0]} twice", where=where, id="study")
+        return value
+
+    def _options(self, table: Mapping[str, Any], name: str, known: CommandOptions, where: str = "") -> dict[str, Any]:
+        """Return the options of [cell] or [evaluate]."""
+        found = self._table(table, name)
+        for key, value in found.items():
+            known.check_key(key, value, f"{self.place} {where}[{name}]")
+        return found
+
+    def _in_order(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: options[key] for key in (*FIRST, *options) if key in options}
+
+    def _paths(self, options: Mapping[str, Any], folder: Path | None) -> dict[str, Any]:
+        """Return options with absolute paths for files and folders that lie beside the study's file."""
+        found = dict(options)
+        for key, value in options.items():
+            named = key == "source" and (value == TEXT or str(value).partition(":")[0] in SOURCES)
+            may_be = key in ("source", "model") or self.pretrain.options[key].is_path
+            if folder is None or not may_be or named:
+                continue
+            if is_path(path := folder / str(value), "file") or (key != "model" and is_path(path, "folder")):
+                found[key] = str(path)
+        return found
+
+    def _distinct(self, cells: Sequence[Cell], grids: Iterable[Grid]) -> None:
+        """Raise UsageError for two cells that are the same run, or that have the same folder."""
+        names: dict[str, Cell] = {}
+        runs: dict[tuple[Any, ...], Cell] = {}
+        for cell in cells:
+            other = names.setdefault(cell.name, cell)
+            if other is not cell:
+                fix = "give the factors, in the same order, levels with other letters or digits"
+                raise UsageError(f"two cells have the name {cell.name}", where=self.place, fix=fix, id="same-cell")
+            key = self.pretrain.arguments(dict(sorted(cell.options.items()))), self.evaluate.arguments(cell.evaluation)
+            other = runs.setdefault(key, cell)
+            if other is not cell:
+                raise UsageError(
+                    f"the cells {other.name} and {cell.name} are the same run",
+                    where=self.place,
+                    fix=_unused(grids, list(self.pretrain.options)) or "remove one of them",
+                    id="same-cell",
+                )
+
+    def _check_cells(self, cells: Iterable[Cell]) -> None:
+        """Raise UsageError, with the cell, for arguments that the commands would refuse."""
+        for cell in cells:
+            where = f"{self.place}: cell {cell.name}"
+            for key in ("source", "t"):
+                if key not in cell.options:
+                    fix = 'write source = "wikitext2"' if key == "source" else 'write t = "trans,inv" in [cell]'
+                    raise UsageError(f"there is no {key}", where=where, fix=fix, id="study")
+            try:
+                self.pretrain.check(self.pretrain.arguments(cell.options))
+                self.evaluate.check(("RUN", *self.evaluate.arguments(cell.evaluation)))
+                Pipeline.parse(text_of(cell.options["t"]))
+                read_objective(text_of(cell.options.get("objective", "mlm")))
+            except DerivlangError as error:
+                told = f"{error.where}: {error.what}" if error.where else error.what
+                raise UsageError(told, where=where, fix=error.fix, id=error.id) from None
+
+    def _report(self, factors: Mapping[str, Sequence[Level]]) -> dict[str, Any]:
+        """Return [report]. Raise UsageError if it names no factor, or no level of one."""
+        where = f"{self.place} [report]"
+        report = self._table(self.found, "report")
+        self._known(report, _REPORT, "key of [report]", where)
+        baseline = report.get("baseline", {})
+        if not isinstance(baseline, dict):
+            fix = 'write e.g. baseline = { objective = "mlm" }'
+            raise UsageError(
+                f"baseline = {baseline!r} must be a factor with a level", where=where, fix=fix, id="bad-value"
+            )
+        for name in chain(baseline, (report[key] for key in ("x", "lines") if key in report)):
+            if not isinstance(name, str):
+                raise UsageError(f"{name!r} must be the name of a factor", where=where, id="bad-value")
+            if name not in factors:
+                raise unknown("factor", name, factors, where=where)
+        levels = {}
+        for name, level in baseline.items():
+            known = {text_of(one): one for one in factors[name]}
+            if level not in known.values() and text_of(level) not in known:
+                raise unknown(f"level of {name}", text_of(level), known, where=f"{where} baseline")
+            levels[name] = level if level in known.values() else known[text_of(level)]
+        return report | ({"baseline": levels} if levels else {})
+
+    def _table(self, table: Mapping[str, Any], name: str) -> dict[str, Any]:
+        found = table.get(name, {})
+        if not isinstance(found, dict):
+            raise UsageError(f"{name} is not a table", where=self.place, fix=f"write [{name}]", id="study")
+        return found
+
+    def _blocks(self, table: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+        found = table.get(name, [])
+        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+            raise UsageError(f"{name} is not a list of tables", where=self.place, fix=f"write [[{name}]]", id="study")
+        return found
+
+    def _known(self, table: Mapping[str, Any], names: Iterable[str], what: str, where: str) -> None:
+        for name in table:
+            if name not in (known := tuple(names)):
+                raise unknown(what, name, known, where=where)
+
+
+def _factors(grids: Iterable[Grid]) -> dict[str, tuple[Level, ...]]:
+    """Return the levels of each factor, in their order."""
+    found: dict[str, list[Level]] = {}
+    for grid in grids:
+        for name, levels in grid.factors.items():
+            found.setdefault(name, []).extend(levels)
+    return {name: tuple(dict.fromkeys(levels)) for name, levels in found.items()}
+
+
+def _with_steps(options: Mapping[str, Any], steps: int) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if key not in ("tokens", "epochs")} | {"steps": steps}
+
+
+def _unused(grids: Iterable[Grid], options: Sequence[str]) -> str | None:
+    """Return what to do about the first factor with several levels that no option depends on."""
+    for grid in grids:
+        used = {name for value in chain(grid.cell.values(), grid.evaluate.values()) for name in named_in(value)}
+        for name, levels in grid.factors.items():
+            if len(levels) > 1 and name not in used and (name not in options or name in grid.cell):
+                return f"no option depends on the factor {name}: write {{{name}}} in [cell], or remove the factor"
+    return None

@@ -1,0 +1,192 @@
+"""The commands of a study, each of which also works when typed in OUT.
+
+    OUT/text  OUT/tokenizer  OUT/data/SPEC          made once, by the first cell that needs them
+    OUT/runs/CELL                                   pretrain, then evaluate
+    OUT/report                                      tables, figures, a page
+
+Paths are relative to OUT, because a run records the path of its source. So a study can be moved, or its cells
+distributed over machines. Cells that differ in what a tokenizer or encoded data depends on have folders of their own,
+such as OUT/tokenizer.vocab-size-500.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.settings import declared
+from derivlang.pipeline import Pipeline
+from derivlang.study.cells import Cell, slug
+from derivlang.study.commands import Level, text_of
+from derivlang.study.file import FIRST, Study
+from derivlang.training.config import ModelConfig
+from derivlang.training.objectives.registry import read_objective
+from derivlang.training.settings import TrainingSettings
+
+TOKENIZER, RUNS = "tokenizer", "runs"
+# Options that say how a source is read.
+_READING = ("words", "lang", "encoding", "text-column", "word-column", "header", "column-names", "quoting")
+_OF_DATA = ("tokenizer", "limit", "parser")  # what encoded data depends on besides the tokenizer's options and --t
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The paths and processes of a study. as_is: use encoded data made elsewhere."""
+
+    out: Path
+    data_dir: Path | None = None
+    parses: Path | None = None
+    workers: int | None = None
+    threads: int | None = None
+    as_is: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCommand:
+    """A command of a study.
+
+    cell: its cell, or None for a shared step or the report. facts: what its result depends on, except data; it stands
+    in the record of what is done, so it has no path of this machine.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    cell: Cell | None = None
+    facts: Any = None
+
+    @property
+    def command(self) -> str:
+        return "derivlang " + shlex.join(self.arguments)
+
+
+def plan(study: Study, place: Place) -> list[PlannedCommand]:
+    """Return the commands of a study, in the order of their start."""
+    where = () if place.data_dir is None else ("--data-dir", str(place.data_dir.resolve()))
+    parses = ("--parses", "parses" if place.parses is None else str(place.parses.resolve()))
+    threads = place.threads or study.threads
+    machine = () if threads is None else ("--threads", str(threads))
+    tokenizers: dict[str, PlannedCommand] = {}
+    steps = []
+    for cell in in_order(study):
+        run, options = f"{RUNS}/{cell.name}", dict(cell.options)
+        tokenizer = str(options.pop("tokenizer", _tokenizer(cell, study)))
+        if "tokenizer" not in cell.options:
+            reading = {key: options[key] for key in _READING if key in options}
+            source, size = text_of(options["source"]), vocabulary_size(cell.options)
+            arguments = ("tokenizer", "train", source, "--vocab-size", str(size), "-o", tokenizer, *where,
+                         *study.pretrain.arguments(reading))  # fmt: skip
+            facts = _portable({"source": source, "vocab-size": size, **reading})
+            tokenizers[tokenizer] = PlannedCommand(tokenizer, arguments, facts=facts)
+        first = {key: options.pop(key) for key in FIRST if key in options}
+        pretrain = (
+            "pretrain", *study.pretrain.arguments(first), "--tokenizer", tokenizer, "--data", data_folder(cell, study),
+            *parses, *where, *study.pretrain.arguments(options), *machine,
+            *(("--data-as-is",) if place.as_is else ()), *_factors(cell.levels), "-o", run, "--resume",
+        )  # fmt: skip
+        steps.append(PlannedCommand(f"pretrain {cell.name}", pretrain, cell, _portable(cell.options)))
+        if cell.evaluation:
+            asked = study.evaluate.arguments(cell.evaluation)
+            evaluate = ("evaluate", run, *asked, *parses, *where, *machine)
+            steps.append(PlannedCommand(f"evaluate {cell.name}", evaluate, cell, list(asked)))
+    runs = [f"{RUNS}/{cell.name}" for cell in study.cells]
+    return [*tokenizers.values(), *steps, report_of(runs)]
+
+
+def report_of(runs: list[str]) -> PlannedCommand:
+    """Return the command that writes the report of some runs."""
+    return PlannedCommand("report", ("report", *runs, "-o", "report"))
+
+
+def in_order(study: Study) -> list[Cell]:
+    """Return the cells in the order of their start.
+
+    The first cell of each data folder comes first, as it encodes the data that the others need. Longer cells follow
+    before shorter ones, so that workers finish at about the same time.
+    """
+    first = list({data_folder(cell, study): cell for cell in reversed(study.cells)}.values())[::-1]
+    others = [cell for cell in study.cells if cell not in first]
+    return [*first, *sorted(others, key=lambda cell: -(positions(cell) or 0))]
+
+
+def positions(cell: Cell) -> int | None:
+    """Return the number of sub-words, with padding, that a cell is trained on. None if only its data tells."""
+    if "tokens" in cell.options:
+        return int(cell.options["tokens"])
+    if "epochs" in cell.options:
+        return None
+    streams = read_objective(_setting(cell.options, "objective")).streams()
+    size = _setting(cell.options, "steps") * _setting(cell.options, "batch-size") * _setting(cell.options, "seq-len")
+    return round(float(size) * sum(stream.share / stream.every for stream in streams))
+
+
+def model_of(cell: Cell) -> str:
+    """Return the name or the file of a cell's model."""
+    return text_of(_setting(cell.options, "model"))
+
+
+def vocabulary_size(options: Mapping[str, Any]) -> int:
+    """Return the number of entries of a cell's tokenizer: its option, else the model's."""
+    return int(_setting(options, "vocab-size"))
+
+
+def data_folder(cell: Cell, study: Study) -> str:
+    """Return the folder of a cell's encoded data, of its transforms and of what else the data depends on."""
+    others = [key for key in _OF_DATA if cell.options.get(key) != study.shared.get(key)]
+    return f"data/{slug(text_of(cell.options['t']))}{_differences(cell, study)}{_parts(cell.options, others)}"
+
+
+def needs_trees(cell: Cell) -> bool:
+    """Return whether the order of a cell's language needs parsed sentences."""
+    return Pipeline.parse(text_of(cell.options["t"])).needs_trees
+
+
+def _tokenizer(cell: Cell, study: Study) -> str:
+    return TOKENIZER + _differences(cell, study)
+
+
+def _differences(cell: Cell, study: Study) -> str:
+    """Return the part of a folder's name for what a tokenizer depends on, where a cell differs from the study."""
+    others = [key for key in ("source", *_READING) if cell.options.get(key) != study.shared.get(key)]
+    size = vocabulary_size(cell.options)
+    vocabulary = f".vocab-size-{size}" if size != vocabulary_size(study.shared) else ""
+    return _parts(cell.options, others) + vocabulary
+
+
+def _parts(options: Mapping[str, Any], keys: list[str]) -> str:
+    return "".join(f".{key}-{slug(str(options.get(key, 'default')))}" for key in keys)
+
+
+def _setting(options: Mapping[str, Any], key: str) -> Any:
+    """Return the value of an option: as given, else the model's, else the default."""
+    one = next(one for one in declared(TrainingSettings).values() if one.option == f"--{key}")
+    described: Mapping[str, Any] = {}
+    if one.in_file:
+        described = ModelConfig.read(text_of(_setting(options, "model"))).training
+    return options.get(key, described.get(one.name, one.default))
+
+
+def _factors(levels: Mapping[str, Level]) -> list[str]:
+    """Return the options that keep the levels in run.json. Text that reads as another JSON value is quoted."""
+    found = []
+    for name, level in levels.items():
+        text = json.dumps(level) if not isinstance(level, str) or _is_json(level) else level
+        found += ["--factor", f"{name}={text}"]
+    return found
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _portable(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with the names of files in place of their absolute paths."""
+    absolute = {key: Path(v).name for key, v in options.items() if isinstance(v, str) and Path(v).is_absolute()}
+    return {**options, **absolute}

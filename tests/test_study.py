@@ -1,0 +1,685 @@
+"""Studies: what a file plans, what is refused, and how a study runs, fails and goes on."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
+
+import click
+import pytest
+
+from derivlang.cli.studies import options_of
+from derivlang.core.errors import DataError, StoreError
+from derivlang.sources.find import SourceRequest, find
+from derivlang.study import run as running
+from derivlang.study.commands import TypedFloat
+from derivlang.study.estimate import cost, fine_tuning, shared_cost
+from derivlang.study.file import Study, only, read, shipped
+from derivlang.study.plan import Place, data_folder, plan
+from derivlang.study.run import prepare, run_study
+from derivlang.study.text import join
+from derivlang.training.record import levels_of
+from tests.commands import ROOT, command_line, environment, run, snapshot
+
+OPTIONS = options_of("pretrain"), options_of("evaluate")
+TINY_EVALUATION = (
+    "--task pos,ner --seeds 3 --epochs 1,2 --lr 2e-3 --max-length 64 --train-examples 4000 --dev-examples 2000 "
+    "--parses parses --threads 1"
+)
+
+
+def shipped_study(name: str, *grids: str) -> Study:
+    return read(name, *OPTIONS, grids=grids)
+
+
+def written(folder: Path, text: str, name: str = "grid.toml") -> Path:
+    (folder / name).write_text(text, "utf-8")
+    return folder / name
+
+
+def study_of(folder: Path, text: str) -> Study:
+    return read(str(written(folder, text)), *OPTIONS)
+
+
+def commands(study: Study) -> set[str]:
+    """The commands of a study without the labels, which no result depends on."""
+    steps = plan(study, Place(Path("out")))
+    arguments = (
+        [a for a, before in zip(s.arguments, ("", *s.arguments), strict=False) if "--factor" not in (a, before)]
+        for s in steps
+    )
+    return {" ".join(some) for some in arguments if some[0] != "report"}
+
+
+def as_typed(t: str, objective: str, steps: int, seed: int, name: str, more: str = "") -> list[str]:
+    """The commands of a cell of the recipes that the shipped studies replace."""
+    data = t.replace(",", "-").replace(":", "-")
+    return [
+        f"pretrain --source wikitext2 --t {t} --objective {objective} --model tiny --steps {steps} --seed {seed} "
+        f"--tokenizer tokenizer --data data/{data} --parses parses {more}--threads 1 -o runs/{name} --resume",
+        f"evaluate runs/{name} {TINY_EVALUATION}",
+    ]
+
+
+def test_the_tiny_study_has_the_commands_of_the_recipe() -> None:
+    cells = [
+        *(("trans,inv", o, 10_500, s, f"trans-inv.{o}.long.{s}") for o in ("align-mlm", "mlm") for s in (1, 2)),
+        *(("trans", o, 3500, 1, f"trans.{o}.1") for o in ("mlm", "xlm", "dict-mlm", "align-mlm")),
+        *(("trans,inv", o, 3500, 1, f"trans-inv.{o}.1") for o in ("mlm", "xlm", "dict-mlm", "align-mlm")),
+        *(("trans,syn:fr", o, 3500, 1, f"trans-syn-fr.{o}.1") for o in ("mlm", "align-mlm")),
+        *(("trans,inv", o, 3500, 1, f"trans-inv.{o}.untied.1", "--no-tie ") for o in ("mlm", "align-mlm")),
+        ("trans,inv", "dict-mlm:variant=input", 3500, 1, "trans-inv.dict-mlm.dict-input.1"),
+    ]
+    expected = {command for cell in cells for command in as_typed(*cell)}  # type: ignore[arg-type]
+    expected.add("tokenizer train wikitext2 --vocab-size 2000 -o tokenizer")
+    assert len(cells) == 17
+    assert commands(shipped_study("align-mlm-tiny")) == expected
+    packing = [as_typed("trans,inv", o, 3500, 1, f"trans-inv.{o}.packing.1", "--packing stream ")
+               for o in ("mlm", "align-mlm")]  # fmt: skip
+    assert commands(shipped_study("align-mlm-tiny", "packing")) == expected.union(*packing)
+
+
+def test_the_study_of_seeds_has_the_cells_of_tiny_with_five_seeds() -> None:
+    objectives = {"mlm": "mlm", "align-mlm": "align-mlm", "xlm": "xlm", "dict-mlm:among=all": "dict-mlm-among-all"}
+    expected = {"tokenizer train wikitext2 --vocab-size 2000 -o tokenizer"}
+    for objective, name in objectives.items():
+        for seed in range(1, 6):
+            expected.update(as_typed("trans,inv", objective, 10_500, seed, f"trans-inv.{name}.{seed}"))
+    assert commands(shipped_study("align-mlm-seeds")) == expected
+
+
+def test_the_larger_scales_have_the_options_of_the_recipes() -> None:
+    small = commands(shipped_study("align-mlm-small", "untied", "dict-input", "packing"))
+    assert len(small) == 1 + 2 * (14 + 5)
+    assert (
+        "pretrain --source text --t trans,inv --objective mlm --model roberta-8 --steps 5000 --seed 2 "
+        "--tokenizer tokenizer --data data/trans-inv --parses parses --warmup 0.1 --save-every 1000 --keep 1 "
+        "-o runs/trans-inv.mlm.2 --resume"
+    ) in small
+    assert (
+        "evaluate runs/trans-inv.mlm.2 --task pos,ner,xnli --seeds 3 --epochs 4 --lr 1e-4 --batch-size 64 "
+        "--train-examples 8000 --parses parses"
+    ) in small
+    paper = commands(shipped_study("align-mlm-paper"))
+    assert len(paper) == 1 + 2 * 12
+    assert (
+        "pretrain --source wikitext103 --t trans,syn:fr --objective xlm --model roberta-8 --steps 500000 --seed 1 "
+        "--tokenizer tokenizer --data data/trans-syn-fr --parses parses -o runs/trans-syn-fr.xlm.1 --resume"
+    ) in paper
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_every_step_is_a_command_that_can_be_typed(name: str, tmp_path: Path) -> None:
+    study = shipped_study(name)
+    for step in plan(study, Place(tmp_path, tmp_path)):
+        first, *rest = step.arguments
+        command: click.Command = import_module(f"derivlang.cli.{first}").command
+        if isinstance(command, click.Group):
+            command, rest = command.commands[rest[0]], rest[1:]
+        found = command.make_context(first, rest, help_option_names=["-h", "--help"]).params
+        if first == "pretrain" and step.cell is not None:
+            assert levels_of(found["factors"]) == dict(step.cell.levels)
+    assert len({cell.name for cell in study.cells}) == len(study.cells)
+    assert not set("".join(cell.name for cell in study.cells)) & set("/:, *?[]")
+
+
+@pytest.mark.parametrize(("scale", "name"), [("tiny", "align-mlm-tiny"), ("small", "align-mlm-small")])
+def test_reproduce_is_a_shipped_study(scale: str, name: str, tmp_path: Path) -> None:
+    options = ("-o", tmp_path / "out", "--dry-run", "--rate", "1e6", "--json", "--data-dir", tmp_path)
+    assert run("reproduce", "align-mlm", "--scale", scale, *options).json == run("study", name, *options).json
+    assert not (tmp_path / "out").exists()
+    assert "did you mean align-mlm-" in run("reproduce", "align-mln", code=2).err
+
+
+# What a file means
+
+GRID = """
+[study]
+source = "demo"
+steps = 2
+
+[factors]
+order = ["identity", "perm"]
+overlap = [0, 25, 50, 100]
+seed = [1, 2, 3]
+
+[cell]
+t = "trans:overlap={overlap},{order}"
+learning-rate = 2e-3
+
+[report]
+baseline = { overlap = 0 }
+x = "overlap"
+lines = "order"
+"""
+
+
+def test_a_study_has_a_cell_for_every_combination(tmp_path: Path) -> None:
+    study = study_of(tmp_path, GRID)
+    assert len(study.cells) == 24
+    assert [cell.name for cell in study.cells[:3]] == ["identity.0.1", "perm.0.1", "identity.25.1"]
+    assert {cell.levels["seed"] for cell in study.cells[:8]} == {1}  # the first seed of all before the second of any
+    for cell in study.cells:
+        assert cell.options["t"] == f"trans:overlap={cell.levels['overlap']},{cell.levels['order']}"
+        assert cell.options["seed"] == cell.levels["seed"]
+    pretrain = next(step for step in plan(study, Place(tmp_path)) if step.name == "pretrain perm.25.2")
+    assert pretrain.command == (
+        "derivlang pretrain --source demo --t trans:overlap=25,perm --steps 2 --seed 2 --tokenizer tokenizer "
+        "--data data/trans-overlap-25-perm --parses parses --learning-rate 2e-3 --factor order=perm "
+        "--factor overlap=25 --factor seed=2 -o runs/perm.25.2 --resume"
+    )
+
+
+def test_the_example_of_the_page_is_a_study(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "studies.md").read_text("utf-8")
+    study = study_of(tmp_path, page.partition("```toml\n")[2].partition("```")[0])
+    assert len(study.cells) == 24
+    assert "perm.25.1" in {cell.name for cell in study.cells}
+    assert all(f"`{name}` | {len(shipped_study(name).cells)} " in page for name in shipped())
+
+
+def test_zipped_lists_move_together_and_grids_add_cells(tmp_path: Path) -> None:
+    study = study_of(
+        tmp_path,
+        """
+        study = { source = "demo" }
+        cell = { t = "trans,{order}", tie = false }
+        [factors]
+        order = ["inv"]
+        [[zip]]
+        rate = [1e-3, 2e-3]
+        steps = [2, 4]
+        [[grid]]
+        factors = { order = ["perm"], keep = [1] }
+        evaluate = { task = "pos", seeds = 1, frozen = true }
+        [[grid]]
+        name = "more"
+        factors = { order = ["identity"] }
+        """,
+    )
+    assert [cell.name for cell in study.cells] == ["inv.1e-3.2", "inv.2e-3.4", "perm.1"]
+    pretrain = [" ".join(s.arguments) for s in plan(study, Place(tmp_path)) if s.name.startswith("pretrain")]
+    assert "--t trans,inv --steps 4 --tokenizer" in pretrain[1] or "--t trans,inv --steps 4 --tokenizer" in pretrain[2]
+    assert all("--no-tie" in one for one in pretrain)
+    assert study.evaluate.arguments(study.cells[2].evaluation) == ("--task", "pos", "--seeds", "1", "--frozen")
+    more = read(str(tmp_path / "grid.toml"), *OPTIONS, grids=["more"])
+    assert [cell.name for cell in more.cells][3:] == ["identity"]
+    assert study.factors["order"] == ("inv", "perm")
+    assert more.factors["order"] == ("inv", "perm", "identity")
+
+
+def test_what_data_depends_on_has_folders_of_its_own(tmp_path: Path) -> None:
+    text = GRID.replace("order = [", "vocab-size = [300, 2000]\nlimit = [5]\norder = [")
+    study = study_of(tmp_path, text)
+    folders = {(c.levels["vocab-size"], c.options["t"]): data_folder(c, study) for c in study.cells}
+    assert len(set(folders.values())) == len(folders) == 16
+    trained = [s for s in plan(study, Place(tmp_path)) if s.arguments[0] == "tokenizer"]
+    assert {s.name for s in trained} == {"tokenizer", "tokenizer.vocab-size-300"}  # 2,000 are the model's
+
+
+def test_files_beside_the_study_are_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, MODEL, "small.toml")
+    path = written(tmp_path, GRID.replace("steps = 2", 'steps = 2\nmodel = "small.toml"'))
+    monkeypatch.chdir(path.parent.parent)
+    study = read(str(path.relative_to(Path.cwd())), *OPTIONS)
+    steps = plan(study, Place(Path("out")))
+    assert f"--model {tmp_path / 'small.toml'}" in steps[1].command
+    assert steps[1].facts["model"] == "small.toml"  # the record of what is done may be moved
+
+
+@pytest.mark.parametrize("level", ["mlm", "25", 25, 0.5, TypedFloat("2e-3"), True, "true", "NaN", '"x"', "[1]", "a=b"])
+def test_levels_come_back_from_the_command_line(level: Any, tmp_path: Path) -> None:
+    from derivlang.study.plan import _factors
+
+    assert levels_of(tuple(_factors({"f": level})[1:])) == {"f": level}
+
+
+def test_a_baseline_is_a_level_as_the_factor_has_it(tmp_path: Path) -> None:
+    text = GRID.replace("overlap = 0 }", 'overlap = "25", rate = 0.002 }').replace("[cell]", "rate = [2e-3]\n[cell]")
+    assert study_of(tmp_path, text).report["baseline"] == {"overlap": 25, "rate": 0.002}
+
+
+BAD = {
+    "a misspelt table": (("[factors]", "[factor]"), "there is no table 'factor'; did you mean factors"),
+    "a misspelt key": (("steps = 2", "step = 2"), "there is no key of .study. 'step'; did you mean steps"),
+    "a misspelt option": (("learning-rate", "learing-rate"), "pretrain 'learing-rate'; did you mean learning-r"),
+    "a misspelt option of evaluate": (("[report]", "[evaluate]\ntaks = 'pos'\n[report]"), "'taks'; did you mean task"),
+    "an option that the study gives": (("[cell]", "[cell]\nout = 'x'"), "a study gives --out to pretrain itself"),
+    "a factor that the study gives": (("seed =", "threads ="), "a study gives --threads"),
+    "a factor without levels": (("[0, 25, 50, 100]", "[]"), "the factor overlap has no levels"),
+    "a level that is no list": (("[1, 2, 3]", "1"), "seed must be a list of levels, got 1"),
+    "a level that is a list": (("[1, 2, 3]", "[[1]]"), "seed has the level .1., which is no text or number"),
+    "a level twice": (("[1, 2, 3]", "[1, 2, 1]"), "the factor seed has the level 1 twice"),
+    "levels in the place of an option": (("learning-rate = 2e-3", "keep = [1, 2]"), "must be one value, not a list"),
+    "a formula without a factor": (("{overlap}", "{overlay}"), "no factor 'overlay'; did you mean overlap"),
+    "an open brace": (("{overlap}", "{overlap"), "has a brace without its partner"),
+    "a flag that is text": (("[cell]", "[cell]\ntie = 'no'"), 'tie = "no" must be true or false'),
+    "a number that is text": (("learning-rate = 2e-3", "learning-rate = 'high'"), "learning-rate.*'high'"),
+    "a number out of bounds": (("learning-rate = 2e-3", "warmup = 7"), "--warmup: must be below 1, got 7"),
+    "a level of a wrong type": (("[1, 2, 3]", "[1, 'two']"), "cell identity.0.two: --seed: must be a whole number"),
+    "a wrong spec": (("trans:overlap", "trnas:overlap"), "cell identity.0.1.*did you mean trans"),
+    "a wrong objective": (("[cell]", "[cell]\nobjective = 'mln'"), "cell identity.0.1.*did you mean mlm"),
+    "a wrong task": (("[report]", "[evaluate]\ntask = 'poss'\n[report]"), "poss.*did you mean pos"),
+    "a baseline that is no level": (("overlap = 0 }", "overlap = 10 }"), "no level of overlap '10'"),
+    "a baseline that is no factor": (("{ overlap = 0", "{ overlay = 0"), "no factor 'overlay'; did you mean overlap"),
+    "a baseline without a factor": (("{ overlap = 0 }", "0"), "baseline = 0 must be a factor with a level"),
+    "an axis that is no factor": (('x = "overlap"', 'x = "overlay"'), "did you mean overlap"),
+    "a misspelt key of the report": (("lines =", "line ="), "key of .report. 'line'; did you mean lines"),
+    "cells with one name": (('"perm"]', '"identity,"]'), "two cells have the name identity.0.1"),
+    "a factor that nothing depends on": (("{order}", "inv"), "are the same run .*\n.*depends on the factor order"),
+    "a wrong type in [study]": (("steps = 2", "steps = 'two'"), "steps = 'two' must be a whole number"),
+    "both source and text": (("steps = 2", "text = ['demo']"), "both source and text"),
+    "no source": (('source = "demo"\n', ""), "there is no source"),
+    "no transforms": (("t = ", "dict-coverage = "), "there is no t"),
+    "zipped lists of other lengths": (("[cell]", "[[zip]]\na = [1]\nb = [1, 2]\n[cell]"), "a has 1, b has 2"),
+    "a factor in two places": (("[cell]", "[[zip]]\nseed = [4]\n[cell]"), "the factor seed is given twice"),
+    "no factors": ((GRID, "[study]\nsource = 'demo'"), "the study has no factors"),
+    "too many cells": (("[1, 2, 3]", str(list(range(2000)))), "the study has 16,000 cells, more than 10,000"),
+    "no TOML": (("[cell]", "[cell"), "not a valid TOML file.*line 11"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files_are_refused_with_one_message(name: str, tmp_path: Path) -> None:
+    (old, new), message = BAD[name]
+    path = written(tmp_path, GRID.replace(old, new, 1))
+    ran = run("study", path, "-o", tmp_path / "out", code=2)
+    assert re.search(message, ran.err), ran.err
+    assert str(path) in ran.err
+    assert ran.err.count("derivlang: ") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_names_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, GRID)
+    assert "none.toml: cannot be read: No such file" in run("study", "none.toml", code=2).err
+    assert "did you mean align-mlm-tiny" in run("study", "align-mlm-tyni", code=2).err
+    assert "did you mean packing" in run("study", "align-mlm-tiny", "--grids", "packings", code=2).err
+    assert "there is no cell 'perm.0.4'; did you mean" in run("study", path, "--cells", "perm.0.4", code=2).err
+    assert "only one of these" in run("study", path, "--dry-run", "--array", code=2).err
+
+
+def test_some_cells_are_chosen_by_name(tmp_path: Path) -> None:
+    study = study_of(tmp_path, GRID)
+    assert [cell.name for cell in only(study, ["perm.*.2", "identity.0.1"]).cells] == [
+        "identity.0.1", "perm.0.2", "perm.25.2", "perm.50.2", "perm.100.2",
+    ]  # fmt: skip
+
+
+# Estimates and arrays
+
+
+def test_small_cells_take_some_nine_minutes() -> None:
+    for cell in shipped_study("align-mlm-small").cells:
+        found = cost(cell, 1.1e6)
+        most = 12 if cell.options["objective"] == "xlm" else 10  # pair rows are half as many again
+        assert 8 < found.seconds / 60 < most
+        assert found.positions == 5000 * 128 * 512 * (1.5 if cell.options["objective"] == "xlm" else 1)
+        assert found.bytes == pytest.approx(270e6 + 800e6, rel=0.05)  # a model and a checkpoint, as measured
+
+
+def test_fine_tuning_is_estimated_by_its_steps_or_by_its_sub_words() -> None:
+    asked = {"task": "pos", "seeds": 2, "epochs": 1, "batch-size": 10, "train-examples": 1000}
+    assert fine_tuning(asked, 1e12, 0.01) == pytest.approx(2 * 2 * 100 * 0.01, rel=1e-3)
+    assert fine_tuning(asked, 1000, 0.0) == pytest.approx(2 * fine_tuning(asked, 2000, 0.0))
+    assert fine_tuning({"task": "pos,ner,xnli"}, 1.1e6, 0.015) > 3600
+
+
+def test_a_dry_run_tells_sizes_time_and_disk(tmp_path: Path) -> None:
+    options = ("--dry-run", "--rate", "1000", "-o", tmp_path / "out")
+    told = run("study", written(tmp_path, GRID), *options, "--cells", "perm.0.*").out
+    assert "1,024 sub-words  derivlang pretrain --source demo" in told  # 2 steps of 16 rows of 32
+    assert "3 cells: about" in told
+    assert "at 1,000 sub-words a second (as asked); about 47 MB of disk" in told
+    assert not (tmp_path / "out").exists()
+    study, place = study_of(tmp_path, GRID), Place(tmp_path)
+    demo = shared_cost(study, place)
+    assert demo is not None
+    assert shared_cost(study_of(tmp_path, GRID.replace('"demo"', '"no.txt"')), place) is None
+
+
+def test_an_array_has_a_command_for_each_cell(tmp_path: Path) -> None:
+    out = tmp_path / "an out"
+    ran = run("study", written(tmp_path, GRID), "-o", out, "--array", "--data-dir", tmp_path, "--steps", "9")
+    lines = ran.out.splitlines()
+    assert len(lines) == 24
+    assert {line.split()[-1] for line in lines} == {cell.name for cell in study_of(tmp_path, GRID).cells}
+    (tmp_path / "derivlang").write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+    (tmp_path / "derivlang").chmod(0o755)
+    task = {**environment(), "PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_ARRAY_TASK_ID": "3"}
+    told = subprocess.run(["bash", out / "array.sh"], capture_output=True, env=task, check=True).stdout.decode()
+    cell = lines[2].split()[-1]
+    assert told.split("|")[:-1] == [
+        "study", str(tmp_path / "grid.toml"), "-o", str(out), "--data-dir", str(tmp_path), "--steps", "9",
+        "--cells", cell,
+    ]  # fmt: skip
+    assert "--array=1-24" in (out / "array.sh").read_text()
+    assert (out / "logs").is_dir()
+
+
+# Running, with processes that only write their record
+
+
+class Finished:
+    """A process that has ended. Runs of `fail` end with an error; `pretrain` writes the record of a finished run."""
+
+    calls: ClassVar[list[str]]
+    fail: ClassVar[tuple[str, ...]]
+
+    def __init__(self, command: list[str], *, stdout: io.TextIOBase, cwd: Path, **options: Any) -> None:
+        kind, *arguments = command[3:]
+        run = arguments[arguments.index("-o") + 1] if "-o" in arguments else arguments[0]
+        self.calls.append(f"{kind} {Path(run).name}")
+        self.returncode = int(kind == "pretrain" and Path(run).name in self.fail)
+        if self.returncode:
+            stdout.write("derivlang: the loss became NaN or infinite [not-finite]\n")
+        elif kind == "pretrain":
+            (cwd / run).mkdir(parents=True)
+            (cwd / run / "run.json").write_text(json.dumps({"status": "done", "fingerprint": run}))
+        elif kind == "tokenizer":
+            (cwd / run).mkdir()
+
+    def wait(self) -> None:
+        pass
+
+    def terminate(self) -> None:
+        pass
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> type[Finished]:
+    class Own(Finished):
+        calls: ClassVar[list[str]] = []
+        fail: ClassVar[tuple[str, ...]] = ()
+
+    monkeypatch.setattr(running.subprocess, "Popen", Own)
+    return Own
+
+
+def names_of(calls: list[str], kind: str) -> list[str]:
+    return [call.split()[1] for call in calls if call.startswith(kind)]
+
+
+def test_a_new_level_adds_only_the_missing_cells(tmp_path: Path, processes: type[Finished]) -> None:
+    place = Place(tmp_path / "out")
+    run_study(study_of(tmp_path, GRID), place)
+    assert len(names_of(processes.calls, "pretrain")) == 24
+    before = snapshot(place.out / "runs")
+    processes.calls.clear()
+    said: list[str] = []
+    more = study_of(tmp_path, GRID.replace("50, 100]", "50, 75, 100]"))
+    assert run_study(more, place, said.append)["cells"] == 30
+    assert sorted(names_of(processes.calls, "pretrain")) == sorted(
+        f"{order}.75.{seed}" for order in ("identity", "perm") for seed in (1, 2, 3)
+    )
+    assert said[0] == "24 of 30 cells are done already"
+    assert {name: content for name, content in snapshot(place.out / "runs").items() if name in before} == before
+    record = json.loads((place.out / "study.json").read_text())
+    assert record["factors"]["overlap"] == [0, 25, 50, 75, 100]
+    assert record["report"] == {"baseline": {"overlap": 0}, "x": "overlap", "lines": "order"}
+    assert {cell["run"]: cell["factors"] for cell in record["cells"]}["runs/perm.75.2"] == {
+        "order": "perm", "overlap": 75, "seed": 2,
+    }  # fmt: skip
+    processes.calls.clear()
+    run_study(more, place)
+    assert processes.calls == ["report report"]
+
+
+def test_a_cell_that_fails_does_not_end_the_others(tmp_path: Path, processes: type[Finished]) -> None:
+    place, study = Place(tmp_path / "out"), study_of(tmp_path, GRID + '[evaluate]\nmeasure = "alignment"\n')
+    processes.fail = ("perm.25.2", "identity.0.1")
+    said: list[str] = []
+    with pytest.raises(DataError, match=r"2 of 24 cells failed: identity.0.1, perm.25.2") as error:
+        run_study(study, place, said.append)
+    assert error.value.exit_code == 1
+    assert len(names_of(processes.calls, "evaluate")) == 22
+    assert processes.calls[-1] == "report report"
+    log = place.out / "logs" / "pretrain-perm.25.2.log"
+    assert said[-1] == f"pretrain perm.25.2: the loss became NaN or infinite [not-finite] ({log})"
+    processes.calls.clear()
+    processes.fail = ()
+    assert run_study(study, place)["cells"] == 24
+    assert sorted(names_of(processes.calls, "pretrain")) == ["identity.0.1", "perm.25.2"]
+
+
+@pytest.mark.parametrize("full", ["logs/pretrain-perm.50.1.log", "runs/perm.50.1/.pretrained.json"])
+def test_a_full_disk_fails_its_cell(
+    full: str, tmp_path: Path, processes: type[Finished], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, opened = Place(tmp_path / "out"), Path.open
+    path = place.out / full
+
+    def limited(self: Path, *arguments: Any, **options: Any) -> Any:
+        if str(self).startswith(str(path)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return opened(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", limited)
+    said: list[str] = []
+    with pytest.raises(DataError, match=r"1 of 24 cells failed: perm.50.1"):
+        run_study(study_of(tmp_path, GRID), place, said.append)
+    assert "No space left on the disk" in said[-1]
+    assert len(names_of(processes.calls, "pretrain")) >= 23
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("2e-3", "3e-3", "learning-rate = 0.002, and the study gives 0.003"),
+        ("steps = 2", "steps = 3", "steps = 2, and the study gives 3"),
+        ("learning-rate = 2e-3", "", "learning-rate = 0.002, and the study gives no value"),
+        ('source = "demo"', 'source = "wikitext2"', 'source = "demo", and the study gives "wikitext2"'),
+    ],
+)
+def test_a_file_that_finished_cells_do_not_fit_is_refused(
+    old: str, new: str, message: str, tmp_path: Path, processes: type[Finished]
+) -> None:
+    place, study = Place(tmp_path / "out"), study_of(tmp_path, GRID)
+    run_study(only(study, ["perm.0.1"]), place, whole=study)
+    before = snapshot(place.out)
+    other = study_of(tmp_path, GRID.replace(old, new))
+    for some in (other, only(other, ["perm.25.1"])):
+        with pytest.raises(StoreError, match=message):
+            run_study(some, place, whole=other)
+    assert snapshot(place.out) == before
+    assert names_of(processes.calls, "pretrain") == ["perm.0.1"]
+
+
+def test_other_options_of_evaluate_evaluate_again(tmp_path: Path, processes: type[Finished]) -> None:
+    place, text = Place(tmp_path / "out"), GRID + '[evaluate]\nmeasure = "alignment"\n'
+    run_study(study_of(tmp_path, text), place)
+    processes.calls.clear()
+    run_study(study_of(tmp_path, text + "sentences = 5\n"), place)
+    assert len(names_of(processes.calls, "evaluate")) == 24
+    assert names_of(processes.calls, "pretrain") == []
+
+
+def test_a_run_made_again_by_hand_is_not_taken_for_the_study_s(tmp_path: Path, processes: type[Finished]) -> None:
+    place, study = Place(tmp_path / "out"), study_of(tmp_path, GRID)
+    run_study(study, place)
+    record = place.out / "runs" / "perm.0.1" / "run.json"
+    record.write_text(json.dumps({"status": "done", "fingerprint": "another"}))
+    processes.calls.clear()
+    processes.fail = ("perm.0.1",)  # as `pretrain --resume` does with other settings
+    with pytest.raises(DataError, match=r"1 of 24 cells failed: perm.0.1"):
+        run_study(study, place)
+
+
+# Running, for real
+
+MODEL = """
+[model]
+type = "modernbert"
+hidden_size = 16
+num_hidden_layers = 1
+num_attention_heads = 2
+intermediate_size = 16
+global_attn_every_n_layers = 1
+
+[training]
+vocab_size = 300
+seq_len = 32
+batch_size = 4
+learning_rate = 1e-3
+"""
+SMALL = """
+[study]
+text = ["demo"]
+model = "small.toml"
+steps = 3
+threads = 1
+
+[factors]
+t = ["trans,inv"]
+objective = ["mlm", "align-mlm"]
+seed = [1, 2]
+"""
+
+
+def small(folder: Path, more: str = "", text: str = SMALL) -> Study:
+    """A study of four cells on the built-in source."""
+    written(folder, MODEL, "small.toml")
+    return study_of(folder, text + more)
+
+
+def until(done: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 200
+    while not done():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_study_that_is_ended_goes_on_with_the_same_bytes(tmp_path: Path) -> None:
+    small(tmp_path)
+    out, command = tmp_path / "out", ("study", tmp_path / "grid.toml", "-o", tmp_path / "out")
+    process = subprocess.Popen(command_line(*command), env=environment(), stderr=subprocess.PIPE)
+    first = out / "runs" / "trans-inv.mlm.1"
+    until((first / "pretrained.json").exists, process)
+    process.terminate()
+    told = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 130
+    assert "the same command continues from here" in told
+    assert "failed" not in told
+    before = snapshot(first)
+    ran = run(*command, "--workers", "2", "--json")
+    assert ran.json["cells"] == 4
+    assert "of 4 cells are done already" in ran.err
+    assert "text\n" not in ran.err  # neither it nor the tokenizer is made again
+    assert snapshot(first) == before
+    records = [json.loads(path.read_text()) for path in sorted(out.glob("runs/*/run.json"))]
+    assert [record["factors"] for record in records] == [
+        {"t": "trans,inv", "objective": name, "seed": seed} for name in ("align-mlm", "mlm") for seed in (1, 2)
+    ]
+    assert len({record["data"] for record in records}) == len({r["dictionary"]["sha256"] for r in records}) == 1
+    assert {record["source"] for record in records} == {"text"}
+    assert (out / "report" / "index.html").exists()
+
+
+def test_a_study_ends_its_cells_when_it_is_ended(tmp_path: Path) -> None:
+    small(tmp_path, text=SMALL.replace("steps = 3", "steps = 1_000_000"))
+    out = tmp_path / "out"
+    command = command_line("study", tmp_path / "grid.toml", "-o", out, "--cells", "trans-inv.mlm.1")
+    process = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE)
+    log = out / "runs" / "trans-inv.mlm.1" / "log.jsonl"
+    until(lambda: log.exists() and log.stat().st_size > 0, process)
+    process.terminate()
+    process.communicate(timeout=60)
+    assert json.loads((log.parent / "run.json").read_text())["status"] == "stopped"
+    size = log.stat().st_size
+    time.sleep(0.3)
+    assert log.stat().st_size == size
+
+
+def test_a_moved_study_with_data_made_elsewhere_is_finished_without_its_text(tmp_path: Path) -> None:
+    measures = '[evaluate]\nmeasure = "alignment,perplexity"\n'
+    whole = small(tmp_path, measures)
+    study, place, said = only(whole, ["trans-inv.mlm.1"]), Place(tmp_path / "out"), []  # type: ignore[var-annotated]
+    assert prepare(study, place, said.append, whole=whole)["data"] == [str(place.out / "data" / "trans-inv")]
+    assert said == ["text", "tokenizer", "data/trans-inv"]
+    assert not (place.out / "runs").exists()
+    place = Place(place.out.rename(tmp_path / "moved"), as_is=True)
+    (place.out / "text" / "train.tokens").rename(place.out / "text" / "valid.tokens")  # held-out sentences are needed
+    assert run_study(study, place, whole=whole)["report"] is None
+    run_folder = place.out / "runs" / "trans-inv.mlm.1"
+    assert json.loads((run_folder / "evaluation.json").read_text())["perplexity"]
+    assert {"study.json", "logs", "runs"} <= {path.name for path in place.out.iterdir()}
+
+
+def test_labels_do_not_change_what_a_run_is(tmp_path: Path) -> None:
+    found = []
+    for name, labels in (("a", ()), ("b", ("--factor", "overlap=25", "--factor", "order=inv"))):
+        options = (
+            "--source",
+            "demo",
+            "--t",
+            "trans",
+            "--model",
+            written(tmp_path, MODEL, "small.toml"),
+            "--steps",
+            "1",
+        )
+        run("pretrain", *options, "--data", tmp_path / "data", "-o", tmp_path / name, *labels)
+        found.append(json.loads((tmp_path / name / "run.json").read_text()))
+    assert found[0]["fingerprint"] == found[1]["fingerprint"]
+    assert found[0]["weights"] == found[1]["weights"]
+    assert "factors" not in found[0]
+    assert found[1]["factors"] == {"overlap": 25, "order": "inv"}
+    assert "'25' is not NAME=LEVEL" in run("pretrain", *options, "-o", tmp_path / "c", "--factor", "25", code=2).err
+
+
+# What a study needs besides cells
+
+
+def test_joined_text_is_the_words_of_its_sources(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "train.tokens").write_text(" = One = \n\n A cat sat . It slept . \n", "utf-8")
+    (tmp_path / "a" / "dev.tokens").write_text(" A dog ran . \n", "utf-8")
+    (tmp_path / "b.txt").write_text("He didn't go.\nShe did.\n", "utf-8")
+    words = join([SourceRequest(str(tmp_path / "a")), SourceRequest(str(tmp_path / "b.txt"))], tmp_path / "out")
+    lines = (tmp_path / "out" / "train.tokens").read_text("utf-8").splitlines()
+    assert lines == ["= One =", "A cat sat . It slept .", "He did n't go .", "She did ."]
+    assert (tmp_path / "out" / "valid.tokens").read_text("utf-8") == "A dog ran .\n"
+    assert words == {"train": sum(len(line.split()) for line in lines), "validation": 4}
+    assert find(SourceRequest(str(tmp_path / "out"))).splits == ["train", "validation"]
+
+
+def test_a_text_that_is_not_there_is_named(tmp_path: Path) -> None:
+    study = small(tmp_path, text=SMALL.replace('["demo"]', '["demo", "text/novels.txt"]'))
+    with pytest.raises(DataError, match=r"novels.txt is missing"):
+        run_study(study, Place(tmp_path / "out", tmp_path))
+
+
+def test_a_text_of_other_sources_is_refused(tmp_path: Path, processes: type[Finished]) -> None:
+    place = Place(tmp_path / "out")
+    run_study(small(tmp_path), place)
+    before = snapshot(place.out)
+    with pytest.raises(StoreError, match="was joined from demo, and the study has demo, wikitext2"):
+        run_study(small(tmp_path, text=SMALL.replace('["demo"]', '["demo", "wikitext2"]')), place)
+    assert snapshot(place.out) == before
+
+
+def test_a_task_that_is_not_there_is_named_before_anything_is_trained(tmp_path: Path) -> None:
+    (tmp_path / "xnli").mkdir()
+    (tmp_path / "xnli" / "dev.en.tsv").write_text("It rains .\tIt is wet .\tentailment\n", "utf-8")
+    study = small(tmp_path, '[evaluate]\ntask = "none,xnli"\n')
+    with pytest.raises(DataError, match="xnli:en lacks train and test"):
+        run_study(study, Place(tmp_path / "out", tmp_path))
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_speed_of_an_accelerator_is_assumed_where_there_is_none(tmp_path: Path) -> None:
+    study = ("study", "align-mlm-small", "-o", tmp_path, "--dry-run", "--cells", "trans.mlm.1", "--data-dir", tmp_path)
+    told = run(*study).out
+    assert "at 1,100,000 sub-words a second (assumed: there is no accelerator here)" in told
+    assert "the text is not here" in told
