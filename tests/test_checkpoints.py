@@ -232,3 +232,72 @@ def test_a_vocabulary_larger_than_the_model(tmp_path: Path) -> None:
     found = run("pretrain", "--source", "demo", "--t", "inv", "--init", str(folder), "--steps", "2",
                 "-o", str(tmp_path / "run"), code=2)  # fmt: skip
     assert "embeddings, but its tokenizer" in found.err
+
+
+def evaluate(out: Path, *more: str, code: int = 0, spec: str = "trans:script=cyrillic,inv", kind: str = "bert") -> str:
+    init = ("--init", checkpoint(kind), "--t", spec, "--source", "demo", "-o", out)
+    found = run("evaluate", *init, "--pairs", "9", "--sentences", "9", *more, code=code)
+    return found.out + found.err
+
+
+def test_a_checkpoint_is_measured_as_it_is(tmp_path: Path) -> None:
+    """Under the identity all states are equal. The folder is one of a run, for later commands and reports."""
+    told = evaluate(tmp_path / "out", "--measure", "alignment,links,retrieval,perplexity", spec="identity")
+    assert "alignment needs a tokenizer with a twin" in told
+    found = json.loads((tmp_path / "out/evaluation.json").read_text())
+    assert [layer["argmax"] for layer in found["links"]] == [0, 0, 0]
+    assert [layer["sentences"] for layer in found["retrieval"]] == [100, 100, 100]
+    assert found["perplexity"]["source"] == found["perplexity"]["derived"]
+    run("evaluate", tmp_path / "out", "--task", "none", "--measure", "contextual")
+    assert json.loads((tmp_path / "out/evaluation.json").read_text())["contextual"]
+    run("report", tmp_path / "out", "-o", tmp_path / "report")
+    assert "checkpoint" in (tmp_path / "report/report.md").read_text()
+
+
+def test_a_checkpoint_without_a_head_has_states(tmp_path: Path) -> None:
+    from transformers import AutoConfig, AutoModel
+
+    folder = without(checkpoint(), tmp_path / "model", "model.safetensors")
+    AutoModel.from_config(AutoConfig.from_pretrained(folder)).save_pretrained(folder)
+    found = run("evaluate", "--init", folder, "--t", "inv", "--source", "demo", "-o", tmp_path / "out",
+                "--measure", "links,perplexity", "--pairs", "9")  # fmt: skip
+    assert "no language-model head, so there is no perplexity" in found.err
+    assert "links" in json.loads((tmp_path / "out/evaluation.json").read_text())
+
+
+def test_refused_evaluations_of_checkpoints(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    evaluate(out, "--measure", "links", spec="inv")
+    assert "another checkpoint" in evaluate(out, "--measure", "links", spec="perm", code=1)
+    assert "orders sub-words" in evaluate(tmp_path / "unit", spec="inv:unit=token", code=2)
+    assert "a run is evaluated as it is" in run("evaluate", out, "--init", checkpoint(), code=2).err
+    assert "--init needs --source" in run("evaluate", "--init", checkpoint(), "--t", "inv", code=2).err
+    assert "is an option of --init" in run("evaluate", out, "--source", "demo", code=2).err
+    assert "nothing to evaluate" in run("evaluate", "--measure", "links", code=2).err
+    assert "is not the folder of a checkpoint" in run(
+        "evaluate", "--init", tmp_path, "--t", "inv", "--source", "demo", "-o", tmp_path / "none", code=2
+    ).err  # fmt: skip
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_script_that_the_tokenizer_does_not_know_is_a_warning(tmp_path: Path) -> None:
+    told = evaluate(tmp_path / "out", "--measure", "links", spec="trans:script=armenian")
+    assert "unknown to the tokenizer" in told
+    assert "unknown" in pretrain(tmp_path / "run", "bert", spec="trans:script=armenian")
+    (data,) = (tmp_path / "run/data").glob("train-32")
+    source_share, derived_share = json.loads((data / "data.json").read_text())["unknown_percent"]
+    assert derived_share > 50 > source_share
+
+
+@pytest.mark.parametrize("objective", ["tlm", "weam", "xlm-align"])
+def test_pairs_of_real_languages_for_a_checkpoint(tmp_path: Path, objective: str) -> None:
+    """Sentences of two languages with links between words; the tokenizer is that of the checkpoint."""
+    pairs = [
+        ("the old dog sleeps .", "der alte Hund schläft .", "0-0 1-1 2-2 3-3 4-4"),
+        ("a student reads three books .", "ein Student liest drei Bücher .", "0-0 1-1 2-2 3-3 4-4 5-5"),
+    ]
+    for part, lines in zip(("source", "derived", "pharaoh"), zip(*pairs * 8, strict=True), strict=True):
+        (tmp_path / f"bitext.{part}").write_text("\n".join(lines) + "\n", "utf-8")
+    pretrain(tmp_path / "run", "xlm-roberta", "--objective", objective, "--pairs", str(tmp_path / "bitext"), spec="inv")
+    facts = json.loads((tmp_path / "run/run.json").read_text())
+    assert facts["streams"]["pairs"]["sentences"] == 16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from derivlang.cli.options import Bar, data_dir_option, ends_well, events, names, parser_options
+from derivlang.cli.options import Bar, data_dir_option, ends_well, events, names, parser_options, say, spec_option
 from derivlang.cli.settings import settings_options, type_of
 from derivlang.cli.types import FOLDER
 from derivlang.core.errors import UsageError
@@ -64,7 +65,13 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 
 
 @click.command("evaluate", no_args_is_help=True)
-@click.argument("run", metavar="RUN[@STEP]", type=FOLDER)
+@click.argument("run", metavar="[RUN[@STEP]]", type=FOLDER, required=False)
+@click.option("--init", metavar="FOLDER|hub:NAME", help="Checkpoint that was trained elsewhere, instead of RUN.")
+@spec_option("Transforms of the derived language, with --init.")
+@click.option("--source", help="Name or path of the source of held-out text, with --init.")
+@click.option(
+    "-o", "--out", type=FOLDER, help="Folder of the results, with --init.  [default: SOURCE.TRANSFORMS.…, here]"
+)
 @click.option("--task", "tasks", default="none", show_default=True,
               help=f"Tasks: any of {', '.join(sorted(TASKS.built_in))}; pos:French-GSD names another set, pos:A+B "
               "takes train and dev from A and test from B, blimp:FILE names minimal pairs.")  # fmt: skip
@@ -83,7 +90,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, a line for each checkpoint.")
 @ends_well()
 def command(
-    run: Path, tasks: str, regimes: str, measures: str, every_checkpoint: bool, as_json: bool, **options: Any
+    run: Path | None, tasks: str, regimes: str, measures: str, every_checkpoint: bool, as_json: bool, **options: Any
 ) -> None:
     """Evaluate RUN, the folder of a pre-trained run, and write RUN/evaluation.json.
 
@@ -95,13 +102,15 @@ def command(
     The defaults are the published settings, which do not suit small models. An option of fine-tuning takes one number
     for all tasks, or one for each, such as --epochs 1,2.
 
-    RUN@3500 is the checkpoint of step 3500, also of an unfinished run. Its results are in RUN/evaluation.
+    RUN@3500 is the checkpoint of step 3500, also of an unfinished run. Its results are in RUN/evaluation. --init
+    evaluates a checkpoint that was trained elsewhere, with its own tokenizer, on a derived language.
 
     \b
     derivlang evaluate RUN --task pos --epochs 1 --lr 2e-3 --train-examples 4000
     derivlang evaluate RUN --measure contextual,perplexity --every-checkpoint
     derivlang evaluate RUN --measure alignment
     derivlang evaluate RUN --task blimp:pairs.jsonl --measure none
+    derivlang evaluate --init FOLDER --t inv --source wikitext2 --measure links,retrieval
     """
     from derivlang.training.needs import require_torch
 
@@ -110,6 +119,7 @@ def command(
     from derivlang.training.checkpoint import run_and_step, steps
     from derivlang.training.folder import read
 
+    run = _run(run, {name: options.pop(name) for name in ("init", "spec", "source", "out")}, options)
     asked = _listed(tasks, "--task")
     frozen = {"frozen": options.pop("frozen")}
     fitting = set(declared(FinetuneSettings)) - set(frozen)
@@ -158,6 +168,43 @@ def command(
                     _show_task(task.label, entry)
             for line in _measure_lines(shown):
                 click.echo(line)
+
+
+def _run(run: Path | None, given: dict[str, Any], options: dict[str, Any]) -> Path:
+    """Return RUN, or the folder of the checkpoint of --init, which is made unless it is there.
+
+    given: the options that belong to --init. Raise UsageError unless there is one of both, with all it needs.
+    """
+    from derivlang.cli.folders import default_folder
+    from derivlang.evaluation.checkpoint_run import Parsing, write_checkpoint_run
+    from derivlang.pipeline import Pipeline
+    from derivlang.sources.find import SourceRequest
+
+    flags = {"init": "--init", "spec": "--t", "source": "--source", "out": "-o"}
+    if given["init"] is None:
+        unused = [flags[name] for name, value in given.items() if value is not None]
+        if unused:
+            raise UsageError("is an option of --init", where=unused[0], fix="leave it out", id="unused-option")
+        if run is None:
+            raise UsageError("there is nothing to evaluate", fix="name a RUN, or give --init FOLDER", id="usage")
+        return run
+    if run is not None:
+        raise UsageError("a run is evaluated as it is", where="--init", fix="leave RUN or --init out", id="usage")
+    missing = [flags[name] for name in ("spec", "source") if given[name] is None]
+    if missing:
+        raise UsageError(
+            f"--init needs {' and '.join(missing)}", where="--init", fix="e.g. --t inv --source wikitext2", id="usage"
+        )
+    init, source = given["init"], given["source"]
+    spec = str(Pipeline.parse(given["spec"]))
+    name = Path(init).name if ":" not in init else init
+    out: Path = given["out"] or default_folder(source, spec, {"init": init}, last="")
+    request = SourceRequest(source, options["data_dir"])
+    if given["out"] is None:
+        say(f"{name}: results in {out}{os.sep}")
+    with Bar():
+        write_checkpoint_run(out, init, spec, request, Parsing(options["parser"], options["parses"]))
+    return out
 
 
 def _listed(text: str, option: str) -> tuple[str, ...]:

@@ -50,6 +50,8 @@ from derivlang.store.export import writing
 from derivlang.store.record import check_types, read_record
 from derivlang.training.devices import device_of
 from derivlang.training.folder import RUN
+from derivlang.training.languages import TextLanguages
+from derivlang.training.languages.texts import unknown_warning
 from derivlang.training.processes import use_threads
 
 
@@ -167,6 +169,9 @@ def _measures(
         if measure.needs_causal and not (trained.causal and trained.has_lm_head):
             events.warn(f"{name} needs a causal language model, so there is none of this {trained.config.model_type}")
             continue
+        if measure.needs_twin and not trained.languages.has_twin:
+            events.warn(f"{name} needs a tokenizer with a twin, so there is none of this checkpoint")
+            continue
         with stage(name, None):
             found = measure.measure(model, sets)
         yield name, found
@@ -179,7 +184,12 @@ def _heldout(trained: PretrainedRun, options: EvaluateOptions, events: Events) -
     source = _open(trained, request, (split,), options, events)
     longest = min(trained.longest, MAX_LENGTH)
     with stage("reading held-out text"):
-        return Heldout.read(source, split, trained.languages, max(options.pairs, options.sentences), longest)
+        text = Heldout.read(source, split, trained.languages, max(options.pairs, options.sentences), longest)
+    if isinstance(trained.languages, TextLanguages):
+        share = 100 * trained.languages.unknown(text.derived) / len(text.derived.ids)
+        if told := unknown_warning(share, str(trained.languages.tokenizer.folder)):
+            events.warn(told)
+    return text
 
 
 # Tasks

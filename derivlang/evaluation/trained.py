@@ -31,7 +31,7 @@ from derivlang.training.devices import has_bf16
 from derivlang.training.folder import RUN
 from derivlang.training.languages import TWIN, Languages, SpecialIds, TwinLanguages
 from derivlang.training.languages import load as load_languages
-from derivlang.training.model import head_of
+from derivlang.training.model import check_head, head_of
 from derivlang.training.quiet import quiet
 
 
@@ -109,10 +109,10 @@ class PretrainedRun:
             _check_twin(folder, languages)
         if step is not None:
             checkpoint.of_step(folder, step)
-        path = _model(folder, step)
+        path = _model(folder, facts, step)
         if not (path / "config.json").is_file():
             raise StoreError(
-                f"there is no {MODEL}/config.json", where=str(folder), fix="train it to its end", id="no-model"
+                f"there is no {path / 'config.json'}", where=str(folder), fix="train it to its end", id="no-model"
             )
         with quiet(), _readable(path):
             config = AutoConfig.from_pretrained(path, local_files_only=True)
@@ -136,7 +136,7 @@ class PretrainedRun:
     @property
     def model_folder(self) -> Path:
         """The folder of the model, for `transformers`."""
-        return _model(self.folder, self.step)
+        return _model(self.folder, self.facts, self.step)
 
     @property
     def results(self) -> Path:
@@ -188,6 +188,8 @@ class PretrainedRun:
                 fix="train it again, or restore the right file",
                 id="model",
             )
+        if self.facts.get("checkpoint") and self.has_lm_head:
+            check_head(module, str(path))
         return ModelEncoder(module.to(device), self.language_ids, device, self.languages.marks)
 
     def encoder(self, device: torch.device) -> ModelEncoder:
@@ -224,7 +226,10 @@ def _facts(folder: Path, *, finished: bool) -> dict[str, Any]:
     return facts
 
 
-def _model(folder: Path, step: int | None) -> Path:
+def _model(folder: Path, facts: dict[str, Any], step: int | None) -> Path:
+    """Return the folder of the model: of a checkpoint that was trained elsewhere, its own."""
+    if facts.get("checkpoint"):
+        return Path(facts["checkpoint"])
     return (folder if step is None else folder / checkpoint.FOLDER / checkpoint.name_of(step)) / MODEL
 
 

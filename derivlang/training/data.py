@@ -191,6 +191,10 @@ class Writer(ABC):
 
     types: dict[str, str]
 
+    def facts(self) -> dict[str, Any]:
+        """Return what data.json tells of the batches so far; {} for nothing."""
+        return {}
+
     @abstractmethod
     def arrays(self, batch: Batch, both: Both, pieces: Int64, begins: Bool) -> dict[str, Any]:
         """Return what a batch adds to the files of `types`.

@@ -161,6 +161,7 @@ def _write(
         "instances": by_language[SOURCE][0],
         "cut_sentences": cut_sentences,
         "filled_percent": round(100 * filled / (rows * seq_len), 2) if rows else 0.0,
+        **writer.facts(),
         "fingerprint": digest.hexdigest()[:16],
     }
     (folder / NAME).write_text(json.dumps(recipe, ensure_ascii=False, indent=1) + "\n", "utf-8")

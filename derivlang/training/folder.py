@@ -43,6 +43,7 @@ def _check(record: dict[str, Any]) -> None:
     optional: dict[str, Kind] = {
         "model": dict, "dictionary": dict, "result": dict, "reading": dict, "environments": list, "weights": str,
         "step": int, "steps": int, "seed": int, "data": str, "streams": dict, "init": dict, "factors": dict,
+        "checkpoint": str,
     }  # fmt: skip
     check_types(record, required, optional)
     for name, facts in (record.get("streams") or {}).items():

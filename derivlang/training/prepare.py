@@ -30,6 +30,7 @@ from derivlang.training.data import Data
 from derivlang.training.dictionary import DICTIONARY, JointDictionary
 from derivlang.training.encode import encode, take
 from derivlang.training.languages import (
+    DERIVED,
     LEXICON,
     TOKENIZER,
     TWIN,
@@ -39,6 +40,7 @@ from derivlang.training.languages import (
     fingerprint_of,
     is_foreign,
 )
+from derivlang.training.languages.texts import unknown_warning
 from derivlang.training.prepared import Prepared
 from derivlang.training.settings import Packing, TrainingSettings, Where
 from derivlang.transforms.lexicon_file import read_lexicon
@@ -87,6 +89,10 @@ def _prepare(
         files |= {DICTIONARY: dictionary, f"{DICTIONARY}.recipe.json": Path(f"{dictionary}.recipe.json")}
     read = _taken if where.data_as_is else _encoded(pipeline, request, where, settings, warn, say)
     encoded = {length: read(folder, languages, settings, length) for length in sorted(lengths)}
+    if isinstance(languages, TextLanguages):
+        share = encoded[settings.seq_len].recipe["unknown_percent"][DERIVED]
+        if told := unknown_warning(share, str(languages.tokenizer.folder)):
+            warn(told)
     return Prepared(folder, languages, files, encoded[settings.seq_len], pairs, encoded)
 
 

@@ -200,7 +200,9 @@ class Where:
     data: Path | None = setting(None, "Folder of encoded data, shared by runs.", unset="OUT/data")
     tokenizer: Path | None = setting(None, "Folder of a tokenizer.", unset="train one")
     dictionary: Path | None = setting(None, "Dictionary of `dict --level token`.", unset="make one", file=True)
-    init: str | None = setting(None, "Run to begin from: RUN, or RUN@STEP for a checkpoint.", unset="a new model")
+    init: str | None = setting(
+        None, "Model to begin from: RUN, RUN@STEP, FOLDER of a checkpoint, or hub:NAME.", unset="a new model"
+    )
     pairs: Path | None = setting(
         None,
         "Sentence pairs of `derivlang pair`: a Parquet file, or PREFIX of text files.",

@@ -127,6 +127,7 @@ class TextWriter(Writer):
 
     def __init__(self, languages: TextLanguages):
         self.types = {"ids": "<u2" if languages.size <= 1 << 16 else "<i4", "slots": "<u2", "begins": "|u1"}
+        self._languages, self._unknown = languages, np.zeros((2, 2), np.int64)
         self._done = 0
         self._starts: list[Int64] = []
         self._counts: list[Int64] = []
@@ -136,6 +137,7 @@ class TextWriter(Writer):
 
         pieces [0, 2, 4], derived slots [3, 0, 2, 1]  ->  slots [0, 1, 1, 0] in their pieces, of the ids 1 3 0 2
         """
+        self._unknown += [(self._languages.unknown(side), len(side.ids)) for side in both.sides]
         piece_of_slot = owners(pieces)
         ids, slots, counts = [], [], []
         for side in both.sides:
@@ -150,6 +152,10 @@ class TextWriter(Writer):
         self._counts.append(table)
         self._done += len(ids[SOURCE]) + len(ids[DERIVED])
         return {"ids": np.concatenate(ids), "slots": np.concatenate(slots), "begins": begins}
+
+    def facts(self) -> dict[str, Any]:
+        """Return {"unknown_percent"}: the share of unknown sub-words in the source and in the derived language."""
+        return {"unknown_percent": [round(100 * int(n) / max(int(of), 1), 2) for n, of in self._unknown]}
 
     def last(self, pieces: Int64, seq_len: int) -> dict[str, Int64]:
         starts, counts = np.concatenate(self._starts), np.concatenate(self._counts)

@@ -1,0 +1,87 @@
+"""The folder of a checkpoint that is measured as it is: what `evaluate` reads of a run, without a training.
+
+    OUT/run.json           the derived language, the source of held-out text, and where the checkpoint is
+    OUT/tokenizer          the checkpoint's; OUT/lexicon.tsv if a lexicon was fitted
+
+The model stays where it is. Evaluations and reports take the folder like that of a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.version import __version__
+from derivlang.engine.batches import Source
+from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.pipeline import Pipeline
+from derivlang.sources.find import SourceRequest
+from derivlang.store.disk import whole_folder
+from derivlang.store.export import writing
+from derivlang.training import folder
+from derivlang.training.checkpoint import hash_of_weights
+from derivlang.training.foreign import checkpoint_folder, config_of
+from derivlang.training.languages import LEXICON, TOKENIZER, TextLanguages
+from derivlang.training.record import reading_of
+
+
+@dataclass(frozen=True, slots=True)
+class Parsing:
+    """Where a source is parsed, for orders that need trees: as of `make`."""
+
+    parser: str | None = None
+    parses: Path | None = None
+
+
+def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest, parsing: Parsing) -> None:
+    """Write the folder of a checkpoint, unless it is there.
+
+    init: FOLDER or hub:NAME. Raise UsageError if that is no checkpoint or the spec does not suit it, StoreError if the
+    folder holds something else.
+    """
+    found = checkpoint_folder(init)
+    if found is None:
+        raise UsageError(
+            "is not the folder of a checkpoint that was trained elsewhere: it has no config.json, or is a run",
+            where=f"--init {init}",
+            fix="give a folder for from_pretrained, or hub:NAME; for a run: derivlang evaluate RUN",
+            id="no-model",
+        )
+    pipeline, tokenizer = Pipeline.parse(spec), ForeignTokenizer.load(found)
+    config, _ = config_of(found, init)
+    weights = hash_of_weights(found)
+    identity = "|".join((weights, tokenizer.fingerprint, pipeline.stored, request.source))
+    fingerprint = sha256(identity.encode()).hexdigest()[:16]
+    if (out / folder.RUN).exists():
+        if folder.read(out)["fingerprint"] != fingerprint:
+            raise StoreError(
+                "is of another checkpoint, derived language or source, or the checkpoint has changed",
+                where=str(out),
+                fix="give another folder with -o",
+                id="other-run",
+            )
+        return
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise StoreError("is not empty", where=str(out), fix="give another folder", id="output")
+    source = Source.open(pipeline, request, parser=parsing.parser, parses=parsing.parses)
+    lexicon = source.lexicon()
+    TextLanguages(pipeline, tokenizer, lexicon)  # refuses what cannot be evaluated
+    saved = pipeline.save(lexicon)
+    record = {
+        "format": folder.FORMAT, "derivlang": __version__, "status": "done", "source": request.source,
+        "spec": pipeline.stored, "objective": "checkpoint", "seed": 0, "steps": 0, "step": 0,
+        "model": {"name": init, "type": config.type, "language_ids": False}, "checkpoint": str(found.resolve()),
+        "data": "", "fingerprint": fingerprint, "weights": weights, "settings": {}, "reading": reading_of(request),
+    }  # fmt: skip
+
+    def write(fresh: Path) -> None:
+        (fresh / TOKENIZER).mkdir()
+        tokenizer.save(fresh / TOKENIZER)
+        if saved is not None:
+            with writing(fresh / LEXICON) as file:
+                file.write(saved.encode())
+        folder.write(fresh, record)
+
+    whole_folder(out, write)
