@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -87,11 +88,16 @@ def test_the_example_works(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     if name not in ("make", "ls"):
         make("trans,inv", "wikitext103", tmp_path / "OUT", "--data-dir", data)
     if name in ("evaluate", "export"):
+        from tests.checkpoints import checkpoint
         from tests.tiny_runs import write_run
 
         write_run(tmp_path / "RUN")
         pair = {"sentence_good": "The cat sleeps.", "sentence_bad": "The cat sleep."}
         (tmp_path / "pairs.jsonl").write_text(json.dumps(pair), "utf-8")
+        shutil.copytree(checkpoint(), tmp_path / "FOLDER")
+    if name == "study":
+        study = '[study]\nsource = "demo"\nmodel = "tiny"\nsteps = 2\n[factors]\nt = ["trans"]\nseed = [1, 2]\n'
+        (tmp_path / "overlap.toml").write_text(study, "utf-8")
     run(*(data if word == "DIR" else word for word in words[1:]))
 
 

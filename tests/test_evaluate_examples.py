@@ -316,7 +316,7 @@ def test_tasks_by_name() -> None:
         ("pos:", "no set"),
         ("pos:a+", "no set"),
         ("pos:a+b+c", "two sets"),
-        ("z", "there are: dep, "),
+        ("z", "there are: blimp, dep, "),
     ):
         with pytest.raises(UsageError, match=told):
             task_of(name)

@@ -43,7 +43,7 @@ from derivlang.evaluation.statistics import wilson
 from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
 from derivlang.sources.find import SourceRequest
 from derivlang.training import model as training_model
-from derivlang.training.languages import Side
+from derivlang.training.languages import LanguageSide
 from tests.tiny_runs import MARKS, languages, model_of, rows_of_twins_equal, save_model, write_run
 
 CPU = torch.device("cpu")
@@ -202,7 +202,7 @@ def text_of(source: list[list[int]], words: list[list[int]], orders: list[list[i
     ids = np.concatenate(source).astype(np.int32)
     index = np.concatenate([np.array(order) + begin for order, begin in zip(orders, offsets, strict=False)])
     keys = np.arange(len(source), dtype=np.uint64)
-    sides = Side(ids, np.arange(len(ids))), Side(ids[index] + 100, index)
+    sides = LanguageSide(ids, np.arange(len(ids))), LanguageSide(ids[index] + 100, index)
     return Heldout(keys, offsets, np.concatenate(words).astype(np.int32), *sides, "test")
 
 

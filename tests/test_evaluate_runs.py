@@ -92,7 +92,7 @@ def test_an_epoch_has_every_row_once() -> None:
 def test_padding_by_hand() -> None:
     some = some_instances([4, 2, 5])
     ids, mask = padded(some.ids, some.offsets, np.array([2, 1]))
-    assert ids.tolist() == [[0, 20, 21, 22, 2], [0, 2, 1, 1, 1]]
+    assert ids.tolist() == [[0, 20, 21, 22, 2], [0, 2, 0, 0, 0]]
     assert mask.tolist() == [[True] * 5, [True, True, False, False, False]]
     assert inside(mask).tolist() == [[False, True, True, True, False], [False] * 5]
     assert [rows.tolist() for rows in by_length(np.array([5, 2, 3, 9]), 6)] == [[1, 2], [0], [3]]
@@ -129,7 +129,11 @@ class Fixed(torch.nn.Module):
     def __init__(self, shape: tuple[int, ...]):
         super().__init__()
         self.states = torch.nn.Parameter(torch.randn(shape))
-        self.config = type("Config", (), {"model_type": "none", "hidden_size": shape[-1], "hidden_dropout_prob": 0.0})()
+        self.config = type(
+            "Config",
+            (),
+            {"model_type": "none", "hidden_size": shape[-1], "hidden_dropout_prob": 0.0, "pad_token_id": 1},
+        )()
 
     def forward(self, **inputs: Any) -> Any:
         return type("Output", (), {"last_hidden_state": self.states})()

@@ -812,7 +812,7 @@ def test_the_record_of_a_run(tmp_path: Path) -> None:
     assert (record["step"], record["tokens"]) == (6, result["tokens"])
     assert read_back(record["settings"]) == settings("xlm", kind="roberta")
     run_ = tmp_path / "run"
-    assert (run_ / "dictionary.tsv").read_bytes() == pair().dictionary.read_bytes()
+    assert (run_ / "dictionary.tsv").read_bytes() == pair().files["dictionary.tsv"].read_bytes()
     for name in ("tokenizer", "twin", "dictionary.tsv.recipe.json", "model", "log.jsonl"):
         assert (run_ / name).exists()
     assert (run_ / "tokenizer" / "tokenizer.json").read_bytes() == (run_ / "model" / "tokenizer.json").read_bytes()

@@ -288,7 +288,7 @@ def test_the_loss_is_finite_and_has_a_gradient_for_every_weight(name: str, kind:
 def test_padding_changes_nothing(name: str, kind: str) -> None:
     net, made = network(name, kind)
     micro = micro_of(made)
-    more = {"rows": 7, "pairs": 5}  # columns, the same of every view
+    more = {"rows": 7, "pairs": 5, "switched": 5}  # columns, the same of every view
     batches = {name: padded(batch, more[name.partition(":")[0]], marks().pad) for name, batch in micro.batches.items()}
     assert net(replace(micro, batches=batches))[0].item() == pytest.approx(net(micro)[0].item(), rel=1e-5)
 
@@ -355,7 +355,7 @@ def test_two_rows_are_learnt_by_heart(name: str, kind: str) -> None:
 def test_the_same_dictionary_for_every_objective(name: str) -> None:
     found = prepare_data(settings(name), SourceRequest("demo"), Where(Path("none"), data_folder("trans,inv")))
     assert found.pairs.sha256 == pair().pairs.sha256
-    assert found.dictionary.name == "dictionary-25-random-1.tsv"
+    assert found.files["dictionary.tsv"].name == "dictionary-25-random-1.tsv"
     assert found.data.fingerprint == pair().data.fingerprint
 
 

@@ -110,7 +110,7 @@ def command(
     derivlang evaluate RUN --measure contextual,perplexity --every-checkpoint
     derivlang evaluate RUN --measure alignment
     derivlang evaluate RUN --task blimp:pairs.jsonl --measure none
-    derivlang evaluate --init FOLDER --t inv --source wikitext2 --measure links,retrieval
+    derivlang evaluate --init FOLDER --t inv --source demo --measure links,retrieval
     """
     from derivlang.training.needs import require_torch
 

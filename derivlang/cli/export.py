@@ -55,6 +55,8 @@ def command(
         return
     from derivlang.store.export import ExportRequest, export
 
+    if out.is_dir():
+        raise UsageError("is a folder", where=str(out), fix="name a file", id="output")
     with Bar() as bar, bar.stage("exporting", total=set_size(derived, split)):
         result = export(derived, ExportRequest(split, kind, source, documents), out)
     words = "word" if result["spaces"] == 1 else "words"

@@ -22,8 +22,8 @@ def command(file: str, **options: Any) -> None:
     align-mlm-seeds, align-mlm-small and align-mlm-paper.
 
     \b
-    derivlang study overlap.toml -o overlap --dry-run
     derivlang study overlap.toml -o overlap --data-dir DIR --workers 2
     derivlang study overlap.toml -o overlap --cells "perm.*,identity.0.1"
+    derivlang study overlap.toml -o overlap --dry-run
     """
     study_command(file, options)

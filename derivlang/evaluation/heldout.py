@@ -17,7 +17,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.keys import Draws
 from derivlang.engine.batches import Source
-from derivlang.training.languages import Languages, Side
+from derivlang.training.languages import Languages, LanguageSide
 
 _SHORTEST = 3  # words
 
@@ -34,8 +34,8 @@ class Heldout:
     keys: UInt64
     offsets: Int64
     words: Int32
-    source: Side
-    derived: Side
+    source: LanguageSide
+    derived: LanguageSide
     split: str
     forms: pa.Array | None = None
 
@@ -53,7 +53,7 @@ class Heldout:
         """int32[K]: the sentence of each slot."""
         return owners(self.offsets)
 
-    def offsets_in(self, side: Side) -> Int64:
+    def offsets_in(self, side: LanguageSide) -> Int64:
         """Return int64[S + 1]: the sub-word offsets of the sentences in a language."""
         return offsets_of(np.bincount(self.rows[side.slots], minlength=self.n_sentences))
 
@@ -101,18 +101,18 @@ class Heldout:
         source, derived = (self._side(side, rows, shift) for side in (self.source, self.derived))
         return Heldout(self.keys[rows], offsets, self.words[at], source, derived, self.split, forms)
 
-    def _side(self, side: Side, rows: Int64, shift: Int64) -> Side:
+    def _side(self, side: LanguageSide, rows: Int64, shift: Int64) -> LanguageSide:
         """Return a side of these sentences. shift: int64[S], what is added to the slots of a sentence."""
         within = self.offsets_in(side)
         lengths = lengths_of(within)[rows]
         at = expand_ranges(within[rows], lengths)
-        return Side(side.ids[at], side.slots[at] + np.repeat(shift[rows], lengths))
+        return LanguageSide(side.ids[at], side.slots[at] + np.repeat(shift[rows], lengths))
 
 
-def _joined(parts: list[Side], starts: Int64) -> Side:
+def _joined(parts: list[LanguageSide], starts: Int64) -> LanguageSide:
     """Return the sub-words of several texts as those of one. starts: the first slot of each text."""
     slots = [part.slots + start for part, start in zip(parts, starts.tolist(), strict=False)]
-    return Side(np.concatenate([part.ids for part in parts]), np.concatenate(slots))
+    return LanguageSide(np.concatenate([part.ids for part in parts]), np.concatenate(slots))
 
 
 def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) -> Heldout:

@@ -19,7 +19,7 @@ from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengt
 from derivlang.core.batch import Batch
 from derivlang.core.policies import Policies
 from derivlang.evaluation.examples import Examples, Instances
-from derivlang.training.languages import Languages, Side, SpecialIds
+from derivlang.training.languages import Languages, LanguageSide, SpecialIds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +152,7 @@ class ParallelRows:
         both = languages.both(batch, policies)
         segments = SegmentRows.of(batch, both.offsets, max_length)
 
-        def rows(side: Side) -> LanguageRows:
+        def rows(side: LanguageSide) -> LanguageRows:
             at, segment = segments.gather(side.slots)
             ids, offsets, places = segments.framed(side.ids[at], segment, languages.marks)
             words = both.words(side)[at]

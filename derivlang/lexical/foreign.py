@@ -50,7 +50,10 @@ class ForeignTokenizer:
                 fix="use a checkpoint with a fast tokenizer (tokenizer.json)",
                 id="tokenizer",
             )
-        return cls(whole, folder)
+        found = cls(whole, folder)
+        with parse_errors(str(folder), "tokenizer", error=StoreError, id="tokenizer"):
+            found.fingerprint, found.own  # noqa: B018 (a damaged file shows only when it is used)
+        return found
 
     def save(self, folder: Path) -> None:
         """Write the tokenizer's files into a folder."""

@@ -186,7 +186,7 @@ class Data(ABC):
         return out
 
 
-class Writer(ABC):
+class DataWriter(ABC):
     """What `encode.py` writes of one kind of languages. types: the type of each file that is written batch by batch."""
 
     types: dict[str, str]

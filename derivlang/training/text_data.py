@@ -20,7 +20,7 @@ import numpy as np
 from derivlang.core.arrays import Bool, Int64, Ints, expand_ranges, offsets_of, owners
 from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError
-from derivlang.training.data import Data, PieceTokens, SubwordRows, Writer, common, mapped, read_offsets
+from derivlang.training.data import Data, DataWriter, PieceTokens, SubwordRows, common, mapped, read_offsets
 from derivlang.training.languages import DERIVED, SOURCE, Both, TextLanguages
 from derivlang.training.packing import pack
 from derivlang.training.settings import Packing
@@ -122,7 +122,7 @@ class TextData(Data):
         return self.rows_of(expand_ranges(ends[0], sizes), offsets_of(sizes), language, self.seq_len)
 
 
-class TextWriter(Writer):
+class TextWriter(DataWriter):
     """Writes the sub-words of both languages, and remembers the sizes of pieces."""
 
     def __init__(self, languages: TextLanguages):

@@ -20,7 +20,7 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of
 from derivlang.core.batch import Batch
-from derivlang.training.data import Data, PieceTokens, SubwordRows, Writer, common, mapped, read_offsets
+from derivlang.training.data import Data, DataWriter, PieceTokens, SubwordRows, common, mapped, read_offsets
 from derivlang.training.languages import DERIVED, Both, TwinLanguages
 from derivlang.training.packing import pack, restrict
 from derivlang.training.settings import LONGEST, Packing
@@ -159,7 +159,7 @@ class TwinData(Data):
         return np.where(derived, joint, ids), joint == ids
 
 
-class TwinWriter(Writer):
+class TwinWriter(DataWriter):
     """Writes the sub-words of the source and their order."""
 
     def __init__(self, languages: TwinLanguages):

@@ -450,6 +450,45 @@ reader("twin recipe", "json", _tokenizer_seed("twin", "derivlang-tokenizer.json"
 )
 
 
+def _foreign(name: str) -> Callable[[Path, bytes], str | None]:
+    def read(folder: Path, data: bytes) -> str | None:
+        import pyarrow as pa
+
+        from derivlang.lexical.foreign import ForeignTokenizer
+        from derivlang.training.foreign import config_of, load_model
+        from tests.checkpoints import checkpoint
+
+        shutil.copytree(checkpoint(), folder / "c")
+        (folder / "c" / name).write_bytes(data)
+        if name.startswith("tokenizer"):
+            found = ForeignTokenizer.load(folder / "c")
+            found.encode(pa.array(["low", "er"]), np.arange(2, dtype=np.int32), np.array([0, 2]))
+        else:
+            config_of(folder / "c", "c")
+            load_model(folder / "c", causal=False)
+        return None
+
+    return read
+
+
+def _foreign_seed(name: str) -> Callable[[], list[bytes]]:
+    def seeds() -> list[bytes]:
+        from tests.checkpoints import checkpoint
+
+        return [(checkpoint() / name).read_bytes()]
+
+    return seeds
+
+
+for _name, _kind, _module in (
+    ("tokenizer.json", "json", "lexical.foreign"),
+    ("tokenizer_config.json", "json", "lexical.foreign"),
+    ("config.json", "json", "training.foreign"),
+    ("model.safetensors", "safetensors", "training.foreign"),
+):
+    reader(f"foreign {_name}", _kind, _foreign_seed(_name), _module)(_foreign(_name))
+
+
 @reader("kept sub-words", "text", lambda: [_kept_subwords()], "lexical.overlap")
 def _(folder: Path, data: bytes) -> str | None:
     from derivlang.lexical.overlap import read_subwords

@@ -34,7 +34,7 @@ from derivlang.evaluation.padding import by_length, framed, inside, padded, toke
 from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done, stage
 from derivlang.training.devices import to_device
-from derivlang.training.languages import DERIVED, SOURCE, Side
+from derivlang.training.languages import DERIVED, SOURCE, LanguageSide
 
 RATE = 0.15
 _LOGITS = 1 << 25  # maximum number of logits in memory
@@ -90,7 +90,7 @@ def chosen(text: Heldout) -> Bool:
     return np.asarray(draws < np.uint64(int(RATE * 2**64)))
 
 
-def _one(model: ModelEncoder, text: Heldout, side: Side, masked: Bool, language: int) -> float | None:
+def _one(model: ModelEncoder, text: Heldout, side: LanguageSide, masked: Bool, language: int) -> float | None:
     if not masked.any():
         return None
     model.module.train(False)

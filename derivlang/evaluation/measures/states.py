@@ -19,7 +19,7 @@ from derivlang.evaluation.padding import by_length, framed, inside, padded, toke
 from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done, stage
 from derivlang.training.devices import to_device
-from derivlang.training.languages import DERIVED, SOURCE, Side
+from derivlang.training.languages import DERIVED, SOURCE, LanguageSide
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +98,7 @@ class ParallelStates:
 
 
 def _means(
-    model: ModelEncoder, text: Heldout, side: Side, language: int, groupings: Sequence[Int64]
+    model: ModelEncoder, text: Heldout, side: LanguageSide, language: int, groupings: Sequence[Int64]
 ) -> list[list[torch.Tensor]]:
     """Return for each grouping, and in it for each layer, the mean state of each group's sub-words, [groups, D].
 

@@ -30,7 +30,7 @@ from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.measures.states import ParallelWords
 from derivlang.evaluation.trained import ModelEncoder
 from derivlang.store.export import writing
-from derivlang.training.languages import Side
+from derivlang.training.languages import LanguageSide
 
 _SIDES = ("source", "derived")
 
@@ -69,7 +69,7 @@ def path_of(folder: Path, side: str) -> Path:
 
 
 def _table(
-    text: Heldout, side: Side, words: ParallelWords, bits: SentenceBits, forms: pa.Array, number: Int64
+    text: Heldout, side: LanguageSide, words: ParallelWords, bits: SentenceBits, forms: pa.Array, number: Int64
 ) -> pa.Table:
     """Return the table of a language. forms: [M], the word of each sub-word; number: int64[M], its place."""
     kept = np.flatnonzero(number >= 0)

@@ -21,7 +21,7 @@ from derivlang.training.languages.base import (
     TWIN,
     Both,
     Languages,
-    Side,
+    LanguageSide,
     SpecialIds,
 )
 from derivlang.training.languages.texts import LEXICON, TextLanguages
@@ -36,7 +36,7 @@ __all__ = [
     "TWIN",
     "Both",
     "Languages",
-    "Side",
+    "LanguageSide",
     "SpecialIds",
     "TextLanguages",
     "TwinLanguages",

@@ -42,7 +42,7 @@ class SpecialIds:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Side:
+class LanguageSide:
     """A batch in one language. ids: int32[M], in the order of the language; slots: int64[M], the slot of each."""
 
     ids: Int32
@@ -58,15 +58,15 @@ class Both:
     """
 
     offsets: Int64
-    source: Side
-    derived: Side
+    source: LanguageSide
+    derived: LanguageSide
     blocks: Int64
 
     @property
-    def sides(self) -> tuple[Side, Side]:
+    def sides(self) -> tuple[LanguageSide, LanguageSide]:
         return self.source, self.derived
 
-    def words(self, side: Side) -> Int64:
+    def words(self, side: LanguageSide) -> Int64:
         """Return int64[M]: the source word of each sub-word of a side."""
         return owners(self.offsets).astype("int64")[side.slots]
 

@@ -25,7 +25,7 @@ from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.subwords import is_token
 from derivlang.pipeline import Pipeline
-from derivlang.training.languages.base import NO_MASK, TOKENIZER, Both, Languages, Side, SpecialIds
+from derivlang.training.languages.base import NO_MASK, TOKENIZER, Both, Languages, LanguageSide, SpecialIds
 from derivlang.training.languages.twins import check_permutation
 from derivlang.transforms.lexicon_file import read_lexicon
 
@@ -84,12 +84,12 @@ class TextLanguages(Languages):
         offsets = offsets_of(slots)
         return Both(
             offsets,
-            Side(source.ids, expand_ranges(offsets[:-1], ours)),
-            Side(derived.ids, expand_ranges(offsets[order.index], theirs)),
+            LanguageSide(source.ids, expand_ranges(offsets[:-1], ours)),
+            LanguageSide(derived.ids, expand_ranges(offsets[order.index], theirs)),
             offsets[sentences],
         )
 
-    def unknown(self, side: Side) -> int:
+    def unknown(self, side: LanguageSide) -> int:
         """Return the number of sub-words of a side that the tokenizer cannot represent."""
         return int(np.count_nonzero(side.ids == self.tokenizer.unknown))
 

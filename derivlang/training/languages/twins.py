@@ -24,7 +24,7 @@ from derivlang.lexical.subwords import subword_order
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.lexical.twin_folder import Twin, trans_of
 from derivlang.pipeline import Pipeline
-from derivlang.training.languages.base import DERIVED, TOKENIZER, TWIN, Both, Languages, Side, SpecialIds
+from derivlang.training.languages.base import DERIVED, TOKENIZER, TWIN, Both, Languages, LanguageSide, SpecialIds
 
 
 class TwinLanguages(Languages):
@@ -61,8 +61,8 @@ class TwinLanguages(Languages):
         encoded = self.encoder.batch(batch)
         order = subword_order(self.pipeline, batch, encoded, self.tokenizer.entries(), policies=policies)
         slots: Int64 = order.index.astype(np.int64)
-        source = Side(encoded.ids, np.arange(encoded.n_subwords))
-        return Both(encoded.offsets, source, Side(self.twin.ids(encoded, batch)[slots], slots), order.sentences)
+        source = LanguageSide(encoded.ids, np.arange(encoded.n_subwords))
+        return Both(encoded.offsets, source, LanguageSide(self.twin.ids(encoded, batch)[slots], slots), order.sentences)
 
     def encode(self, types: pa.Array, codes: Int32, offsets: Int64, language: int) -> Encoded:
         if language == DERIVED:
