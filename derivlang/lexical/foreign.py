@@ -9,6 +9,7 @@ the unknown token.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -23,8 +24,10 @@ from derivlang.core.arrays import Int32, Int64, offsets_of, owners
 from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.lexical.encoding import Encoded
+from derivlang.store.record import short
 
 TOKENIZER = "tokenizer.json"
+_MOST_ENTRIES = 1 << 24
 _TEXTS_AT_ONCE = 1 << 12  # bounds memory: `tokenizers` makes an object of each text
 _ROLES = (("cls_token_id", "bos_token_id"), ("pad_token_id",), ("sep_token_id", "eos_token_id"), ("mask_token_id",))
 
@@ -42,6 +45,7 @@ class ForeignTokenizer:
         from transformers import AutoTokenizer
 
         with parse_errors(str(folder), "tokenizer", error=StoreError, id="tokenizer"):
+            _check_ids(folder / TOKENIZER)
             whole = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
         if not getattr(whole, "is_fast", False):
             raise StoreError(
@@ -147,3 +151,15 @@ class ForeignTokenizer:
         word = np.searchsorted(sentence * room + ends, text * room + starts, "right")
         last = offsets[1:][text] - 1  # white space after the last word
         return ids, np.minimum(word, last)
+
+
+def _check_ids(path: Path) -> None:
+    """Raise ValueError for an id that no vocabulary has: `tokenizers` would allocate memory for all below it."""
+    if not path.exists():  # made from other files
+        return
+    found = json.loads(path.read_text("utf-8"))
+    vocabulary = (found.get("model") or {}).get("vocab")
+    ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else []
+    ids += [token["id"] for token in found.get("added_tokens") or ()]
+    if wrong := [i for i in ids if not isinstance(i, int) or not 0 <= i < _MOST_ENTRIES]:
+        raise ValueError(f"an entry has the id {short(wrong[0])}")

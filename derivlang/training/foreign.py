@@ -15,6 +15,7 @@ from typing import Any
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.sources.hub import offline_if_unreachable
+from derivlang.store.record import short
 from derivlang.training.config import ModelConfig, positions_of
 from derivlang.training.languages import TOKENIZER
 from derivlang.training.quiet import quiet
@@ -23,6 +24,10 @@ HUB = "hub:"
 _CONFIG, _RUN = "config.json", "run.json"
 _TYPICAL = {"steps": 1000, "batch_size": 32, "learning_rate": 5e-5, "warmup": 0.1}  # of further pre-training
 _SEQ_LEN = 128
+_LIMITS = {
+    "hidden_size": 1 << 16, "intermediate_size": 1 << 18, "num_hidden_layers": 1 << 10, "num_attention_heads": 1 << 10,
+    "vocab_size": 1 << 24, "max_position_embeddings": 1 << 24, "type_vocab_size": 1 << 10, "embedding_size": 1 << 16,
+}  # fmt: skip
 
 
 def checkpoint_folder(text: str) -> Path | None:
@@ -58,6 +63,10 @@ def config_of(folder: Path, name: str) -> tuple[ModelConfig, bool]:
 
     with quiet(), parse_errors(str(folder / _CONFIG), "config of a model", error=StoreError, id="model"):
         config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
+        for name, most in _LIMITS.items():  # a damaged config would ask for any amount of memory
+            value = getattr(config, name, None)
+            if value is not None and not (isinstance(value, int) and 0 < value <= most):
+                raise ValueError(f"{name} is {short(value)}")
     most = positions_of(config)
     training = {**_TYPICAL, "seq_len": _SEQ_LEN if most is None else min(_SEQ_LEN, most)}
     tied = bool(getattr(config, "tie_word_embeddings", True))
