@@ -63,9 +63,9 @@ def config_of(folder: Path, name: str) -> tuple[ModelConfig, bool]:
 
     with quiet(), parse_errors(str(folder / _CONFIG), "config of a model", error=StoreError, id="model"):
         config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
-        for name, most in _LIMITS.items():  # a damaged config would ask for any amount of memory
+        for name, limit in _LIMITS.items():  # a damaged config would ask for any amount of memory
             value = getattr(config, name, None)
-            if value is not None and not (isinstance(value, int) and 0 < value <= most):
+            if value is not None and not (isinstance(value, int) and 0 < value <= limit):
                 raise ValueError(f"{name} is {short(value)}")
     most = positions_of(config)
     training = {**_TYPICAL, "seq_len": _SEQ_LEN if most is None else min(_SEQ_LEN, most)}
@@ -97,7 +97,8 @@ def load_model(folder: Path, *, causal: bool) -> Any:
             fix="give a checkpoint with the head that it was pre-trained with",
             id="no-head",
         )
-    check_head(lm, str(folder))
+    with parse_errors(str(folder), "model", error=StoreError, id="model"):
+        check_head(lm, str(folder))
     return lm
 
 
