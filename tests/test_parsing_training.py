@@ -71,7 +71,7 @@ def parser(trained: Any, folder: Path) -> ModelParser:
 
 @pytest.mark.parametrize("given", [None, text()], ids=["treebank alone", "with text"])
 def test_a_tiny_run_learns_its_sentences_and_repeats_itself(given: Text | None, tmp_path: Path) -> None:
-    config = replace(TINY, epochs=60 if given is None else 100)
+    config = replace(TINY, epochs=60 if given is None else 200)
     lines: list[str] = []
     first = fit(bank(), bank(), config, given, lines.append)
     tiny = parser(first, tmp_path / "one")
