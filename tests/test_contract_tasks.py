@@ -26,7 +26,7 @@ from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.report.columns import columns
 from derivlang.evaluation.report.runs import read_runs
 from derivlang.evaluation.settings import EvaluateOptions
-from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.evaluation.tasks.registry import TASKS, find_task, register_task, task_of, tuned_tasks
 from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.registry import FORMATS
@@ -119,6 +119,18 @@ def test_the_languages_are_one_under_identity(kind: str) -> None:
     same(found.source, found.derived)
     assert found.n_rows == len(found.keys) == found.source.n_rows > 5
     assert not found.truncated.any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mixed_pairs_are_the_pairs_under_identity(kind: str) -> None:
+    """Tasks whose rows have two sides have them; others cannot."""
+    assert isinstance(task(kind), PairTask) == (batch(kind).records.shape[1] == 2)
+    asked = task(kind).with_settings(max_length=512)
+    if isinstance(asked, PairTask):
+        found = asked.mixed(batch(kind), languages(SAME), classes(kind))
+        for side in (found.source, found.derived):
+            same(side, made(kind, SAME).source)
+            assert set(side.languages.tolist()) == {0, 1}  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("length", [12, 20, 40])

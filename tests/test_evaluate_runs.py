@@ -430,7 +430,7 @@ def test_each_task_has_its_own_number(run: Path, data: Path) -> None:
     ("words", "told"),
     [
         (["--task", "poss"], "did you mean pos"),
-        (["--regime", "sup,zero"], "there are: sup, zs"),
+        (["--regime", "sup,zero"], "there are: cs, sup, zs"),
         (["--measure", "perplex"], "did you mean perplexity"),
         (["--task", "none", "--measure", "none"], "nothing to evaluate"),
         (["--task", "pos", "--seeds", 0], "--seeds: must be at least 1, got 0"),

@@ -167,13 +167,6 @@ def test_a_package_that_is_missing(missing: str, tmp_path: Path, monkeypatch: py
     assert 'pip install "derivlang[train]"' in said
 
 
-def test_tensorboard_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    assert "pip install tensorboard" in refused(tmp_path / "run", "--tensorboard", tmp_path / "board")
-
-
 # data
 
 

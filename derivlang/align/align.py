@@ -12,6 +12,7 @@ from derivlang.align import eflomal
 from derivlang.align.bitext import Bitext, encode
 from derivlang.align.decode import decode
 from derivlang.align.links import Links
+from derivlang.align.similarity import METHODS
 from derivlang.align.symmetrise import method
 from derivlang.align.train import AlignerSettings, train
 from derivlang.core.errors import UsageError, unknown
@@ -37,8 +38,15 @@ class AlignOptions:
     settings: AlignerSettings | None = None
 
     def __post_init__(self) -> None:
+        if self.model in METHODS:
+            raise UsageError(
+                f"{self.model} links words by the states of an encoder",
+                where="--model",
+                fix="name the encoder with --encoder: a RUN, the FOLDER of a checkpoint, or hub:NAME",
+                id="no-encoder",
+            )
         if self.model not in MODELS:
-            raise unknown("aligner", self.model, MODELS)
+            raise unknown("aligner", self.model, [*MODELS, *METHODS])
         if self.iterations is not None and self.iterations < 1:
             message = f"iterations must be at least 1, got {self.iterations}"
             raise UsageError(message, where="--iterations", id="iterations")

@@ -17,11 +17,13 @@ of its batch: it takes part in nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from derivlang.align.lexical import Floats
+from derivlang.core.arrays import Bool
 from derivlang.core.threads import one_thread
 
 FLOOR = 1e-6  # smallest similarity in optimal transport
@@ -83,6 +85,17 @@ def transport(
 ) -> Matrix:
     """Return bool[..., I, J]: itermax on the transport plan. The defaults are those of XLM-Align."""
     return itermax(sinkhorn(similarity, sinkhorn_iterations, mu), iterations, alpha)
+
+
+METHODS: dict[str, Callable[[Floats], Bool]] = {"argmax": argmax, "itermax": itermax, "ot": transport}
+
+
+def usual_layer(n_layers: int) -> int:
+    """Return the layer whose states SimAlign aligns, 8 of 12, in a model of this depth; 0 is the embeddings.
+
+    2 -> 1, 6 -> 4, 12 -> 8
+    """
+    return round(n_layers * 8 / 12)
 
 
 def _best(similarity: Matrix, axis: int) -> Matrix:

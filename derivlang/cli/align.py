@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from derivlang.cli.options import STDOUT, Bar, place_of, told
+from derivlang.cli.options import STDOUT, Bar, place_of, told, warn
+from derivlang.cli.settings import settings_options
 from derivlang.cli.types import COUNT, FILE, Group
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, UsageError, unknown
+from derivlang.evaluation.settings import EvaluateOptions
 
 if TYPE_CHECKING:
+    from derivlang.align.bitext import Bitext
     from derivlang.align.links import Links
 
 
@@ -31,7 +35,24 @@ def command() -> None:
 @click.argument("source", type=FILE)
 @click.argument("target", type=FILE)
 @click.option("-o", "--out", type=FILE, default=STDOUT, help="Pharaoh file to write.  [default: standard output]")
-@click.option("--model", default="hmm", show_default=True, help="Aligner: hmm, ibm2, or eflomal (an optional package).")
+@click.option(
+    "--model",
+    default="hmm",
+    show_default=True,
+    help="Aligner: hmm, ibm2, or eflomal (an optional package); with --encoder: ot, argmax or itermax.",
+)
+@click.option(
+    "--encoder",
+    metavar="RUN|FOLDER|hub:NAME",
+    help="Encoder whose states link the words: RUN reads SOURCE in its source language and TARGET in its "
+    "derived language; a checkpoint that was trained elsewhere reads both with its own tokenizer.",
+)
+@click.option(
+    "--layer",
+    type=click.IntRange(min=0),
+    help="Layer of the encoder; 0 is its embeddings.  [default: at 8/12 of the depth]",
+)
+@settings_options(EvaluateOptions, only=("device",))
 @click.option("--symmetrise", help="Symmetrisation: intersection, union, grow-diag-final-and, or posterior:0.3.  "
               "[default: posterior:0.3; eflomal: grow-diag-final-and]")  # fmt: skip
 @click.option("--iterations", type=COUNT,
@@ -44,6 +65,9 @@ def train(
     target: Path,
     out: Path,
     model: str,
+    encoder: str | None,
+    layer: int | None,
+    device: str | None,
     symmetrise: str | None,
     iterations: int | None,
     lower: bool,
@@ -52,6 +76,9 @@ def train(
 ) -> None:
     """Train an aligner on SOURCE and TARGET and write their links.
 
+    With --encoder nothing is trained: the similarity of the words' states gives the links, by optimal transport (ot),
+    mutual argmax, or itermax.
+
     Line n of SOURCE belongs to line n of TARGET; words are separated by spaces. Each line of the result has the links
     of one sentence pair as i-j, zero-based, source word first; it is empty if one of the sentences is empty. Without -o
     the links go to standard output.
@@ -59,18 +86,21 @@ def train(
     \b
     derivlang align train en.txt fr.txt | head
     derivlang align train en.txt fr.txt --lower -o en-fr.pharaoh
+    derivlang align train en.txt fr.txt --model ot --encoder hub:FacebookAI/xlm-roberta-base
     """
-    from derivlang.align.align import AlignOptions, align
+    from derivlang.align.bitext import encode
     from derivlang.formats.progress import rows_done
     from derivlang.store.export import writing
 
-    options = AlignOptions(model, symmetrise, iterations, lower)
+    align, told_of = _aligner(
+        model, encoder, {"--layer": layer, "--device": device}, {"--symmetrise": symmetrise, "--iterations": iterations}
+    )
     with Bar() as bar:
         with bar.stage("reading"):
             sides = [_lines(path, encoding) for path in (source, target)]
         began = time.perf_counter()
         try:
-            links = align(sides[0], sides[1], options)
+            links = align(encode(sides[0], sides[1], lower=lower))
         except DataError as error:
             if error.where is None:  # the aligner knows no files
                 error.where = f"{source}, {target}"
@@ -83,13 +113,52 @@ def train(
     result = {
         "out": str(out),
         "model": model,
-        "symmetrise": options.method,
+        **told_of,
         "sentences": len(links),
         "links": len(links.source),
         "seconds": round(seconds, 3),
     }
     text = f"{len(links.source):,} links of {len(links):,} sentence pairs: {place_of(out)}"
     told(json.dumps(result) if as_json else text, as_json=as_json, out=out)
+
+
+def _aligner(
+    model: str, encoder: str | None, of_encoder: dict[str, Any], of_training: dict[str, Any]
+) -> tuple[Callable[[Bitext], Links], dict[str, Any]]:
+    """Return (what links a bitext, its settings for the summary). Both groups of options are by flag.
+
+    Raise UsageError for a model that is not of this kind, or for an option of the other kind.
+    """
+    from derivlang.align.align import MODELS, AlignOptions, align_bitext
+    from derivlang.align.similarity import METHODS
+
+    unused = [flag for flag, value in (of_encoder if encoder is None else of_training).items() if value is not None]
+    if encoder is None:
+        options = AlignOptions(model, of_training["--symmetrise"], of_training["--iterations"])
+    elif model in MODELS:
+        raise UsageError(
+            f"{model} learns from the text alone", where="--encoder", fix="add --model ot, or leave it out", id="usage"
+        )
+    elif model not in METHODS:
+        raise unknown("aligner", model, [*MODELS, *METHODS])
+    if unused:
+        raise UsageError(f"is no option of {model}", where=unused[0], fix="leave it out", id="unused-option")
+    if encoder is None:
+        return lambda bitext: align_bitext(bitext, options), {"symmetrise": options.method}
+    from derivlang.training.needs import require_torch
+
+    require_torch()
+    from derivlang.evaluation.encoder_links import LinkEncoder
+
+    with Bar() as bar, bar.stage("loading the encoder"):
+        found = LinkEncoder.load(encoder, of_encoder["--layer"], of_encoder["--device"])
+    told_of = {"encoder": encoder, "layer": found.layer}
+
+    def align(bitext: Bitext) -> Links:
+        links, told_of["cut"] = found.links(bitext, model, warn)
+        return links
+
+    return align, told_of
 
 
 @command.command("score", no_args_is_help=True, short_help="Score links against gold links.")

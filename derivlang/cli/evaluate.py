@@ -76,7 +76,8 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
               help=f"Tasks: any of {', '.join(sorted(TASKS.built_in))}; pos:French-GSD names another set, pos:A+B "
               "takes train and dev from A and test from B, blimp:FILE names minimal pairs.")  # fmt: skip
 @click.option("--regime", "regimes", default="sup,zs", show_default=True,
-              help="Regimes: sup fine-tunes on the derived language, zs on the source.")  # fmt: skip
+              help="Regimes: sup fine-tunes on the derived language, zs on the source, cs on pairs with one side in "
+              "each (tasks with pairs: pawsx, qa, xnli).")  # fmt: skip
 @settings_options(EvaluateOptions, only=("seeds",))
 @settings_options(FinetuneSettings, without=("frozen",), metavar="N[,N...]", callback=_numbers)
 @settings_options(FinetuneSettings, only=("frozen",))
@@ -221,7 +222,7 @@ def _show_task(name: str, entry: dict[str, Any]) -> None:
     rows = f"{settings['test']:,} of test{units}, {test['in_train']:,} of them in train"
     lost = f"{settings['truncated']['test']:,} cut, {settings['unscored']:,} of {test['labels']:,} labels unscored"
     click.echo(f"{name}: {settings['train']:,} examples, {epochs}, lr {settings['lr']:g}; {rows}, {lost}")
-    parts = {"sup": "SUP", "zs": "ZS", "delta": "SUP - ZS", "source": "ZS, on the source"}
+    parts = {"sup": "SUP", "zs": "ZS", "cs": "CS", "delta": "SUP - ZS", "source": "ZS, on the source"}
     if settings["epochs"] > 1:
         parts["oracle"] = "ZS, dev oracle"
     for part, title in parts.items():

@@ -79,13 +79,14 @@ class FinetuneCell:
     def n_rows(self, sets: Sets) -> int:
         """Return the number of rows that `make` processes at most: training and dev sets of all epochs, the tests."""
         epochs, test, dev = self.task.settings.epochs, sets.test.n_rows, sets.dev.n_rows
+        mixed = epochs * sets.train.n_rows if self.regime == "cs" else 0
         of_zs = epochs * dev + (test if epochs == 1 else 2 * test) if self.regime == "zs" else 0
-        return epochs * (sets.train.n_rows + dev) + test + of_zs
+        return epochs * (sets.train.n_rows + dev) + test + of_zs + mixed
 
     def make(self, sets: Sets, device: torch.device) -> None:
         """Fine-tune, and write the file completely or not at all."""
         task = self.task
-        language = DERIVED if self.regime == "sup" else SOURCE
+        language = SOURCE if self.regime == "zs" else DERIVED
 
         def side(found: Examples, number: int) -> Instances:
             return found.derived if number == DERIVED else found.source
@@ -111,7 +112,11 @@ class FinetuneCell:
                 best[:] = model.state()
             return task.main_metric.value(counted(model, sets.dev, SOURCE)[task.headline])
 
-        model, facts = fine_tune(make, side(sets.train, language), language, task.settings, self.seed, dev_score)
+        train, together = side(sets.train, language), 1
+        if self.regime == "cs":
+            assert sets.mixed is not None
+            train, together = sets.mixed, 2
+        model, facts = fine_tune(make, train, language, task.settings, self.seed, dev_score, together)
         on_test = counted(model, sets.test, DERIVED)
         found = on_test | {f"dev_{name}": count for name, count in on_dev[facts["epoch"] - 1].items()}
         if self.regime == "zs":

@@ -7,10 +7,12 @@
 For a checkpoint, RUN@STEP, both are elsewhere (`trained.py`).
 
 SUP is fine-tuned and tested on the derived language, ZS is fine-tuned on the source and tested on the derived language.
-Both use the same examples in the same order and the same derived test sentences. The dev set of the fine-tuning
-language chooses the epoch, so ZS sees no derived label. Scores on the derived dev set, which published tables use, are
-reported separately. A finished cell of the same settings, data and weights is not made again, so an interrupted
-evaluation resumes with the next cell.
+CS is fine-tuned on mixed pairs and tested on the derived language: each pair is replaced by two, one with its first
+side derived and its second in the source language, one the reverse, and both are in one batch (PPA, Pan et al. 2021,
+§2.3). All use the same examples in the same order and the same derived test sentences. The dev set of the fine-tuning
+language chooses the epoch (CS: that of the derived one), so ZS sees no derived label. Scores on the derived dev set,
+which published tables use, are reported separately. A finished cell of the same settings, data and weights is not made
+again, so an interrupted evaluation resumes with the next cell.
 """
 
 from __future__ import annotations
@@ -40,8 +42,9 @@ from derivlang.evaluation.metrics import Metric
 from derivlang.evaluation.resample import by_document, difference, summary
 from derivlang.evaluation.sets import Sets, digest
 from derivlang.evaluation.settings import EvaluateOptions
-from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.evaluation.tasks.named import NamedTask, short_name
+from derivlang.evaluation.tasks.registry import tuned_tasks
 from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
@@ -67,6 +70,8 @@ def evaluate(
     trained = PretrainedRun.load(folder, step)
     for task in options.tasks:
         _check(trained, task)
+        if "cs" in options.regimes:
+            _check_mixed(task)
     device = device_of(options.device)
     use_threads(options.threads, trained.config.hidden_size)
     result = _stored(trained, force=options.force)
@@ -100,6 +105,27 @@ def _check(trained: PretrainedRun, task: NamedTask) -> None:
             where="--task",
             fix="leave it out; --task blimp:FILE and --measure perplexity,surprisal suit causal models",
             id="causal-model",
+        )
+
+
+def _check_mixed(task: NamedTask) -> None:
+    """Raise UsageError if a task that is fine-tuned has no mixed pairs, or if two do not fit into a batch."""
+    if not isinstance(task, Task):
+        return
+    if not isinstance(task, PairTask):
+        names = ", ".join(sorted(name for name, found in tuned_tasks().items() if issubclass(found, PairTask)))
+        raise UsageError(
+            f"cs mixes the two sides of pairs, which {task.kind} does not have",
+            where="--regime",
+            fix=f"leave out cs, or evaluate apart the tasks that have pairs: {names}",
+            id="no-pairs",
+        )
+    if task.settings.batch_size % 2:
+        raise UsageError(
+            f"cs puts the two mixed pairs of an example into one batch; got {task.settings.batch_size}",
+            where="--batch-size",
+            fix="give an even number",
+            id="bad-value",
         )
 
 
@@ -229,7 +255,7 @@ def _tuned(
         for name, wanted in zip(task.sources, splits, strict=True)
     ]
     with stage(f"reading {task.name}"):
-        sets = Sets.read(trained.languages, task, sources)
+        sets = Sets.read(trained.languages, task, sources, mixed="cs" in options.regimes)
     seeds = range(1, options.seeds + 1)
 
     def cell(regime: Regime, seed: int) -> FinetuneCell:
@@ -286,7 +312,7 @@ def _scores(
     documents: Int64 | None,
     prefix: str = "",
 ) -> dict[str, dict[str, Any]]:
-    """Return the scores by regime and metric, of counts whose names have this prefix, and Δ if both regimes exist."""
+    """Return the scores by regime and metric, of counts whose names have this prefix, and Δ if SUP and ZS exist."""
 
     def counts(regime: Regime, metric: Metric) -> list[Int64]:
         return [by_document(one[prefix + metric.name], documents) for one in cells[regime]]
@@ -294,7 +320,7 @@ def _scores(
     found: dict[str, dict[str, Any]] = {
         str(regime): {m.name: summary(counts(regime, m), m.score) for m in metrics} for regime in cells
     }
-    if len(cells) == len(REGIMES):
+    if {"sup", "zs"} <= cells.keys():
         found["delta"] = {m.name: difference(counts("sup", m), counts("zs", m), m.score) for m in metrics}
     return found
 

@@ -23,6 +23,7 @@ class Instances:
 
     at: int64[G], position of each label in its row; gold: int64[G, k], classes or positions; label_offsets: int64[R +
     1]. words: int32[M], at least 0 where a label may name the position, -1 elsewhere; None if labels name none.
+    languages: int64[M], the number of the language of each position, in mixed rows; None: that of the rows.
     """
 
     ids: Int32
@@ -31,6 +32,7 @@ class Instances:
     gold: Int64
     label_offsets: Int64
     words: Int32 | None = None
+    languages: Int64 | None = None
 
     @property
     def n_rows(self) -> int:
@@ -56,11 +58,13 @@ class Instances:
             self.gold[marked],
             offsets_of(labels),
             None if self.words is None else self.words[flat],
+            None if self.languages is None else self.languages[flat],
         )
 
     @classmethod
     def joined(cls, parts: list[Self]) -> Instances:
         words = [part.words for part in parts if part.words is not None]
+        languages = [part.languages for part in parts if part.languages is not None]
         return Instances(
             np.concatenate([part.ids for part in parts]),
             offsets_of(np.concatenate([part.lengths for part in parts])),
@@ -68,6 +72,7 @@ class Instances:
             np.concatenate([part.gold for part in parts]),
             offsets_of(np.concatenate([lengths_of(part.label_offsets) for part in parts])),
             np.concatenate(words) if words else None,
+            np.concatenate(languages) if languages else None,
         )
 
 
@@ -100,6 +105,11 @@ class Examples:
         """Return the rows with a label in both languages. The others are unscored, one label each."""
         some = np.minimum(lengths_of(self.source.label_offsets), lengths_of(self.derived.label_offsets)) > 0
         return replace(self.take(np.flatnonzero(some)), unscored=self.unscored + int((~some).sum()))
+
+    def interleaved(self) -> Instances:
+        """Return the rows of both, 2R: rows 2i and 2i + 1 are example i."""
+        n = self.n_rows
+        return Instances.joined([self.source, self.derived]).take(np.arange(2 * n).reshape(2, n).T.ravel())
 
     def first(self, n: int) -> Examples:
         """Return the first n of a keyed ranking, in text order. A larger n contains a smaller one."""

@@ -33,7 +33,8 @@ _POOL = 32  # number of batches whose rows are sorted by length together
 class Padded:
     """B padded rows of T. ids: int64[B, T]; mask: bool[B, T]; row, column: int64[G], of labels; gold: int64[G, k].
 
-    words: int32[B, T], at least 0 where a label may name the position; None if labels name none.
+    words: int32[B, T], at least 0 where a label may name the position; None if labels name none. languages: int64[B,
+    T], of each position; None: one for all.
     """
 
     ids: Int64
@@ -42,17 +43,21 @@ class Padded:
     column: Int64
     gold: Int64
     words: Int32 | None = None
+    languages: Int64 | None = None
 
     @classmethod
     def of(cls, instances: Instances, rows: Int64) -> Padded:
         """Return some rows int64[B] of the instances, padded to the longest."""
         some = instances.take(rows)
         ids, mask = padded(some.ids, some.offsets, np.arange(len(rows)))
-        words = None
+        words = languages = None
         if some.words is not None:
             words = np.full(ids.shape, -1, np.int32)
             words[mask] = some.words
-        return cls(ids, mask, owners(some.label_offsets).astype(np.int64), some.at, some.gold, words)
+        if some.languages is not None:
+            languages = np.zeros_like(ids)
+            languages[mask] = some.languages
+        return cls(ids, mask, owners(some.label_offsets).astype(np.int64), some.at, some.gold, words, languages)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,12 +97,13 @@ class TaskModel:
         self.head.train(on)
 
     def scores(self, batch: Padded, language: int) -> Any:
-        """Return the scores of the head for the labels of the batch."""
+        """Return the scores of the head for the labels of the batch. language: of rows that are not mixed."""
         device = self.encoder.device
         ids, mask, row, column = (to_device(a, device) for a in (batch.ids, batch.mask, batch.row, batch.column))
         words = None if batch.words is None else to_device(batch.words, device)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
-            states = self.encoder(ids, mask, language).last_hidden_state
+            of = language if batch.languages is None else to_device(batch.languages, device)
+            states = self.encoder(ids, mask, of).last_hidden_state
         return self.head(states, LabelBatch(row, column, words))
 
     def loss(self, batch: Padded, language: int) -> torch.Tensor:
@@ -123,10 +129,12 @@ def fine_tune(
     settings: FinetuneSettings,
     seed: int,
     dev_score: Callable[[TaskModel], float],
+    together: int = 1,
 ) -> tuple[TaskModel, dict[str, Any]]:
     """Return the model of the epoch with the best dev score (ties: the first), and {"epoch", "dev": [score, …]}.
 
-    make: returns a model, whose head is drawn with the seed. Raise DataError if the loss became NaN or infinite.
+    make: returns a model, whose head is drawn with the seed. together: number of neighbouring rows that share a batch.
+    Raise DataError if the loss became NaN or infinite.
     """
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     with torch.random.fork_rng(devices):  # leave the caller's random state unchanged
@@ -140,7 +148,7 @@ def fine_tune(
         for epoch in range(settings.epochs):
             model.train(True)
             losses = []
-            for rows in batches(train, settings.batch_size, seed, epoch):
+            for rows in batches(train, settings.batch_size, seed, epoch, together):
                 batch = Padded.of(train, rows)
                 if len(batch.gold):
                     loss = model.loss(batch, language)
@@ -168,19 +176,22 @@ def fine_tune(
     return model, {"epoch": chosen + 1, "dev": scores}
 
 
-def batches(instances: Instances, size: int, seed: int, epoch: int) -> Iterator[Int64]:
+def batches(instances: Instances, size: int, seed: int, epoch: int, together: int = 1) -> Iterator[Int64]:
     """Yield the rows of each batch of an epoch, every row once, keyed by (seed, epoch, row).
 
-    Rows are shuffled, sorted by length in pools of 32 batches, cut into batches, and the batches are shuffled.
+    Rows are shuffled, sorted by length in pools of 32 batches, cut into batches, and the batches are shuffled. Each
+    `together` neighbouring rows stay together, as if they were one.
     """
-    n = instances.n_rows
+    lengths = instances.lengths.reshape(-1, together).max(axis=1)
+    n, size = len(lengths), size // together
     draws = Draws(f"finetune:seed={seed}:epoch={epoch}")
     rows = np.argsort(draws.draw(np.zeros(n, np.uint64), np.arange(n)), kind="stable")
     pool = np.arange(n) // (size * _POOL)
-    rows = rows[np.lexsort((instances.lengths[rows], pool))]
+    rows = rows[np.lexsort((lengths[rows], pool))]
     starts = np.arange(0, n, size)
     for i in np.argsort(draws.draw(np.ones(len(starts), np.uint64), np.arange(len(starts))), kind="stable"):
-        yield rows[starts[i] : starts[i] + size]
+        some = rows[starts[i] : starts[i] + size]
+        yield (some[:, None] * together + np.arange(together)).ravel()
 
 
 def predict(model: TaskModel, instances: Instances, language: int) -> Int64:

@@ -9,8 +9,9 @@ from derivlang.core.errors import unknown
 from derivlang.core.settings import check_settings, setting
 
 MAX_LENGTH = 128
-Regime = Literal["sup", "zs"]
-REGIMES: tuple[Regime, ...] = ("sup", "zs")
+Regime = Literal["sup", "zs", "cs"]
+REGIMES: tuple[Regime, ...] = ("sup", "zs", "cs")
+USUAL_REGIMES: tuple[Regime, ...] = ("sup", "zs")
 DOCUMENTS = "documents.npz"  # TASK.documents.npz, beside the counts (`documents.py`)
 ORACLE = "oracle_"  # prefix of ZS counts: epoch chosen on the derived dev set (`cell.py`)
 ROWS = ("sentence", "pair")  # names of documents that are rows (`documents.unit_of`)
@@ -45,7 +46,7 @@ class FinetuneSettings:
 
 
 def regime_of(name: str) -> Regime:
-    """Return sup or zs. Raise UsageError with similar names for anything else."""
+    """Return one of REGIMES. Raise UsageError with similar names for anything else."""
     for regime in REGIMES:
         if name == regime:
             return regime

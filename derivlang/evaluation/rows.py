@@ -11,7 +11,7 @@ sub-word; its label moves with it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengt
 from derivlang.core.batch import Batch
 from derivlang.core.policies import Policies
 from derivlang.evaluation.examples import Examples, Instances
-from derivlang.training.languages import Languages, LanguageSide, SpecialIds
+from derivlang.training.languages import DERIVED, SOURCE, Languages, LanguageSide, SpecialIds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +85,9 @@ class SegmentRows:
         return at[inside], segment[inside]
 
     def framed(self, ids: Int32, segment: Int64, marks: SpecialIds) -> tuple[Int32, Int64, Int64]:
-        """Return (ids with special ids, int64[R + 1] offsets of rows, int64[M] position of each of `ids` in its row).
+        """Return (ids with special ids, int64[R * K + 1] offsets of segments, int64[M] position of each in its row).
+
+        The id that begins a row belongs to its first segment, that which ends a segment to this segment.
 
         ids: int32[M], segment: int64[M], as `gather` gives them.
         """
@@ -98,32 +100,70 @@ class SegmentRows:
         out[ends[:-1][first]] = marks.begin
         out[places] = ids
         offsets = ends[:: self.n_sides]
-        return out, offsets, places - np.repeat(np.repeat(offsets[:-1], self.n_sides), sizes)
+        return out, ends, places - np.repeat(np.repeat(offsets[:-1], self.n_sides), sizes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LanguageRows:
     """R rows of one language, and the W words that begin in them, in the order of this language.
 
-    ids: int32[M], with special ids; offsets: int64[R + 1]. words: int64[W], words of the batch. at: int64[W], the
-    position of each in its row. segments: int64[W], the segment of each: row * n_sides + side.
+    ids: int32[M], with special ids; segment_offsets: int64[R * n_sides + 1]. words: int64[W], words of the batch. at:
+    int64[W], the position of each in its row. segments: int64[W], the segment of each: row * n_sides + side. languages:
+    int64[M], the number of the language of each position, in mixed rows; None: that of the rows.
     """
 
     ids: Int32
-    offsets: Int64
+    segment_offsets: Int64
     words: Int64
     at: Int64
     segments: Int64
     n_sides: int
+    languages: Int64 | None = None
+
+    @property
+    def offsets(self) -> Int64:
+        """int64[R + 1]: the offsets of rows."""
+        return self.segment_offsets[:: self.n_sides]
 
     @property
     def n_rows(self) -> int:
         return len(self.offsets) - 1
 
+    @classmethod
+    def mixed(cls, source: LanguageRows, derived: LanguageRows, side: int) -> LanguageRows:
+        """Return rows whose segments of one side are those of the derived language, the others those of the source.
+
+        <s> a b </s> c </s> and <s> b' a' </s> c' </s>, side 0  ->  <s> b' a' </s> c </s>, languages 1 1 1 1 0 0
+        """
+        there = (source, derived)
+        moved = np.arange(len(source.segment_offsets) - 1) % source.n_sides == side
+        lengths = np.where(moved, *(lengths_of(rows.segment_offsets) for rows in (derived, source)))
+        offsets = offsets_of(lengths)
+        begins = np.where(moved, derived.segment_offsets[:-1] + len(source.ids), source.segment_offsets[:-1])
+        words, at, segments = [], [], []
+        for rows, chosen in zip(there, (~moved, moved), strict=True):
+            some = chosen[rows.segments]
+            own = rows.segments[some]
+            first = own - own % rows.n_sides  # the first segment of the row
+            old, new = (found[own] - found[first] for found in (rows.segment_offsets, offsets))
+            words.append(rows.words[some])
+            at.append(rows.at[some] - old + new)
+            segments.append(own)
+        order = np.argsort(np.concatenate(segments), kind="stable")
+        return cls(
+            np.concatenate([rows.ids for rows in there])[expand_ranges(begins, lengths)],
+            offsets,
+            np.concatenate(words)[order],
+            np.concatenate(at)[order],
+            np.concatenate(segments)[order],
+            source.n_sides,
+            np.repeat(np.where(moved, DERIVED, SOURCE), lengths),
+        )
+
     def instances(self, rows: Ints, at: Int64, gold: Int64, words: Int32 | None = None) -> Instances:
         """Return the rows with G labels. rows: int64[G], ascending. gold: int64[G] or [G, k]. at, words: of them."""
         counts = np.bincount(rows, minlength=self.n_rows)
-        return Instances(self.ids, self.offsets, at, _columns(gold), offsets_of(counts), words)
+        return Instances(self.ids, self.offsets, at, _columns(gold), offsets_of(counts), words, self.languages)
 
     def word_labels(self, gold: Int64, words: Int32 | None = None) -> Instances:
         """Return the rows with a label a word. gold: int64[W] or [W, k], the label of each; a negative one is none."""
@@ -154,13 +194,21 @@ class ParallelRows:
 
         def rows(side: LanguageSide) -> LanguageRows:
             at, segment = segments.gather(side.slots)
-            ids, offsets, places = segments.framed(side.ids[at], segment, languages.marks)
+            ids, ends, places = segments.framed(side.ids[at], segment, languages.marks)
             words = both.words(side)[at]
             begins = side.slots[at] == both.offsets[words]
-            return LanguageRows(ids, offsets, words[begins], places[begins], segment[begins], segments.n_sides)
+            return LanguageRows(ids, ends, words[begins], places[begins], segment[begins], segments.n_sides)
 
         has_subwords = np.bincount(both.words(both.source), minlength=batch.n_words) > 0
         return cls(batch, segments, rows(both.source), rows(both.derived), has_subwords)
+
+    def mixed(self) -> ParallelRows:
+        """Return the mixed rows of pairs, in the places of both languages.
+
+        source: rows whose first side is derived; derived: rows whose second side is.
+        """
+        first, second = (LanguageRows.mixed(self.source, self.derived, side) for side in (0, 1))
+        return replace(self, source=first, derived=second)
 
     def examples(
         self, instances: Callable[[LanguageRows], Instances], classes: tuple[str, ...], n_labels: int | None = None

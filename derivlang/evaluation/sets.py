@@ -13,9 +13,9 @@ import numpy as np
 from derivlang.core.errors import DataError, UsageError
 from derivlang.engine.batches import Source
 from derivlang.evaluation.documents import numbered, unit_of, with_documents
-from derivlang.evaluation.examples import Examples
+from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import SPLITS
-from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.sources.corpus import Corpus
 from derivlang.training.languages import Languages
 
@@ -26,7 +26,7 @@ class Sets:
 
     key: digest of everything that they are made from. in_train: number of rows of test with the words of a row of
     train; in_whole_train: of a row of the whole split, of which train may be a part. unit: what a document of test is
-    called (`documents.unit_of`).
+    called (`documents.unit_of`). mixed: the mixed pairs of train, two neighbouring rows each; None if not asked for.
     """
 
     train: Examples
@@ -36,11 +36,13 @@ class Sets:
     in_train: int
     in_whole_train: int
     unit: str
+    mixed: Instances | None = None
 
     @classmethod
-    def read(cls, languages: Languages, task: Task, sources: Sequence[Source]) -> Sets:
+    def read(cls, languages: Languages, task: Task, sources: Sequence[Source], *, mixed: bool = False) -> Sets:
         """Read the three splits of a task's sources: one, or that of train and dev and that of test.
 
+        mixed: whether train is wanted as mixed pairs, too, which a PairTask has.
         Raise DataError if a split or the labels are missing, UsageError if the task asks for more examples than exist.
         """
         corpora = [source.corpus for source in sources]
@@ -49,10 +51,14 @@ class Sets:
         if any(other != classes for other in others):
             raise DataError(f"the sets of {task.name} have different labels", where="--task", id="no-labels")
         found: dict[str, Examples] = {}
+        mixed_pairs: Instances | None = None
         wanted = {"train": task.settings.train_examples, "dev": task.settings.dev_examples, "test": None}
         for name, (source, split) in parts.items():
-            batches = with_documents(source.batches(split))
-            read = [task.examples(batch, languages, classes) for batch in batches]
+            read, pairs = [], []
+            for batch in with_documents(source.batches(split)):
+                read.append(task.examples(batch, languages, classes))
+                if mixed and name == "train" and isinstance(task, PairTask):
+                    pairs.append(task.mixed(batch, languages, classes))
             all_of_it, n = Examples.joined(read), wanted[name]
             if not all_of_it.n_rows:
                 raise DataError(f"{source.corpus.name} has no labelled example in {split}", id="no-examples")
@@ -65,6 +71,9 @@ class Sets:
             found[name] = all_of_it if n is None else all_of_it.first(n)
             if name == "train":
                 whole_train = all_of_it.keys
+                if pairs:
+                    every = Examples.joined(pairs)
+                    mixed_pairs = (every if n is None else every.first(n)).interleaved()
         used = {id(source): [split for one, split in parts.values() if one is source] for source in sources}
         key = {
             "files": [file for source in sources for file in source.files(used[id(source)])],
@@ -76,7 +85,9 @@ class Sets:
         test = found["test"]
         in_train, in_whole_train = (int(np.isin(test.keys, keys).sum()) for keys in (found["train"].keys, whole_train))
         unit = unit_of(tuple(side.name for side in corpora[-1].schema.sides), numbered(test.documents))
-        return cls(**found, key=digest(key), in_train=in_train, in_whole_train=in_whole_train, unit=unit)
+        return cls(
+            **found, key=digest(key), in_train=in_train, in_whole_train=in_whole_train, unit=unit, mixed=mixed_pairs
+        )
 
 
 def parts_of(task: Task, corpora: Sequence[Corpus]) -> dict[str, tuple[int, str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import check_settings, setting
-from derivlang.evaluation.finetune_settings import REGIMES, Regime
+from derivlang.evaluation.finetune_settings import USUAL_REGIMES, Regime
 from derivlang.evaluation.measures.registry import MEASURES, USUAL
 from derivlang.evaluation.tasks.named import NamedTask
 
@@ -18,7 +18,7 @@ class EvaluateOptions:
     is one. parser, parses: as of `make`, for orders that need trees. Raises UsageError, by the option's name."""
 
     tasks: tuple[NamedTask, ...] = ()
-    regimes: tuple[Regime, ...] = REGIMES
+    regimes: tuple[Regime, ...] = USUAL_REGIMES
     seeds: int = setting(3, "Number of fine-tunings, with seeds 1, 2, and so on.", minimum=1)
     measures: tuple[str, ...] = USUAL
     pairs: int = setting(500, "Number of sentence pairs of contextual, retrieval and links.", minimum=1)

@@ -21,6 +21,7 @@ from transformers import AutoConfig, AutoModel
 from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
+from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.twin_folder import trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.training import checkpoint
@@ -29,7 +30,7 @@ from derivlang.training.checkpoint import MODEL, hash_of_weights
 from derivlang.training.config import CAUSAL, auto_class, positions_of
 from derivlang.training.devices import has_bf16
 from derivlang.training.folder import RUN
-from derivlang.training.languages import TWIN, Languages, SpecialIds, TwinLanguages
+from derivlang.training.languages import TWIN, Languages, SpecialIds, TextLanguages, TwinLanguages
 from derivlang.training.languages import load as load_languages
 from derivlang.training.model import check_head, head_of
 from derivlang.training.quiet import quiet
@@ -56,12 +57,15 @@ class ModelEncoder:
         """Return the model without its head."""
         return replace(self, module=self.module.base_model)
 
-    def __call__(self, ids: torch.Tensor, mask: torch.Tensor, language: int, **options: Any) -> Any:
-        """Return the module's output for ids, int64[B, T], and mask, bool[B, T], of one language."""
+    def __call__(self, ids: torch.Tensor, mask: torch.Tensor, language: int | torch.Tensor, **options: Any) -> Any:
+        """Return the module's output for ids, int64[B, T], and mask, bool[B, T], of one language, or int64[B, T]."""
         padding = self.module.config.pad_token_id
         if padding is not None:  # RoBERTa numbers positions by it
             ids = ids.masked_fill(~mask, padding)
-        types: dict[str, Any] = {"token_type_ids": torch.full_like(ids, language)} if self.token_types else {}
+        types: dict[str, Any] = {}
+        if self.token_types:
+            whole = language if isinstance(language, torch.Tensor) else torch.full_like(ids, language)
+            types["token_type_ids"] = whole
         if self.causal:
             types["use_cache"] = False
         with self._precision():
@@ -114,17 +118,8 @@ class PretrainedRun:
             raise StoreError(
                 f"there is no {path / 'config.json'}", where=str(folder), fix="train it to its end", id="no-model"
             )
-        with quiet(), _readable(path):
-            config = AutoConfig.from_pretrained(path, local_files_only=True)
-        rows = getattr(config, "vocab_size", 0)
-        if rows < languages.size or (rows != languages.size and languages.has_twin):
-            raise StoreError(
-                f"the model has {rows:,} rows of embeddings, but its two languages have {languages.size:,} ids",
-                where=str(path),
-                fix="restore the run's own tokenizer and twin",
-                id="vocabulary",
-            )
-        trained = cls(folder, facts, languages, config, hash_of_weights(path), step)
+        trained = cls(folder, facts, languages, _config(path, languages), hash_of_weights(path), step)
+        config = trained.config
         if trained.language_ids and (getattr(config, "type_vocab_size", None) or 0) < 2:
             raise StoreError(
                 "run.json says that the model has language ids, but the model lacks two token types",
@@ -132,6 +127,17 @@ class PretrainedRun:
                 id="language-ids",
             )
         return trained
+
+    @classmethod
+    def of_checkpoint(cls, folder: Path) -> PretrainedRun:
+        """Read a checkpoint that was trained elsewhere. Its tokenizer reads both languages, which are one.
+
+        Raise StoreError if its config or its tokenizer cannot be read.
+        """
+        pipeline = Pipeline.parse("identity")
+        languages = TextLanguages(pipeline, ForeignTokenizer.load(folder), pipeline.fit())
+        facts = {"checkpoint": str(folder)}
+        return cls(folder, facts, languages, _config(folder, languages), hash_of_weights(folder))
 
     @property
     def model_folder(self) -> Path:
@@ -231,6 +237,21 @@ def _model(folder: Path, facts: dict[str, Any], step: int | None) -> Path:
     if facts.get("checkpoint"):
         return Path(facts["checkpoint"])
     return (folder if step is None else folder / checkpoint.FOLDER / checkpoint.name_of(step)) / MODEL
+
+
+def _config(path: Path, languages: Languages) -> Any:
+    """Return the config of a model. Raise StoreError if it cannot be read, or has too few embeddings."""
+    with quiet(), _readable(path):
+        config = AutoConfig.from_pretrained(path, local_files_only=True)
+    rows = getattr(config, "vocab_size", 0)
+    if rows < languages.size or (rows != languages.size and languages.has_twin):
+        raise StoreError(
+            f"the model has {rows:,} rows of embeddings, but its two languages have {languages.size:,} ids",
+            where=str(path),
+            fix="restore the run's own tokenizer and twin",
+            id="vocabulary",
+        )
+    return config
 
 
 def _check_twin(folder: Path, languages: TwinLanguages) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DerivlangError
-from derivlang.evaluation.finetune_settings import REGIMES
+from derivlang.evaluation.finetune_settings import USUAL_REGIMES
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import find_task
 from derivlang.lexical.bpe import SPECIAL_TOKENS
@@ -115,6 +115,7 @@ def fine_tuning(options: Mapping[str, Any], rate: float, a_step: float) -> float
         given = text_of(options.get(option, default)).split(",")
         return int(given[task % len(given)])
 
+    regimes = text_of(options.get("regime", ",".join(USUAL_REGIMES))).split(",")  # cs has two rows for each example
     total = 0.0
     for i, (kind, task) in enumerate(tasks):
         (train, dev, test, length), settings = _SIZES.get(kind, _SIZES["pos"]), task.defaults
@@ -123,7 +124,7 @@ def fine_tuning(options: Mapping[str, Any], rate: float, a_step: float) -> float
         steps = epochs * -(-train // batch)
         tested = (epochs + 0.5) * dev + 1.5 * test  # dev after each epoch; ZS is tested on the source as well
         one = steps * max(a_step, batch * length / rate) + tested * length / (3 * rate)
-        total += number("seeds", 0, 3) * len(REGIMES) * one
+        total += number("seeds", 0, 3) * sum(2 if regime == "cs" else 1 for regime in regimes) * one
     return total
 
 

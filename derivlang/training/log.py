@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.store.disk import disk
 from derivlang.training.batch import StepCounts
+from derivlang.training.boards import Board, figures_of
 from derivlang.training.loss_module import COUNTS
 
 LOG = "log.jsonl"
@@ -95,12 +97,12 @@ class Meter:
 
 
 class TrainingLog:
-    """The log of a run in log.jsonl and, if a folder is given, in TensorBoard.
+    """The log of a run in log.jsonl and on boards.
 
     Entries after the step at which a run resumes are removed. last: the last remaining entry.
     """
 
-    def __init__(self, run: Path, step: int, tensorboard: Path | None):
+    def __init__(self, run: Path, step: int, boards: Sequence[Board] = ()):
         path = run / LOG
         kept = [line for line in _lines(path) if json.loads(line)["step"] <= step]
         with disk(path):
@@ -108,27 +110,21 @@ class TrainingLog:
             self._file = path.open("a", encoding="utf-8")
         self._path = path
         self.last: dict[str, Any] = json.loads(kept[-1]) if kept else {}
-        self._board = None
-        if tensorboard is not None:
-            from torch.utils.tensorboard import SummaryWriter
-
-            self._board = SummaryWriter(str(tensorboard))
+        self._boards = boards
 
     def write(self, entry: dict[str, Any]) -> None:
         """Append an entry. Raise StoreError if the disk is full."""
         with disk(self._path):
             self._file.write(json.dumps(entry) + "\n")
             self._file.flush()
-        if self._board is not None:
-            flat = {"loss": entry["loss"], "lr": entry["lr"], "tokens_per_second": entry["tokens_per_second"]}
-            for name, value in {**flat, **{f"loss/{k}": v for k, v in entry["parts"].items()}}.items():
-                self._board.add_scalar(name, value, entry["step"])
+        for board in self._boards:
+            board.write(entry["step"], figures_of(entry))
 
     def close(self) -> None:
-        """Close the file and TensorBoard's events."""
+        """Close the file and the boards."""
         self._file.close()
-        if self._board is not None:
-            self._board.close()
+        for board in self._boards:
+            board.close()
 
 
 def _lines(path: Path) -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from derivlang.core.keys import text_key
 from derivlang.core.parse_errors import parse_errors
 from derivlang.formats.progress import steps_done
 from derivlang.training import checkpoint
+from derivlang.training.boards import boards_of
 from derivlang.training.checkpoint import Checkpoint
 from derivlang.training.devices import within_memory
 from derivlang.training.loader import Loader
@@ -66,7 +68,7 @@ def train(
     net, optimizer = accelerator.prepare(net, optimizer)
     step = begin.step if begin else 0
     meter = Meter(device, begin.subwords if begin else 0, begin.seconds if begin else 0.0, masks=not objective.causal)
-    log = TrainingLog(run, step, log_settings.tensorboard) if main else None
+    log = TrainingLog(run, step, boards_of(log_settings, run, step, asdict(settings))) if main else None
     entry: dict[str, Any] = log.last if log is not None else {}
 
     def save(step: int, entry: dict[str, Any]) -> None:

@@ -74,7 +74,7 @@ def pretrain(
     run, ranks = where.run, processes()
     main = ranks.is_main_process
     if not main:  # silent, but logs and saves at the same steps, where processes wait for each other
-        callbacks = Callbacks(log=replace(callbacks.log, logged=LogSettings().logged, tensorboard=None))
+        callbacks = Callbacks(log=replace(callbacks.log, logged=LogSettings().logged, tensorboard=None, wandb=None))
     with ranks.main_process_first():  # the others reuse what it has made
         _check(settings, objective, model_config)
         before = folder.taken(run, resume=resume, force=force) if main else folder.read(run)

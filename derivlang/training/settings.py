@@ -183,6 +183,9 @@ class LogSettings:
     logged: Callable[[int, dict[str, Any]], None] = lambda step, entry: None
     compile: bool = False
     tensorboard: Path | None = setting(None, "Folder for TensorBoard's events.", unset="write none")
+    wandb: str | None = setting(
+        None, "Project of Weights & Biases; offline in OUT/wandb, unless WANDB_MODE is set.", unset="write none"
+    )
     factors: tuple[str, ...] = setting(
         (), "NAME=LEVEL of a study, kept in run.json; may be repeated.", option="--factor", check=_check_factors
     )

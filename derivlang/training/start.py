@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import declared, given
+from derivlang.training.boards import require_boards
 from derivlang.training.config import ModelConfig
 from derivlang.training.devices import can_compile, has_bf16
 from derivlang.training.foreign import checkpoint_folder, config_of
@@ -50,16 +50,7 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[TrainingSettin
     log_settings = LogSettings(
         **given(LogSettings, options), compile=can_compile() if machine.compile is None else machine.compile
     )
-    if log_settings.tensorboard is not None:
-        try:
-            import_module("torch.utils.tensorboard")
-        except ImportError:
-            raise UsageError(
-                "TensorBoard is not installed",
-                where="--tensorboard",
-                fix="pip install tensorboard",
-                id="missing-package",
-            ) from None
+    require_boards(log_settings)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     return settings, model_config, log_settings
 

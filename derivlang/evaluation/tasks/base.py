@@ -131,3 +131,23 @@ class Task(NamedTask):
         several = {metric.count: metric for metric in self.metrics}  # some metrics share their counts
         by_count = {count: metric.counts(gold, predicted) for count, metric in several.items()}
         return {metric.name: by_count[metric.count] for metric in self.metrics}
+
+
+class PairTask(Task):
+    """A task whose rows have two sides, so that each example has two mixed pairs: one side derived, the other not."""
+
+    def examples(
+        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None = None
+    ) -> Examples:
+        return self.pair_examples(batch, languages, classes, policies, mixed=False)
+
+    def mixed(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
+        """Return the same examples as mixed pairs: those whose first side is derived as `source`, the others as
+        `derived`."""
+        return self.pair_examples(batch, languages, classes, None, mixed=True)
+
+    @abstractmethod
+    def pair_examples(
+        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None, *, mixed: bool
+    ) -> Examples:
+        """Return what `examples` does. mixed: of the rows of `ParallelRows.mixed`, in the places of both languages."""

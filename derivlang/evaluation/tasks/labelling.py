@@ -24,7 +24,7 @@ from derivlang.core.order import Order
 from derivlang.core.policies import Policies
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.rows import LanguageRows, ParallelRows
-from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.sources.corpus import Corpus
 from derivlang.training.languages import Languages
 
@@ -87,18 +87,19 @@ class WordLabelling(Labelling):
         return Classification(config, n_classes)
 
 
-class PairLabelling(Labelling):
+class PairLabelling(PairTask, Labelling):
     """A task with a label a pair of sentences, at `<s>`. A pair without a label is left out."""
 
     needs: ClassVar[str] = "a label for each pair of sentences"
 
-    def examples(
-        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None = None
+    def pair_examples(
+        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None, *, mixed: bool
     ) -> Examples:
         layer = batch.layers.get(self.layer)
         if not isinstance(layer, Values) or batch.records.shape[1] != 2:
             raise self.no_labels(self.name)
         rows = ParallelRows.of(batch, languages, self.settings.max_length, policies)
+        rows = rows.mixed() if mixed else rows
         gold: Int64 = to_numpy(layer.values.fill_null(-1)).astype(np.int64)
         some = np.flatnonzero(gold >= 0)
         found = rows.examples(lambda text: text.instances(some, np.zeros_like(some), gold[some]), classes)

@@ -37,7 +37,7 @@ from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.metrics import Metric, exact_counts, overlap_counts, share
 from derivlang.evaluation.rows import LanguageRows, ParallelRows
-from derivlang.evaluation.tasks.base import Task
+from derivlang.evaluation.tasks.base import PairTask
 from derivlang.sources.corpus import Corpus
 from derivlang.training.languages import Languages
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _DROPPED = {ord(mark): None for mark in string.punctuation}
 
 
-class Questions(Task):
+class Questions(PairTask):
     """Questions on a context, in the form of SQuAD: XQuAD, MLQA."""
 
     kind = "qa"
@@ -63,8 +63,8 @@ class Questions(Task):
             raise self.no_labels(corpus.name)
         return ()
 
-    def examples(
-        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None = None
+    def pair_examples(
+        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None, *, mixed: bool
     ) -> Examples:
         found = [layer for layer in batch.layers.values() if isinstance(layer, Answers)]
         if len(found) != 1 or batch.records.shape[1] != 2:
@@ -72,6 +72,7 @@ class Questions(Task):
         (layer,) = found
         rows = ParallelRows.of(batch, languages, self.settings.max_length, policies)
         forms, answers = normal_forms(batch), _by_row(rows, layer)
+        rows = rows.mixed() if mixed else rows
 
         def instances(text: LanguageRows) -> Instances:
             place = _places(rows, text.segments, text.words).astype(np.int32)

@@ -30,7 +30,7 @@ from derivlang.training.languages.twins import check_permutation
 from derivlang.transforms.lexicon_file import read_lexicon
 
 LEXICON = "lexicon.tsv"
-_UNKNOWN = 5.0  # percent of unknown sub-words from which on a language is hardly represented
+UNKNOWN = 5.0  # percent of unknown sub-words from which on a language is hardly represented
 
 
 class TextLanguages(Languages):
@@ -120,7 +120,7 @@ class TextLanguages(Languages):
 
 def unknown_warning(percent: float, where: str) -> str | None:
     """Return a warning if the derived language is hardly known to the tokenizer. percent: of unknown sub-words."""
-    if percent <= _UNKNOWN:
+    if percent <= UNKNOWN:
         return None
     return (
         f"{percent:.1f} % of the derived sub-words are unknown to the tokenizer of {where}: choose a script that it "
