@@ -378,6 +378,67 @@ def test_layers_against_a_slow_loop(kind: str) -> None:
     assert [layer["sentences"] for layer in sentences] == [retrieval.accuracy(*map(torch.stack, m)) for m in means]
 
 
+def test_first_states_against_a_slow_loop() -> None:
+    found, text = languages("trans,inv"), heldout("trans,inv", 9)
+    model = model_of("roberta", found.size).eval()
+    got = Retrieval().measure(ModelEncoder(model, False, CPU, MARKS), sets_of(text))
+    first: list[tuple[list[torch.Tensor], list[torch.Tensor]]] = [([], []) for _ in got]
+    for s in range(text.n_sentences):
+        for side, ids in enumerate((text.source.ids, text.derived.ids)):
+            row = torch.tensor([[0, *ids[text.offsets[s] : text.offsets[s + 1]].tolist(), 2]])
+            with torch.inference_mode():
+                for layer, states in enumerate(model.base_model(row, output_hidden_states=True).hidden_states):
+                    first[layer][side].append(states[0, 0])
+    assert [one["first"] for one in got[1:]] == [retrieval.accuracy(*map(torch.stack, one)) for one in first[1:]]
+    assert got[0]["first"] == got[0]["chance"]  # every `<s>` has the same embedding
+    causal = Retrieval().measure(ModelEncoder(model_of("gpt2", found.size), False, CPU, MARKS), sets_of(text))
+    assert "first" not in causal[0]
+
+
+@pytest.mark.parametrize("language_ids", [False, True])
+def test_joint_error_rates_against_a_slow_loop(language_ids: bool) -> None:
+    """RoBERTa takes 64 positions, so that some pairs are too long. Word by word, with the order as gold."""
+    found, text = languages("trans,perm"), heldout("trans,perm", 20)
+    model = model_of("roberta", found.size, language_ids=language_ids).eval()
+    got = WordLinks().measure(ModelEncoder(model, language_ids, CPU, MARKS), sets_of(text))
+    lengths = np.diff(text.offsets)
+    kept = np.flatnonzero(2 * lengths + 4 <= 64)
+    assert 0 < len(kept) < text.n_sentences
+    assert {one["joint_left_out"] for one in got} == {text.n_sentences - len(kept)}
+    some = text.take(kept)
+    words = ParallelWords.of(some)
+    states: list[tuple[list[torch.Tensor], list[torch.Tensor]]] = [([], []) for _ in got]
+    for s in range(len(kept)):
+        a, b = some.offsets[s : s + 2]
+        n, number = int(b - a), some.words[a:b]
+        row = torch.tensor([[0, *some.source.ids[a:b].tolist(), 2, 0, *some.derived.ids[a:b].tolist(), 2]])
+        types = torch.tensor([[0] * (n + 2) + [1] * (n + 2)]) if language_ids else None
+        with torch.inference_mode():
+            layers = model.base_model(row, token_type_ids=types, output_hidden_states=True).hidden_states
+        moved = number[some.derived.slots[a:b] - a]
+        for layer, state in enumerate(layers):
+            for side, (begin, owner) in enumerate(((1, number), (n + 3, moved))):
+                for word in dict.fromkeys(owner.tolist()):
+                    at = begin + np.flatnonzero(owner == word)
+                    states[layer][side].append(state[0, at].mean(0))
+    for one, sides in zip(got, states, strict=True):
+        ours, theirs = (torch.stack(side).numpy() for side in sides)
+        expected = links.error_rates(ours, theirs, words)
+        assert {name: one[f"joint_{name}"] for name in expected} == pytest.approx(expected)
+    assert got[0]["joint_argmax"] != got[0]["argmax"]
+
+
+def test_a_model_too_short_for_pairs_has_no_joint_figures() -> None:
+    found, text = languages("trans,inv"), heldout("trans,inv", 4)
+    model = model_of("bert", found.size)
+    model.config.max_position_embeddings = int(np.diff(text.offsets).max()) + 2
+    short = text.take(np.flatnonzero(2 * np.diff(text.offsets) + 4 > model.config.max_position_embeddings))
+    got = WordLinks().measure(ModelEncoder(model, False, CPU, MARKS), sets_of(short))
+    assert {one["joint_left_out"] for one in got} == {short.n_sentences}
+    assert {one["joint_argmax"] for one in got} == {None}
+    assert all(0 <= one["argmax"] <= 100 for one in got)
+
+
 # Perplexity
 
 

@@ -808,19 +808,20 @@ def test_layers_of_earlier_and_of_this_version(tmp_path: Path) -> None:
     changed(
         new / "evaluation.json",
         contextual=[layer | {"words": 30.0}],
-        retrieval=[layer | {"sentences": 40.0, "chance": 0.2}],
-        links=[{"layer": 1, "argmax": 70.0, "itermax": 71.0, "transport": 72.0}],
+        retrieval=[layer | {"sentences": 40.0, "first": 5.0, "chance": 0.2}],
+        links=[{"layer": 1, "argmax": 70.0, "itermax": 71.0, "transport": 72.0, "joint_argmax": 60.0}],
     )
     table = inside(setting(tmp_path))
     assert table is not None
     assert table.columns[1][1][1:] == (
-        "words", "words by chance", "sentences", "sentences by chance",
+        "words", "words by chance", "sentences", "sentences by <s>", "sentences by chance",
         "AER by argmax", "AER by itermax", "AER by transport",
+        "joint AER by argmax", "joint AER by itermax", "joint AER by transport",
     )  # fmt: skip
     cells = [[cell.text for cell in row.cells[2:]] for row in table.rows]
     assert cells == [
-        ["1", "10.0", EMPTY, "20.0", EMPTY, EMPTY, EMPTY, EMPTY],
-        ["1", "30.0", "6.0", "40.0", "0.2", "70.0", "71.0", "72.0"],
+        ["1", "10.0", EMPTY, "20.0", *(EMPTY,) * 8],
+        ["1", "30.0", "6.0", "40.0", "5.0", "0.2", "70.0", "71.0", "72.0", "60.0", EMPTY, EMPTY],
     ]
 
 

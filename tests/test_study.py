@@ -16,11 +16,15 @@ from typing import Any, ClassVar
 
 import click
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from derivlang.cli.studies import options_of
 from derivlang.core.errors import DataError, StoreError
 from derivlang.sources.find import SourceRequest, find
 from derivlang.study import run as running
+from derivlang.study.begins import stages
+from derivlang.study.cells import Cell
 from derivlang.study.commands import TypedFloat
 from derivlang.study.estimate import cost, fine_tuning, shared_cost
 from derivlang.study.file import Study, only, read, shipped
@@ -636,6 +640,178 @@ def test_labels_do_not_change_what_a_run_is(tmp_path: Path) -> None:
     assert "factors" not in found[0]
     assert found[1]["factors"] == {"overlap": 25, "order": "inv"}
     assert "'25' is not NAME=LEVEL" in run("pretrain", *options, "-o", tmp_path / "c", "--factor", "25", code=2).err
+
+
+# Cells that begin from other cells
+
+COLD = """
+[study]
+source = "demo"
+steps = 2
+
+[cell]
+t = "trans,{order}"
+
+[[grid]]
+factors = { order = ["identity", "inv"], start = ["cold"] }
+[[grid]]
+factors = { order = ["identity", "inv"], objective = ["tlm", "mlm"], seed = [1, 2] }
+cell = { init = "{order}.cold" }
+"""
+
+
+def test_a_cell_begins_from_another(tmp_path: Path) -> None:
+    study = study_of(tmp_path, COLD)
+    steps = plan(study, Place(tmp_path))
+    assert [step.name for step in steps[:3]] == ["tokenizer", "pretrain identity.cold", "pretrain inv.cold"]
+    tlm = next(step for step in steps if step.name == "pretrain inv.tlm.2")
+    assert "--init runs/inv.cold " in tlm.command
+    assert tlm.cell is not None
+    assert tlm.cell.needs == ("inv.cold",)
+    chosen = only(study, ["inv.tlm.2"])
+    assert [cell.name for cell in chosen.cells] == ["inv.cold", "inv.tlm.2"]
+
+
+@pytest.mark.parametrize(
+    ("given", "command", "needs"),
+    [
+        ('init = "{order}.cold@1"', "--init runs/{}.cold@1 ", True),
+        ('init = "runs/{order}.cold"', "--init runs/{}.cold ", True),
+        ('embeddings = "from={order}.cold"\ninit = "./other"', "--embeddings from=runs/{}.cold ", True),
+        ('init = "runs/other"', "--init runs/other ", False),
+        ('init = "../{order}.cold"', "--init ../{}.cold ", False),
+        ('init = "hub:name"', "--init hub:name ", False),
+    ],
+)
+def test_what_names_a_cell_and_what_a_path(
+    given: str, command: str, needs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("derivlang.training.foreign.checkpoint_folder", lambda text: None)
+    monkeypatch.setattr("derivlang.training.start.checkpoint_folder", lambda text: None)
+    study = study_of(tmp_path, COLD.replace('cell = { init = "{order}.cold" }', f"[grid.cell]\n{given}"))
+    for order in ("identity", "inv"):
+        step = next(s for s in plan(study, Place(tmp_path)) if s.name == f"pretrain {order}.mlm.1")
+        assert command.format(order) in step.command
+        assert step.cell is not None
+        assert step.cell.needs == ((f"{order}.cold",) if needs else ())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"{order}.cold"', '"{order}.cool"', r"cell \S+: init: there is no cell 'identity.cool'; did you mean ident"),
+        ('"{order}.cold"', '"{order}.mlm.1"', "the cell identity.mlm.1 begins from itself"),
+        ('["cold"]', '["cold"], init = ["{order}.tlm.1"]', "there is no cell"),
+        ('["cold"] }', '["cold"] }\ncell = { init = "{order}.tlm.1" }', "the cells .* begin from each other"),
+    ],
+)
+def test_a_beginning_that_cannot_be_is_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
+    path = written(tmp_path, COLD.replace(old, new))
+    ran = run("study", path, "-o", tmp_path / "out", code=2)
+    assert re.search(message, ran.err), ran.err
+    assert str(path) in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+@given(st.integers(1, 12), st.data())
+def test_stages_are_those_of_a_slow_definition(n: int, data: st.DataObject) -> None:
+    """A cell's stage is one after the last of what it needs; needs go to smaller numbers, so there is no circle."""
+    needs = {i: data.draw(st.sets(st.integers(0, i - 1), max_size=3)) if i else set() for i in range(n)}
+    order = data.draw(st.permutations(range(n)))
+    cells = [Cell(str(i), {}, {}, {}, tuple(map(str, needs[i]))) for i in order]
+
+    def stage(i: int) -> int:
+        return 1 + max((stage(need) for need in needs[i]), default=-1)
+
+    found = stages(cells)
+    assert [[int(cell.name) for cell in some] for some in found] == [
+        [i for i in order if stage(i) == number] for number in range(len(found))
+    ]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_cell_runs_after_the_one_that_it_needs(workers: int, tmp_path: Path, processes: type[Finished]) -> None:
+    place, study = Place(tmp_path / "out", workers=workers), study_of(tmp_path, COLD)
+    assert run_study(study, place)["cells"] == 10
+    ran = names_of(processes.calls, "pretrain")
+    assert sorted(ran) == sorted(cell.name for cell in study.cells)
+    for name in ran:
+        if not name.endswith("cold"):
+            assert ran.index(f"{name.split('.')[0]}.cold") < ran.index(name)
+    processes.calls.clear()
+    run_study(study, place)
+    assert names_of(processes.calls, "pretrain") == []
+
+
+def test_cells_that_begin_from_a_failed_one_are_not_run(tmp_path: Path, processes: type[Finished]) -> None:
+    further = '[[grid]]\nfactors = { order = ["inv"], end = ["late"] }\ncell = { init = "inv.mlm.1" }\n'
+    place, study = Place(tmp_path / "out"), study_of(tmp_path, COLD + further)
+    processes.fail = ("inv.cold",)
+    said: list[str] = []
+    with pytest.raises(DataError, match=r"1 of 11 cells failed: inv.cold; 5 that begin from them were not run: ") as e:
+        run_study(study, place, said.append)
+    assert e.value.exit_code == 1
+    assert {line for line in said if ": needs" in line} == {
+        *(f"inv.{objective}.{seed} not run: needs inv.cold" for objective in ("tlm", "mlm") for seed in (1, 2)),
+        "inv.late not run: needs inv.mlm.1",
+    }
+    assert processes.calls[-1] == "report report"
+    assert len(names_of(processes.calls, "pretrain")) == 6
+    processes.calls.clear()
+    processes.fail = ()
+    assert run_study(study, place)["cells"] == 11
+    assert names_of(processes.calls, "pretrain")[0] == "inv.cold"
+    assert len(names_of(processes.calls, "pretrain")) == 6
+
+
+def test_a_beginning_that_was_trained_again_is_not_taken_for_the_former(
+    tmp_path: Path, processes: type[Finished]
+) -> None:
+    place, study = Place(tmp_path / "out"), study_of(tmp_path, COLD)
+    run_study(study, place)
+    cold, tlm = (place.out / "runs" / name / "run.json" for name in ("inv.cold", "inv.tlm.1"))
+    for path, more in ((cold, {"weights": "1"}), (tlm, {"init": {"run": "runs/inv.cold", "weights": "1"}})):
+        path.write_text(json.dumps(json.loads(path.read_text()) | more))
+    run_study(study, place)
+    cold.write_text(json.dumps(json.loads(cold.read_text()) | {"weights": "2"}))
+    said: list[str] = []
+    with pytest.raises(DataError, match=r"1 of 10 cells failed: inv.tlm.1"):
+        run_study(study, place, said.append)
+    assert "inv.tlm.1 began with other weights than runs/inv.cold has now" in said[-1]
+
+
+def test_cells_that_begin_from_others_are_an_array_of_their_own(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ran = run("study", written(tmp_path, COLD), "-o", out, "--array")
+    first, second = ((out / name).read_text().splitlines() for name in ("array.txt", "array-2.txt"))
+    assert [line.split()[-1] for line in first] == ["identity.cold", "inv.cold"]
+    assert len(second) == 8
+    assert ran.out.splitlines() == first + second
+    assert "--array=1-8" in (out / "array-2.sh").read_text()
+    assert str(out / "array-2.txt") in (out / "array-2.sh").read_text()
+    assert "array-2.sh, each when the one before is done" in ran.err
+
+
+def test_a_study_trains_cells_from_a_cell(tmp_path: Path) -> None:
+    text = (
+        SMALL.partition("[factors]")[0]
+        + """
+    [cell]
+    t = "trans,inv"
+    [[grid]]
+    factors = { start = ["cold"] }
+    [[grid]]
+    factors = { seed = [1, 2] }
+    cell = { init = "cold" }
+    """
+    )
+    small(tmp_path, text=text)
+    assert run("study", tmp_path / "grid.toml", "-o", tmp_path / "out", "--workers", "2", "--json").json["cells"] == 3
+    cold, *others = (
+        json.loads((tmp_path / "out" / "runs" / name / "run.json").read_text()) for name in ("cold", "1", "2")
+    )
+    assert [one["init"] for one in others] == [{"run": "runs/cold", "weights": cold["weights"]}] * 2
+    assert len({cold["weights"], *(one["weights"] for one in others)}) == 3
 
 
 # What a study needs besides cells

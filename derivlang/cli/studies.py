@@ -124,7 +124,7 @@ def study_command(name: str, options: dict[str, Any]) -> None:
     """Run a study, or what else the options ask for, and print the result."""
     import time
 
-    from derivlang.study.array import SCRIPT, write_array
+    from derivlang.study.array import write_array
     from derivlang.study.file import only, read
     from derivlang.study.plan import Place
     from derivlang.study.run import prepare, run_study
@@ -149,9 +149,14 @@ def study_command(name: str, options: dict[str, Any]) -> None:
         _dry_run(study, place, options["rate"], as_json=options["as_json"])
         return
     if options["array"]:
-        commands = write_array(study, place, _for_each_cell(options))
+        scripts = write_array(study, place, _for_each_cell(options))
+        commands = [command for some in scripts.values() for command in some]
         click.echo(json.dumps({"commands": commands}) if options["as_json"] else "\n".join(commands))
-        say(f"wrote {out / SCRIPT}: first --data-only, then sbatch it, then the same command without --array")
+        first, *later = (str(out / script) for script in scripts)
+        after = (
+            f", then {', '.join(later)}, each when the one before is done (--dependency=afterok:JOB)" if later else ""
+        )
+        say(f"wrote {first}: first --data-only, then sbatch it{after}, then the same command without --array")
         return
     began = time.perf_counter()
     if options["out"] is None:

@@ -19,7 +19,7 @@ def command(file: str, **options: Any) -> None:
 
     A study has a cell for every combination of its factors' levels: a run of pretrain, then evaluate. The same command
     continues an interrupted study, and adds the cells of new levels. The shipped studies are align-mlm-tiny,
-    align-mlm-seeds, align-mlm-small and align-mlm-paper.
+    align-mlm-seeds, align-mlm-small, align-mlm-paper, alignment-methods-tiny and alignment-methods-small.
 
     \b
     derivlang study overlap.toml -o overlap --data-dir DIR --workers 2

@@ -60,7 +60,7 @@ class Heldout:
     def first(self, n: int) -> Heldout:
         """Return at most the first n of a keyed ranking, in text order."""
         draws = Draws("heldout").draw(self.keys, np.zeros(len(self.keys), np.int64))
-        return self._take(np.sort(np.lexsort((self.keys, draws))[:n]))
+        return self.take(np.sort(np.lexsort((self.keys, draws))[:n]))
 
     @classmethod
     def read(cls, source: Source, split: str, languages: Languages, n: int, max_length: int) -> Heldout:
@@ -89,9 +89,9 @@ class Heldout:
     def distinct(self) -> Heldout:
         """Return each sentence once, where it first occurs."""
         _, rows = np.unique(self.keys, return_index=True)
-        return self._take(np.sort(rows))
+        return self.take(np.sort(rows))
 
-    def _take(self, rows: Int64) -> Heldout:
+    def take(self, rows: Int64) -> Heldout:
         """Return these sentences, in this order."""
         lengths = lengths_of(self.offsets)[rows]
         at, offsets = expand_ranges(self.offsets[rows], lengths), offsets_of(lengths)
@@ -127,4 +127,4 @@ def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) ->
     for side in both.sides:
         lengths = lengths_of(every.offsets_in(side))
         some &= (lengths <= max_length - 2) & (lengths > 0)
-    return every._take(np.flatnonzero(some))
+    return every.take(np.flatnonzero(some))

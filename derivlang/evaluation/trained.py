@@ -58,14 +58,14 @@ class ModelEncoder:
         return replace(self, module=self.module.base_model)
 
     def __call__(self, ids: torch.Tensor, mask: torch.Tensor, language: int | torch.Tensor, **options: Any) -> Any:
-        """Return the module's output for ids, int64[B, T], and mask, bool[B, T], of one language, or int64[B, T]."""
+        """Return the module's output for ids, int64[B, T], and mask, bool[B, T].
+
+        language: of all positions, or int64[B, T].
+        """
         padding = self.module.config.pad_token_id
         if padding is not None:  # RoBERTa numbers positions by it
             ids = ids.masked_fill(~mask, padding)
-        types: dict[str, Any] = {}
-        if self.token_types:
-            whole = language if isinstance(language, torch.Tensor) else torch.full_like(ids, language)
-            types["token_type_ids"] = whole
+        types: dict[str, Any] = {"token_type_ids": torch.zeros_like(ids) + language} if self.token_types else {}
         if self.causal:
             types["use_cache"] = False
         with self._precision():

@@ -1,4 +1,7 @@
-"""A study as a Slurm array: OUT/array.txt with one command a cell, and OUT/array.sh, which runs one of them."""
+"""A study as Slurm arrays: OUT/array.txt with one command a cell, and OUT/array.sh, which runs one of them.
+
+Cells that begin from other cells are an array of their own, OUT/array-2.txt and OUT/array-2.sh, and so on.
+"""
 
 from __future__ import annotations
 
@@ -9,45 +12,51 @@ from pathlib import Path
 from derivlang.core.errors import UsageError
 from derivlang.store.disk import disk
 from derivlang.store.export import writing
+from derivlang.study.begins import stages
 from derivlang.study.file import Study
 from derivlang.study.plan import Place, in_order
 
-COMMANDS, SCRIPT = "array.txt", "array.sh"
 _TEMPLATE = """\
 #!/bin/bash
 #SBATCH --job-name={name}
 #SBATCH --array=1-{cells}
 #SBATCH --cpus-per-task={threads}
-#SBATCH --output={logs}/array-%a.log
+#SBATCH --output={log}
 #SBATCH --open-mode=append
 # Partition, time and accelerator are the cluster's: add lines such as #SBATCH --time=01:00:00 --gres=gpu:1
 eval "$(sed -n "${{SLURM_ARRAY_TASK_ID}}p" {commands})"
 """
 
 
-def write_array(study: Study, place: Place, options: Sequence[str]) -> list[str]:
-    """Write the two files, and return the commands. options: of `derivlang study`, for every cell."""
+def write_array(study: Study, place: Place, options: Sequence[str]) -> dict[str, list[str]]:
+    """Write the two files of each stage, and return the commands of each script.
+
+    options: of `derivlang study`, for every cell.
+    """
     source = str(Path(study.place).resolve()) if study.place.endswith(".toml") else study.place
     out = place.out.resolve()
     where = "" if place.data_dir is None else str(place.data_dir.resolve())
     parses = "" if place.parses is None else str(place.parses.resolve())
     given = [*(("--data-dir", where) if where else ()), *(("--parses", parses) if parses else ()), *options]
-    commands = [
-        shlex.join(["derivlang", "study", source, "-o", str(out), *given, "--cells", cell.name])
-        for cell in in_order(study)
-    ]
-    if any("\n" in command for command in commands):
-        raise UsageError("a path has a line break", where="--array", id="bad-value")
-    script = _TEMPLATE.format(
-        name=study.name,
-        cells=len(commands),
-        threads=place.threads or study.threads or 1,
-        logs=shlex.quote(str(out / "logs")),
-        commands=shlex.quote(str(out / COMMANDS)),
-    )
-    with disk(out):
-        (out / "logs").mkdir(parents=True, exist_ok=True)  # Slurm makes no folder for its logs
-    for name, text in ((COMMANDS, "".join(command + "\n" for command in commands)), (SCRIPT, script)):
-        with writing(out / name) as file:
-            file.write(text.encode())
-    return commands
+    found: dict[str, list[str]] = {}
+    for number, cells in enumerate(stages(in_order(study)), 1):
+        stem = "array" if number == 1 else f"array-{number}"
+        commands = [
+            shlex.join(["derivlang", "study", source, "-o", str(out), *given, "--cells", cell.name]) for cell in cells
+        ]
+        if any("\n" in command for command in commands):
+            raise UsageError("a path has a line break", where="--array", id="bad-value")
+        script = _TEMPLATE.format(
+            name=study.name,
+            cells=len(commands),
+            threads=place.threads or study.threads or 1,
+            log=shlex.quote(str(out / "logs" / f"{stem}-%a.log")),
+            commands=shlex.quote(str(out / f"{stem}.txt")),
+        )
+        with disk(out):
+            (out / "logs").mkdir(parents=True, exist_ok=True)  # Slurm makes no folder for its logs
+        for name, text in ((f"{stem}.txt", "".join(command + "\n" for command in commands)), (f"{stem}.sh", script)):
+            with writing(out / name) as file:
+                file.write(text.encode())
+        found[f"{stem}.sh"] = commands
+    return found

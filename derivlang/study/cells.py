@@ -46,12 +46,16 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A run of a study and its evaluation. levels: of each factor. options, evaluation: of the two commands."""
+    """A run of a study and its evaluation.
+
+    levels: of each factor. options, evaluation: of the two commands. needs: the cells whose runs it begins from.
+    """
 
     name: str
     levels: Mapping[str, Level]
     options: Mapping[str, Any]
     evaluation: Mapping[str, Any]
+    needs: tuple[str, ...] = ()
 
 
 def cells_of(grid: Grid, shared: Mapping[str, Any], options: Collection[str], place: str) -> Iterator[Cell]:

@@ -9,7 +9,7 @@
     [[grid]]      more cells, with factors, zip, cell and evaluate of their own
 
 A factor with the name of an option of `pretrain` sets that option, unless [cell] does. A grid with a `name` is left out
-unless it is asked for.
+unless it is asked for. A cell may begin from the run of another cell (`begins.py`).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.formats.paths import is_path
 from derivlang.pipeline import Pipeline
 from derivlang.sources.named import SOURCES
+from derivlang.study.begins import linked, with_needs
 from derivlang.study.cells import Axis, Cell, Grid, cells_of, named_in
 from derivlang.study.commands import CommandOptions, Level, TypedFloat, text_of
 from derivlang.training.objectives.registry import read_objective
@@ -100,7 +101,7 @@ def read(
 
 
 def only(study: Study, names: Sequence[str]) -> Study:
-    """Return the study with these cells only; `*` matches any part of a name.
+    """Return the study with these cells and those that they begin from; `*` matches any part of a name.
 
     Raise UsageError with similar names if a name matches no cell.
     """
@@ -108,8 +109,9 @@ def only(study: Study, names: Sequence[str]) -> Study:
     for name in names:
         if not fnmatch.filter(known, name):
             raise unknown("cell", name, known, where="--cells")
-    kept = tuple(cell for cell in study.cells if any(fnmatch.fnmatchcase(cell.name, name) for name in names))
-    return replace(study, cells=kept)
+    chosen = (name for name in known if any(fnmatch.fnmatchcase(name, pattern) for pattern in names))
+    kept = with_needs(chosen, {cell.name: cell for cell in study.cells})
+    return replace(study, cells=tuple(cell for cell in study.cells if cell.name in kept))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,7 @@ class _Reader:
             cells = [replace(cell, options=_with_steps(cell.options, steps)) for cell in cells]
         cells = [replace(cell, options=self._paths(self._in_order(cell.options), folder)) for cell in cells]
         self._distinct(cells, chosen)
+        cells = linked(cells, self.place)
         self._check_cells(cells)
         return Study(
             name=Path(self.place).stem,

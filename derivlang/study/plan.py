@@ -20,6 +20,7 @@ from typing import Any
 
 from derivlang.core.settings import declared
 from derivlang.pipeline import Pipeline
+from derivlang.study.begins import RUNS, stages
 from derivlang.study.cells import Cell, slug
 from derivlang.study.commands import Level, text_of
 from derivlang.study.file import FIRST, Study
@@ -27,7 +28,7 @@ from derivlang.training.config import ModelConfig
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.settings import TrainingSettings
 
-TOKENIZER, RUNS = "tokenizer", "runs"
+TOKENIZER = "tokenizer"
 # Options that say how a source is read.
 _READING = ("words", "lang", "encoding", "text-column", "word-column", "header", "column-names", "quoting")
 _OF_DATA = ("tokenizer", "limit", "parser")  # what encoded data depends on besides the tokenizer's options and --t
@@ -105,11 +106,12 @@ def in_order(study: Study) -> list[Cell]:
     """Return the cells in the order of their start.
 
     The first cell of each data folder comes first, as it encodes the data that the others need. Longer cells follow
-    before shorter ones, so that workers finish at about the same time.
+    before shorter ones, so that workers finish at about the same time. A cell comes after those that it begins from.
     """
     first = list({data_folder(cell, study): cell for cell in reversed(study.cells)}.values())[::-1]
     others = [cell for cell in study.cells if cell not in first]
-    return [*first, *sorted(others, key=lambda cell: -(positions(cell) or 0))]
+    others.sort(key=lambda cell: -(positions(cell) or 0))
+    return [cell for stage in stages([*first, *others]) for cell in stage]
 
 
 def positions(cell: Cell) -> int | None:

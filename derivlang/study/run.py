@@ -1,8 +1,8 @@
 """Run a study: text, tokenizer, data, cells in parallel, report. The same command resumes an interrupted study.
 
-Each cell is a chain of processes with a log each, in OUT/logs. A cell that fails does not end the others. A finished
-cell is known by its record, RUN/pretrained.json, which holds its options: a study whose file has changed so that a
-finished cell no longer fits is refused before anything runs.
+Each cell is a chain of processes with a log each, in OUT/logs. A cell that fails does not end the others, but those
+that begin from its run are not run. A finished cell is known by its record, RUN/pretrained.json, with its options: a
+study whose file has changed so that a finished cell no longer fits is refused before anything runs.
 
     OUT/study.json     the factors, the report's choices, and the cells with their levels, for the report
 """
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,11 @@ from derivlang.sources.find import SourceRequest, find
 from derivlang.store.disk import disk, file_lock
 from derivlang.store.export import writing
 from derivlang.store.record import read_record
+from derivlang.study.begins import RUNS
+from derivlang.study.cells import Cell
 from derivlang.study.commands import text_of
 from derivlang.study.file import TEXT, Study
-from derivlang.study.plan import RUNS, Place, PlannedCommand, data_folder, plan, report_of
+from derivlang.study.plan import Place, PlannedCommand, data_folder, plan, report_of
 from derivlang.study.text import join
 from derivlang.training.objectives.registry import read_objective
 
@@ -128,21 +130,30 @@ def run_study(
     for step in steps:
         if step.cell is not None:
             chains.setdefault(step.cell.name, []).append(step)
-    left = {name: chain for name, chain in chains.items() if not all(_is_done(step, place) for step in chain)}
+    left: dict[str, list[PlannedCommand]] = {}
+    for name, chain in chains.items():  # each after those that it begins from
+        cell = chain[0].cell
+        assert cell is not None
+        done = all(_is_done(step, place) for step in chain) and not _other_beginning(cell, place)
+        if not done or any(need in left for need in cell.needs):
+            left[name] = chain
     if len(left) < len(chains):
         say(f"{len(chains) - len(left)} of {len(chains)} cells are done already")
-    failed = _run_chains(left, place, processes, say, place.workers or study.workers)
-    names = [cell.name for cell in study.cells if cell.name not in failed]
+    failed, not_run = _run_chains(left, place, processes, say, place.workers or study.workers)
+    names = [cell.name for cell in study.cells if cell.name not in failed | not_run]
     found: dict[str, Any] = {"out": str(place.out), "cells": len(names), "report": None}
     if whole is None and names:
         say("report")
         processes.call(report_of([f"{RUNS}/{name}" for name in names]))
         found["report"] = str(place.out / "report" / "index.html")
     if failed:
-        for message in failed.values():
+        for message in (*failed.values(), *not_run.values()):
             say(message)
+        told = f"{len(failed)} of {len(chains)} cells failed: {', '.join(failed)}"
+        if not_run:
+            told += f"; {len(not_run)} that begin from them were not run: {', '.join(not_run)}"
         raise DataError(
-            f"{len(failed)} of {len(chains)} cells failed: {', '.join(failed)}",
+            told,
             where=str(place.out),
             fix="the same command tries them again",
             id="cell",
@@ -152,34 +163,68 @@ def run_study(
 
 def _run_chains(
     chains: dict[str, list[PlannedCommand]], place: Place, processes: Processes, say: Say, workers: int
-) -> dict[str, str]:
-    """Run the commands of each cell, and return the messages of the cells that failed."""
-    failed: dict[str, str] = {}
-    lock, left = threading.Lock(), [len(chains)]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Run the commands of each cell after those of the cells that it needs.
 
-    def run(name: str) -> None:
-        how = "done"
-        try:
-            for step in chains[name]:
-                if not _is_done(step, place):
-                    processes.call(step)
-                    _mark(step, place)
-        except DerivlangError as error:
-            failed[name] = f"{error.what} ({error.where})"
-            how = "failed"
-        if processes.stopped:
-            return
-        with lock:
-            left[0] -= 1
-            say(f"{name} {how}, {left[0]} to go")
-
+    Return the messages of the cells that failed, and of those that were not run, as a cell that they need was not done.
+    """
+    needs = {name: chain[0].cell.needs for name, chain in chains.items() if chain[0].cell is not None}
+    waiting, running = dict.fromkeys(chains), dict[Future[str | None], str]()
+    unfinished, failed, not_run = set(chains), dict[str, str](), dict[str, str]()
     with ThreadPoolExecutor(workers) as pool:
         try:
-            list(pool.map(run, chains))
+            while waiting or running:
+                for name in list(waiting):
+                    if len(running) == workers:
+                        break
+                    if lost := [need for need in needs[name] if need in failed or need in not_run]:
+                        not_run[name] = f"{name} not run: needs {lost[0]}"
+                        unfinished.discard(name)
+                        del waiting[name]
+                        say(f"{name} not run, {len(unfinished)} to go")
+                    elif unfinished.isdisjoint(needs[name]):
+                        running[pool.submit(_run_chain, chains[name], place, processes)] = name
+                        del waiting[name]
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
+                    name, message = running.pop(done), done.result()
+                    unfinished.discard(name)
+                    if message is not None:
+                        failed[name] = message
+                    if not processes.stopped:
+                        say(f"{name} {'done' if message is None else 'failed'}, {len(unfinished)} to go")
         except BaseException:
             processes.stop()
             raise
-    return {name: failed[name] for name in chains if name in failed}
+    return {name: failed[name] for name in chains if name in failed}, not_run
+
+
+def _run_chain(chain: list[PlannedCommand], place: Place, processes: Processes) -> str | None:
+    """Run the commands of a cell that are not done yet. Return the message of one that failed."""
+    cell = chain[0].cell
+    assert cell is not None
+    try:
+        if told := _other_beginning(cell, place):
+            raise StoreError(told, where=str(place.out / RUNS / cell.name), id="other-run")
+        for step in chain:
+            if not _is_done(step, place):
+                processes.call(step)
+                _mark(step, place)
+    except DerivlangError as error:
+        return f"{error.what} ({error.where})"
+    return None
+
+
+def _other_beginning(cell: Cell, place: Place) -> str:
+    """Return what is wrong if a run began with other weights than the run that it needs has now, else ""."""
+    began = _json(place.out / RUNS / cell.name / "run.json").get("init") or {}
+    for key, fact in (("init", "weights"), ("embeddings", "embeddings")):
+        run = str(cell.options.get(key, "")).removeprefix("from=")
+        if run.removeprefix(f"{RUNS}/") not in cell.needs:  # or a checkpoint, which may be gone
+            continue
+        now = _json(place.out / run / "run.json").get("weights")
+        if now and began.get(fact, now) != now:
+            return f"{cell.name} began with other weights than {run} has now; remove its folder to train it again"
+    return ""
 
 
 def _begin(study: Study, whole: Study, place: Place, processes: Processes, say: Say) -> list[PlannedCommand]:

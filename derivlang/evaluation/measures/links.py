@@ -8,6 +8,9 @@ Similarities are cosines; `align/similarity.py` makes the links. The gold links 
 are sure. Equal words of a sentence count as one word (`ParallelWords`): a link of any of them is a link of that word.
 
     the cat saw the dog     links the-eht (either), cat-tac, saw-was, dog-god: AER 0 %, although one `the` has no link
+
+A sentence and its derived one are encoded apart, or jointly in one row (`joint_argmax` …), where each sees the other,
+as in TLM. Sentences whose joint row is too long for the model are left out of the joint figures.
 """
 
 from __future__ import annotations
@@ -30,21 +33,40 @@ from derivlang.evaluation.measures.states import ParallelWords
 from derivlang.evaluation.trained import ModelEncoder
 
 METHODS: dict[str, Callable[[Floats], Bool]] = {"argmax": argmax, "itermax": itermax, "transport": transport}
+WAYS = {"": "AER", "joint_": "joint AER"}  # prefix of a figure, and its title
 
 
 class WordLinks(Measure):
     """Alignment error rate of links between words by argmax, itermax and optimal transport."""
 
     def measure(self, model: ModelEncoder, sets: MeasureSets) -> list[dict[str, Any]]:
-        """Return [{"layer", "argmax", "itermax", "transport"}, …] over the words of `sets.pairs`."""
-        return [
-            {"layer": layer} | error_rates(ours.cpu().numpy(), theirs.cpu().numpy(), sets.words)
-            for layer, (ours, theirs) in enumerate(sets.states(model).words)
-        ]
+        """Return [{"layer", "argmax", "itermax", "transport", "joint_argmax", …, "joint_left_out"}, …].
+
+        All are over the words of `sets.pairs`. joint_left_out: the number of sentences that have no part in the joint
+        figures, which are None if no sentence has.
+        """
+        joint = sets.joint_states(model)
+        found = []
+        for layer, (ours, theirs) in enumerate(sets.states(model).words):
+            apart = error_rates(ours.cpu().numpy(), theirs.cpu().numpy(), sets.words)
+            rates: dict[str, float | None] = dict.fromkeys(METHODS)
+            if joint.layers:
+                ours, theirs = joint.layers[layer]
+                rates |= error_rates(ours.cpu().numpy(), theirs.cpu().numpy(), joint.words)
+            found.append(
+                {"layer": layer}
+                | apart
+                | {f"joint_{name}": rate for name, rate in rates.items()}
+                | {"joint_left_out": joint.left_out}
+            )
+        return found
 
     def rows(self, found: Any) -> dict[str, Figures]:
-        rows = super().rows(found).items()
-        return {title: {f"AER by {name}": rate for name, rate in figures.items()} for title, figures in rows}
+        """Return the error rates by layer."""
+        names = {f"{way}{name}": f"{title} by {name}" for way, title in WAYS.items() for name in METHODS}
+        return {
+            f"layer {one['layer']}": {title: one[name] for name, title in names.items() if name in one} for one in found
+        }
 
 
 @one_thread()

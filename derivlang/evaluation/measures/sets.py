@@ -9,7 +9,7 @@ from pathlib import Path
 
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures.bits import SentenceBits
-from derivlang.evaluation.measures.states import ParallelStates, ParallelWords
+from derivlang.evaluation.measures.states import JointStates, ParallelStates, ParallelWords
 from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import stage
 from derivlang.training.languages import DERIVED, SOURCE, Languages
@@ -31,6 +31,7 @@ class MeasureSets:
     out: Path | None = None
     _bits: dict[ModelEncoder, tuple[SentenceBits, SentenceBits]] = field(default_factory=dict)
     _states: dict[ModelEncoder, ParallelStates] = field(default_factory=dict)
+    _joint: dict[ModelEncoder, JointStates] = field(default_factory=dict)
 
     @cached_property
     def _text(self) -> Heldout:
@@ -67,7 +68,13 @@ class MeasureSets:
         return self._bits[model]
 
     def states(self, model: ModelEncoder) -> ParallelStates:
-        """Return the states of `pairs`, by layer."""
+        """Return the states of `pairs`, by layer, each sentence encoded alone."""
         if model not in self._states:
             self._states[model] = ParallelStates.of(model, self.pairs, self.words)
         return self._states[model]
+
+    def joint_states(self, model: ModelEncoder) -> JointStates:
+        """Return the states of `pairs`, by layer, each sentence encoded with its derived one."""
+        if model not in self._joint:
+            self._joint[model] = JointStates.of(model, self.pairs)
+        return self._joint[model]

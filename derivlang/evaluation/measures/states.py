@@ -1,25 +1,30 @@
 """States of parallel sentences by layer, and which of their words are equal.
 
 The state of a word is the mean of its sub-words' states, that of a sentence the mean of all its sub-words' states, both
-without special ids. Layer 0 is the embeddings.
+without special ids. Layer 0 is the embeddings. A sentence and its derived one are encoded apart, each in a row of its
+own, or jointly, in one row, as in the pair rows of pre-training without position reset:
+
+    apart      <s> the cat sat </s>      <s> tas tac eht </s>
+    jointly    <s> the cat sat </s> <s> tas tac eht </s>
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from derivlang.core.arrays import Int64, expand_ranges, lengths_of, offsets_of
+from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.evaluation.heldout import Heldout
-from derivlang.evaluation.padding import by_length, framed, inside, padded, tokens_on
+from derivlang.evaluation.padding import by_length, framed, padded, tokens_on
 from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done, stage
+from derivlang.training.config import positions_of
 from derivlang.training.devices import to_device
-from derivlang.training.languages import DERIVED, SOURCE, LanguageSide
+from derivlang.training.languages import DERIVED, SOURCE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,55 +78,120 @@ class ParallelWords:
         return cls(offsets, source, source[order], of_source, np.where(moved < 0, -1, place[moved]))
 
 
+Layers = list[tuple[torch.Tensor, torch.Tensor]]  # by layer, the states of the source and of the derived language
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ParallelStates:
-    """States by layer, each a pair of the source's and the derived language's, in the order of the language.
+    """States of sentences that are encoded apart, by layer, in the order of the language.
 
-    words: [W, D] each. sentences: [S, D] each. All are on the model's device.
+    words: [W, D] each. sentences, first: [S, D] each; `first` has the states of `<s>`. All are on the model's device.
     """
 
-    words: list[tuple[torch.Tensor, torch.Tensor]]
-    sentences: list[tuple[torch.Tensor, torch.Tensor]]
+    words: Layers
+    sentences: Layers
+    first: Layers
 
     @classmethod
     def of(cls, model: ModelEncoder, text: Heldout, words: ParallelWords) -> ParallelStates:
         """Return the states of a text. Any head of the model is left out."""
-        encoder, rows = model.base(), text.rows.astype(np.int64)
-        sentences = [rows[side.slots] for side in (text.source, text.derived)]
-        encoder.module.train(False)
-        # Not inference mode, so that a measure may train a probe on the states.
-        with stage("encoding parallel sentences", "rows", 2 * text.n_sentences), torch.no_grad():
-            ours = _means(encoder, text, text.source, SOURCE, (words.of_source, sentences[SOURCE]))
-            theirs = _means(encoder, text, text.derived, DERIVED, (words.of_derived, sentences[DERIVED]))
-        by_word, by_sentence = (list(zip(*sides, strict=True)) for sides in zip(ours, theirs, strict=True))
-        return cls(by_word, by_sentence)
+        with stage("encoding parallel sentences", "rows", 2 * text.n_sentences):
+            ours, theirs = (_means(model, side) for side in _sides(text, words, model))
+        return cls(*(list(zip(*sides, strict=True)) for sides in zip(ours, theirs, strict=True)))
 
 
-def _means(
-    model: ModelEncoder, text: Heldout, side: LanguageSide, language: int, groupings: Sequence[Int64]
-) -> list[list[torch.Tensor]]:
-    """Return for each grouping, and in it for each layer, the mean state of each group's sub-words, [groups, D].
+@dataclass(frozen=True, slots=True, eq=False)
+class JointStates:
+    """States of words, each sentence encoded with its derived one in one row, by layer, in the order of the language.
+
+    words: the words of the sentences whose joint row fits the model. left_out: the number of the other sentences.
+    layers: [W, D] each; none if no row fits.
+    """
+
+    words: ParallelWords
+    left_out: int
+    layers: Layers
+
+    @classmethod
+    def of(cls, model: ModelEncoder, text: Heldout) -> JointStates:
+        """Return the states of a text. Any head of the model is left out."""
+        longest = positions_of(model.module.config)
+        length = sum(np.diff(text.offsets_in(side)) + 2 for side in (text.source, text.derived))
+        fits = np.full(text.n_sentences, True) if longest is None else length <= longest
+        left_out, text = int(np.count_nonzero(~fits)), text.take(np.flatnonzero(fits))
+        words = ParallelWords.of(text)
+        if not text.n_sentences:
+            return cls(words, left_out, [])
+        with stage("encoding pairs of sentences", "rows", text.n_sentences):
+            ours, theirs = _means(model, _joined(*_sides(text, words, model)))
+        return cls(words, left_out, list(zip(ours, theirs, strict=True)))
+
+
+class _Rows(NamedTuple):
+    """R rows with special ids. ids, language: [M]. offsets: int64[R + 1].
 
     groupings: int64[M] each, the group of each sub-word, or -1; each number from 0 occurs.
     """
-    to = model.device
-    within = text.offsets_in(side)
-    whole, offsets = framed(side.ids, within, model.marks)
-    lengths = lengths_of(offsets)
-    sizes = [np.bincount(groups[groups >= 0]) for groups in groupings]
+
+    ids: Int32
+    language: Int32
+    offsets: Int64
+    groupings: tuple[Int64, ...]
+
+
+def _sides(text: Heldout, words: ParallelWords, model: ModelEncoder) -> tuple[_Rows, _Rows]:
+    """Return a row for each sentence, of each language. Groups: words, sentences, and the `<s>` of each sentence."""
+    found = []
+    for side, language in ((text.source, SOURCE), (text.derived, DERIVED)):
+        within = text.offsets_in(side)
+        ids, offsets = framed(side.ids, within, model.marks)
+        of_word, sentence, first = np.full((3, len(ids)), -1, np.int64)
+        subwords = expand_ranges(offsets[:-1] + 1, lengths_of(within))
+        of_word[subwords] = words.of_source if language == SOURCE else words.of_derived
+        sentence[subwords] = owners(within)
+        first[offsets[:-1]] = np.arange(text.n_sentences)
+        found.append(_Rows(ids, np.full(len(ids), language, np.int32), offsets, (of_word, sentence, first)))
+    return found[SOURCE], found[DERIVED]
+
+
+def _joined(source: _Rows, derived: _Rows) -> _Rows:
+    """Return rows of both sides. Groups: words of the source, words of the derived language.
+
+    rows of 3 and 2 sub-words, of 4 and 5: joint offsets [0, 7, 14], sides at [0, 3] and [3, 9]
+    """
+    offsets = source.offsets + derived.offsets
+    sides, starts = (source, derived), (offsets[:-1], offsets[:-1] + lengths_of(source.offsets))
+    ids, language = np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32)
+    groupings = np.full((2, len(ids)), -1, np.int64)
+    for grouping, side, start in zip(groupings, sides, starts, strict=True):
+        at = expand_ranges(start, lengths_of(side.offsets))
+        ids[at], language[at], grouping[at] = side.ids, side.language, side.groupings[0]
+    return _Rows(ids, language, offsets, tuple(groupings))
+
+
+def _means(model: ModelEncoder, rows: _Rows) -> list[list[torch.Tensor]]:
+    """Return for each grouping, and in it for each layer, the mean state of each group's sub-words, [groups, D]."""
+    encoder, to = model.base(), model.device
+    encoder.module.train(False)
+    lengths = lengths_of(rows.offsets)
+    sizes = [np.bincount(groups[groups >= 0]) for groups in rows.groupings]
     sums: list[list[torch.Tensor]] = []
-    for rows in by_length(lengths, tokens_on(to)):
-        block, mask = padded(whole, offsets, rows)
-        layers = model(to_device(block, to), to_device(mask, to), language, output_hidden_states=True).hidden_states
+    for some in by_length(lengths, tokens_on(to)):
+        block, mask = padded(rows.ids, rows.offsets, some)
+        language, _ = padded(rows.language, rows.offsets, some)
+        with torch.no_grad():  # not inference mode, so that a measure may train a probe on the states
+            layers = encoder(
+                to_device(block, to), to_device(mask, to), to_device(language, to), output_hidden_states=True
+            ).hidden_states
         if not sums:
             sums = [[torch.zeros(len(size), layers[0].shape[-1], device=to) for _ in layers] for size in sizes]
-        groups = [grouping[expand_ranges(within[rows], lengths[rows] - 2)] for grouping in groupings]
-        positions = np.flatnonzero(inside(mask))
+        at, positions = expand_ranges(rows.offsets[some], lengths[some]), np.flatnonzero(mask)
+        groups = [grouping[at] for grouping in rows.groupings]
         numbers = [(to_device(positions[g >= 0], to), to_device(g[g >= 0], to)) for g in groups]
         for layer, states in enumerate(layers):
             flat = states.flatten(0, 1).float()
             for total, (taken, number) in zip(sums, numbers, strict=True):
                 total[layer].index_add_(0, number, flat[taken])
-        rows_done(len(rows))
+        rows_done(len(some))
     counts = [to_device(size[:, None].astype(np.float32), to) for size in sizes]
     return [[total / count for total in totals] for totals, count in zip(sums, counts, strict=True)]

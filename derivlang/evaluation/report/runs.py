@@ -32,8 +32,12 @@ FORMAT = 1
 # Measure -> its figures of a layer, and their names in the report. Older versions gave `sentences` in `contextual`.
 LAYER_FIGURES = {
     "contextual": {"words": "words", "chance": "words by chance", "sentences": "sentences"},
-    "retrieval": {"sentences": "sentences", "chance": "sentences by chance"},
-    "links": {name: f"AER by {name}" for name in ("argmax", "itermax", "transport")},
+    "retrieval": {"sentences": "sentences", "first": "sentences by <s>", "chance": "sentences by chance"},
+    "links": {
+        f"{way}{name}": f"{title} by {name}"
+        for way, title in (("", "AER"), ("joint_", "joint AER"))
+        for name in ("argmax", "itermax", "transport")
+    },
 }
 # Regime -> prefix of its counts, and the regime of the fine-tunings that they are from.
 _COUNTS = {
