@@ -874,7 +874,7 @@ def test_nothing_is_half_written(one: Path, tmp_path: Path, monkeypatch: pytest.
     def fail(*_: object) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(report_module, "_markdown", fail)
+    monkeypatch.setattr(report_module, "markdown", fail)
     for out in (tmp_path / "out", tmp_path / "new" / "out"):
         with pytest.raises(StoreError, match="No space left"):
             report([one], out)

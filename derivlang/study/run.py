@@ -21,6 +21,7 @@ from typing import Any
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError
 from derivlang.evaluation.cell import RULES
+from derivlang.evaluation.report.plan import FORMAT, STUDY
 from derivlang.evaluation.sets import parts_of
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import task_of
@@ -35,7 +36,6 @@ from derivlang.study.plan import RUNS, Place, PlannedCommand, data_folder, plan,
 from derivlang.study.text import join
 from derivlang.training.objectives.registry import read_objective
 
-STUDY, FORMAT = "study.json", 1
 PRETRAINED, EVALUATED = "pretrained.json", "evaluated.json"  # in a run's folder: what was finished, with its options
 _OF_ROWS = ("model", "packing", "seq-len", "pair-length", "dict-coverage", "dict-by", "dict-seed")  # besides the folder
 Say = Callable[[str], None]
@@ -136,7 +136,7 @@ def run_study(
     found: dict[str, Any] = {"out": str(place.out), "cells": len(names), "report": None}
     if whole is None and names:
         say("report")
-        processes.call(report_of([f"{RUNS}/{name}" for name in names]))
+        processes.call(report_of([f"{RUNS}/{name}" for name in names] if failed else ["."]))
         found["report"] = str(place.out / "report" / "index.html")
     if failed:
         for message in failed.values():
