@@ -1009,7 +1009,7 @@ def test_no_runs(tmp_path: Path) -> None:
         report([tmp_path / "empty"], tmp_path / "out")
 
 
-@pytest.mark.parametrize("package", ["matplotlib", "scipy.stats"])
+@pytest.mark.parametrize("package", ["matplotlib", "scipy.stats", "jinja2"])
 def test_a_missing_package_is_named(tmp_path: Path, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = run(tmp_path / "a")
     monkeypatch.setitem(sys.modules, package, None)

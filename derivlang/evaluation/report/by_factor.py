@@ -58,13 +58,13 @@ def by_factor(grid: FactorGrid, headline: Headline) -> Table:
 
 
 def marginal_means(grid: FactorGrid, headline: Headline) -> Table | None:
-    """Return the table of the marginal means of each factor, or None with one factor alone."""
+    """Return the table of the marginal means of each factor, or None without any; one factor alone has none."""
     rows = []
     for factor in grid.factors if len(grid.factors) > 1 else ():
-        for level in grid.levels[factor]:
+        measured = [(key, grid.balanced(factor, grid.levels[factor], key)) for key, _ in headline.regimes]
+        for level in grid.levels[factor] if any(found for _, found in measured) else ():
             cells = []
-            for key, _ in headline.regimes:
-                found = grid.balanced(factor, grid.levels[factor], key)
+            for key, found in measured:
                 conditions = [grid.with_level(condition, factor, level) for condition in found]
                 runs = [run for condition in conditions for run in grid.scored(condition, key).values()]
                 mean = grid.mean(conditions, headline, key)
@@ -76,8 +76,8 @@ def marginal_means(grid: FactorGrid, headline: Headline) -> Table | None:
         f"marginal-{headline.id}",
         f"{headline.title}: marginal means",
         "The mean over the conditions (combinations of the other factors) in which every level of the factor has the "
-        "score, each with the same weight. Their number is beside it; with 0, no condition has all levels. A seed that "
-        "one of them lacks is left out.",
+        "score, each with the same weight. Their number is beside it; a factor without any is left out, and so is a "
+        "seed that one of them lacks.",
         ("Factor", "Level"),
         tuple((title, ("mean", "conditions")) for _, title in headline.regimes),
         tuple(rows),

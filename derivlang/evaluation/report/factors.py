@@ -12,7 +12,7 @@ its level is then NONE. Levels have the order of the study's file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -20,7 +20,7 @@ from derivlang.core.errors import StoreError
 from derivlang.evaluation.report.columns import REGIMES, Column, columns
 from derivlang.evaluation.report.estimates import Terms, estimate_of
 from derivlang.evaluation.report.plan import StudyPlan
-from derivlang.evaluation.report.runs import Run
+from derivlang.evaluation.report.runs import LAYER_FIGURES, Run
 from derivlang.evaluation.report.scores import ALIGNMENT, PERPLEXITY, ScoreKey, ScoreRow
 from derivlang.evaluation.statistics import Estimate, estimate, no_interval
 from derivlang.evaluation.tasks.untuned import SIDES
@@ -163,11 +163,12 @@ def _grid(plan: StudyPlan, runs: Sequence[Run], scores: Sequence[ScoreRow]) -> F
     values = {(row.run.id, row.key): row.value for row in scores if row.run.id in ids}
     levels_in_order = {name: _levels(name, plan) for name in factors}
     follow = tuple(name for name in plan.factors if name not in factors and name != seed)
-    headlines = tuple(_headlines(runs, {key for _, key in values}))
+    headlines = tuple(headlines_of(runs, {key for _, key in values}))
     return FactorGrid(plan, factors, lines, levels_in_order, follow, planned, cells, headlines, values)
 
 
-def _headlines(runs: Sequence[Run], keys: set[ScoreKey]) -> list[Headline]:
+def headlines_of(runs: Sequence[Run], keys: Collection[ScoreKey]) -> list[Headline]:
+    """Return the main score of each task and measure that has one of these keys: tasks first, then measures."""
     tasks = sorted({task for run in runs for task in run.tasks})
     found = []
     for column in columns(tasks, headline=True, published=False):
@@ -180,6 +181,11 @@ def _headlines(runs: Sequence[Run], keys: set[ScoreKey]) -> list[Headline]:
     found.append(Headline(ALIGNMENT, "Held-out alignment", ((aligned, "held-out"),), (aligned,)))
     sides = tuple((ScoreKey(PERPLEXITY, "perplexity", side), side) for side in SIDES)
     found.append(Headline(PERPLEXITY, "Perplexity", sides, (sides[1][0],), within=False))
+    for measure, names in LAYER_FIGURES.items():
+        name, title = next(iter(names.items()))
+        layers = sorted({key for key in keys if (key.task, key.metric) == (measure, name)}, key=lambda k: float(k.part))
+        by_layer = tuple((key, f"layer {key.part}") for key in layers)
+        found.append(Headline(measure, f"{measure.title()}: {title}", by_layer, tuple(layers[-1:])))
     return [one for one in found if any(key in keys for key, _ in one.regimes)]
 
 

@@ -35,7 +35,7 @@ def read_plan(folder: Path) -> StudyPlan | None:
     if not path.is_file():
         return None
     found = read_record(path, STUDY, _check, id="run", fix="run the study again: derivlang study FILE -o OUT")
-    told, place = found["report"], folder.resolve()
+    told, place = found["report"], folder.absolute()
     return StudyPlan(
         place,
         str(found.get("study") or place.name),
@@ -79,6 +79,8 @@ def _check(found: dict[str, Any]) -> None:
     check_levels(found["report"].get("baseline") or {}, "baseline")
     for cell in found["cells"]:
         check_types(cell, {"run": str, "factors": dict})
+        if Path(cell["run"]).is_absolute():
+            raise ValueError(f"a cell has the path {short(cell['run'])}, which is absolute")
         check_levels(cell["factors"], "cells")
         if unknown := [name for name in cell["factors"] if name not in found["factors"]]:
             raise ValueError(f"a cell has the factor {short(unknown[0])}, which is in no list")

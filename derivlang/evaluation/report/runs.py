@@ -78,7 +78,7 @@ class Run:
     @property
     def levels(self) -> Mapping[str, str]:
         """The levels of its factors: the study's, else those of run.json."""
-        return self.plan.cells[self.folder.resolve()] if self.plan else levels_of(self.facts.get("factors") or {})
+        return self.plan.cells[self.folder.absolute()] if self.plan else levels_of(self.facts.get("factors") or {})
 
     @property
     def weights(self) -> str:
@@ -240,8 +240,8 @@ def read_runs(folders: Iterable[Path]) -> list[Run]:
             found.setdefault(run.resolve(), run)
     if not found:
         raise UsageError("there are no runs to report", where="RUNS", fix="give run folders", id="no-runs")
-    plans = {above: read_plan(above) for above in dict.fromkeys(_above(run) for run in found)}
-    return [_read(run, f"R{number}", plans[_above(real)]) for number, (real, run) in enumerate(found.items(), 1)]
+    plans = {above: read_plan(above) for above in {_above(run) for run in found.values()}}
+    return [_read(run, f"R{number}", plans[_above(run)]) for number, run in enumerate(found.values(), 1)]
 
 
 def same_model(runs: Iterable[Run]) -> dict[str, str]:
@@ -281,12 +281,12 @@ def _find(folder: Path) -> list[Path]:
 
 def _above(run: Path) -> Path:
     """Return the folder that may be the study's: OUT of OUT/runs/CELL."""
-    return run.parents[min(1, len(run.parents) - 1)]
+    return run.absolute().parent.parent
 
 
 def _read(folder: Path, id: str, plan: StudyPlan | None) -> Run:
     facts = read_record(folder / RUN, RUN, _check_facts, id="run", fix=_RERUN)
-    levels = None if plan is None else plan.cells.get(folder.resolve())
+    levels = None if plan is None else plan.cells.get(folder.absolute())
     if levels is None:
         plan = None
     elif facts.get("factors") and levels_of(facts["factors"]) != levels:

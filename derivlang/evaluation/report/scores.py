@@ -82,5 +82,5 @@ def _of_run(run: Run) -> Iterator[tuple[ScoreKey, float | None]]:
         yield ScoreKey(PERPLEXITY, "perplexity", side), run.perplexity(side)
     for measure, names in LAYER_FIGURES.items():
         for layer in found.get(measure) or ():
-            for name in names:
-                yield ScoreKey(measure, name, "", str(layer.get("layer", ""))), layer.get(name)
+            for name in names if layer.get("layer") is not None else ():
+                yield ScoreKey(measure, name, "", f"{layer['layer']:g}"), layer.get(name)

@@ -112,11 +112,15 @@ def _part(setting: Setting, prefix: str) -> ReportSection:
 def _study(grid: FactorGrid, prefix: str) -> Part:
     """Return the part of a study: its scores by factor, with figures; marginal means and contrasts."""
     shown: list[tuple[Table, Sequence[Figure]]] = []
+    folded = []
     for headline in grid.headlines:
         shown.append((by_factor(grid, headline), factor_figures(grid, headline, prefix)))
-        more = marginal_means(grid, headline), contrasts(grid, headline)
-        shown += [(table, ()) for table in more if table is not None]
-    return Part(f"{prefix}factors", f"{grid.plan.name}: by factor", factor_notes(grid), shown)
+        more = [table for table in (marginal_means(grid, headline), contrasts(grid, headline)) if table is not None]
+        if headline.column is None:  # of a measure
+            folded += more
+        else:
+            shown += [(table, ()) for table in more]
+    return Part(f"{prefix}factors", f"{grid.plan.name}: by factor", factor_notes(grid), shown, folded)
 
 
 def _document(runs: Sequence[Run], studies: Sequence[Part], sections: Sequence[ReportSection]) -> Document:
