@@ -23,6 +23,7 @@ pytest.importorskip("jinja2")
 
 from derivlang.evaluation.report.by_factor import by_factor, contrasts, marginal_means
 from derivlang.evaluation.report.cells import EMPTY, Table, decimal, score_cell, signed
+from derivlang.evaluation.report.curves import curve_table, curves_of
 from derivlang.evaluation.report.factors import FactorGrid, Headline, grids_of
 from derivlang.evaluation.report.runs import read_runs
 from derivlang.evaluation.report.scores import ScoreKey, scores_of
@@ -293,6 +294,52 @@ def test_other_test_sentences_have_no_interval_and_are_no_error(tmp_path: Path) 
     assert found is not None
     assert (found.low, found.p, found.why) == (None, None, "other test sentences")
     assert report([out], tmp_path / "report")["settings"] == 2
+
+
+# learning curves
+
+
+def with_checkpoints(folder: Path, *steps: int, alignment: float = 1.0) -> Path:
+    """A run whose checkpoints were evaluated; the held-out alignment at a step is `alignment` times the step."""
+    found = json.loads((folder / "evaluation.json").read_text("utf-8"))
+    for step in steps:
+        told = found | {"signature": found["signature"] | {"steps": step}, "alignment": {"heldout": alignment * step}}
+        del told["tasks"]
+        write(folder / "evaluation" / f"step-{step:08}.json", told)
+    return folder
+
+
+def test_learning_curves(tmp_path: Path) -> None:
+    for seed, steps in ((1, (2, 4, 10)), (2, (2, 10))):
+        with_checkpoints(run(tmp_path / f"mlm-{seed}", seed=seed), *steps, alignment=seed)
+    with_checkpoints(run(tmp_path / "align", objective="align-mlm"), 10)
+    run(tmp_path / "xlm", objective="xlm")
+    (setting,) = settings_of(read_runs([tmp_path]))
+    table = curve_table(setting, curves_of(setting))
+    assert table is not None
+    assert table.columns[0][1][0] == "Held-out alignment, held-out"
+    first = {labels: cells[0] for labels, cells in texts(table).items()}
+    language = "trans,inv"
+    assert first == {
+        ("MLM", language, "2"): "3.0",
+        ("MLM", language, "10"): "15.0",
+        ("ALIGN-MLM", language, "10"): "10.0",
+    }
+    report([tmp_path], tmp_path / "out")
+    assert (tmp_path / "out" / "figures" / "curve-alignment.svg").exists()
+    assert "### Learning curves" in (tmp_path / "out" / "report.md").read_text("utf-8")
+
+
+def test_an_evaluation_of_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    folder = with_checkpoints(run(tmp_path / "a"), 2)
+    path = folder / "evaluation" / "step-00000002.json"
+    found = json.loads(path.read_text("utf-8"))
+    write(path, found | {"signature": found["signature"] | {"fingerprint": "0" * 16}})
+    with pytest.raises(StoreError, match=r"step-00000002\.json: is of 0{16}, but the run is .* \[stale-evaluation\]"):
+        read_runs([tmp_path])
+    path.write_text("[]")
+    with pytest.raises(StoreError, match=r"step-00000002\.json: this is not a valid evaluation of a checkpoint"):
+        read_runs([tmp_path])
 
 
 # where the paper's numbers stand

@@ -30,7 +30,7 @@ def factor_notes(grid: FactorGrid) -> list[str]:
     notes = [f"{name}: {', '.join(grid.levels[name])}" for name in grid.factors]
     if grid.follow:
         notes.append(f"With one level, or given by those above: {', '.join(grid.follow)}.")
-    return [*notes, f"Numbers are means over n pre-training seeds. {INTERVALS}",
+    return [*notes, f"Numbers are means over n pre-training seeds. {INTERVALS} Of measures, it covers seeds alone.",
             f"{EMPTY}: planned, but without a result among these runs. A blank cell: never planned."]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The report's figures: scores by factor, bars of Δ by language and objective, alignment against Δ. SVG and PNG.
+"""The report's figures, SVG and PNG: scores by factor, learning curves, bars of Δ, alignment against Δ.
 
 A dot is a pre-training seed, and a vertical line the 95 % interval of the mean over three seeds or more.
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from derivlang.evaluation.report import published
 from derivlang.evaluation.report.columns import Column
+from derivlang.evaluation.report.curves import Curve
 from derivlang.evaluation.report.drawing import INK, Figure, drawing, finished, legend, shown
 from derivlang.evaluation.report.estimates import mean_of
 from derivlang.evaluation.report.factors import FactorGrid, Headline, is_number
@@ -49,6 +50,29 @@ def alignment_figures(setting: Setting, prefix: str) -> list[Figure]:
         for column in setting.headline
         if (figure := _scatter(setting, column, f"{prefix}alignment-{column.id}")) is not None
     ]
+
+
+def curve_figures(curves: Sequence[Curve], prefix: str) -> list[Figure]:
+    """Return lines over steps, a figure for each curve: thick for means, thin for seeds."""
+    return [_curve(curve, f"{prefix}curve-{curve.id}") for curve in curves]
+
+
+def _curve(curve: Curve, name: str) -> Figure:
+    labels = {entry: shown(f"{entry.label}, {entry.language.spec}") for entry in curve.seeds}
+    with drawing(title=curve.title) as (figure, axes):
+        for number, (entry, runs) in enumerate(curve.seeds.items()):
+            colour = _CYCLE[number % len(_CYCLE)]
+            marker = _MARKERS[number // len(_CYCLE) % len(_MARKERS)]
+            for run in runs.values() if len(runs) > 1 else ():
+                steps = sorted(run)
+                axes.plot(steps, [run[step] for step in steps], "-", color=colour, linewidth=0.7, alpha=0.5)
+            means = curve.mean(entry)
+            heights = [value for value, _ in means.values()]
+            axes.plot(list(means), heights, f"{marker}-", color=colour, label=labels[entry], markersize=4)
+        axes.set_xlabel("steps")
+        axes.grid(axis="y", color=INK, alpha=0.15, linewidth=0.6)
+        legend(figure, axes, list(labels.values()))
+        return finished(figure, name, f"{curve.title}, over steps")
 
 
 def _lines(grid: FactorGrid, headline: Headline, key: ScoreKey, regime: str, name: str) -> Figure | None:

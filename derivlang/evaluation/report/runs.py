@@ -61,7 +61,8 @@ class TaskScore:
 class Run:
     """A run. id: R1, R2 … in the report. facts: `run.json`. evaluation: `evaluation.json`, or None.
 
-    plan: the study that has this run, or None. memo: replicates that `estimates.py` has drawn.
+    plan: the study that has this run, or None. checkpoints: the same run with the evaluations of its checkpoints, by
+    step. memo: replicates that `estimates.py` has drawn.
     """
 
     id: str
@@ -69,6 +70,7 @@ class Run:
     facts: Mapping[str, Any]
     evaluation: Mapping[str, Any] | None
     plan: StudyPlan | None = None
+    checkpoints: tuple[Run, ...] = ()
     memo: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -293,7 +295,7 @@ def _read(folder: Path, id: str, plan: StudyPlan | None) -> Run:
         raise StoreError(f"has other factors than {STUDY} of its study", where=str(folder), fix=_RERUN, id="run")
     path = folder / EVALUATION
     if not path.exists():
-        return Run(id, folder, facts, None, plan)
+        return Run(id, folder, facts, None, plan, _checkpoints(id, folder, facts))
     evaluation = read_record(path, EVALUATION, _check_evaluation, id="run", fix=_AGAIN)
     signature = evaluation["signature"]
     told, made = ((one.get("weights"), one["fingerprint"]) for one in (signature, facts))
@@ -303,10 +305,23 @@ def _read(folder: Path, id: str, plan: StudyPlan | None) -> Run:
     elif told[0] and made[0] and told[0] != made[0]:
         told_of, made_of = f"the weights {told[0]}", f"the weights {made[0]}"
     else:
-        return Run(id, folder, facts, evaluation, plan)
+        return Run(id, folder, facts, evaluation, plan, _checkpoints(id, folder, facts))
     raise StoreError(
         f"is of {told_of}, but the run has made {made_of}", where=str(path), fix=_AGAIN, id="stale-evaluation"
     )
+
+
+def _checkpoints(id: str, folder: Path, facts: Mapping[str, Any]) -> tuple[Run, ...]:
+    """Return the run with the evaluations of its checkpoints (`evaluate --every-checkpoint`), by step."""
+    found = []
+    for path in sorted((folder / COUNTS).glob("step-*.json")):
+        evaluation = read_record(path, "evaluation of a checkpoint", _check_evaluation, id="run", fix=_ANY_STEP)
+        made = evaluation["signature"]["fingerprint"]
+        if made != facts["fingerprint"] or "steps" not in evaluation["signature"]:
+            told = f"is of {made}, but the run is {facts['fingerprint']}"
+            raise StoreError(told, where=str(path), fix=_ANY_STEP, id="stale-evaluation")
+        found.append(Run(id, folder, facts, evaluation))
+    return tuple(sorted(found, key=lambda run: run.steps))
 
 
 def _check_facts(facts: dict[str, Any]) -> None:
@@ -425,4 +440,5 @@ _MORE_FACTS: dict[str, Kind] = {
 }  # fmt: skip
 _LARGEST = 1e15  # bound of a number to print
 _RERUN = "leave this run out, or make it again"
+_ANY_STEP = "remove this file, or evaluate again: derivlang evaluate RUN --every-checkpoint"
 _AGAIN = "evaluate the run again: derivlang evaluate RUN"

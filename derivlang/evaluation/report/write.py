@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,12 @@ from derivlang.evaluation.report.by_factor import by_factor, contrasts, factor_n
 from derivlang.evaluation.report.cells import ALIGNMENTS, Document, Part, Table
 from derivlang.evaluation.report.columns import REGIMES, Column
 from derivlang.evaluation.report.correlation import Correlation
+from derivlang.evaluation.report.curves import curve_table, curves_of
 from derivlang.evaluation.report.differences import Difference, differences_of
 from derivlang.evaluation.report.drawing import Figure
 from derivlang.evaluation.report.estimates import mean_of
 from derivlang.evaluation.report.factors import FactorGrid, grids_of
-from derivlang.evaluation.report.figures import alignment_figures, delta_figures, factor_figures
+from derivlang.evaluation.report.figures import alignment_figures, curve_figures, delta_figures, factor_figures
 from derivlang.evaluation.report.markdown import markdown
 from derivlang.evaluation.report.overview import (
     alignment,
@@ -57,10 +58,11 @@ class ReportSection:
     correlations: dict[tuple[Column, str], Correlation]
     deltas: list[Figure]
     alignments: list[Figure]
+    curves: list[Figure] = field(default_factory=list)
 
     @property
     def figures(self) -> list[Figure]:
-        return [*self.deltas, *self.alignments]
+        return [*self.deltas, *self.alignments, *self.curves]
 
 
 def report(folders: Iterable[Path], out: Path) -> dict[str, Any]:
@@ -106,6 +108,7 @@ def _part(setting: Setting, prefix: str) -> ReportSection:
         correlations(setting),
         delta_figures(setting, prefix),
         alignment_figures(setting, prefix),
+        curve_figures(curves_of(setting), prefix),
     )
 
 
@@ -143,6 +146,7 @@ def _shown(part: ReportSection) -> list[tuple[Table, list[Figure]]]:
         (alignment(part.setting), []),
         (correlation_table(part.correlations), part.alignments),
         *((table, []) for table in sweeps(part.setting)),
+        (curve_table(part.setting, curves_of(part.setting)), part.curves),
     ]
     return [(table, figures) for table, figures in found if table is not None]
 
