@@ -33,6 +33,7 @@ HEAVY = (
     "tokenizers",
     "scipy",
     "matplotlib",
+    "jinja2",
     "torch",
     "accelerate",
     "seqeval",

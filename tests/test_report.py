@@ -875,7 +875,7 @@ def test_nothing_is_half_written(one: Path, tmp_path: Path, monkeypatch: pytest.
     def fail(*_: object) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(report_module, "_markdown", fail)
+    monkeypatch.setattr(report_module, "markdown", fail)
     for out in (tmp_path / "out", tmp_path / "new" / "out"):
         with pytest.raises(StoreError, match="No space left"):
             report([one], out)
@@ -1010,7 +1010,7 @@ def test_no_runs(tmp_path: Path) -> None:
         report([tmp_path / "empty"], tmp_path / "out")
 
 
-@pytest.mark.parametrize("package", ["matplotlib", "scipy.stats"])
+@pytest.mark.parametrize("package", ["matplotlib", "scipy.stats", "jinja2"])
 def test_a_missing_package_is_named(tmp_path: Path, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = run(tmp_path / "a")
     monkeypatch.setitem(sys.modules, package, None)

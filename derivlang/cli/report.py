@@ -1,4 +1,4 @@
-"""`derivlang report`: write tables and figures of evaluated runs, beside the published numbers."""
+"""`derivlang report`: write tables and figures of evaluated runs, by factor for those of a study."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from derivlang.cli.types import FOLDER
               help="Folder to write; an earlier report is replaced.  [default: report, here]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
 def command(runs: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
-    """Write tables and figures of RUNS, arranged like those of the ALIGN-MLM paper and beside its numbers.
+    """Write tables and figures of RUNS: by objective and language, and by the factors of a study.
 
-    RUNS are folders of `derivlang pretrain`, or folders that contain them. `derivlang evaluate` adds their results. The
-    report consists of index.html (one self-contained page), report.md, report.json, and figures/ with PNG and SVG.
+    RUNS are folders of `derivlang pretrain`, folders that contain them, or the folder of a study. `derivlang evaluate`
+    adds their results. The report consists of index.html (one self-contained page), report.md, report.json, scores.tsv
+    (every number of every run), and figures/ with PNG and SVG. The numbers of the ALIGN-MLM paper stand beside runs of
+    its objectives and languages.
 
     \b
     derivlang report runs

@@ -93,12 +93,11 @@ def plan(study: Study, place: Place) -> list[PlannedCommand]:
             asked = study.evaluate.arguments(cell.evaluation)
             evaluate = ("evaluate", run, *asked, *parses, *where, *machine)
             steps.append(PlannedCommand(f"evaluate {cell.name}", evaluate, cell, list(asked)))
-    runs = [f"{RUNS}/{cell.name}" for cell in study.cells]
-    return [*tokenizers.values(), *steps, report_of(runs)]
+    return [*tokenizers.values(), *steps, report_of(["."])]
 
 
 def report_of(runs: list[str]) -> PlannedCommand:
-    """Return the command that writes the report of some runs."""
+    """Return the command that writes the report of some runs, or of the whole study, `.`."""
     return PlannedCommand("report", ("report", *runs, "-o", "report"))
 
 

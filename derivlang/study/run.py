@@ -21,6 +21,7 @@ from typing import Any
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError
 from derivlang.evaluation.cell import RULES
+from derivlang.evaluation.report.plan import FORMAT, STUDY
 from derivlang.evaluation.sets import parts_of
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import task_of
@@ -37,7 +38,6 @@ from derivlang.study.plan import Place, PlannedCommand, data_folder, plan, repor
 from derivlang.study.text import join
 from derivlang.training.objectives.registry import read_objective
 
-STUDY, FORMAT = "study.json", 1
 PRETRAINED, EVALUATED = "pretrained.json", "evaluated.json"  # in a run's folder: what was finished, with its options
 _OF_ROWS = ("model", "packing", "seq-len", "pair-length", "dict-coverage", "dict-by", "dict-seed")  # besides the folder
 Say = Callable[[str], None]
@@ -144,7 +144,7 @@ def run_study(
     found: dict[str, Any] = {"out": str(place.out), "cells": len(names), "report": None}
     if whole is None and names:
         say("report")
-        processes.call(report_of([f"{RUNS}/{name}" for name in names]))
+        processes.call(report_of([f"{RUNS}/{name}" for name in names] if failed else ["."]))
         found["report"] = str(place.out / "report" / "index.html")
     if failed:
         for message in (*failed.values(), *not_run.values()):

@@ -599,6 +599,30 @@ def _run_seed(name: str) -> Callable[[], list[bytes]]:
     return lambda: [(_evaluated() / name).read_bytes()]
 
 
+def _study_seed() -> list[bytes]:
+    return [
+        b"""{"format": 1, "study": "s", "factors": {"size": [1, 2], "seed": [1]}, "report": {"baseline": {"size": 1},
+"x": "size"}, "cells": [{"run": "runs/run", "factors": {"size": 1, "seed": 1}}, {"run": "runs/b", "factors":
+{"size": 2, "seed": 1}}]}"""
+    ]
+
+
+def _study(folder: Path, data: bytes) -> str | None:
+    from derivlang.evaluation.report.factors import grids_of
+    from derivlang.evaluation.report.runs import read_runs
+    from derivlang.evaluation.report.scores import scores_of
+    from derivlang.evaluation.report.write import _study
+
+    shutil.copytree(_evaluated(), folder / "runs" / "run")
+    (folder / "study.json").write_bytes(data)
+    runs = read_runs([folder])
+    with patch("derivlang.evaluation.report.write.factor_figures", lambda *_: []):
+        for grid in grids_of(runs, scores_of(runs)):
+            _study(grid, "")
+    return None
+
+
+reader("study.json", "json", _study_seed, "evaluation.report.plan")(_study)
 reader("run.json", "json", _run_seed("run.json"), "evaluation.report.runs")(_report("run.json"))
 reader("evaluation.json", "json", _run_seed("evaluation.json"))(_report("evaluation.json"))
 reader("evaluation counts", "npz", _run_seed("evaluation/pos.sup.1.npz"))(_report("evaluation/pos.sup.1.npz"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from derivlang.evaluation.report.columns import REGIMES, Column
 from derivlang.evaluation.report.estimates import mean_of
@@ -15,6 +15,9 @@ from derivlang.evaluation.report.published import Line
 from derivlang.evaluation.report.runs import Run, TaskScore
 from derivlang.evaluation.report.settings import Entry
 from derivlang.evaluation.statistics import SEEDS, Estimate, estimate
+
+if TYPE_CHECKING:
+    from derivlang.evaluation.report.drawing import Figure
 
 EMPTY = "–"
 # What a table says of its intervals.
@@ -59,6 +62,26 @@ class Table:
     rows: tuple[Row, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a report. id: for links. shown: tables with the figures below them. folded: longer tables."""
+
+    id: str
+    title: str
+    notes: Sequence[str]
+    shown: Sequence[tuple[Table, Sequence[Figure]]]
+    folded: Sequence[Table] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A report, as the page and the Markdown show it."""
+
+    title: str
+    told: str
+    parts: Sequence[Part]
+
+
 # rows
 
 
@@ -68,10 +91,11 @@ def pair(
     line: Line | None,
     found: Sequence[Column],
     regimes: Regimes = REGIMES,
+    mark: tuple[str, ...] = (HERE,),
 ) -> Iterable[Row]:
-    """Yield the row of our results and, if the paper has one, the row of its numbers."""
+    """Yield the row of our results and, if the paper has one, the row of its numbers. mark: last labels of our row."""
     cells = [score_cell(entry, column, regime) for column in found for regime, _ in regimes]
-    yield Row((*labels, HERE), (*cells, runs_cell(entry.runs if entry else ())))
+    yield Row((*labels, *mark), (*cells, runs_cell(entry.runs if entry else ())))
     if line is not None:
         printed = [column.of(line, regime) for column in found for regime, _ in regimes]
         yield Row((*labels, PAPER), (*map(number_cell, printed), TableCell("")), paper=True)

@@ -1,4 +1,4 @@
-"""The score columns of a report: always those of the paper's three tasks, and those of other tasks that runs have."""
+"""The score columns of a report: of the tasks that runs have, and of the paper's three where its numbers stand."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from derivlang.evaluation.metrics import Metric
-from derivlang.evaluation.report import published
-from derivlang.evaluation.report.published import Line
+from derivlang.evaluation.report.published import METRIC, Line
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import TASKS
 
@@ -40,7 +39,7 @@ class Column:
     @property
     def printed(self) -> bool:
         """Whether the paper reports it."""
-        return published.METRIC.get(self.task) == self.name
+        return METRIC.get(self.task) == self.name
 
     def of(self, line: Line, regime: str) -> float | None:
         """Return the number that the paper prints, or None."""
@@ -48,8 +47,10 @@ class Column:
         return line[self.task][place] if self.printed else None
 
 
-def columns(tasks: Iterable[str], *, headline: bool = False) -> tuple[Column, ...]:
+def columns(tasks: Iterable[str], *, headline: bool = False, published: bool = True) -> tuple[Column, ...]:
     """Return all metrics of these tasks, or (headline) those of the main tables: the paper's, and the task's headline.
+
+    published: whether the main tables have the paper's metric, too.
 
     Tasks without fine-tuning, and those of packages that are not installed, have none.
     """
@@ -62,6 +63,7 @@ def columns(tasks: Iterable[str], *, headline: bool = False) -> tuple[Column, ..
         if not issubclass(task, Task):
             continue
         metrics = {metric.name: metric for metric in task.metrics}
-        shown = dict.fromkeys((published.METRIC.get(kind, task.headline), task.headline)) if headline else metrics
+        main = dict.fromkeys([*([METRIC.get(kind, task.headline)] if published else []), task.headline])
+        shown = main if headline else metrics
         out += [Column(name, metrics[metric]) for metric in shown]
     return tuple(out)

@@ -1,8 +1,8 @@
 """Means and differences over pre-training seeds, with the intervals of `evaluation/statistics.py`.
 
 A figure of the report is a sum of terms for each seed: the score of a run (SUP), a difference of its regimes (Δ = SUP -
-ZS), or a difference of two runs of one seed. Values and replicates are summed alike, so an interval is that of its own
-estimate. If the counts of one run are missing there is no interval at all.
+ZS), a difference of two runs of one seed, or a mean of several runs. Values and replicates are summed alike, so an
+interval is that of its own estimate. If the counts of one run are missing there is no interval at all.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from derivlang.evaluation.report.settings import Entry
 from derivlang.evaluation.resample import by_document, replicates
 from derivlang.evaluation.statistics import SEEDS, Estimate, estimate, no_interval, shared_variance
 
-Terms: TypeAlias = Sequence[tuple[int, Run]]  # of one seed: sign, run
+Terms: TypeAlias = Sequence[tuple[float, Run]]  # of one seed: weight, run
 
 
 def mean_of(entry: Entry, column: Column, regime: str) -> Estimate | None:
     """Return the mean of a score over the pre-training seeds of a row, or None without any."""
     seeds = [[(1, run)] for run, _ in entry.scores(column, regime)]
-    return _estimate(seeds, column, regime) if seeds else None
+    return estimate_of(seeds, column, regime) if seeds else None
 
 
 def difference_of(pairs: Sequence[tuple[Run, Run]], column: Column, regime: str) -> Estimate:
@@ -37,7 +37,7 @@ def difference_of(pairs: Sequence[tuple[Run, Run]], column: Column, regime: str)
     Raise StoreError if the runs were tested on different numbers of rows.
     """
     _check_rows([run for pair in pairs for run in pair], column, regime)
-    return _estimate([[(1, first), (-1, second)] for first, second in pairs], column, regime)
+    return estimate_of([[(1, first), (-1, second)] for first, second in pairs], column, regime)
 
 
 def documents_of(runs: Sequence[Run], task: str, regime: str) -> Int64 | None:
@@ -52,8 +52,12 @@ def documents_of(runs: Sequence[Run], task: str, regime: str) -> Int64 | None:
     return known[0][1] if len(known) == len(runs) else None
 
 
-def _estimate(seeds: Sequence[Terms], column: Column, regime: str) -> Estimate:
-    values = [sum(sign * _mean(run, column, regime) for sign, run in terms) for terms in seeds]
+def estimate_of(seeds: Sequence[Terms], column: Column, regime: str) -> Estimate:
+    """Return the mean over seeds, one or more, of the weighted sum of their runs' scores; all runs have the score.
+
+    Raise StoreError if the runs were tested on other documents.
+    """
+    values = [sum(weight * _mean(run, column, regime) for weight, run in terms) for terms in seeds]
     runs = _runs(seeds)
     if len(seeds) < SEEDS:
         return estimate(values)
@@ -62,7 +66,7 @@ def _estimate(seeds: Sequence[Terms], column: Column, regime: str) -> Estimate:
         return no_interval(values, f"the counts of {', '.join(missing)} are missing")
     _check_rows(runs, column, regime)
     documents = documents_of(runs, column.task, regime)
-    drawn = [sum(sign * _replicates(run, column, regime, documents) for sign, run in terms) for terms in seeds]
+    drawn = [sum(weight * _replicates(run, column, regime, documents) for weight, run in terms) for terms in seeds]
     return estimate(values, shared_variance(np.stack(drawn)))
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 
-from derivlang.evaluation.report.cells import Table, TableCell
+from derivlang.evaluation.report.cells import Document, Table, TableCell
 
 _MARKS = re.compile(r"[\\`*_\[\]~|]|://")  # markup of emphasis, code, links and cell borders
 _FIRST = re.compile(r"^([#+=-]+|\d+[.)])(?=\s|$)")  # markup that begins a heading or a list
@@ -19,33 +19,25 @@ def text(plain: str) -> str:
     return _FIRST.sub(lambda found: f"&#{ord(found[0][0])};{found[0][1:]}", line)
 
 
-def paragraph(plain: str) -> str:
-    """Return a paragraph of plain text."""
-    return f"{text(plain)}\n"
+def markdown(document: Document) -> str:
+    """Return the whole report."""
+    out = [f"# {text(document.title)}", "", text(document.told), ""]
+    for part in document.parts:
+        out += [f"## {text(part.title)}", "", *(f"- {text(line)}" for line in part.notes), ""]
+        for one, figures in (*part.shown, *((table, ()) for table in part.folded)):
+            out += [f"### {text(one.title)}", ""] if one.title != part.title else []
+            out += [table_text(one), *(f"![{text(f.title)}](figures/{f.name}.png)\n" for f in figures)]
+    return "\n".join(out)
 
 
-def points(lines: Iterable[str]) -> str:
-    """Return a list."""
-    return "".join(f"- {text(line)}\n" for line in lines)
-
-
-def heading(level: int, plain: str) -> str:
-    """Return a heading of a level from 1."""
-    return f"{'#' * level} {text(plain)}\n"
-
-
-def figures(names: Sequence[tuple[str, str]]) -> str:
-    """Return the figures. names: (file name without suffix, title) of each."""
-    return "".join(f"![{text(title)}](figures/{name}.png)\n" for name, title in names)
-
-
-def table(one: Table) -> str:
-    """Return a pipe table. Column names include their group, and notes follow their values in brackets."""
+def table_text(one: Table) -> str:
+    """Return a table's note and a pipe table. Column names include their group, and notes follow values in brackets."""
     names = [*one.labels, *(f"{group} {name}".strip() for group, columns in one.columns for name in columns)]
     left = len(one.labels)
     rule = _line(["---"] * left + ["---:"] * (len(names) - left))
     rows = "".join(_line(map(text, [*row.labels, *map(_cell, row.cells)])) for row in one.rows)
-    return f"{paragraph(one.note)}\n{_line(map(text, names))}{rule}{rows}"
+    note = f"{text(one.note)}\n\n" if one.note else ""
+    return f"{note}{_line(map(text, names))}{rule}{rows}"
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -29,17 +29,19 @@ from derivlang.evaluation.report.correlation import Correlation, spearman
 from derivlang.evaluation.report.settings import NAMES, Entry, Setting
 
 
-def overview(setting: Setting) -> Table:
-    """Return Table 3 of the paper: all objectives and languages, SUP, ZS, Δ."""
+def overview(setting: Setting) -> Table | None:
+    """Return the table of all objectives and languages, SUP, ZS, Δ (Table 3 of the paper), or None without scores."""
+    if not setting.headline:
+        return None
     return Table(
         "overview",
         "Objectives and languages",
-        "Like Table 3 of the paper. SUP: fine-tuned and tested on the derived language; ZS: fine-tuned on the source, "
+        f"{_like(setting, 'Table 3')}SUP: fine-tuned and tested on the derived language; ZS: fine-tuned on the source, "
         "tested on the derived language; Δ = SUP − ZS. In percent, on test sets: means over n pre-training seeds, in "
         f"each of which fine-tuning seeds are averaged. {INTERVALS} In the figures, a dot is a seed and a line this "
-        "interval. The paper's numbers are from dev sets, one run each. Chance: of the most frequent "
+        f"interval. {_origin(setting, 'dev sets, one run each')}Chance: of the most frequent "
         "training label, or of a head drawn uniformly; – where a score has no chance level.",
-        ("Objective", "Language", ""),
+        _labels(setting),
         score_columns(setting.headline),
         (*_scores(setting, REGIMES), *_chance(setting)),
     )
@@ -51,9 +53,9 @@ def dev_overview(setting: Setting) -> Table | None:
         return None
     return Table(
         "dev",
-        "On dev sets, as in the paper",
-        "The same models on the derived dev sets, which the paper's numbers are from. SUP chose its epoch on them.",
-        ("Objective", "Language", ""),
+        "On dev sets, as in the paper" if setting.published else "On dev sets",
+        f"The same models on the derived dev sets. {_origin(setting, 'them')}SUP chose its epoch on them.",
+        _labels(setting),
         score_columns(setting.headline, ON_DEV),
         _scores(setting, ON_DEV),
     )
@@ -81,13 +83,16 @@ def epoch_choice(setting: Setting) -> Table | None:
     )
 
 
-def alignment(setting: Setting) -> Table:
-    """Return Table 8 of the paper: alignment beside Δ, with pairs outside the dictionary first."""
+def alignment(setting: Setting) -> Table | None:
+    """Return the table of alignment beside Δ, held-out pairs first (Table 8 of the paper), or None without any."""
+    measured = any(entry.alignment(name) is not None for entry in setting.entries for name, _ in ALIGNMENTS)
+    if not measured and not setting.published:
+        return None
     rows = []
     for labels, entry, key in _lines(setting):
         cells = [alignment_cell(entry, name) for name, _ in ALIGNMENTS]
         cells += [score_cell(entry, column, "delta") for column in setting.headline]
-        rows.append(Row((*labels, HERE), (*cells, runs_cell(entry.runs if entry else ()))))
+        rows.append(Row((*labels, *_mark(setting)), (*cells, runs_cell(entry.runs if entry else ()))))
         if key is not None:
             printed = [published.ALIGNMENT[key] if name == "all" else None for name, _ in ALIGNMENTS]
             printed += [column.of(published.TABLE_3[key], "delta") for column in setting.headline]
@@ -95,11 +100,11 @@ def alignment(setting: Setting) -> Table:
     return Table(
         "alignment",
         "Alignment of word embeddings",
-        "Like Table 8 of the paper. Percentage of the source's rows whose nearest row of the derived language is their "
-        "twin's. Held-out: rows outside the training dictionary; all and by token mass include the pairs that DICT-MLM "
-        "and ALIGN-MLM were trained on. Means over n pre-training seeds; the 95 % intervals of the alignment cover "
-        "seeds alone, those of Δ test documents, too. The paper's numbers are from a random sample of all rows.",
-        ("Objective", "Language", ""),
+        f"{_like(setting, 'Table 8')}Percentage of the source's rows whose nearest row of the derived language is "
+        "their twin's. Held-out: rows outside the training dictionary; all and by token mass include the pairs that "
+        "DICT-MLM and ALIGN-MLM were trained on. Means over n pre-training seeds; the 95 % intervals of the alignment "
+        f"cover seeds alone, those of Δ test documents, too. {_origin(setting, 'a random sample of all rows')}",
+        _labels(setting),
         (
             ("Alignment", tuple(title for _, title in ALIGNMENTS)),
             ("Δ", tuple(column.title for column in setting.headline)),
@@ -123,15 +128,18 @@ def correlations(setting: Setting) -> dict[tuple[Column, str], Correlation]:
             points = alignment_points(setting, name, column)
             languages = [entry.language.spec for entry, _, _ in points]
             out[column, name] = spearman([x for _, x, _ in points], [y for _, _, y in points], languages)
-        if column.printed:
+        if column.printed and setting.published:
             lines = published.TABLE_3.items()
             printed = [(published.ALIGNMENT[key], line[column.task][2], key[1]) for key, line in lines]
             out[column, PAPER] = spearman(*map(list, zip(*printed, strict=True)))
     return out
 
 
-def correlation_table(found: dict[tuple[Column, str], Correlation]) -> Table:
-    """Return the table of correlations, with the published ones below."""
+def correlation_table(found: dict[tuple[Column, str], Correlation]) -> Table | None:
+    """Return the table of correlations, with the published ones below, or None without scores."""
+    if not found:
+        return None
+    printed = ", and recomputed from the paper's Tables 3 and 8" if any(name == PAPER for _, name in found) else ""
     rows = [
         Row((column.title, _CORRELATED.get(name, _PRINTED)), _correlation_cells(one), name == PAPER)
         for (column, name), one in found.items()
@@ -139,11 +147,11 @@ def correlation_table(found: dict[tuple[Column, str], Correlation]) -> Table:
     return Table(
         "correlation",
         "Correlation of alignment with transfer",
-        "Spearman's ρ of alignment with Δ over the rows above, averaged over pre-training seeds, and recomputed from "
-        "the paper's Tables 3 and 8. A negative ρ means that better alignment goes with a smaller Δ. p: two-sided "
-        "permutation test, which exchanges rows of one language only; over all permutations up to 50,000, else over "
-        "10,000. Floor: the smallest p that is possible with these rows; where it is above 0.05, no ρ is "
-        "significant. Rows share objectives, so they are not independent, and p is too small.",
+        f"Spearman's ρ of alignment with Δ over the rows above, averaged over pre-training seeds{printed}. A negative "
+        "ρ means that better alignment goes with a smaller Δ. p: two-sided permutation test, which exchanges rows of "
+        "one language only; over all permutations up to 50,000, else over 10,000. Floor: the smallest p that is "
+        "possible with these rows; where it is above 0.05, no ρ is significant. Rows share objectives, so they are not "
+        "independent, and p is too small.",
         ("Score", "Alignment"),
         (("", ("points", "ρ", "p", "floor of p")),),
         tuple(rows),
@@ -153,7 +161,8 @@ def correlation_table(found: dict[tuple[Column, str], Correlation]) -> Table:
 def _scores(setting: Setting, regimes: Regimes) -> tuple[Row, ...]:
     rows: list[Row] = []
     for labels, entry, key in _lines(setting):
-        rows += pair(labels, entry, published.TABLE_3[key] if key else None, setting.headline, regimes)
+        line = published.TABLE_3[key] if key else None
+        rows += pair(labels, entry, line, setting.headline, regimes, _mark(setting))
     return tuple(rows)
 
 
@@ -167,11 +176,14 @@ def _chance(setting: Setting) -> Iterable[Row]:
             ends = dict.fromkeys(decimal(value) for value in (min(found), max(found))) if found else [EMPTY]
             level = TableCell("–".join(ends))
             cells += [level if regime != "delta" else TableCell("") for regime, _ in REGIMES]
-        yield Row(("Chance", "", HERE), (*cells, TableCell("")))
+        yield Row(("Chance", "", *_mark(setting)), (*cells, TableCell("")))
 
 
 def _lines(setting: Setting) -> Iterable[tuple[tuple[str, str], Entry | None, tuple[str, str] | None]]:
     """Yield (labels, entry, key in the paper's table) by objective: first the paper's rows, even without runs."""
+    if not setting.published:
+        yield from _others(setting)
+        return
     for objective in published.OBJECTIVES:
         for language in published.LANGUAGES:
             found = [entry for entry in setting.find(objective, language) if entry.variant.standard]
@@ -183,10 +195,29 @@ def _lines(setting: Setting) -> Iterable[tuple[tuple[str, str], Entry | None, tu
     yield from _others(setting, [e.variant.objective for e in setting.entries if e.variant.objective not in NAMES])
 
 
-def _others(setting: Setting, objectives: Sequence[str]) -> Iterable[tuple[tuple[str, str], Entry, None]]:
+def _others(setting: Setting, objectives: Sequence[str] | None = None) -> Iterable[tuple[tuple[str, str], Entry, None]]:
+    """Yield the rows of these objectives that are not in the paper's Table 3; all rows if `objectives` is None."""
     for entry in setting.entries:
-        if entry.variant.objective in objectives and not (entry.variant.standard and entry.key in published.TABLE_3):
+        printed = entry.variant.standard and entry.key in published.TABLE_3
+        if objectives is None or (entry.variant.objective in objectives and not printed):
             yield (entry.label, entry.language.spec), entry, None
+
+
+def _mark(setting: Setting) -> tuple[str, ...]:
+    """Return the label that tells our rows from the paper's, where its rows are."""
+    return (HERE,) if setting.published else ()
+
+
+def _labels(setting: Setting) -> tuple[str, ...]:
+    return ("Objective", "Language", *([""] if setting.published else []))
+
+
+def _like(setting: Setting, table: str) -> str:
+    return f"Like {table} of the paper. " if setting.published else ""
+
+
+def _origin(setting: Setting, of: str) -> str:
+    return f"The paper's numbers are from {of}. " if setting.published else ""
 
 
 def _correlation_cells(found: Correlation) -> tuple[TableCell, ...]:

@@ -21,6 +21,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.spec import read_spec
 from derivlang.evaluation.finetune_settings import DOCUMENTS, ORACLE, REGIMES, ROWS
 from derivlang.evaluation.report.columns import DEV, Column
+from derivlang.evaluation.report.plan import STUDY, StudyPlan, check_levels, levels_of, read_plan
 from derivlang.evaluation.tasks.named import file_name_of
 from derivlang.evaluation.tasks.registry import TASKS, task_of
 from derivlang.evaluation.tasks.untuned import SIDES, UntunedTask, shown_groups
@@ -64,18 +65,26 @@ class TaskScore:
 class Run:
     """A run. id: R1, R2 … in the report. facts: `run.json`. evaluation: `evaluation.json`, or None.
 
-    memo: replicates that `estimates.py` has drawn.
+    plan: the study that has this run, or None. checkpoints: the same run with the evaluations of its checkpoints, by
+    step. memo: replicates that `estimates.py` has drawn.
     """
 
     id: str
     folder: Path
     facts: Mapping[str, Any]
     evaluation: Mapping[str, Any] | None
+    plan: StudyPlan | None = None
+    checkpoints: tuple[Run, ...] = ()
     memo: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
     def fingerprint(self) -> str:
         return str(self.facts["fingerprint"])
+
+    @property
+    def levels(self) -> Mapping[str, str]:
+        """The levels of its factors: the study's, else those of run.json."""
+        return self.plan.cells[self.folder.absolute()] if self.plan else levels_of(self.facts.get("factors") or {})
 
     @property
     def weights(self) -> str:
@@ -226,9 +235,10 @@ def untuned_task(label: str) -> UntunedTask | None:
 
 
 def read_runs(folders: Iterable[Path]) -> list[Run]:
-    """Read the runs in these folders, in this order, each folder once. A folder of run folders stands for all of them.
+    """Read the runs in these folders, in this order, each folder once.
 
-    Raise UsageError if there is no run, StoreError for a folder without a run and for damaged files.
+    A folder of run folders stands for all of them, and the folder of a study for its cells that have been run. Raise
+    UsageError if there is no run, StoreError for a folder without a run and for damaged files.
     """
     found: dict[Path, Path] = {}
     for folder in folders:
@@ -236,7 +246,8 @@ def read_runs(folders: Iterable[Path]) -> list[Run]:
             found.setdefault(run.resolve(), run)
     if not found:
         raise UsageError("there are no runs to report", where="RUNS", fix="give run folders", id="no-runs")
-    return [_read(folder, f"R{number}") for number, folder in enumerate(found.values(), 1)]
+    plans = {above: read_plan(above) for above in {_above(run) for run in found.values()}}
+    return [_read(run, f"R{number}", plans[_above(run)]) for number, run in enumerate(found.values(), 1)]
 
 
 def same_model(runs: Iterable[Run]) -> dict[str, str]:
@@ -258,6 +269,11 @@ def _find(folder: Path) -> list[Path]:
         raise StoreError("there is no such folder", where=str(folder), id="missing-folder")
     if (folder / RUN).exists():
         return [folder]
+    if plan := read_plan(folder):
+        inside = [folder / cell.relative_to(plan.folder) for cell in plan.cells if (cell / RUN).exists()]
+        if not inside:
+            raise UsageError(f"no cell of the study has been run: {STUDY} alone", where=str(folder), id="no-runs")
+        return inside
     inside = sorted(path.parent for path in folder.glob(f"*/{RUN}"))
     if not inside:
         raise StoreError(
@@ -269,11 +285,21 @@ def _find(folder: Path) -> list[Path]:
     return inside
 
 
-def _read(folder: Path, id: str) -> Run:
+def _above(run: Path) -> Path:
+    """Return the folder that may be the study's: OUT of OUT/runs/CELL."""
+    return run.absolute().parent.parent
+
+
+def _read(folder: Path, id: str, plan: StudyPlan | None) -> Run:
     facts = read_record(folder / RUN, RUN, _check_facts, id="run", fix=_RERUN)
+    levels = None if plan is None else plan.cells.get(folder.absolute())
+    if levels is None:
+        plan = None
+    elif facts.get("factors") and levels_of(facts["factors"]) != levels:
+        raise StoreError(f"has other factors than {STUDY} of its study", where=str(folder), fix=_RERUN, id="run")
     path = folder / EVALUATION
     if not path.exists():
-        return Run(id, folder, facts, None)
+        return Run(id, folder, facts, None, plan, _checkpoints(id, folder, facts))
     evaluation = read_record(path, EVALUATION, _check_evaluation, id="run", fix=_AGAIN)
     signature = evaluation["signature"]
     told, made = ((one.get("weights"), one["fingerprint"]) for one in (signature, facts))
@@ -283,10 +309,23 @@ def _read(folder: Path, id: str) -> Run:
     elif told[0] and made[0] and told[0] != made[0]:
         told_of, made_of = f"the weights {told[0]}", f"the weights {made[0]}"
     else:
-        return Run(id, folder, facts, evaluation)
+        return Run(id, folder, facts, evaluation, plan, _checkpoints(id, folder, facts))
     raise StoreError(
         f"is of {told_of}, but the run has made {made_of}", where=str(path), fix=_AGAIN, id="stale-evaluation"
     )
+
+
+def _checkpoints(id: str, folder: Path, facts: Mapping[str, Any]) -> tuple[Run, ...]:
+    """Return the run with the evaluations of its checkpoints (`evaluate --every-checkpoint`), by step."""
+    found = []
+    for path in sorted((folder / COUNTS).glob("step-*.json")):
+        evaluation = read_record(path, "evaluation of a checkpoint", _check_evaluation, id="run", fix=_ANY_STEP)
+        made = evaluation["signature"]["fingerprint"]
+        if made != facts["fingerprint"] or "steps" not in evaluation["signature"]:
+            told = f"is of {made}, but the run is {facts['fingerprint']}"
+            raise StoreError(told, where=str(path), fix=_ANY_STEP, id="stale-evaluation")
+        found.append(Run(id, folder, facts, evaluation))
+    return tuple(sorted(found, key=lambda run: run.steps))
 
 
 def _check_facts(facts: dict[str, Any]) -> None:
@@ -294,6 +333,7 @@ def _check_facts(facts: dict[str, Any]) -> None:
     if facts.get("format") != FORMAT:
         raise ValueError(f"format {short(facts.get('format'))}, but this version reads {FORMAT}")
     check_types(facts, _FACTS, _MORE_FACTS)
+    check_levels(facts.get("factors") or {}, "factors")
     check_types(facts["model"], {"name": str}, {"tie": bool, "language_ids": bool})
     dictionary = facts.get("dictionary") or {}
     check_types(dictionary, {}, {"coverage": _SHARE, "by": str, "seed": int, "sha256": str})
@@ -404,4 +444,5 @@ _MORE_FACTS: dict[str, Kind] = {
 }  # fmt: skip
 _LARGEST = 1e15  # bound of a number to print
 _RERUN = "leave this run out, or make it again"
+_ANY_STEP = "remove this file, or evaluate again: derivlang evaluate RUN --every-checkpoint"
 _AGAIN = "evaluate the run again: derivlang evaluate RUN"

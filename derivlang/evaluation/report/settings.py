@@ -16,7 +16,7 @@ from typing import Any
 
 from derivlang.core.spec import read_spec
 from derivlang.evaluation.report.columns import Column, columns
-from derivlang.evaluation.report.published import COVERAGE, LANGUAGES, METRIC, OBJECTIVES, PARALLEL
+from derivlang.evaluation.report.published import COVERAGE, LANGUAGES, METRIC, OBJECTIVES, PARALLEL, TABLE_3
 from derivlang.evaluation.report.runs import Run, TaskScore, same_model
 from derivlang.lexical.percent import percent
 
@@ -26,6 +26,8 @@ _OF_ROWS = {
     "source", "spec", "objective", "model", "seed", "steps", "tie", "language_ids", "coverage", "dictionary_by",
     "dictionary_seed", "parallel",
 }  # fmt: skip
+# Factors of a study that the paper varies, too: those with the names of these options.
+_PUBLISHED_FACTORS = {"t", "objective", "seed", "dict-coverage", "parallel"}
 # The paper's parameters. A spec that names them is the same as one without them.
 _DEFAULTS = {("align-mlm", "alpha=10"), ("dict-mlm", "rate=50"), ("dict-mlm", "variant=label"), ("mlm", "rate=15")}
 
@@ -146,18 +148,19 @@ class Entry:
 class Setting:
     """Runs that may be compared.
 
-    title, notes: what all numbers share. entries: rows, in the paper's order. tasks: the paper's, and others that runs
-    have.
+    title, notes: what all numbers share. entries: rows, in the paper's order. published: whether the paper's numbers
+    stand in the tables. tasks: the paper's if they do, and others that runs have.
     """
 
     title: str
     notes: tuple[str, ...]
     entries: tuple[Entry, ...]
     tasks: tuple[str, ...]
+    published: bool
 
     @property
     def headline(self) -> tuple[Column, ...]:
-        return columns(self.tasks, headline=True)
+        return columns(self.tasks, headline=True, published=self.published)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -180,15 +183,34 @@ def standard_deviation(values: Sequence[float]) -> float | None:
 
 
 def _setting_of(title: str, recipe: str, runs: Sequence[Run]) -> Setting:
-    tasks = _tasks(runs)
     entries = _entries(runs)
+    published = _is_published(entries, runs)
+    tasks = _tasks(runs, METRIC if published else ())
     versions, data = (_listed(run.facts[name] for run in runs) for name in ("derivlang", "data"))
     notes = [
         f"derivlang {versions}; data {data}",
         recipe,
         *(f"{task}: {text}" for task in tasks for text in sorted({run.settings(task) or "" for run in runs}) if text),
     ]
-    return Setting(title, tuple(filter(None, notes)), tuple(entries), tasks)
+    return Setting(title, tuple(filter(None, notes)), tuple(entries), tasks, published)
+
+
+def _is_published(entries: Sequence[Entry], runs: Sequence[Run]) -> bool:
+    """Return whether the paper's numbers apply.
+
+    A row must be in its Table 3, and no factor may have two levels but those that name what the paper varies.
+    """
+    levels = _by_factor(runs)
+    others = [name for name, found in levels.items() if name not in _PUBLISHED_FACTORS and len(found) > 1]
+    return not others and any(entry.variant.standard and entry.key in TABLE_3 for entry in entries)
+
+
+def _by_factor(runs: Iterable[Run]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for run in runs:
+        for name, level in run.levels.items():
+            found[name].add(level)
+    return found
 
 
 def _entries(runs: Sequence[Run]) -> list[Entry]:
@@ -229,9 +251,9 @@ def _recipe(run: Run) -> str:
     return ", ".join(f"{name} {value}" for name, value in found.items() if name not in _OF_ROWS and value is not None)
 
 
-def _tasks(runs: Iterable[Run]) -> tuple[str, ...]:
-    """Return the paper's tasks in its order, then other tasks and sets."""
-    return (*METRIC, *sorted({task for run in runs for task in run.tasks} - set(METRIC)))
+def _tasks(runs: Iterable[Run], first: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return these tasks in their order, then the others that runs have."""
+    return (*first, *sorted({task for run in runs for task in run.tasks} - set(first)))
 
 
 def _listed(values: Iterable[str]) -> str:

@@ -12,6 +12,8 @@ from derivlang.evaluation.report.settings import NAMES, Setting
 
 def sweeps(setting: Setting) -> list[Table]:
     """Return Tables 1 and 6, 7, and 2, 4, 5 of the paper, if this setting has runs for them beyond the defaults."""
+    if not setting.published:
+        return []
     found = (
         _by_parallel(setting),
         _by_overlap(setting),

@@ -3,6 +3,7 @@
 DIR/index.html            the whole report as one self-contained page
 DIR/report.md             the same as Markdown, with figures/*.png
 DIR/report.json           runs, scores, differences and correlations as data
+DIR/scores.tsv            every number of every run, one a line, with the levels of its factors (scores.py)
 DIR/figures/*.png, *.svg
 """
 
@@ -10,19 +11,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError
 from derivlang.core.version import __version__
-from derivlang.evaluation.report import listings, markdown, page
-from derivlang.evaluation.report.cells import ALIGNMENTS, Table
+from derivlang.evaluation.report import listings
+from derivlang.evaluation.report.by_factor import by_factor, contrasts, factor_notes, marginal_means
+from derivlang.evaluation.report.cells import ALIGNMENTS, Document, Part, Table
 from derivlang.evaluation.report.columns import REGIMES, Column
 from derivlang.evaluation.report.correlation import Correlation
+from derivlang.evaluation.report.curves import curve_table, curves_of
 from derivlang.evaluation.report.differences import Difference, differences_of
+from derivlang.evaluation.report.drawing import Figure
 from derivlang.evaluation.report.estimates import mean_of
-from derivlang.evaluation.report.figures import Figure, alignment_figures, delta_figures
+from derivlang.evaluation.report.factors import FactorGrid, grids_of
+from derivlang.evaluation.report.figures import alignment_figures, curve_figures, delta_figures, factor_figures
+from derivlang.evaluation.report.markdown import markdown
 from derivlang.evaluation.report.overview import (
     alignment,
     correlation_table,
@@ -31,13 +37,15 @@ from derivlang.evaluation.report.overview import (
     epoch_choice,
     overview,
 )
+from derivlang.evaluation.report.page import page
 from derivlang.evaluation.report.runs import Run, read_runs, same_model
+from derivlang.evaluation.report.scores import scores_file, scores_of
 from derivlang.evaluation.report.settings import Entry, Setting, settings_of
 from derivlang.evaluation.report.sweeps import sweeps
 from derivlang.store.disk import whole_folder
 from derivlang.store.record import read_record
 
-PAGE, MARKDOWN, DATA, FIGURES = "index.html", "report.md", "report.json", "figures"
+PAGE, MARKDOWN, DATA, FIGURES, SCORES = "index.html", "report.md", "report.json", "figures", "scores.tsv"
 FORMAT = 1
 
 
@@ -50,10 +58,11 @@ class ReportSection:
     correlations: dict[tuple[Column, str], Correlation]
     deltas: list[Figure]
     alignments: list[Figure]
+    curves: list[Figure] = field(default_factory=list)
 
     @property
     def figures(self) -> list[Figure]:
-        return [*self.deltas, *self.alignments]
+        return [*self.deltas, *self.alignments, *self.curves]
 
 
 def report(folders: Iterable[Path], out: Path) -> dict[str, Any]:
@@ -63,16 +72,23 @@ def report(folders: Iterable[Path], out: Path) -> dict[str, Any]:
     """
     _check_free(out)
     runs = read_runs(folders)
+    scores = scores_of(runs)
+    grids = grids_of(runs, scores)
+    studies = [_study(grid, f"f{n}-" if len(grids) > 1 else "") for n, grid in enumerate(grids, 1)]
     settings = settings_of(runs)
     parts = [_part(setting, f"s{n}-" if len(settings) > 1 else "") for n, setting in enumerate(settings, 1)]
+    drawn = [*(figure for part in studies for _, some in part.shown for figure in some),
+             *(figure for section in parts for figure in section.figures)]  # fmt: skip
 
     def write(folder: Path) -> None:
         (folder / FIGURES).mkdir()
-        for figure in (figure for part in parts for figure in part.figures):
+        for figure in drawn:
             (folder / FIGURES / f"{figure.name}.png").write_bytes(figure.png)
             (folder / FIGURES / f"{figure.name}.svg").write_text(figure.file, "utf-8")
-        (folder / PAGE).write_text(_page(runs, parts), "utf-8")
-        (folder / MARKDOWN).write_text(_markdown(runs, parts), "utf-8")
+        document = _document(runs, studies, parts)
+        (folder / PAGE).write_text(page(document), "utf-8")
+        (folder / MARKDOWN).write_text(markdown(document), "utf-8")
+        (folder / SCORES).write_text(scores_file(scores, runs), "utf-8", newline="")
         (folder / DATA).write_text(json.dumps(_data(runs, parts), ensure_ascii=False, indent=1) + "\n", "utf-8")
 
     whole_folder(out, write)
@@ -81,7 +97,7 @@ def report(folders: Iterable[Path], out: Path) -> dict[str, Any]:
         "runs": len(runs),
         "evaluated": sum(run.evaluation is not None for run in runs),
         "settings": len(settings),
-        "figures": sum(len(part.figures) for part in parts),
+        "figures": len(drawn),
     }
 
 
@@ -92,39 +108,33 @@ def _part(setting: Setting, prefix: str) -> ReportSection:
         correlations(setting),
         delta_figures(setting, prefix),
         alignment_figures(setting, prefix),
+        curve_figures(curves_of(setting), prefix),
     )
 
 
-def _page(runs: Sequence[Run], parts: Sequence[ReportSection]) -> str:
-    links = [(f"s{number}", part.setting.title) for number, part in enumerate(parts, 1)]
-    out = [
-        page.heading(1, "What the models transfer"),
-        page.paragraph(_told(runs)),
-        page.contents([*links, ("runs", "Runs")]),
+def _study(grid: FactorGrid, prefix: str) -> Part:
+    """Return the part of a study: its scores by factor, with figures; marginal means and contrasts."""
+    shown: list[tuple[Table, Sequence[Figure]]] = []
+    folded = []
+    for headline in grid.headlines:
+        shown.append((by_factor(grid, headline), factor_figures(grid, headline, prefix)))
+        more = [table for table in (marginal_means(grid, headline), contrasts(grid, headline)) if table is not None]
+        if headline.column is None:  # of a measure
+            folded += more
+        else:
+            shown += [(table, ()) for table in more]
+    return Part(f"{prefix}factors", f"{grid.plan.name}: by factor", factor_notes(grid), shown, folded)
+
+
+def _document(runs: Sequence[Run], studies: Sequence[Part], sections: Sequence[ReportSection]) -> Document:
+    parts = [
+        Part(f"s{number}", one.setting.title, one.setting.notes, _shown(one), _folded(one))
+        for number, one in enumerate(sections, 1)
     ]
-    for (id, title), part in zip(links, parts, strict=True):
-        out += [page.heading(2, title, id), page.facts(part.setting.notes)]
-        for table, figures in _shown(part):
-            out += [page.heading(3, table.title), page.table(table), page.figures(figures)]
-        out += [page.folded(table.title, page.table(table)) for table in _folded(part)]
-    for listed in _of_runs(runs):
-        out += [page.heading(2, listed.title, listed.id), page.table(listed)]
-    return page.page("derivlang report", out)
-
-
-def _markdown(runs: Sequence[Run], parts: Sequence[ReportSection]) -> str:
-    out = [markdown.heading(1, "What the models transfer"), markdown.paragraph(_told(runs))]
-    for part in parts:
-        out += [markdown.heading(2, part.setting.title), markdown.points(part.setting.notes)]
-        for table, figures in _shown(part):
-            out += [markdown.heading(3, table.title), markdown.table(table)]
-            if figures:
-                out.append(markdown.figures([(figure.name, figure.title) for figure in figures]))
-        for table in _folded(part):
-            out += [markdown.heading(3, table.title), markdown.table(table)]
-    for listed in _of_runs(runs):
-        out += [markdown.heading(2, listed.title), markdown.table(listed)]
-    return "\n".join(out)
+    listed = [table for table in (listings.doses(runs), listings.run_list(runs)) if table is not None]
+    at_end = [Part(table.id, table.title, (), [(table, ())]) for table in listed]
+    published = any(one.setting.published for one in sections)
+    return Document("What the models transfer", _told(runs, published), [*studies, *parts, *at_end])
 
 
 def _shown(part: ReportSection) -> list[tuple[Table, list[Figure]]]:
@@ -136,6 +146,7 @@ def _shown(part: ReportSection) -> list[tuple[Table, list[Figure]]]:
         (alignment(part.setting), []),
         (correlation_table(part.correlations), part.alignments),
         *((table, []) for table in sweeps(part.setting)),
+        (curve_table(part.setting, curves_of(part.setting)), part.curves),
     ]
     return [(table, figures) for table, figures in found if table is not None]
 
@@ -155,19 +166,14 @@ def _folded(part: ReportSection) -> list[Table]:
     return [table for table in found if table is not None]
 
 
-def _of_runs(runs: Sequence[Run]) -> list[Table]:
-    """Return the tables of runs that stand at the end."""
-    return [table for table in (listings.doses(runs), listings.run_list(runs)) if table is not None]
-
-
-def _told(runs: Sequence[Run]) -> str:
+def _told(runs: Sequence[Run], published: bool) -> str:
     evaluated = sum(run.evaluation is not None for run in runs)
     missing = f", {len(runs) - evaluated} not evaluated yet" if evaluated < len(runs) else ""
+    paper = "Rows marked “paper” are the printed numbers of the ALIGN-MLM paper. " if published else ""
     return (
         f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}{missing}; written by derivlang {__version__}. "
-        "Rows marked “paper” are the printed numbers of the ALIGN-MLM paper. Runs of different sources, models, "
-        "steps or data are in separate tables. – is a value that was not measured. Hover over a number to see its "
-        "runs."
+        f"{paper}Runs of different sources, models, steps or data are in separate tables. – is a value that was not "
+        "measured. Hover over a number to see its runs."
     )
 
 

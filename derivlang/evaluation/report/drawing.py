@@ -1,0 +1,101 @@
+"""How figures are drawn: a canvas without a display, its style, and the figure as SVG and PNG.
+
+Axes and text are drawn in a placeholder colour, which becomes the page's text colour (`Figure.inline`), or in files a
+grey that is visible on light and dark backgrounds.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from derivlang.core.errors import UsageError
+
+INK = "#010203"  # placeholder of the text colour, used for nothing else
+GREY = "#767676"  # contrast 4.5 on white, 4.6 on black
+STYLE: Any = {
+    "svg.fonttype": "none", "svg.hashsalt": "derivlang", "font.size": 9, "text.color": INK, "axes.edgecolor": INK,
+    "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False,
+    "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 8, "axes.axisbelow": True,
+    "figure.constrained_layout.use": True, "text.parse_math": False,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure. name: of its files. title: a text alternative. svg: in the placeholder colour. png: on white."""
+
+    name: str
+    title: str
+    svg: str
+    png: bytes
+
+    @property
+    def file(self) -> str:
+        """The SVG as a separate file, with a transparent background."""
+        return self.svg.replace(INK, GREY)
+
+    @property
+    def inline(self) -> str:
+        """The SVG inside a page: in the page's text colour, with ids that are unique in the page."""
+        svg = self.svg[self.svg.index("<svg") :].replace(INK, "currentColor")
+        svg = re.sub(r'\bid="([^"]+)"', rf'id="{self.name}-\1"', svg)
+        svg = re.sub(r'(href="|url\()#', rf"\1#{self.name}-", svg)
+        svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+        svg = re.sub(r' (?:width|height)="[\d.]+pt"', "", svg, count=2)  # as wide as its place
+        return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(self.title)}" ', 1)
+
+
+@contextmanager
+def drawing(*, title: str) -> Iterator[tuple[Any, Any]]:
+    """Yield an empty figure and its axes, without a display and without pyplot's global state."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure as Canvas
+    except ImportError:
+        raise UsageError(
+            "a report needs matplotlib", fix="pip install 'derivlang[train]'", id="missing-package"
+        ) from None
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(STYLE)
+        figure = Canvas(figsize=(4.6, 3.5))
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        axes.set_title(shown(title), fontsize=9.5, loc="left")
+        yield figure, axes
+
+
+def legend(figure: Any, axes: Any, labels: Sequence[str]) -> None:
+    """Put the legend below the axes, in this order, in as many columns as fit. The figure's height grows with it."""
+
+    def letters(columns: int) -> int:
+        return sum(max(map(len, part)) + 5 for part in np.array_split(np.array(labels), columns))  # as matplotlib does
+
+    fitting = [n for n in range(1, min(4, len(labels)) + 1) if n == 1 or letters(n) <= 62]
+    rows = -(-len(labels) // fitting[-1])
+    columns = next(n for n in fitting if -(-len(labels) // n) == rows)
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    figure.legend([handles[label] for label in labels], labels, loc="outside lower center", ncols=columns)
+    figure.set_figheight(3.1 + 0.19 * rows)
+
+
+def finished(figure: Any, name: str, title: str) -> Figure:
+    svg, png = io.StringIO(), io.BytesIO()
+    figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    figure.savefig(png, format="png", dpi=200, facecolor="white", metadata={"Software": None})
+    return Figure(name, shown(title), svg.getvalue(), png.getvalue())
+
+
+def shown(text: str) -> str:
+    """Return a label without control characters, invalid in SVG, and without a first `_`, which matplotlib hides."""
+    shown = "".join(c if c.isprintable() else "\ufffd" for c in text)
+    return f"\u200b{shown}" if shown.startswith("_") else shown

@@ -1,0 +1,89 @@
+"""Read OUT/study.json: the factors of a study, what its report compares, and the cells that it plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from derivlang.store.record import check_types, read_record, short
+
+STUDY, FORMAT = "study.json", 1
+_LEVEL = (str, int, float)  # bool is one, too
+
+
+@dataclass(frozen=True, slots=True)
+class StudyPlan:
+    """A study. factors: the levels of each factor, in order. cells: folder of a run -> its levels. Levels are text.
+
+    baseline: the level of a factor that others are compared with. x, lines: factors of tables and figures, or None.
+    """
+
+    folder: Path
+    name: str
+    factors: Mapping[str, tuple[str, ...]]
+    baseline: Mapping[str, str]
+    x: str | None
+    lines: str | None
+    cells: Mapping[Path, Mapping[str, str]]
+
+
+def read_plan(folder: Path) -> StudyPlan | None:
+    """Return the plan of the study in a folder, or None without one. Raise StoreError for a damaged file."""
+    path = folder / STUDY
+    if not path.is_file():
+        return None
+    found = read_record(path, STUDY, _check, id="run", fix="run the study again: derivlang study FILE -o OUT")
+    told, place = found["report"], folder.absolute()
+    return StudyPlan(
+        place,
+        str(found.get("study") or place.name),
+        {name: tuple(map(level_text, levels)) for name, levels in found["factors"].items()},
+        levels_of(told.get("baseline") or {}),
+        told.get("x"),
+        told.get("lines"),
+        {place / cell["run"]: levels_of(cell["factors"]) for cell in found["cells"]},
+    )
+
+
+def levels_of(factors: Mapping[str, Any]) -> dict[str, str]:
+    """Return the levels of a cell as text."""
+    return {name: level_text(level) for name, level in factors.items()}
+
+
+def level_text(level: str | int | float) -> str:
+    """Return a level as it is written in a study's file: true, 25, 0.002, perm."""
+    return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+def check_levels(factors: Any, where: str) -> None:
+    """Raise ValueError if factors are not levels by name."""
+    if not isinstance(factors, dict):
+        raise ValueError(f"{where} is {short(factors)}")
+    for name, level in factors.items():
+        if not isinstance(level, _LEVEL):
+            raise ValueError(f"{where}: {short(name)} is {short(level)}, not a level")
+
+
+def _check(found: dict[str, Any]) -> None:
+    """Raise ValueError for a study.json that the report cannot show."""
+    if found.get("format") != FORMAT:
+        raise ValueError(f"format {short(found.get('format'))}, but this version reads {FORMAT}")
+    check_types(found, {"factors": dict, "report": dict, "cells": list}, {"study": str})
+    for name, levels in found["factors"].items():
+        if not isinstance(levels, list):
+            raise ValueError(f"factors: {short(name)} is {short(levels)}")
+        check_levels(dict(enumerate(levels)), f"factors: {name}")
+    check_types(found["report"], {}, {"baseline": dict, "x": str, "lines": str})
+    check_levels(found["report"].get("baseline") or {}, "baseline")
+    for cell in found["cells"]:
+        check_types(cell, {"run": str, "factors": dict})
+        if Path(cell["run"]).is_absolute():
+            raise ValueError(f"a cell has the path {short(cell['run'])}, which is absolute")
+        check_levels(cell["factors"], "cells")
+        if unknown := [name for name in cell["factors"] if name not in found["factors"]]:
+            raise ValueError(f"a cell has the factor {short(unknown[0])}, which is in no list")
+        for name, level in cell["factors"].items():
+            if level not in found["factors"][name]:
+                raise ValueError(f"a cell has the level {short(level)} of {name}, which is in no list")

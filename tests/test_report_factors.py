@@ -1,0 +1,415 @@
+"""The report by factor: tables against means worked by hand, cells that are missing or not planned, scores.tsv."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from itertools import product
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+
+from derivlang.core.errors import StoreError, UsageError
+from derivlang.evaluation.statistics import estimate, holm
+from tests.runs import run, write
+
+pytest.importorskip("scipy.stats")
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+from derivlang.evaluation.report.by_factor import by_factor, contrasts, marginal_means
+from derivlang.evaluation.report.cells import EMPTY, Table, decimal, score_cell, signed
+from derivlang.evaluation.report.curves import curve_table, curves_of
+from derivlang.evaluation.report.factors import FactorGrid, Headline, grids_of
+from derivlang.evaluation.report.runs import read_runs
+from derivlang.evaluation.report.scores import ScoreKey, scores_of
+from derivlang.evaluation.report.settings import settings_of
+from derivlang.evaluation.report.write import report
+
+OVERLAPS, ORDERS, SEEDS = (100, 0, 25), ("<b>perm</b>", "identity"), (1, 2, 3)  # an order that no sorting gives
+MISSING, NEVER = ("identity", 25), ("<b>perm</b>", 100)
+CHOICES = {"baseline": {"overlap": 0}, "x": "overlap", "lines": "order"}
+
+
+def aligned(order: str, overlap: int, seed: int) -> float:
+    """The alignment of all rows; the held-out one is 0.8 of it in these runs."""
+    return {"identity": 40.0, "<b>perm</b>": 20.0}[order] + overlap / 5 + seed
+
+
+def study(
+    out: Path,
+    cells: list[Mapping[str, Any]],
+    make: Callable[[Mapping[str, Any]], Mapping[str, Any] | None],
+    choices: Mapping[str, Any] = {},
+    factors: Mapping[str, Any] | None = None,
+) -> Path:
+    """Make a study of these cells at `out`. make: options of a cell's run, or None if it was not run."""
+    out.mkdir()
+    names = {".".join(str(level).strip("</b>") for level in levels.values()): levels for levels in cells}
+    for name, levels in names.items():
+        if (given := make(levels)) is not None:
+            facts = {"factors": dict(levels), **given.get("facts", {})}
+            run(out / "runs" / name, **{"seed": levels.get("seed", 1), **given, "facts": facts})  # type: ignore[arg-type]
+    found: dict[str, list[Any]] = {}
+    for levels in cells:
+        for factor, level in levels.items():
+            found[factor] = list(dict.fromkeys([*found.get(factor, ()), level]))
+    planned = [{"name": name, "run": f"runs/{name}", "factors": levels} for name, levels in names.items()]
+    write(out / "study.json", {"format": 1, "study": "mine", "factors": factors or found, "report": choices,
+                               "cells": planned})  # fmt: skip
+    return out
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Overlaps by orders by seeds. One cell was never planned, one was not run, and one lacks a seed."""
+    cells = [{"order": order, "overlap": overlap, "seed": seed} for order, overlap, seed in
+             product(ORDERS, OVERLAPS, SEEDS) if (order, overlap) != NEVER]  # fmt: skip
+
+    def made(levels: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        order, overlap, seed = levels["order"], levels["overlap"], levels["seed"]
+        if (order, overlap) == MISSING or (order, overlap, seed) == ("identity", 100, 3):
+            return None
+        return {"spec": f"trans:overlap={overlap},{'inv' if order == 'identity' else 'perm'}",
+                "alignment": aligned(order, overlap, seed), "rates": {"pos": (0.9, 0.4 + overlap / 400)}}  # fmt: skip
+
+    factors = {"order": ORDERS, "overlap": OVERLAPS, "seed": SEEDS}
+    return study(tmp_path_factory.mktemp("study") / "out", cells, made, CHOICES, factors)
+
+
+def grid_of(*folders: Path) -> FactorGrid:
+    runs = read_runs(folders)
+    (found,) = grids_of(runs, scores_of(runs))
+    return found
+
+
+def headline(grid: FactorGrid, title: str) -> Headline:
+    (found,) = [one for one in grid.headlines if one.title == title]
+    return found
+
+
+def texts(table: Table | None) -> dict[tuple[str, ...], list[str]]:
+    assert table is not None
+    return {row.labels: [cell.text for cell in row.cells] for row in table.rows}
+
+
+def held_out(order: str, overlap: int, *seeds: int) -> list[float]:
+    return [0.8 * aligned(order, overlap, seed) for seed in seeds]
+
+
+def test_a_table_by_factor_has_means_worked_by_hand(done: Path) -> None:
+    grid = grid_of(done)
+    table = by_factor(grid, headline(grid, "Held-out alignment"))
+    assert (grid.x, grid.lines, table.title) == ("overlap", "order", "Held-out alignment by overlap and order")
+    assert table.columns == (("held-out", ORDERS),)
+    # 0.8 * (20 + overlap / 5 + 2) and 0.8 * (40 + overlap / 5 + 2): 17.6, 33.6; 21.6; and seeds 1 and 2 of 100
+    assert texts(table) == {("100",): ["", "49.2"], ("0",): ["17.6", "33.6"], ("25",): ["21.6", EMPTY]}
+    assert [row.labels[0] for row in table.rows] == ["100", "0", "25"]
+    cells = {(row.labels[0], one): cell for row in table.rows for one, cell in zip(ORDERS, row.cells, strict=True)}
+    assert cells["100", "identity"].note == "48.8, 49.6, n=2 of 3"
+    assert cells["100", "<b>perm</b>"].title == "not planned"
+    found = estimate(held_out("<b>perm</b>", 0, *SEEDS))
+    assert found.low is not None
+    assert found.high is not None
+    assert cells["0", "<b>perm</b>"].note == f"{decimal(found.low)}–{decimal(found.high)}, n=3"
+
+
+def test_a_fine_tuned_score_is_that_of_the_other_tables(done: Path, tmp_path: Path) -> None:
+    """With the same interval, over seeds and documents; a file of counts that is missing is named."""
+    shutil.copytree(done, tmp_path / "out")
+    for broken in (False, True):
+        if broken:
+            (tmp_path / "out" / "runs" / "identity.0.2" / "evaluation" / "pos.zs.1.npz").unlink()
+        grid = grid_of(tmp_path / "out")
+        pos = headline(grid, "POS accuracy")
+        (cell,) = [cell for row in by_factor(grid, pos).rows if row.labels == ("0",) for cell in row.cells[3:4]]
+        (setting,) = settings_of(read_runs([tmp_path / "out"]))
+        (entry,) = [entry for entry in setting.entries if entry.language.spec == "trans,inv"]
+        assert pos.column is not None
+        other = score_cell(entry, pos.column, "zs")
+        assert (cell.text, cell.note) == (other.text, other.note)
+        assert ("the counts of R" in cell.note) is broken
+
+
+def test_marginal_means_are_of_the_conditions_that_all_levels_have(done: Path) -> None:
+    grid = grid_of(done)
+    rows = texts(marginal_means(grid, headline(grid, "Held-out alignment")))
+    # every overlap: under no order, as one lacks 25, the other 100. Every order: with 0 alone
+    assert rows == {("order", "<b>perm</b>"): ["17.6", "1"], ("order", "identity"): ["33.6", "1"]}
+
+
+def test_marginal_means_weigh_conditions_alike(tmp_path: Path) -> None:
+    cells = [{"lr": lr, "size": size, "seed": seed} for lr, size, seed in product((1e-2, 1e-3), (1, 2), SEEDS)]
+    out = study(tmp_path / "out", cells, lambda c: {"alignment": 10 * c["size"] + 1000 * c["lr"] + c["seed"]},
+                {"baseline": {"size": 1}})  # fmt: skip
+    grid = grid_of(out)
+    rows = texts(marginal_means(grid, headline(grid, "Held-out alignment")))
+    # 0.8 * (10 size + 1000 lr + 2): of lr 0.01 the mean of 17.6 and 25.6, of lr 0.001 that of 10.4 and 18.4
+    assert rows == {
+        ("size", "1"): ["14.0", "2"], ("size", "2"): ["22.0", "2"], ("lr", "0.01"): ["21.6", "2"],
+        ("lr", "0.001"): ["14.4", "2"],
+    }  # fmt: skip
+    assert (grid.x, grid.lines) == ("size", "lr")  # without x, the first factor with a baseline
+
+
+def test_contrasts_with_the_baseline_are_paired_by_seed(done: Path) -> None:
+    grid = grid_of(done)
+    one = headline(grid, "Held-out alignment")
+    table = contrasts(grid, one)
+    # 0.8 * 100 / 5 = 16 of seeds 1 and 2; 0.8 * 25 / 5 = 4; identity has no 25, and perm plans no 100
+    assert texts(table) == {
+        ("overlap", "100 − 0", "order identity"): ["+16.0", EMPTY],
+        ("overlap", "25 − 0", "order <b>perm</b>"): ["+4.0", "< 0.001"],
+        ("overlap", "25 − 0", "order identity"): [EMPTY, EMPTY],
+    }
+    pos = headline(grid, "POS accuracy")
+    raw, shown = [], []
+    for level, order in (("100", "identity"), ("25", "<b>perm</b>")):
+        for key, _ in pos.regimes:
+            runs = [grid.scored((name, order), key) for name in (level, "0")]
+            both = [seed for seed in runs[0] if seed in runs[1]]
+            values = [grid.values[runs[0][s].id, key] - grid.values[runs[1][s].id, key] for s in both]
+            found = grid.contrast([("0", order)], "overlap", level, pos, key)
+            assert found is not None
+            assert (found.n, found.mean) == (len(both), pytest.approx(mean(values)))
+            raw += [found.p] if found.p is not None else []
+            shown.append(signed(found.mean))
+    rows = [cells for cells in texts(contrasts(grid, pos)).values() if cells[0] != EMPTY]
+    assert [text for cells in rows for text in cells[::2]] == shown
+    corrected = ["< 0.001" if p < 0.001 else f"{p:.3f}" for p in holm(raw)]
+    assert [text for cells in rows for text in cells[1::2] if text != EMPTY] == corrected
+    assert len(corrected) == 3
+
+
+def test_a_contrast_over_conditions_is_the_mean_of_theirs(tmp_path: Path) -> None:
+    cells = [{"size": size, "deep": deep, "seed": seed} for size, deep, seed in product((1, 2), (True, False), SEEDS)]
+    out = study(tmp_path / "out", cells,
+                lambda c: {"alignment": 10 * c["size"] * (1 + c["deep"]) + (c["seed"] - 2) ** 2 * c["size"]},
+                {"baseline": {"size": 1, "deep": False}})  # fmt: skip
+    grid = grid_of(out)
+    rows = texts(contrasts(grid, headline(grid, "Held-out alignment")))
+    assert rows["size", "2 − 1", "deep true"][0] == "+16.5"  # 0.8 * (20 + 2 / 3)
+    assert rows["size", "2 − 1", "deep false"][0] == "+8.5"  # 0.8 * (10 + 2 / 3)
+    assert rows["size", "2 − 1", "mean of 2 conditions"][0] == "+12.5"
+    assert rows["deep", "true − false", "mean of 2 conditions"][0] == "+12.0"
+
+
+def test_the_report_of_a_study(done: Path, tmp_path: Path) -> None:
+    result = report([done], tmp_path / "out")
+    assert result["runs"] == 11
+    text = (tmp_path / "out" / "index.html").read_text("utf-8")
+    assert "<b>" not in text
+    assert "&lt;b&gt;perm&lt;/b&gt;" in text
+    assert "mine: by factor" in text
+    assert 'class="paper"' not in text
+    names = {path.name for path in (tmp_path / "out" / "figures").iterdir()}
+    assert {"factor-pos-accuracy-zs.svg", "factor-pos-accuracy-delta.png", "factor-alignment.png"} < names
+    svg = (tmp_path / "out" / "figures" / "factor-alignment.svg").read_text("utf-8")
+    assert "order &lt;b&gt;perm&lt;/b&gt;" in svg
+    assert "| 100 |  | 49.2 (48.8, 49.6, n=2 of 3) |" in (tmp_path / "out" / "report.md").read_text("utf-8")
+
+
+def test_the_runs_of_a_study_know_it(done: Path) -> None:
+    whole, some = grid_of(done), grid_of(*sorted((done / "runs").iterdir()))
+    assert (whole.planned, whole.levels) == (some.planned, some.levels)
+    assert {c: set(runs) for c, runs in whole.cells.items()} == {c: set(runs) for c, runs in some.cells.items()}
+
+
+def test_runs_may_lie_elsewhere(tmp_path: Path) -> None:
+    out = study(tmp_path / "out", [{"size": 1}, {"size": 2}], lambda c: {})
+    (out / "runs").rename(tmp_path / "disk")
+    (out / "runs").symlink_to(tmp_path / "disk", target_is_directory=True)
+    (tmp_path / "link").symlink_to(out, target_is_directory=True)
+    assert grid_of(tmp_path / "link").plan.name == grid_of(out / "runs").plan.name == "mine"
+
+
+def test_scores_are_a_tidy_table(done: Path, tmp_path: Path) -> None:
+    report([done], tmp_path / "out")
+    with (tmp_path / "out" / "scores.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    runs = {one.id: one for one in read_runs([done])}
+    keys = [(row["run"], row["task"], row["metric"], row["regime"], row["part"]) for row in rows]
+    assert len(keys) == len(set(keys))
+    assert {row["run"] for row in rows} == set(runs)
+    for row in rows:
+        one = runs[row["run"]]
+        assert (row["factor.order"], row["factor.overlap"], row["factor.seed"]) == tuple(one.levels.values())
+        assert (row["seed"], row["objective"], row["spec"]) == (str(one.seed), "mlm", one.facts["spec"])
+        if (row["task"], row["metric"]) == ("alignment", "heldout"):
+            assert float(row["value"]) == one.alignment("heldout")
+    assert {row["regime"] for row in rows if row["task"] == "pos"} == {
+        "sup", "zs", "delta", "oracle", "dev-sup", "dev-zs", "dev-delta",
+    }  # fmt: skip
+    assert {(row["task"], row["part"]) for row in rows if row["part"]} == {("contextual", str(n)) for n in range(3)}
+
+
+def test_runs_without_a_study_have_tables_by_their_factors(tmp_path: Path) -> None:
+    for size in (100, 20):
+        run(tmp_path / f"run-{size}", alignment=size / 2, facts={"factors": {"size": size}})
+    grid = grid_of(tmp_path)
+    assert texts(by_factor(grid, headline(grid, "Held-out alignment"))) == {("20",): ["8.0"], ("100",): ["40.0"]}
+    run(tmp_path / "again", alignment=1, facts={"factors": {"size": 20}})
+    with pytest.raises(StoreError, match=r"again, .*run-20: two runs have the same factors and the same seed"):
+        grid_of(tmp_path)
+
+
+def test_factors_that_follow_from_others_make_no_condition(tmp_path: Path) -> None:
+    """A factor with one level, the second list of a [[zip]]; and a label that only some cells have does make one."""
+    cells: list[Mapping[str, Any]] = [{"text": "a", "size": size, "script": f"s{size}", "number": seed}
+                                      for size, seed in product((1, 2), (1, 2))]  # fmt: skip
+    cells.append({"text": "a", "size": 1, "script": "s1", "length": "long", "number": 1})
+    out = study(tmp_path / "out", cells, lambda c: {"seed": c["number"], "alignment": 10 * c["size"]})
+    grid = grid_of(out)
+    assert (grid.factors, grid.follow) == (("size", "length"), ("text", "script"))
+    assert grid.levels["length"] == ("none", "long")
+    assert texts(by_factor(grid, headline(grid, "Held-out alignment"))) == {
+        ("1",): ["8.0", "8.0"],
+        ("2",): ["16.0", ""],
+    }
+    assert set(grid.cells["1", "none"]) == {"1", "2"}
+
+
+def test_one_condition_has_no_tables_by_factor(tmp_path: Path) -> None:
+    out = study(tmp_path / "out", [{"size": 1, "seed": seed} for seed in SEEDS], lambda c: {})
+    runs = read_runs([out])
+    assert grids_of(runs, scores_of(runs)) == []
+
+
+def test_other_test_sentences_have_no_interval_and_are_no_error(tmp_path: Path) -> None:
+    """A factor of [evaluate] may change the test set."""
+    cells = [{"examples": n, "seed": seed} for n, seed in product((10, 20), SEEDS)]
+    out = study(tmp_path / "out", cells, lambda c: {"test": c["examples"]}, {"baseline": {"examples": 10}})
+    for folder in (out / "runs").glob("20.*"):
+        told = json.loads((folder / "evaluation.json").read_text("utf-8"))
+        (folder / "evaluation" / "pos.documents.npz").unlink()
+        told["tasks"]["pos"]["test"]["unit"] = "sentence"
+        write(folder / "evaluation.json", told)
+    grid = grid_of(out)
+    pos = headline(grid, "POS accuracy")
+    found = grid.contrast([("10",)], "examples", "20", pos, pos.regimes[1][0])
+    assert found is not None
+    assert (found.low, found.p, found.why) == (None, None, "other test sentences")
+    assert report([out], tmp_path / "report")["settings"] == 2
+
+
+# learning curves
+
+
+def with_checkpoints(folder: Path, *steps: int, alignment: float = 1.0) -> Path:
+    """A run whose checkpoints were evaluated; the held-out alignment at a step is `alignment` times the step."""
+    found = json.loads((folder / "evaluation.json").read_text("utf-8"))
+    for step in steps:
+        told = found | {"signature": found["signature"] | {"steps": step}, "alignment": {"heldout": alignment * step}}
+        del told["tasks"]
+        write(folder / "evaluation" / f"step-{step:08}.json", told)
+    return folder
+
+
+def test_learning_curves(tmp_path: Path) -> None:
+    for seed, steps in ((1, (2, 4, 10)), (2, (2, 10))):
+        with_checkpoints(run(tmp_path / f"mlm-{seed}", seed=seed), *steps, alignment=seed)
+    with_checkpoints(run(tmp_path / "align", objective="align-mlm"), 10)
+    run(tmp_path / "xlm", objective="xlm")
+    (setting,) = settings_of(read_runs([tmp_path]))
+    table = curve_table(setting, curves_of(setting))
+    assert table is not None
+    assert table.columns[0][1][0] == "Held-out alignment, held-out"
+    first = {labels: cells[0] for labels, cells in texts(table).items()}
+    language = "trans,inv"
+    assert first == {
+        ("MLM", language, "2"): "3.0",
+        ("MLM", language, "10"): "15.0",
+        ("ALIGN-MLM", language, "10"): "10.0",
+    }
+    report([tmp_path], tmp_path / "out")
+    assert (tmp_path / "out" / "figures" / "curve-alignment.svg").exists()
+    assert "### Learning curves" in (tmp_path / "out" / "report.md").read_text("utf-8")
+
+
+def test_an_evaluation_of_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    folder = with_checkpoints(run(tmp_path / "a"), 2)
+    path = folder / "evaluation" / "step-00000002.json"
+    found = json.loads(path.read_text("utf-8"))
+    write(path, found | {"signature": found["signature"] | {"fingerprint": "0" * 16}})
+    with pytest.raises(StoreError, match=r"step-00000002\.json: is of 0{16}, but the run is .* \[stale-evaluation\]"):
+        read_runs([tmp_path])
+    path.write_text("[]")
+    with pytest.raises(StoreError, match=r"step-00000002\.json: this is not a valid evaluation of a checkpoint"):
+        read_runs([tmp_path])
+
+
+# where the paper's numbers stand
+
+
+@pytest.mark.parametrize(
+    ("given", "published"),
+    [
+        ({}, True),
+        ({"objective": "checkpoint"}, False),
+        ({"spec": "trans,perm"}, False),
+        ({"objective": "align-mlm", "facts": {"factors": {"t": "trans,inv", "objective": "align-mlm"}}}, True),
+        ({"facts": {"factors": {"overlap": 1}}}, False),
+    ],
+)
+def test_the_papers_numbers_stand_where_they_apply(given: dict[str, Any], published: bool, tmp_path: Path) -> None:
+    """`overlap` has two levels here, those of t and objective do not count."""
+    run(tmp_path / "a", **given)
+    if "overlap" in given.get("facts", {}).get("factors", {}):
+        run(tmp_path / "b", facts={"factors": {"overlap": 2}}, spec="trans:overlap=2,inv")
+    (found,) = settings_of(read_runs([tmp_path]))
+    assert found.published is published
+    report([tmp_path], tmp_path / "out")
+    text = (tmp_path / "out" / "report.md").read_text("utf-8")
+    assert ("| paper |" in text) is ("“paper”" in text) is ("Table 3 of the paper" in text) is published
+    assert ("XNLI" in text) is published
+
+
+# bad input
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda d: d.update(format=2), "format 2"),
+        (lambda d: d.update(cells=3), "cells is 3"),
+        (lambda d: d["cells"][0].update(run="/elsewhere"), "which is absolute"),
+        (lambda d: d["cells"].append({"run": "runs/x"}), "factors is missing"),
+        (lambda d: d["cells"][0]["factors"].update(other=1), 'the factor "other"'),
+        (lambda d: d["cells"][0]["factors"].update(order="unknown"), '"unknown" of order'),
+        (lambda d: d["factors"].update(order=[[]]), "not a level"),
+        (lambda d: d["report"].update(baseline={"overlap": None}), "not a level"),
+        (lambda d: d["report"].update(x=1), "x is 1"),
+    ],
+)
+def test_a_damaged_study_is_refused(
+    change: Callable[[dict[str, Any]], None], told: str, done: Path, tmp_path: Path
+) -> None:
+    found = json.loads((done / "study.json").read_text("utf-8"))
+    change(found)
+    write(tmp_path / "study.json", found)
+    with pytest.raises(StoreError, match=rf"study\.json: .*{told}"):
+        report([tmp_path], tmp_path / "out")
+
+
+def test_a_run_with_other_levels_than_its_study_is_refused(tmp_path: Path) -> None:
+    out = study(tmp_path / "out", [{"size": 1}, {"size": 2}], lambda c: {})
+    facts = json.loads((out / "runs" / "1" / "run.json").read_text("utf-8"))
+    write(out / "runs" / "1" / "run.json", {**facts, "factors": {"size": 3}})
+    with pytest.raises(StoreError, match=r"runs/1.*: has other factors than study\.json"):
+        report([out], tmp_path / "report")
+
+
+def test_a_study_of_which_nothing_was_run(tmp_path: Path) -> None:
+    out = study(tmp_path / "out", [{"size": 1}, {"size": 2}], lambda c: None)
+    with pytest.raises(UsageError, match="no cell of the study has been run"):
+        report([out], tmp_path / "report")
+
+
+def test_keys_of_the_tidy_table_are_unique(done: Path) -> None:
+    rows = scores_of(read_runs([done]))
+    assert len({(row.run.id, row.key) for row in rows}) == len(rows)
+    assert ScoreKey("perplexity", "perplexity", "derived") in {row.key for row in rows}
