@@ -32,7 +32,8 @@ TABLE = """
 
 def page() -> str:
     """The text of docs/options.md."""
-    context = click.Context(main, info_name="derivlang")
+    # click keeps the help option of a command for all later contexts, so these have the names of `main`.
+    context = click.Context(main, info_name="derivlang", **main.context_settings)
     commands = [main.get_command(context, name) for name in COMMANDS]
     return HEAD + "".join(part for command in commands if command is not None for part in _section(command, context))
 

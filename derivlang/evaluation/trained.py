@@ -115,8 +115,9 @@ class PretrainedRun:
             checkpoint.of_step(folder, step)
         path = _model(folder, facts, step)
         if not (path / "config.json").is_file():
+            name = path.relative_to(folder) if path.is_relative_to(folder) else path  # of a checkpoint made elsewhere
             raise StoreError(
-                f"there is no {path / 'config.json'}", where=str(folder), fix="train it to its end", id="no-model"
+                f"there is no {name}/config.json", where=str(folder), fix="train it to its end", id="no-model"
             )
         trained = cls(folder, facts, languages, _config(path, languages), hash_of_weights(path), step)
         config = trained.config
