@@ -232,6 +232,7 @@ def test_a_vocabulary_larger_than_the_model(tmp_path: Path) -> None:
     found = run("pretrain", "--source", "demo", "--t", "inv", "--init", str(folder), "--steps", "2",
                 "-o", str(tmp_path / "run"), code=2)  # fmt: skip
     assert "embeddings, but its tokenizer" in found.err
+    assert not (tmp_path / "run").exists()
 
 
 def evaluate(out: Path, *more: str, code: int = 0, spec: str = "trans:script=cyrillic,inv", kind: str = "bert") -> str:

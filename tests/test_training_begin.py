@@ -39,7 +39,9 @@ def second(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def begun(init: Path | str, **changes: Any) -> Any:
     """The model that a run would begin with."""
     wanted = settings(**changes)
-    return Init.of(str(init), wanted.embeddings).model(wanted, ModelConfig.read(wanted.model), pair().languages, 32)
+    return Init.of(str(init), wanted.embeddings, causal=False).model(
+        wanted, ModelConfig.read(wanted.model), pair().languages, 32
+    )
 
 
 def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> set[str]:

@@ -48,9 +48,16 @@ class Init:
     facts: dict[str, Any]
 
     @classmethod
-    def of(cls, run: str, embeddings: str) -> Init:
-        """Return the facts of RUN or RUN@STEP. Raise StoreError if there is no such model."""
+    def of(cls, run: str, embeddings: str, *, causal: bool) -> Init:
+        """Return the facts of RUN, RUN@STEP, or a checkpoint that was trained elsewhere, which is tried at once.
+
+        causal: whether the objective needs a causal model. Raise StoreError if there is no such model.
+        """
         elsewhere = checkpoint_folder(run)
+        if elsewhere is not None:
+            lm = load_model(elsewhere, causal=causal)
+            if embeddings != "new":
+                check_vocabulary(lm, ForeignTokenizer.load(elsewhere).size, str(elsewhere))
         path = model_of(run, _INIT)[1] if elsewhere is None else elsewhere
         facts = {"run": run, "weights": checkpoint.hash_of_weights(path)}
         how, _, other = embeddings.partition("=")
@@ -77,8 +84,6 @@ class Init:
             lm = load_model(path, causal=model_config.causal)
             if how == "new":
                 specials = _special_pairs(path, lm, languages)
-            else:
-                check_vocabulary(lm, languages.size, str(path))
         _check_model(lm, settings, model_config, longest, elsewhere=run is None)
         if how == "new":
             _new_rows(lm, languages.size, specials)

@@ -78,7 +78,7 @@ def pretrain(
     with ranks.main_process_first():  # the others reuse what it has made
         _check(settings, objective, model_config)
         before = folder.taken(run, resume=resume, force=force) if main else folder.read(run)
-        init = _init(where, settings, before)
+        init = _init(where, settings, before, causal=objective.causal)
         where = _with_tokenizer(where, settings, before)
         _check_languages(settings, where, objective)
         prepared = prepare_data(
@@ -216,7 +216,7 @@ def _check_languages(settings: TrainingSettings, where: Where, objective: Object
         )
 
 
-def _init(where: Where, settings: TrainingSettings, before: dict[str, Any] | None) -> Init | None:
+def _init(where: Where, settings: TrainingSettings, before: dict[str, Any] | None, *, causal: bool) -> Init | None:
     """Return what the run begins from. A resumed run needs only its record."""
     if where.init is None:
         if settings.embeddings != "keep":
@@ -226,7 +226,7 @@ def _init(where: Where, settings: TrainingSettings, before: dict[str, Any] | Non
         return None
     if before is not None and (before.get("init") or {}).get("run") == where.init:
         return Init(before["init"])
-    return Init.of(where.init, settings.embeddings)
+    return Init.of(where.init, settings.embeddings, causal=causal)
 
 
 def _model(inputs: RunInputs, begin: Checkpoint | None, longest: int) -> Any:
