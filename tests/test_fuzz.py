@@ -51,7 +51,8 @@ def test_no_reader_raises_a_foreign_error(part: int) -> None:
         capture_output=True,
         text=True,
     )
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    # `tokenizers` prints a line of its own for each option of a token that it does not know
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     faults = [line for line in lines if "number" in line]
     assert not faults
     assert done.returncode == 0, done.stderr[-2000:]  # it died: of memory, or in a library

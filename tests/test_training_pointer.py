@@ -358,7 +358,7 @@ def test_labels_that_do_not_fit(text: str | None, id: str, files: Path, tmp_path
 
 
 def test_gold_labels_of_pairs_without_links(files: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="the sentence pairs have no links") as error:
+    with pytest.raises(DataError, match="sentence pairs have no links") as error:
         trained(tmp_path / "run", "xlm-align:labels=gold", pairs=files / "pairs")
     assert error.value.id == "no-links"
     assert str(files / "pairs") in str(error.value)
@@ -366,7 +366,7 @@ def test_gold_labels_of_pairs_without_links(files: Path, tmp_path: Path) -> None
 
 
 def test_labels_of_a_file_for_pairs_of_the_corpus(files: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="belong to pairs of a file") as error:
+    with pytest.raises(UsageError, match="has links of the pairs of a file") as error:
         trained(tmp_path / "run", f'xlm-align:labels="{files / "links"}"')
     assert "--pairs" in str(error.value.fix)
     assert not (tmp_path / "run").exists()
@@ -376,7 +376,7 @@ def test_labels_of_a_file_for_pairs_of_the_corpus(files: Path, tmp_path: Path) -
     ("objective", "message"),
     [
         ("xlm-align:layer=2", "layer=2, but the model .* has the layers 0 to 1"),
-        ("xlm-align:labels=glod", "labels='glod' is neither self nor gold nor a file"),
+        ("xlm-align:labels=glod", "labels=glod is neither gold, hmm, eflomal nor a file"),
     ],
 )
 def test_what_the_model_or_the_disk_lacks(objective: str, message: str, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import click
 
 from derivlang.cli.options import STDOUT, Bar, place_of, told, warn
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import COUNT, FILE, Group
+from derivlang.cli.types import COUNT, FILE, PLACE, Group
 from derivlang.core.errors import DataError, UsageError, unknown
 from derivlang.evaluation.settings import EvaluateOptions
 
@@ -49,7 +49,7 @@ def command() -> None:
 )
 @click.option(
     "--layer",
-    type=click.IntRange(min=0),
+    type=PLACE,
     help="Layer of the encoder; 0 is its embeddings.  [default: at 8/12 of the depth]",
 )
 @settings_options(EvaluateOptions, only=("device",))

@@ -47,5 +47,5 @@ def accuracy(source: torch.Tensor, derived: torch.Tensor) -> float:
     source, derived = (torch.nn.functional.normalize(states, dim=1) for states in (source, derived))
     cosines = source @ derived.T
     own = torch.arange(len(source), device=cosines.device)
-    hits = sum(int((cosines.argmax(dim=side) == own).sum()) for side in (0, 1))
-    return 50 * hits / len(source)
+    hits = torch.stack([cosines.argmax(dim=side) == own for side in (0, 1)]).sum()
+    return 50 * int(hits) / len(source)

@@ -76,18 +76,19 @@ class LanguageIdsNeed(Need):
 class LinksNeed(Need):
     """Links of the run's sentence pairs, of some kind: gold, hmm, eflomal, or a file.
 
-    Its value is the folder in which the links of an aligner are kept (streams/linked.py).
+    parameter: the name of the kind in messages. Its value is the folder in which the links of an aligner are kept
+    (streams/linked.py).
     """
 
     name = LINKS
 
-    def __init__(self, kind: str):
-        self.kind = kind
+    def __init__(self, kind: str, parameter: str = LINKS):
+        self.kind, self.parameter = kind, parameter
 
     def check(self, settings: TrainingSettings) -> None:
         if self.kind not in (GOLD, *ALIGNERS) and not Path(self.kind).is_file():
             raise UsageError(
-                f"links={self.kind} is neither {GOLD}, {', '.join(ALIGNERS)} nor a file that is there",
+                f"{self.parameter}={self.kind} is neither {GOLD}, {', '.join(ALIGNERS)} nor a file that is there",
                 where="--objective",
                 fix="give a file of Pharaoh links, a line a pair, e.g. of derivlang align train",
                 id="missing-file",

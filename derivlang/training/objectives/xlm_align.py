@@ -75,7 +75,7 @@ class XlmAlign(Objective):
         return Packed(), make(share=self.pairs, views=views, reset=False, together=False, links=True)
 
     def needs(self) -> tuple[Need, ...]:
-        return () if self.labels == OWN else (LinksNeed(self.labels),)
+        return () if self.labels == OWN else (LinksNeed(self.labels, "labels"),)
 
     def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
         if self.layer > model_config.n_layers:
