@@ -371,7 +371,7 @@ def test_exports_that_are_refused(causal: Path, tmp_path: Path) -> None:
     (tmp_path / "full" / "file").touch()
     assert "is not empty" in cli(*words, "-o", tmp_path / "full", code=1).err
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["file"]
-    assert "a run has no splits" in cli(*words, "-o", tmp_path / "out", "--split", "test", code=2).err
+    assert "does not apply to the model of a run" in cli(*words, "-o", tmp_path / "out", "--split", "test", code=2).err
     assert "is not a run" in cli("export", tmp_path, "--format", "transformers", "-o", tmp_path / "out", code=1).err
     assert not (tmp_path / "out").exists()
 

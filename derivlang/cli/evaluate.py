@@ -177,7 +177,7 @@ def _run(run: Path | None, given: dict[str, Any], options: dict[str, Any]) -> Pa
     given: the options that belong to --init. Raise UsageError unless there is one of both, with all it needs.
     """
     from derivlang.cli.folders import default_folder
-    from derivlang.evaluation.checkpoint_run import Parsing, write_checkpoint_run
+    from derivlang.evaluation.checkpoint_run import write_checkpoint_run
     from derivlang.pipeline import Pipeline
     from derivlang.sources.find import SourceRequest
 
@@ -204,7 +204,7 @@ def _run(run: Path | None, given: dict[str, Any], options: dict[str, Any]) -> Pa
     if given["out"] is None:
         say(f"{name}: results in {out}{os.sep}")
     with Bar():
-        write_checkpoint_run(out, init, spec, request, Parsing(options["parser"], options["parses"]))
+        write_checkpoint_run(out, init, spec, request, parser=options["parser"], parses=options["parses"])
     return out
 
 

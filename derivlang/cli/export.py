@@ -75,7 +75,9 @@ def _export_model(run: Path, out: Path, *, source: bool, unfit: dict[str, Any], 
     from derivlang.training.languages import DERIVED, SOURCE
 
     for option in (name for name, value in unfit.items() if value):
-        raise UsageError("a run has no splits and rows", where=option, fix=f"leave {option} out", id="unused-option")
+        raise UsageError(
+            "does not apply to the model of a run", where=option, fix=f"leave {option} out", id="unused-option"
+        )
     if out == STDOUT:
         raise UsageError("a folder cannot be written to standard output", where="-o", fix="name it", id="usage")
     trained = PretrainedRun.load(*run_and_step(run))

@@ -8,7 +8,6 @@ The model stays where it is. Evaluations and reports take the folder like that o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -27,19 +26,13 @@ from derivlang.training.languages import LEXICON, TOKENIZER, TextLanguages
 from derivlang.training.record import reading_of
 
 
-@dataclass(frozen=True, slots=True)
-class Parsing:
-    """Where a source is parsed, for orders that need trees: as of `make`."""
-
-    parser: str | None = None
-    parses: Path | None = None
-
-
-def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest, parsing: Parsing) -> None:
+def write_checkpoint_run(
+    out: Path, init: str, spec: str, request: SourceRequest, *, parser: str | None = None, parses: Path | None = None
+) -> None:
     """Write the folder of a checkpoint, unless it is there.
 
-    init: FOLDER or hub:NAME. Raise UsageError if that is no checkpoint or the spec does not suit it, StoreError if the
-    folder holds something else.
+    init: FOLDER or hub:NAME. parser, parses: as of `make`, for orders that need trees. Raise UsageError if init is no
+    checkpoint or the spec does not suit it, StoreError if the folder holds something else.
     """
     found = checkpoint_folder(init)
     if found is None:
@@ -65,7 +58,7 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise StoreError("is not empty", where=str(out), fix="give another folder", id="output")
-    source = Source.open(pipeline, request, parser=parsing.parser, parses=parsing.parses)
+    source = Source.open(pipeline, request, parser=parser, parses=parses)
     lexicon = source.lexicon()
     TextLanguages(pipeline, tokenizer, lexicon)  # refuses what cannot be evaluated
     saved = pipeline.save(lexicon)

@@ -27,12 +27,11 @@ from derivlang.core.errors import UsageError
 from derivlang.evaluation.padding import by_length, framed, inside, padded, tokens_on
 from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
 from derivlang.formats.progress import rows_done, stage
-from derivlang.lexical.bpe import SPECIAL_TOKENS
 from derivlang.training.checkpoint import run_and_step
 from derivlang.training.devices import device_of, to_device
 from derivlang.training.foreign import checkpoint_folder
-from derivlang.training.languages import DERIVED, SOURCE, Languages, TextLanguages
-from derivlang.training.languages.texts import UNKNOWN
+from derivlang.training.languages import DERIVED, SOURCE, Languages
+from derivlang.training.languages.base import unknown_warning
 from derivlang.training.processes import use_threads
 
 _PAIRS = 256  # sentence pairs whose states are in memory at once
@@ -84,8 +83,9 @@ class LinkEncoder:
             source = self._side(bitext.source, bitext.source_offsets, bitext.source_types, SOURCE)
             target = self._side(bitext.target, bitext.target_offsets, bitext.target_types, DERIVED)
         for name, side in (("source", source), ("target", target)):
-            if (share := 100 * self._unknown(side)) > UNKNOWN:
-                warn(f"{share:.1f} % of the sub-words of the {name} are unknown to the tokenizer of the encoder")
+            share = self.languages.unknown_percent(side.ids)
+            if told := unknown_warning(share, f"the {name}", "the tokenizer of the encoder"):
+                warn(told)
             if side.n_cut:
                 warn(
                     f"{side.n_cut:,} sentences of the {name} are longer than the {self.longest:,} sub-words of the "
@@ -120,12 +120,6 @@ class LinkEncoder:
         ids = encoded.ids[np.repeat(inside_row, lengths_of(encoded.offsets))]
         n_cut = len(np.unique(owners(offsets)[~inside_row]))
         return _Side(language, ids, offsets_of(sizes), offsets, sizes > 0, n_cut)
-
-    def _unknown(self, side: _Side) -> float:
-        """Return the share of unknown sub-words."""
-        found = self.languages
-        unknown = found.tokenizer.unknown if isinstance(found, TextLanguages) else SPECIAL_TOKENS.index("<unk>")
-        return float(np.mean(side.ids == unknown)) if len(side.ids) else 0.0
 
     def _states(self, side: _Side, begin: int, end: int) -> Floats:
         """Return the mean state of each word of some sentences, [W, D]; zeros for a word without sub-words."""

@@ -54,7 +54,8 @@ from derivlang.store.record import check_types, read_record
 from derivlang.training.devices import device_of
 from derivlang.training.folder import RUN
 from derivlang.training.languages import TextLanguages
-from derivlang.training.languages.texts import unknown_warning
+from derivlang.training.languages.base import unknown_warning
+from derivlang.training.languages.texts import SCRIPT_HINT
 from derivlang.training.processes import use_threads
 
 
@@ -212,8 +213,9 @@ def _heldout(trained: PretrainedRun, options: EvaluateOptions, events: Events) -
     with stage("reading held-out text"):
         text = Heldout.read(source, split, trained.languages, max(options.pairs, options.sentences), longest)
     if isinstance(trained.languages, TextLanguages):
-        share = 100 * trained.languages.unknown(text.derived) / len(text.derived.ids)
-        if told := unknown_warning(share, str(trained.languages.tokenizer.folder)):
+        share = trained.languages.unknown_percent(text.derived.ids)
+        tokenizer = f"the tokenizer of {trained.languages.tokenizer.folder}"
+        if told := unknown_warning(share, "the derived language", tokenizer, SCRIPT_HINT):
             events.warn(told)
     return text
 

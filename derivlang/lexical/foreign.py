@@ -70,7 +70,7 @@ class ForeignTokenizer:
 
     @property
     def special_ids(self) -> tuple[int | None, ...]:
-        """The ids of the tokens that begin, pad, end and mask a row, None where there is none."""
+        """The ids of the begin, padding, end and mask tokens; None for one that the tokenizer lacks."""
         found = ([getattr(self.whole, name, None) for name in names] for names in _ROLES)
         return tuple(next((i for i in ids if i is not None), None) for ids in found)
 

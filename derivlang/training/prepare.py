@@ -40,7 +40,8 @@ from derivlang.training.languages import (
     fingerprint_of,
     is_foreign,
 )
-from derivlang.training.languages.texts import unknown_warning
+from derivlang.training.languages.base import unknown_warning
+from derivlang.training.languages.texts import SCRIPT_HINT
 from derivlang.training.prepared import Prepared
 from derivlang.training.settings import Packing, TrainingSettings, Where
 from derivlang.transforms.lexicon_file import read_lexicon
@@ -91,7 +92,9 @@ def _prepare(
     encoded = {length: read(folder, languages, settings, length) for length in sorted(lengths)}
     if isinstance(languages, TextLanguages):
         share = encoded[settings.seq_len].recipe["unknown_percent"][DERIVED]
-        if told := unknown_warning(share, str(languages.tokenizer.folder)):
+        if told := unknown_warning(
+            share, "the derived language", f"the tokenizer of {languages.tokenizer.folder}", SCRIPT_HINT
+        ):
             warn(told)
     return Prepared(folder, languages, files, encoded[settings.seq_len], pairs, encoded)
 

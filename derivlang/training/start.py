@@ -56,7 +56,7 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[TrainingSettin
 
 
 def _of_checkpoint(folder: Path, asked: dict[str, Any], name: str) -> tuple[ModelConfig, bool]:
-    """Return what `config_of` returns, and put the name of the checkpoint in the place of the model's.
+    """Return the config of a checkpoint and whether its embeddings are tied; `asked["model"]` becomes its name.
 
     Raise UsageError if another model was asked for.
     """

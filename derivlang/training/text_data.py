@@ -127,7 +127,7 @@ class TextWriter(DataWriter):
 
     def __init__(self, languages: TextLanguages):
         self.types = {"ids": "<u2" if languages.size <= 1 << 16 else "<i4", "slots": "<u2", "begins": "|u1"}
-        self._languages, self._unknown = languages, np.zeros((2, 2), np.int64)
+        self._unknown_id, self._unknown = languages.unknown_id, np.zeros((2, 2), np.int64)
         self._done = 0
         self._starts: list[Int64] = []
         self._counts: list[Int64] = []
@@ -137,7 +137,7 @@ class TextWriter(DataWriter):
 
         pieces [0, 2, 4], derived slots [3, 0, 2, 1]  ->  slots [0, 1, 1, 0] in their pieces, of the ids 1 3 0 2
         """
-        self._unknown += [(self._languages.unknown(side), len(side.ids)) for side in both.sides]
+        self._unknown += [(int(np.count_nonzero(side.ids == self._unknown_id)), len(side.ids)) for side in both.sides]
         piece_of_slot = owners(pieces)
         ids, slots, counts = [], [], []
         for side in both.sides:

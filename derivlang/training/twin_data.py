@@ -68,14 +68,14 @@ class TwinData(Data):
         return len(self.ids)
 
     def n_instances(self, language: int) -> int:
-        if self.packing == "stream":
-            return int(self.stream[-1]) // self.seq_len
-        return len(self.instances) - 1
+        return self._epoch[0]
 
     def filled(self, language: int) -> int:
-        n = self.n_instances(language)
-        # each piece has </s>, each row <s>
-        return n * self.seq_len if self.packing == "stream" else self.n_subwords + len(self.pieces) - 1 + n
+        return self._epoch[1]
+
+    @property
+    def _epoch(self) -> tuple[int, int]:
+        return _epoch(self.pieces, len(self.instances) - 1, self.seq_len, self.packing)
 
     def sizes(self, pieces: Int64, language: Ints) -> Int64:
         return self.pieces[pieces + 1] - self.pieces[pieces]
@@ -185,10 +185,13 @@ class TwinWriter(DataWriter):
     def sizes(
         self, pieces: Int64, last: dict[str, Int64], seq_len: int, packing: Packing
     ) -> tuple[int, list[tuple[int, int]]]:
-        n_pieces, subwords = len(pieces) - 1, int(pieces[-1])
-        rows = len(last["instances"]) - 1
-        filled = subwords + n_pieces + rows  # each piece has </s>, each row <s>
-        if packing == "stream":  # each piece has <s> and </s>, and rows have no padding
-            rows = (subwords + 2 * n_pieces) // seq_len
-            filled = rows * seq_len
-        return subwords, [(rows, filled)] * 2
+        return int(pieces[-1]), [_epoch(pieces, len(last["instances"]) - 1, seq_len, packing)] * 2
+
+
+def _epoch(pieces: Int64, n_instances: int, seq_len: int, packing: Packing) -> tuple[int, int]:
+    """Return (rows of a language in an epoch, their positions that are not padding)."""
+    n_pieces, subwords = len(pieces) - 1, int(pieces[-1])
+    if packing == "stream":  # each piece has <s> and </s>, and rows have no padding
+        rows = (subwords + 2 * n_pieces) // seq_len
+        return rows, rows * seq_len
+    return n_instances, subwords + n_pieces + n_instances  # each piece has </s>, each row <s>

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from derivlang.core.errors import StoreError
+from derivlang.evaluation.report.checks import LAYER_FIGURES
 from derivlang.evaluation.report.columns import REGIMES, Column, columns
 from derivlang.evaluation.report.estimates import Terms, estimate_of
 from derivlang.evaluation.report.plan import StudyPlan
-from derivlang.evaluation.report.runs import LAYER_FIGURES, Run
+from derivlang.evaluation.report.runs import Run
 from derivlang.evaluation.report.scores import ALIGNMENT, PERPLEXITY, ScoreKey, ScoreRow
 from derivlang.evaluation.statistics import Estimate, estimate, no_interval
 from derivlang.evaluation.tasks.untuned import SIDES

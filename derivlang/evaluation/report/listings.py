@@ -24,9 +24,10 @@ from derivlang.evaluation.report.cells import (
     titles,
     yes,
 )
+from derivlang.evaluation.report.checks import LAYER_FIGURES
 from derivlang.evaluation.report.columns import REGIMES
 from derivlang.evaluation.report.differences import Difference
-from derivlang.evaluation.report.runs import LAYER_FIGURES, Run, same_model
+from derivlang.evaluation.report.runs import Run, same_model
 from derivlang.evaluation.report.settings import Language, Setting, percent_of
 from derivlang.evaluation.tasks.untuned import SIDES, shown_groups
 

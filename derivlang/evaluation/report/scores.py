@@ -18,8 +18,9 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from derivlang.evaluation.report.checks import LAYER_FIGURES
 from derivlang.evaluation.report.columns import ON_DEV, REGIMES, columns
-from derivlang.evaluation.report.runs import LAYER_FIGURES, Run, same_model
+from derivlang.evaluation.report.runs import Run, same_model
 from derivlang.evaluation.tasks.untuned import SIDES, shown_groups
 
 ALIGNMENT, PERPLEXITY = "alignment", "perplexity"

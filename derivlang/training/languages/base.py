@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64, owners
@@ -29,6 +30,7 @@ from derivlang.pipeline import Pipeline
 TOKENIZER, TWIN = "tokenizer", "twin"
 SOURCE, DERIVED = 0, 1  # numbers of the languages, also used as token types
 NO_MASK = -1
+_UNKNOWN = 5.0  # percent of unknown sub-words from which on a language is hardly represented
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,8 @@ class Languages(ABC):
     """A language pair as input of a model.
 
     has_twin: whether every source sub-word has one counterpart. size: number of embeddings. marks: the special ids.
-    own: int32[K], the ids of each language without special tokens.
+    own: int32[K], the ids of each language without special tokens. unknown_id: that of what the tokenizer cannot
+    represent; None if it represents everything.
     """
 
     has_twin: ClassVar[bool]
@@ -85,6 +88,11 @@ class Languages(ABC):
     size: int
     marks: SpecialIds
     own: tuple[Int32, Int32]
+    unknown_id: int | None
+
+    def unknown_percent(self, ids: Int32) -> float:
+        """Return the percentage of unknown sub-words among ids, int32[M]; 0 of none."""
+        return 100 * float(np.mean(ids == self.unknown_id)) if len(ids) and self.unknown_id is not None else 0.0
 
     @abstractmethod
     def both(self, batch: Batch, policies: Policies | None = None) -> Both:
@@ -115,3 +123,10 @@ class Languages(ABC):
     @abstractmethod
     def signature(self) -> dict[str, Any]:
         """The same for the key of a task's examples."""
+
+
+def unknown_warning(percent: float, side: str, tokenizer: str, hint: str = "") -> str | None:
+    """Return a warning if a tokenizer hardly knows a side. percent: of its unknown sub-words; None below 5 %."""
+    return (
+        f"{percent:.1f} % of the sub-words of {side} are unknown to {tokenizer}{hint}" if percent > _UNKNOWN else None
+    )

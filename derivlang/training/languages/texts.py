@@ -30,7 +30,7 @@ from derivlang.training.languages.twins import check_permutation
 from derivlang.transforms.lexicon_file import read_lexicon
 
 LEXICON = "lexicon.tsv"
-UNKNOWN = 5.0  # percent of unknown sub-words from which on a language is hardly represented
+SCRIPT_HINT = ": choose a script that it knows (trans:script=NAME)"  # of a derived language with unknown sub-words
 
 
 class TextLanguages(Languages):
@@ -56,7 +56,7 @@ class TextLanguages(Languages):
                 )
         self.pipeline, self.tokenizer, self.lexicon = pipeline, tokenizer, lexicon
         self.marks = _special_ids(tokenizer)
-        self.size = tokenizer.size
+        self.size, self.unknown_id = tokenizer.size, tokenizer.unknown
         self.own = tokenizer.own, tokenizer.own
 
     @classmethod
@@ -89,10 +89,6 @@ class TextLanguages(Languages):
             offsets[sentences],
         )
 
-    def unknown(self, side: LanguageSide) -> int:
-        """Return the number of sub-words of a side that the tokenizer cannot represent."""
-        return int(np.count_nonzero(side.ids == self.tokenizer.unknown))
-
     def encode(self, types: pa.Array, codes: Int32, offsets: Int64, language: int) -> Encoded:
         return self.tokenizer.encode(types, codes, offsets)
 
@@ -116,16 +112,6 @@ class TextLanguages(Languages):
     @property
     def signature(self) -> dict[str, Any]:
         return self.recipe
-
-
-def unknown_warning(percent: float, where: str) -> str | None:
-    """Return a warning if the derived language is hardly known to the tokenizer. percent: of unknown sub-words."""
-    if percent <= UNKNOWN:
-        return None
-    return (
-        f"{percent:.1f} % of the derived sub-words are unknown to the tokenizer of {where}: choose a script that it "
-        "knows (trans:script=NAME)"
-    )
 
 
 def _special_ids(tokenizer: ForeignTokenizer) -> SpecialIds:
