@@ -83,7 +83,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 @settings_options(FinetuneSettings, only=("frozen",))
 @click.option("--measure", "measures", default=",".join(EvaluateOptions().measures), show_default=True,
               help="Measures, of those that `derivlang ls` lists; none for tasks alone.")  # fmt: skip
-@settings_options(EvaluateOptions, only=("pairs", "sentences"))
+@settings_options(EvaluateOptions, only=("pairs", "sentences", "heldout_length"))
 @data_dir_option
 @parser_options
 @settings_options(EvaluateOptions, only=("threads", "device", "force"))

@@ -34,7 +34,7 @@ from derivlang.engine.batches import Source
 from derivlang.engine.events import Events
 from derivlang.evaluation.cell import FinetuneCell, forget
 from derivlang.evaluation.documents import write_documents
-from derivlang.evaluation.finetune_settings import DOCUMENTS, MAX_LENGTH, ORACLE, REGIMES, SPLITS, Regime
+from derivlang.evaluation.finetune_settings import DOCUMENTS, ORACLE, REGIMES, SPLITS, Regime
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.measures.sets import MeasureSets
@@ -78,6 +78,9 @@ def evaluate(
     result = _stored(trained, force=options.force)
     for measure, found in _measures(trained, device, options, events):
         result[measure] = found
+        result.setdefault("heldout", {})[measure] = {
+            "pairs": options.pairs, "sentences": options.sentences, "length": _longest(trained, options)
+        }  # fmt: skip
         _write(trained, result)
     for task in options.tasks:
         if isinstance(task, UntunedTask):
@@ -209,15 +212,19 @@ def _heldout(trained: PretrainedRun, options: EvaluateOptions, events: Events) -
     splits = find(request).splits
     split = next((s for s in ("validation", "test") if s in splits), splits[0])
     source = _open(trained, request, (split,), options, events)
-    longest = min(trained.longest, MAX_LENGTH)
+    n, longest = max(options.pairs, options.sentences), _longest(trained, options)
     with stage("reading held-out text"):
-        text = Heldout.read(source, split, trained.languages, max(options.pairs, options.sentences), longest)
+        text = Heldout.read(source, split, trained.languages, n, longest)
     if isinstance(trained.languages, TextLanguages):
         share = trained.languages.unknown_percent(text.derived.ids)
         tokenizer = f"the tokenizer of {trained.languages.tokenizer.folder}"
         if told := unknown_warning(share, "the derived language", tokenizer, SCRIPT_HINT):
             events.warn(told)
     return text
+
+
+def _longest(trained: PretrainedRun, options: EvaluateOptions) -> int:
+    return min(trained.longest, options.heldout_length)
 
 
 # Tasks

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import check_settings, setting
-from derivlang.evaluation.finetune_settings import USUAL_REGIMES, Regime
+from derivlang.evaluation.finetune_settings import MAX_LENGTH, USUAL_REGIMES, Regime
 from derivlang.evaluation.measures.registry import MEASURES, USUAL
 from derivlang.evaluation.tasks.named import NamedTask
 
@@ -23,6 +23,10 @@ class EvaluateOptions:
     measures: tuple[str, ...] = USUAL
     pairs: int = setting(500, "Number of sentence pairs of contextual, retrieval and links.", minimum=1)
     sentences: int = setting(2000, "Number of sentences of perplexity and surprisal.", minimum=1)
+    heldout_length: int = setting(
+        MAX_LENGTH, "Maximum length of these sentences, in sub-words with <s> and </s>.", minimum=8,
+        unset=f"{MAX_LENGTH}, or the model's"
+    )  # fmt: skip
     data_dir: Path | None = None
     device: str | None = setting(
         None, "Device, as torch names it: cpu, cuda, cuda:1.", unset="a GPU where there is one"

@@ -1,4 +1,4 @@
-"""The log of a run: what is measured between two entries, and the file log.jsonl that they are written to."""
+"""The log of a run: what is measured between two entries, and how they are written to log.jsonl and boards."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ from typing import Any
 
 import torch
 
-from derivlang.core.errors import DataError
-from derivlang.core.parse_errors import parse_errors
 from derivlang.store.disk import disk
 from derivlang.training.batch import StepCounts
 from derivlang.training.boards import Board, figures_of
+from derivlang.training.log_file import LOG, read_log
 from derivlang.training.loss_module import COUNTS
-
-LOG = "log.jsonl"
 
 
 class Meter:
@@ -104,12 +101,12 @@ class TrainingLog:
 
     def __init__(self, run: Path, step: int, boards: Sequence[Board] = ()):
         path = run / LOG
-        kept = [line for line in _lines(path) if json.loads(line)["step"] <= step]
+        kept = [entry for entry in read_log(run) if entry["step"] <= step]
         with disk(path):
-            path.write_text("".join(line + "\n" for line in kept), "utf-8")
+            path.write_text("".join(json.dumps(entry) + "\n" for entry in kept), "utf-8")
             self._file = path.open("a", encoding="utf-8")
         self._path = path
-        self.last: dict[str, Any] = json.loads(kept[-1]) if kept else {}
+        self.last: dict[str, Any] = kept[-1] if kept else {}
         self._boards = boards
 
     def write(self, entry: dict[str, Any]) -> None:
@@ -125,18 +122,3 @@ class TrainingLog:
         self._file.close()
         for board in self._boards:
             board.close()
-
-
-def _lines(path: Path) -> list[str]:
-    """Return the valid lines of a log up to the first damaged one, as the last may be cut off."""
-    if not path.exists():
-        return []
-    out = []
-    for line in path.read_text("utf-8", "replace").splitlines():
-        try:
-            with parse_errors(str(path), "log"):
-                _ = json.loads(line)["step"] <= 0
-        except DataError:
-            break
-        out.append(line)
-    return out

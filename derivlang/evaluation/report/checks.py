@@ -75,7 +75,10 @@ def check_facts(facts: dict[str, Any]) -> None:
 def check_evaluation(evaluation: dict[str, Any]) -> None:
     """Raise ValueError for an evaluation.json that the report cannot show."""
     check_types(evaluation, {"signature": dict}, {"tasks": dict, "alignment": dict, "perplexity": dict})
-    check_types(evaluation, {}, dict.fromkeys(LAYER_FIGURES, list))
+    check_types(evaluation, {}, dict.fromkeys(LAYER_FIGURES, list) | {"heldout": dict})
+    for name, told in (evaluation.get("heldout") or {}).items():
+        if not isinstance(told, dict):
+            raise ValueError(f"heldout: {name}: {short(told)} is not an object")
     check_types(evaluation["signature"], {"fingerprint": str}, {"steps": int, "weights": str})
     _check_scores(evaluation)
 

@@ -53,7 +53,7 @@ def alignment_figures(setting: Setting, prefix: str) -> list[Figure]:
 
 
 def curve_figures(curves: Sequence[Curve], prefix: str) -> list[Figure]:
-    """Return lines over steps, a figure for each curve: thick for means, thin for seeds."""
+    """Return lines over steps or layers, a figure for each curve: thick for means, thin for seeds."""
     return [_curve(curve, f"{prefix}curve-{curve.id}") for curve in curves]
 
 
@@ -69,10 +69,11 @@ def _curve(curve: Curve, name: str) -> Figure:
             means = curve.mean(entry)
             heights = [value for value, _ in means.values()]
             axes.plot(list(means), heights, f"{marker}-", color=colour, label=labels[entry], markersize=4)
-        axes.set_xlabel("steps")
+        axes.set_xlabel(curve.x)
+        axes.xaxis.get_major_locator().set_params(integer=True)
         axes.grid(axis="y", color=INK, alpha=0.15, linewidth=0.6)
         legend(figure, axes, list(labels.values()))
-        return finished(figure, name, f"{curve.title}, over steps")
+        return finished(figure, name, f"{curve.title}, by {curve.x}")
 
 
 def _lines(grid: FactorGrid, headline: Headline, key: ScoreKey, regime: str, name: str) -> Figure | None:

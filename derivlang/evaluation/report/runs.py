@@ -160,6 +160,13 @@ class Run:
                 told |= {title: layer[name] for name, title in names.items() if name in layer}
         return list(found.values())
 
+    @property
+    def heldout(self) -> str | None:
+        """The numbers and the length of the held-out sentences of its measures as text; None if not known."""
+        found = (self.evaluation or {}).get("heldout") or {}
+        each = {", ".join(f"{name} {value}" for name, value in one.items()) for one in found.values()}
+        return "; ".join(sorted(each)) or None
+
     def n_test(self, task: str) -> int | None:
         """Return the number of rows of the test set, or None if not known."""
         found: int | None = (self._task(task).get("settings") or {}).get("test")

@@ -190,6 +190,7 @@ def _setting_of(title: str, recipe: str, runs: Sequence[Run]) -> Setting:
     notes = [
         f"derivlang {versions}; data {data}",
         recipe,
+        *(f"held-out text: {text}" for text in sorted({run.heldout or "" for run in runs}) if text),
         *(f"{task}: {text}" for task in tasks for text in sorted({run.settings(task) or "" for run in runs}) if text),
     ]
     return Setting(title, tuple(filter(None, notes)), tuple(entries), tasks, published)
@@ -261,13 +262,15 @@ def _listed(values: Iterable[str]) -> str:
 
 
 def _divided(runs: Sequence[Run]) -> list[list[Run]]:
-    """Divide runs by data if a language has several, and by fine-tuning settings if a task has several."""
+    """Divide runs by data if a language has several, by held-out text and by fine-tuning settings if there are several."""
     marks: list[Callable[[Run], Any]] = []
     if any(
         len({run.facts["data"] for run in group}) > 1
         for group in _by(runs, lambda r: Language.of(r.facts["spec"])).values()
     ):
         marks.append(lambda run: run.facts["data"])
+    if len({run.heldout for run in runs} - {None}) > 1:
+        marks.append(lambda run: run.heldout)
     for task in _tasks(runs):
         if len({run.settings(task) for run in runs} - {None}) > 1:
             marks.append(lambda run, task=task: run.settings(task))  # type: ignore[misc]

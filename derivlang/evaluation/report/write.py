@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from derivlang.evaluation.report.by_factor import by_factor, contrasts, factor_n
 from derivlang.evaluation.report.cells import ALIGNMENTS, Document, Part, Table
 from derivlang.evaluation.report.columns import REGIMES, Column
 from derivlang.evaluation.report.correlation import Correlation
-from derivlang.evaluation.report.curves import curve_table, curves_of
+from derivlang.evaluation.report.curves import curve_table, curves_of, layer_curves, layer_table, logged_curves
 from derivlang.evaluation.report.differences import Difference, differences_of
 from derivlang.evaluation.report.drawing import Figure
 from derivlang.evaluation.report.estimates import mean_of
@@ -58,11 +58,12 @@ class ReportSection:
     correlations: dict[tuple[Column, str], Correlation]
     deltas: list[Figure]
     alignments: list[Figure]
-    curves: list[Figure] = field(default_factory=list)
+    curves: list[Figure]
+    layers: list[Figure]
 
     @property
     def figures(self) -> list[Figure]:
-        return [*self.deltas, *self.alignments, *self.curves]
+        return [*self.deltas, *self.alignments, *self.curves, *self.layers]
 
 
 def report(folders: Iterable[Path], out: Path) -> dict[str, Any]:
@@ -109,6 +110,7 @@ def _part(setting: Setting, prefix: str) -> ReportSection:
         delta_figures(setting, prefix),
         alignment_figures(setting, prefix),
         curve_figures(curves_of(setting), prefix),
+        curve_figures([*layer_curves(setting), *logged_curves(setting)], prefix),
     )
 
 
@@ -147,6 +149,7 @@ def _shown(part: ReportSection) -> list[tuple[Table, list[Figure]]]:
         (correlation_table(part.correlations), part.alignments),
         *((table, []) for table in sweeps(part.setting)),
         (curve_table(part.setting, curves_of(part.setting)), part.curves),
+        (layer_table(part.setting, layer_curves(part.setting)), part.layers),
     ]
     return [(table, figures) for table, figures in found if table is not None]
 
