@@ -144,11 +144,13 @@ def test_a_measure_is_one_short_file_with_docstrings(name: str) -> None:
 
 
 def test_names_are_free_in_evaluation_json() -> None:
-    assert not {"signature", "tasks", "none"} & set(MEASURES.names())
+    assert not {"signature", "tasks", "heldout", "none"} & set(MEASURES.names())
 
 
 def test_names_of_options() -> None:
-    assert EvaluateOptions().measures == tuple(name for name in MEASURES.built_in if name != "surprisal")
+    assert EvaluateOptions().measures == tuple(
+        name for name in MEASURES.built_in if name not in ("projection", "surprisal")
+    )
     assert EvaluateOptions(measures=("centroids",)).measures == ("centroids",)
     with pytest.raises(UsageError, match="did you mean retrieval"):
         EvaluateOptions(measures=("retrieva",))

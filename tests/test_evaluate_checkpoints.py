@@ -136,6 +136,17 @@ def test_the_lines_of_a_run_have_the_chance(run: Path) -> None:
     assert sum("retrieval, layer" in line and "(chance 20.0 %)" in line for line in lines) == 3  # of five sentences
 
 
+def test_held_out_sentences_have_a_length_of_ones_own(run: Path) -> None:
+    def layers(*words: object) -> list[dict[str, float]]:
+        cli("evaluate", run, "--measure", "retrieval", "--device", "cpu", *words)
+        found: list[dict[str, float]] = stored(run, "evaluation.json")["retrieval"]
+        return found
+
+    short = layers("--heldout-length", 14)
+    assert stored(run, "evaluation.json")["heldout"]["retrieval"] == {"pairs": 500, "sentences": 2000, "length": 14}
+    assert short[0]["chance"] > layers()[0]["chance"]  # fewer sentences are as short
+
+
 # What a user may get wrong
 
 

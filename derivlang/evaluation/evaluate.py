@@ -34,7 +34,7 @@ from derivlang.engine.batches import Source
 from derivlang.engine.events import Events
 from derivlang.evaluation.cell import FinetuneCell, forget
 from derivlang.evaluation.documents import write_documents
-from derivlang.evaluation.finetune_settings import DOCUMENTS, ORACLE, REGIMES, SPLITS, Regime
+from derivlang.evaluation.finetune_settings import DOCUMENTS, MAX_LENGTH, ORACLE, REGIMES, SPLITS, Regime
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.measures.sets import MeasureSets
@@ -224,7 +224,7 @@ def _heldout(trained: PretrainedRun, options: EvaluateOptions, events: Events) -
 
 
 def _longest(trained: PretrainedRun, options: EvaluateOptions) -> int:
-    return min(trained.longest, options.heldout_length)
+    return min(trained.longest, options.heldout_length or MAX_LENGTH)
 
 
 # Tasks

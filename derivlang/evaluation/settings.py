@@ -23,8 +23,8 @@ class EvaluateOptions:
     measures: tuple[str, ...] = USUAL
     pairs: int = setting(500, "Number of sentence pairs of contextual, retrieval and links.", minimum=1)
     sentences: int = setting(2000, "Number of sentences of perplexity and surprisal.", minimum=1)
-    heldout_length: int = setting(
-        MAX_LENGTH, "Maximum length of these sentences, in sub-words with <s> and </s>.", minimum=8,
+    heldout_length: int | None = setting(
+        None, "Maximum length of these sentences, in sub-words with <s> and </s>.", minimum=8,
         unset=f"{MAX_LENGTH}, or the model's"
     )  # fmt: skip
     data_dir: Path | None = None

@@ -17,8 +17,9 @@ MEASURES: Registry[Measure] = Registry(
         "retrieval": "derivlang.evaluation.measures.retrieval:Retrieval",
         "links": "derivlang.evaluation.measures.links:WordLinks",
         "perplexity": "derivlang.evaluation.measures.perplexity:Perplexity",
+        "projection": "derivlang.evaluation.measures.projection:Projection",
         "surprisal": "derivlang.evaluation.measures.surprisal:Surprisal",
     },
 )
-# Those that apply to every run; surprisal needs a causal model and writes files.
-USUAL = tuple(name for name in MEASURES.built_in if name != "surprisal")
+# Projection is for a picture; surprisal needs a causal model and writes files.
+USUAL = tuple(name for name in MEASURES.built_in if name not in ("projection", "surprisal"))

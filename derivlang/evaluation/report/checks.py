@@ -118,6 +118,20 @@ def _check_scores(evaluation: Mapping[str, Any]) -> None:
         for layer in evaluation.get(measure) or ():
             for name in ("layer", *names):
                 _check_number(layer.get(name), f"{measure}.{name}")
+    _check_points(evaluation.get("projection") or {})
+
+
+def _check_points(found: Any) -> None:
+    """Raise ValueError for points of the measure projection that are not pairs of numbers."""
+    if not found:
+        return
+    check_types(found, {"source": list, "derived": list})
+    _check_number(found.get("explained"), "projection.explained")
+    if len(found["source"]) != len(found["derived"]):
+        raise ValueError("projection: source and derived are of different lengths")
+    for x, y in (*found["source"], *found["derived"]):
+        for value in (x, y):
+            _check_number(value, "projection", none=False)
 
 
 def _check_groups(label: str, task: UntunedTask, entry: Mapping[str, Any]) -> None:

@@ -56,6 +56,29 @@ class Figure:
 @contextmanager
 def drawing(*, title: str) -> Iterator[tuple[Any, Any]]:
     """Yield an empty figure and its axes, without a display and without pyplot's global state."""
+    with _canvas((4.6, 3.5)) as figure:
+        axes = figure.add_subplot()
+        axes.set_title(shown(title), fontsize=9.5, loc="left")
+        yield figure, axes
+
+
+@contextmanager
+def panels(titles: Sequence[str], title: str) -> Iterator[tuple[Any, list[Any]]]:
+    """Yield a figure and the axes of its panels, without ticks, at most three side by side."""
+    columns = min(3, len(titles))
+    rows = -(-len(titles) // columns)
+    with _canvas((2.3 * columns, 0.4 + 2.2 * rows)) as figure:
+        figure.suptitle(shown(title), fontsize=9.5, x=0.02, ha="left")
+        every = [figure.add_subplot(rows, columns, number) for number in range(1, len(titles) + 1)]
+        for axes, told in zip(every, titles, strict=True):
+            axes.set_title(shown(told), fontsize=7)
+            axes.set(xticks=(), yticks=(), aspect="equal")
+            axes.set_adjustable("datalim")
+        yield figure, every
+
+
+@contextmanager
+def _canvas(size: tuple[float, float]) -> Iterator[Any]:
     try:
         import matplotlib as mpl
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -67,11 +90,9 @@ def drawing(*, title: str) -> Iterator[tuple[Any, Any]]:
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
-        figure = Canvas(figsize=(4.6, 3.5))
+        figure = Canvas(figsize=size)
         FigureCanvasAgg(figure)
-        axes = figure.add_subplot()
-        axes.set_title(shown(title), fontsize=9.5, loc="left")
-        yield figure, axes
+        yield figure
 
 
 def legend(figure: Any, axes: Any, labels: Sequence[str]) -> None:

@@ -262,7 +262,7 @@ def _listed(values: Iterable[str]) -> str:
 
 
 def _divided(runs: Sequence[Run]) -> list[list[Run]]:
-    """Divide runs by data if a language has several, by held-out text and by fine-tuning settings if there are several."""
+    """Divide runs by data if a language has several, and by held-out text and fine-tuning if these differ."""
     marks: list[Callable[[Run], Any]] = []
     if any(
         len({run.facts["data"] for run in group}) > 1

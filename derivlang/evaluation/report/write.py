@@ -38,6 +38,7 @@ from derivlang.evaluation.report.overview import (
     overview,
 )
 from derivlang.evaluation.report.page import page
+from derivlang.evaluation.report.projection import projection_figures, projection_table
 from derivlang.evaluation.report.runs import Run, read_runs, same_model
 from derivlang.evaluation.report.scores import scores_file, scores_of
 from derivlang.evaluation.report.settings import Entry, Setting, settings_of
@@ -78,7 +79,8 @@ def report(folders: Iterable[Path], out: Path) -> dict[str, Any]:
     studies = [_study(grid, f"f{n}-" if len(grids) > 1 else "") for n, grid in enumerate(grids, 1)]
     settings = settings_of(runs)
     parts = [_part(setting, f"s{n}-" if len(settings) > 1 else "") for n, setting in enumerate(settings, 1)]
-    drawn = [*(figure for part in studies for _, some in part.shown for figure in some),
+    pictures = projection_figures(settings)
+    drawn = [*pictures, *(figure for part in studies for _, some in part.shown for figure in some),
              *(figure for section in parts for figure in section.figures)]  # fmt: skip
 
     def write(folder: Path) -> None:
@@ -86,7 +88,7 @@ def report(folders: Iterable[Path], out: Path) -> dict[str, Any]:
         for figure in drawn:
             (folder / FIGURES / f"{figure.name}.png").write_bytes(figure.png)
             (folder / FIGURES / f"{figure.name}.svg").write_text(figure.file, "utf-8")
-        document = _document(runs, studies, parts)
+        document = _document(runs, studies, parts, pictures)
         (folder / PAGE).write_text(page(document), "utf-8")
         (folder / MARKDOWN).write_text(markdown(document), "utf-8")
         (folder / SCORES).write_text(scores_file(scores, runs), "utf-8", newline="")
@@ -128,13 +130,18 @@ def _study(grid: FactorGrid, prefix: str) -> Part:
     return Part(f"{prefix}factors", f"{grid.plan.name}: by factor", factor_notes(grid), shown, folded)
 
 
-def _document(runs: Sequence[Run], studies: Sequence[Part], sections: Sequence[ReportSection]) -> Document:
+def _document(
+    runs: Sequence[Run], studies: Sequence[Part], sections: Sequence[ReportSection], pictures: Sequence[Figure]
+) -> Document:
     parts = [
         Part(f"s{number}", one.setting.title, one.setting.notes, _shown(one), _folded(one))
         for number, one in enumerate(sections, 1)
     ]
     listed = [table for table in (listings.doses(runs), listings.run_list(runs)) if table is not None]
     at_end = [Part(table.id, table.title, (), [(table, ())]) for table in listed]
+    embeddings = projection_table([one.setting for one in sections])
+    if embeddings is not None:
+        at_end.insert(0, Part(embeddings.id, embeddings.title, (), [(embeddings, pictures)]))
     published = any(one.setting.published for one in sections)
     return Document("What the models transfer", _told(runs, published), [*studies, *parts, *at_end])
 
