@@ -1,0 +1,95 @@
+"""Print the tables of the page on alignment methods, from the scores of a finished study.
+
+    python docs/alignment_methods.py OUT/report/scores.tsv
+
+The first has means over seeds of each method and language. The second has differences between two methods, paired by
+seed, with the 95 % interval of their mean (derivlang/evaluation/statistics.py), in the units of the scores.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import mean
+
+from derivlang.evaluation.statistics import estimate
+
+LAST = "2"  # layer of the model tiny
+# Title -> (task, metric, regime, part) in scores.tsv.
+COLUMNS = {
+    "AER jointly, layer 1": ("links", "joint_transport", "", "1"),
+    "layer 2": ("links", "joint_transport", "", LAST),
+    "apart, OT, layer 2": ("links", "transport", "", LAST),
+    "apart, argmax, layer 2": ("links", "argmax", "", LAST),
+    "retrieval, mean": ("retrieval", "sentences", "", LAST),
+    "`<s>`": ("retrieval", "first", "", LAST),
+    "words, layer 2": ("contextual", "words", "", LAST),
+    "embeddings": ("alignment", "heldout", "", ""),
+    "POS SUP": ("pos", "accuracy", "sup", ""),
+    "ZS": ("pos", "accuracy", "zs", ""),
+    "Δ": ("pos", "accuracy", "delta", ""),
+}
+TLM, CONTROL = "tlm:reset=no", "xlm-align:pairs=2:start=1500"
+ALIGN, PPA, GOLD = "xlm-align:pairs=2", "ppa:pairs=2:queue=2000", "xlm-align:pairs=2:labels=gold"
+DIFFERENCES = [
+    ("weam", TLM, "trans,inv", "AER jointly, layer 1"),
+    ("weam", TLM, "trans,inv", "apart, OT, layer 2"),
+    (ALIGN, CONTROL, "trans,inv", "apart, argmax, layer 2"),
+    (ALIGN, CONTROL, "trans,inv", "layer 2"),
+    (ALIGN, CONTROL, "trans", "layer 2"),
+    (PPA, TLM, "trans", "`<s>`"),
+    (PPA, TLM, "trans,inv", "`<s>`"),
+    (PPA, TLM, "trans", "ZS"),
+    (TLM, "mlm", "trans", "layer 2"),
+    (TLM, "mlm", "trans,inv", "layer 2"),
+    ("weam", TLM, "trans", "layer 2"),
+    ("weam:links=hmm", "weam", "trans", "AER jointly, layer 1"),
+    ("weam:links=hmm", "weam", "trans,inv", "AER jointly, layer 1"),
+    (GOLD, ALIGN, "trans", "layer 2"),
+    (GOLD, ALIGN, "trans,inv", "layer 2"),
+    (PPA, TLM, "trans,inv", "ZS"),
+    (ALIGN, CONTROL, "trans", "ZS"),
+    ("weam", TLM, "trans,inv", "ZS"),
+]
+
+
+def main(path: str) -> None:
+    """Print the tables as Markdown."""
+    scores: dict[tuple[str, str], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    titles = {key: title for title, key in COLUMNS.items()}
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, dialect="excel-tab"):
+            title = titles.get((row["task"], row["metric"], row["regime"], row["part"]))
+            if title is not None and not row.get("factor.length"):
+                name = "cold start" if row.get("factor.start") else row["factor.objective"]
+                scores[row["factor.t"], name][title][int(row["seed"])] = float(row["value"])
+    print(_row(["language", "method", "seeds", *COLUMNS]))
+    print(_row(["---"] * 2 + ["---:"] * (len(COLUMNS) + 1)))
+    for (language, method), found in sorted(scores.items(), key=lambda one: (one[0][0], one[0][1] != "cold start")):
+        cells = [f"{mean(found[title].values()):.1f}" if title in found else "–" for title in COLUMNS]
+        name = method if method == "cold start" else f"`{method}`"
+        print(_row([f"`{language}`", name, f"{len(found['ZS'])}", *cells]))
+    print()
+    print(_row(["difference", "language", "score", "seeds", "mean", "95 % interval"]))
+    print(_row(["---"] * 4 + ["---:"] * 2))
+    for method, base, language, title in DIFFERENCES:
+        ours, theirs = scores[language, method][title], scores[language, base][title]
+        each = [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
+        if each:
+            found = estimate(each)
+            told = "–" if found.low is None else f"{found.low:+.1f} to {found.high:+.1f}"
+            score = f"AER jointly, {title}" if title == "layer 2" else title
+            values = ", ".join(f"{value:+.1f}" for value in each)
+            told_of = f"`{method}` − `{base}`", f"`{language}`", score, values, f"{mean(each):+.1f}", told
+            print(_row(told_of))
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
