@@ -2,9 +2,9 @@
 
     python docs/blocks.py [PAGE ...] [--jobs 2]
 
-Kinds of blocks that are run: sh, console (commands behind `$`, and their output), python, pycon (a doctest). A block behind
-a line with only a file name in backticks is written to that file. A note in italics behind a block, or one "on this page",
-says why a block is not run as it stands: CONTRIBUTING.md describes the notes. Sphinx runs the blocks marked {code-cell}.
+Blocks of these kinds are run: sh, console (commands behind `$`, and their output), python, pycon (a doctest). A block
+below a line with only a file name in backticks is written to that file. A note in italics below a block, or one "on
+this page", says why a block is not run as it stands (CONTRIBUTING.md). Sphinx runs the blocks marked {code-cell}.
 """
 
 from __future__ import annotations

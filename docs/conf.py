@@ -20,7 +20,7 @@ default_role = "literal"  # docstrings write `name`, as the pages do
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 
-# Pages with {code-cell} blocks and the notebooks of examples/ are executed, each in an empty folder, with built-in data.
+# Pages with {code-cell} blocks and the notebooks of examples/ are executed, each in an empty folder.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.pop("DERIVLANG_DATA", None)
 nb_execution_mode = "force"  # while writing: sphinx-build -D nb_execution_mode=off
