@@ -16,6 +16,7 @@ version = release = derivlang.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
 exclude_patterns = ["_build"]
 nitpicky = True
+nitpick_ignore_regex = [("py:class", ".*")]  # types of signatures: other packages, and classes without an entry
 default_role = "literal"  # docstrings write `name`, as the pages do
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
