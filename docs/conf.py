@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import derivlang
 
@@ -42,5 +45,23 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
+
+
+def setup(app: Any) -> None:
+    """Connect what the configuration adds to Sphinx."""
+    app.connect("autodoc-process-docstring", _bold_parameters)
+
+
+def _bold_parameters(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Set the parameters that a docstring describes as `name: what it is.` in bold."""
+    try:
+        names = "|".join(inspect.signature(thing).parameters)
+    except (TypeError, ValueError):
+        return
+    if names:
+        lines[:] = [
+            line if ">>>" in line else re.sub(rf"(^|[.,] )({names}):(?= )", r"\1**\2**:", line) for line in lines
+        ]
