@@ -61,13 +61,13 @@ def _text(command: click.Command) -> str:
     """The text of a help page; paragraphs that begin with \\b, its examples, are code."""
     parts = inspect.cleandoc(command.help or "").split("\n\n")
     return "".join(
-        "\n```sh\n" + part.removeprefix("\b\n") + "\n```\n" if part.startswith("\b") else "\n" + part + "\n"
+        "\n```sh\n" + part.removeprefix("\b\n") + "\n```\n" if part.startswith("\b") else "\n" + part.replace("<", "&lt;") + "\n"
         for part in parts
     )
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 if __name__ == "__main__":

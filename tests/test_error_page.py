@@ -15,7 +15,9 @@ IDS = {one.id for one in WRITER["errors"]()}
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert (ROOT / "docs" / "reference" / "errors.md").read_text("utf-8") == WRITER["page"](), "run: python docs/errors.py"
+    assert (ROOT / "docs" / "reference" / "errors.md").read_text("utf-8") == WRITER["page"](), (
+        "run: python docs/errors.py"
+    )
 
 
 def test_the_example_is_a_message_of_the_package() -> None:
