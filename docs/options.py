@@ -61,7 +61,9 @@ def _text(command: click.Command) -> str:
     """The text of a help page; paragraphs that begin with \\b, its examples, are code."""
     parts = inspect.cleandoc(command.help or "").split("\n\n")
     return "".join(
-        "\n```sh\n" + part.removeprefix("\b\n") + "\n```\n" if part.startswith("\b") else "\n" + part.replace("<", "&lt;") + "\n"
+        "\n```sh\n" + part.removeprefix("\b\n") + "\n```\n"
+        if part.startswith("\b")
+        else "\n" + part.replace("<", "&lt;") + "\n"
         for part in parts
     )
 

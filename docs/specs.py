@@ -26,7 +26,7 @@ name[:value][:key=value]...[,name...]
 ```
 
 - Transforms are applied from left to right: `trans,inv` transliterates, then inverts.
-- Parameters follow a colon. One that is marked *by place* may be written without its name: `syn:ja` is `syn:grammar=ja`.
+- Parameters follow a colon. One marked *by place* may be written without its name: `syn:ja` is `syn:grammar=ja`.
 - A value with `,`, `:`, `=` or `"` is written in double quotes, in which `""` stands for `"`: `lex:"my,file.txt"`.
 - A parameter at its default is left out of the canonical spec, which manifests, reports and names of folders have.
 
