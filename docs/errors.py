@@ -1,4 +1,4 @@
-"""Write docs/errors.md, the tables of all error messages, from the source of the package.
+"""Write docs/reference/errors.md, the tables of all error messages, from the source of the package.
 
     python docs/errors.py
 
@@ -17,15 +17,17 @@ from itertools import groupby
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "errors.md"
+PAGE = ROOT / "docs" / "reference" / "errors.md"
 
 HEAD = """# Errors
 
 Every error message of derivlang ends with a short id in brackets. The next step, if there is one, has a line of
 its own:
 
-    fr.conllu:1482: word 9 has head 31, but the sentence has 24 words [head-range]
-      correct the tree, or leave out the sentence
+```text
+fr.conllu:1482: word 9 has head 31, but the sentence has 24 words [head-range]
+  correct the tree, or leave out the sentence
+```
 
 The ids are stable, so that scripts can tell errors apart. `UsageError` ends a command with exit code 2, every
 other error with 1. In Python all of them are subclasses of `derivlang.DerivlangError`, with the fields `what`,
@@ -96,7 +98,7 @@ def errors() -> list[Raised]:
 
 
 def page() -> str:
-    """The text of docs/errors.md."""
+    """The text of docs/reference/errors.md."""
     parts = [HEAD]
     for package, rows in groupby(errors(), key=lambda one: one.package):
         parts.append(TABLE.format(package))

@@ -1,4 +1,4 @@
-"""Write docs/options.md, the options of every command, from the help pages.
+"""Write docs/reference/options.md, the options of every command, from the help pages.
 
 python docs/options.py
 """
@@ -14,12 +14,14 @@ import click
 from derivlang.cli.headings import OPTIONS, grouped
 from derivlang.cli.main import COMMANDS, main
 
-PAGE = Path(__file__).with_suffix(".md")
+PAGE = Path(__file__).parent / "reference" / "options.md"
 
 HEAD = """# Options
 
 The help pages of all commands: `derivlang COMMAND --help` shows the same. Every command also takes `-h, --help`.
 [Commands](commands.md) says where they write and what they print. `python docs/options.py` writes this page.
+
+*Not run on this page: the test suite runs the last example of every command.*
 """
 
 TABLE = """
@@ -31,7 +33,7 @@ TABLE = """
 
 
 def page() -> str:
-    """The text of docs/options.md."""
+    """The text of docs/reference/options.md."""
     # click keeps the help option of a command for all later contexts, so these have the names of `main`.
     context = click.Context(main, info_name="derivlang", **main.context_settings)
     commands = [main.get_command(context, name) for name in COMMANDS]
@@ -59,13 +61,15 @@ def _text(command: click.Command) -> str:
     """The text of a help page; paragraphs that begin with \\b, its examples, are code."""
     parts = inspect.cleandoc(command.help or "").split("\n\n")
     return "".join(
-        "\n```\n" + part.removeprefix("\b\n") + "\n```\n" if part.startswith("\b") else "\n" + part + "\n"
+        "\n```sh\n" + part.removeprefix("\b\n") + "\n```\n"
+        if part.startswith("\b")
+        else "\n" + part.replace("<", "&lt;") + "\n"
         for part in parts
     )
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 if __name__ == "__main__":
