@@ -283,10 +283,14 @@ def doses(runs: Sequence[Run]) -> Table | None:
         "Training text and doses",
         "Sub-words of all streams, without padding. Masked: percent of the sub-words; translated: percent of the "
         "masked ones whose input or label is a translation, both in the last steps. Pairs: percent of the corpus's "
-        "sub-words that sentence pairs reach, the number of sentences that were cut to fit half a row, and the number of "
-        "pairs that were left out, since a side is empty or too short for the objective.",
+        "sub-words that sentence pairs reach, the number of sentences that were cut to fit half a row, and the number "
+        "of pairs that were left out, since a side is empty or too short for the objective.",
         ("Run", "Objective"),
-        (("Sub-words", ("in all", "a step")), ("Doses", ("masked", "translated")), ("Pairs", ("reach", "cut", "left out"))),
+        (
+            ("Sub-words", ("in all", "a step")),
+            ("Doses", ("masked", "translated")),
+            ("Pairs", ("reach", "cut", "left out")),
+        ),
         tuple(rows),
     )
 
