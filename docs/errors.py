@@ -4,7 +4,8 @@
 
 An id is read where an error is made: `UsageError("…", id="columns")`, `parse_errors(…, id="manifest")`,
 `unknown("source", …)` and `Registry("source", …)` for `unknown-source`. What a message fills in stands in braces.
-Constants, and texts that a function keeps in a variable, are written out.
+Constants, texts that a function keeps in a variable, and texts that are handed to a function that makes the error, are
+written out.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -65,6 +68,7 @@ class Raised:
     module: str
 
 
+@cache
 def errors() -> list[Raised]:
     """Every message with an id, by package and id."""
     folder = ROOT / "derivlang"
@@ -75,24 +79,27 @@ def errors() -> list[Raised]:
         for path in sorted(folder.rglob("*.py"))
     }
     constants = {module: _constants(tree) for module, tree in trees.items()}
-    of_trees = [_fault(node) for node in ast.walk(trees["core.trees"]) if isinstance(node, ast.Tuple)]
+    nodes = {
+        module: list(ast.walk(_WriteOut({**_imported(tree, constants), **constants[module]}).visit(tree)))
+        for module, tree in trees.items()
+    }
+    of_trees = [fault for node in nodes["core.trees"] if isinstance(node, ast.Tuple) for fault in _fault(node)]
     found = {Raised("cli", "system", "OSError", "{filename}: {strerror}", "", "cli.main")}
-    for module, tree in trees.items():
+    for module, inside in nodes.items():
         if module in ("core.errors", "core.parse_errors"):
             continue
-        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        known = {}
-        for node in imports:
-            theirs = constants.get((node.module or "").removeprefix("derivlang."), {})
-            known |= {name.name: theirs[name.name] for name in node.names if name.name in theirs}
-        nodes = list(ast.walk(_WriteOut({**known, **constants[module]}).visit(tree)))
-        faults = [_fault(node) for node in nodes if isinstance(node, ast.Call)]
-        if any(name.name == "first_fault" for node in imports for name in node.names):
+        faults = [fault for node in inside for fault in _fault(node)]
+        if any(
+            name.name == "first_fault" for node in inside if isinstance(node, ast.ImportFrom) for name in node.names
+        ):
             faults += of_trees
+        makers = {id(node): one for one in inside if isinstance(one, ast.FunctionDef) for node in ast.walk(one)}
         package = module.partition(".")[0] if "." in module else "derivlang"
-        for node in nodes:
+        for node in inside:
             if isinstance(node, ast.Call):
-                told = _raised(node, [fault for fault in faults if fault is not None])
+                texts = list(_handed_on(makers.get(id(node)), module, nodes))
+                told = {one for some in texts for one in _raised(_written(node, some), faults)}
+                told |= {one for one in _raised(node, faults) if not told or "{what}" not in one[2]}
                 found |= {Raised(package, *facts, module) for facts in told}
     return sorted(found)
 
@@ -125,22 +132,63 @@ def _raised(node: ast.Call, faults: Faults) -> Iterator[tuple[str, str, str, str
     elif "id" in named and callee.endswith("Error"):
         message = _text(node.args[0])
         if isinstance(named["id"], ast.Name):
-            yield from ((id, callee, message.replace("{what}", what), fix) for what, id in faults)
-        yield from ((id, callee, message, fix) for id in _ids(named["id"]))
+            yield from ((id, callee, message.replace("{what}", what), fix) for what, id in faults if id)
+        for id in _ids(named["id"]):
+            texts = [what for what, of in faults if not of] or [what for what, _ in faults]
+            if "{what}" not in message or not texts:
+                texts = ["{what}"]
+            yield from ((id, callee, message.replace("{what}", text), fix) for text in texts)
     elif "id" in named and callee in RAISERS:
         error, message = RAISERS[callee]
         error = _text(named["error"]).strip("{}") if "error" in named else error
         yield from ((id, error, message.replace("{}", _text(node.args[1])), fix) for id in _ids(named["id"]))
 
 
-def _fault(node: ast.Tuple | ast.Call) -> tuple[str, str] | None:
-    """(what, id) of a tuple (word, what, id), or of a call `_fault(at, word, what, id)`."""
-    parts = node.elts if isinstance(node, ast.Tuple) else node.args
-    if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id == "_fault"):
-        return None
+def _fault(node: ast.AST) -> Faults:
+    """Return [(what, id)] of a tuple (…, what, "head-…"), and [(what, "")] of a returned (place, what) or a `Fault`."""
+    if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) and len(node.value.elts) == 2:
+        return [(_text(node.value.elts[1]), "")] if _is_text(node.value.elts[1]) else []
+    if isinstance(node, ast.Call) and _callee(node) == "Fault":
+        return [(_text(node.args[-1]), "")]
+    parts = node.elts if isinstance(node, ast.Tuple) else []
     if len(parts) < 3 or not (isinstance(parts[-1], ast.Constant) and str(parts[-1].value).startswith("head-")):
-        return None
-    return _text(parts[-2]), str(parts[-1].value)
+        return []
+    return [(_text(parts[-2]), str(parts[-1].value))]
+
+
+def _handed_on(maker: ast.FunctionDef | None, module: str, nodes: dict[str, list[ast.AST]]) -> Iterator[Texts]:
+    """The texts that calls hand to a function that makes an error as `what`, and their other texts, by parameter."""
+    names = [] if maker is None else [arg.arg for arg in maker.args.args if arg.arg != "self"]
+    if maker is None or maker.name in RAISERS or "what" not in names:
+        return
+    for name, inside in nodes.items():
+        imports = (node for node in inside if isinstance(node, ast.ImportFrom))
+        if name != module and not any(one.name == maker.name for node in imports for one in node.names):
+            continue
+        for node in inside:
+            if isinstance(node, ast.Call) and _callee(node) == maker.name:
+                given = dict(zip(names, node.args, strict=False)) | {one.arg or "": one.value for one in node.keywords}
+                if _is_text(given.get("what")):
+                    yield {name: value for name, value in given.items() if _is_text(value)}
+
+
+def _imported(tree: ast.Module, constants: dict[str, Texts]) -> Texts:
+    """The constants that a module imports."""
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            theirs = constants.get((node.module or "").removeprefix("derivlang."), {})
+            found |= {name.name: theirs[name.name] for name in node.names if name.name in theirs}
+    return found
+
+
+def _callee(node: ast.Call) -> str:
+    """`name` of name(…) and of self.name(…)."""
+    return getattr(node.func, "id", getattr(node.func, "attr", ""))
+
+
+def _written(node: ast.Call, texts: Texts) -> ast.Call:
+    return _WriteOut(texts).visit(deepcopy(node))  # type: ignore[no-any-return]
 
 
 class _WriteOut(ast.NodeTransformer):
@@ -217,7 +265,9 @@ def _text(node: ast.expr) -> str:
     if isinstance(node, ast.JoinedStr):
         return "".join(_text(part) for part in node.values)
     if isinstance(node, ast.FormattedValue):
-        return _text(node.value) if isinstance(node.value, (ast.Constant, ast.IfExp)) else _name(node.value)
+        return (
+            _text(node.value) if isinstance(node.value, (ast.Constant, ast.IfExp, ast.JoinedStr)) else _name(node.value)
+        )
     if isinstance(node, ast.IfExp):
         one, other = _text(node.body), _text(node.orelse)
         return f"{one} / {other}" if one and other else one or other

@@ -304,8 +304,9 @@ def test_a_name_without_a_file(name: str, told: str) -> None:
 
 def test_a_set_of_another_kind(causal: Path, tmp_path: Path) -> None:
     (tmp_path / "pairs.txt").write_text("A line.\n", "utf-8")
+    (tmp_path / "pairs.tsv").write_text("The dogs bark .\tThe dogs barks .\n", "utf-8")
     cli("make", "--t", "inv", "demo", "-o", tmp_path / "set")
-    for name in ("pairs.txt", "set"):
+    for name in ("pairs.txt", "pairs.tsv", "set"):
         words = ("--task", f"blimp:{tmp_path}/{name}", "--measure", "none", "--device", "cpu")
         told = cli("evaluate", causal, *words, code=1).err
         assert f"{name}: has no columns sentence_good and sentence_bad" in told

@@ -419,6 +419,43 @@ def test_the_command_as_scripts_call_it(run: Path, data: Path) -> None:
     assert list(cli("evaluate", run, "--measure", "alignment", "--json").json) == ["alignment"]
 
 
+def write_pairs(folder: Path, head: str, labels: tuple[str, ...]) -> None:
+    folder.mkdir(parents=True)
+    for split in ("train", "dev", "test"):
+        rows = [f"{folder.parent.name} {split} {i} sleeps .\tIt sleeps .\t{label}" for i, label in enumerate(labels)]
+        (folder / f"{split}.tsv").write_text("\n".join([head, *rows, ""]), "utf-8")
+
+
+def test_pairs_of_a_file_of_a_users_own(run: Path, tmp_path: Path) -> None:
+    """A TSV file does not list its labels, and they are those of the task; others are one message."""
+    words = ["--regime", "sup", "--seeds", 1, "--epochs", 1, "--measure", "none", "--device", "cpu"]
+    write_pairs(tmp_path / "mine", "sentence1\tsentence2\tlabel", ("0", "1", "1", "-"))
+    found = cli("evaluate", run, "--task", f"pawsx:{tmp_path}/mine", *words, "--json").json
+    (entry,) = (entry for name, entry in found.items() if name.startswith("pawsx:mine-"))
+    assert entry["settings"]["test"] == 3  # `-` is no label
+    write_pairs(tmp_path / "other", "sentence1\tsentence2\tlabel", ("0", "7"))
+    told = cli("evaluate", run, "--task", f"pawsx:{tmp_path}/other", *words, code=1).err
+    assert told == "derivlang: label is '7', which is none of 0, 1 [unknown-label]\n"
+    write_pairs(tmp_path / "bare", "One sentence that is far too long to be the name of a column\tb\t0", ("0",))
+    told = cli("evaluate", run, "--task", f"pawsx:{tmp_path}/bare", *words, code=1).err
+    assert "[no-columns]\n  give the file a header row" in told
+
+
+def test_two_folders_of_one_relative_name_are_two_sets(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--task", "xnli:./set", "--regime", "sup", "--seeds", 1, "--epochs", 1, "--measure", "none", "--json"]
+    found = []
+    for name in ("a", "b", "a"):
+        if not (tmp_path / name).exists():
+            write_pairs(tmp_path / name / "set", "premise\thypothesis\tlabel", ("entailment", "neutral"))
+        monkeypatch.chdir(tmp_path / name)
+        found.append(cli("evaluate", run, *words).json["xnli:./set"]["settings"])
+    assert found[0] == found[2]
+    assert {**found[0], "data": ""} == {**found[1], "data": ""}
+    assert found[0] != found[1]
+
+
 def test_each_task_has_its_own_number(run: Path, data: Path) -> None:
     words = ["--task", "xnli,pos", "--epochs", "1,2", "--lr", "1e-3", "--train-examples", "20,10", "--seeds", 1]
     found = cli("evaluate", run, *words, "--regime", "sup", "--measure", "none", "--data-dir", data, "--json").json

@@ -1023,13 +1023,13 @@ def test_what_runs_were_trained_on(tmp_path: Path) -> None:
     steps = {"rows": 400.1, "pairs": 206.7}
     facts = {
         "result": {"tokens": 119_354, "tokens_per_step": steps, "masked_percent": 27.85, "translated_percent": 5.0},
-        "streams": {"pairs": {"percent": 24.9, "cut_sentences": 3327}},
+        "streams": {"pairs": {"percent": 24.9, "cut_sentences": 3327, "short_pairs": 12}},
     }
     run(tmp_path / "new", objective="xlm", facts=facts)
     run(tmp_path / "old")
     report([tmp_path / "new", tmp_path / "old"], tmp_path / "report")
     page = (tmp_path / "report" / "report.md").read_text("utf-8")
-    assert "| R1 | xlm | 119,354 | rows 400, pairs 207 | 27.9 | 5.0 | 24.9 | 3,327 |" in page
+    assert "| R1 | xlm | 119,354 | rows 400, pairs 207 | 27.9 | 5.0 | 24.9 | 3,327 | 12 |" in page
     assert "## Training text and doses" in page
     report([tmp_path / "old"], tmp_path / "report-old")
     assert "Training text" not in (tmp_path / "report-old" / "report.md").read_text("utf-8")

@@ -45,7 +45,7 @@ def test_pairs_of_a_file_are_those_of_the_corpus(files: Path, name: str) -> None
     read = FilePairs(read_pairs(files / name), prepared.languages, 510)
     derived = DerivedPairs(prepared.data, 100, seed=1)
     assert len(read.sizes) == len(derived.sizes) > 50
-    assert read.facts()["cut_sentences"] == read.facts()["empty"] == 0
+    assert read.facts()["cut_sentences"] == read.facts()["short_pairs"] == 0
     for number in range(len(read.sizes)):
         ours, links = sides(read, number)
         theirs, exact = sides(derived, number)
@@ -95,8 +95,19 @@ def test_empty_sides_are_left_out_and_counted(tmp_path: Path) -> None:
     (tmp_path / "a.source").write_text("we walk\n\nyes .\n")
     (tmp_path / "a.derived").write_text("walk we\nno\n. yes\n")
     found = FilePairs(read_pairs(tmp_path / "a"), pair().languages, 30)
-    assert (len(found.sizes), found.facts()["sentences"], found.facts()["empty"]) == (2, 3, 1)
+    assert (len(found.sizes), found.facts()["sentences"], found.facts()["short_pairs"]) == (2, 3, 1)
     assert found.links(np.arange(2)).shape == (2, 0)
+
+
+def test_short_sides_are_left_out_and_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.source").write_text("we walk\nyes , we walk home\nyes .\n")
+    (tmp_path / "a.derived").write_text("walk we\nhome walk we , yes\n. yes\n")
+    file, languages = read_pairs(tmp_path / "a"), pair().languages
+    sizes = FilePairs(file, languages, 30).sizes.min(axis=1)
+    found = FilePairs(file, languages, 30, shortest=int(sizes[1]))
+    assert (found.sizes.min(axis=1).tolist(), found.facts()["short_pairs"]) == ([sizes[1]], 2)
+    with pytest.raises(DerivlangError, match=r"no sentence pair of 29 or more sub-words a side"):
+        FilePairs(file, languages, 30, shortest=29)
 
 
 def parquet(path: Path, **columns: Any) -> None:

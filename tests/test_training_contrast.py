@@ -107,7 +107,7 @@ def test_the_contrast_reaches_the_queries_alone() -> None:
 
 def test_two_pairs_are_told_apart() -> None:
     """In turns, each with the other's key in the queue: their states begin alike, and end apart."""
-    net, made = network("ppa:queue=1:momentum=0.5", "modernbert", batch_size=1)
+    net, made = network("ppa:queue=1:momentum=0.5:shortest=1", "modernbert", batch_size=1)
     micros = [micro_of(made, step) for step in (0, 1)]
     optimizer = torch.optim.AdamW([p for p in net.parameters() if p.requires_grad], lr=0.01, weight_decay=0.0)
     losses: list[float] = []
@@ -185,6 +185,17 @@ def test_each_row_has_one_pair_and_no_position_reset() -> None:
     assert batch.positions is None
     assert batch.sentence_ids.max() == 0
     assert not read_objective("ppa").language_ids
+
+
+def test_pairs_below_ten_sub_words_are_left_out(tmp_path: Path) -> None:
+    """Unless asked otherwise; result, run.json and the command's last lines have their number."""
+    rows = [opened(read_objective(spec).streams()[0]) for spec in ("ppa", "ppa:shortest=1")]
+    short = rows[0].facts()["short_pairs"]
+    assert 0 < short == rows[1].n - rows[0].n
+    result = trained(tmp_path / "run", "ppa:queue=50", data=tmp_path / "data", steps=2)
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert (result["short_pairs"], result["pairs"]) == (short, rows[0].n)
+    assert record["streams"]["pairs"]["short_pairs"] == short
 
 
 # over steps

@@ -466,7 +466,7 @@ def test_the_record_tells_of_streams(objective: str, streams: list[str], tmp_pat
         assert (facts.pop("rows_per_step"), facts.pop("length")) == (one.size, one.source.length)
         assert facts == {key: value for key, value in one.source.facts().items() if key != "length"}
         if one.stream.name == "pairs":
-            assert set(facts) == {"sentences", "cut_sentences", "percent", "pairs", "rows"}
+            assert set(facts) == {"sentences", "cut_sentences", "short_pairs", "percent", "pairs", "rows"}
             assert facts["sentences"] == 40
 
 

@@ -198,12 +198,31 @@ def test_counts_by_a_slow_count(rate: str) -> None:
     assert source.facts() == {
         "sentences": number,
         "cut_sentences": cut,
+        "short_pairs": 0,
         "percent": round(100 * subwords / data.n_subwords, 2),
         "pairs": len(chosen),
         "rows": source.n,
         "length": PAIR_LENGTH,
     }
     assert 0 < cut < number == round(float(rate) * len(data.keys) / 100)
+
+
+@pytest.mark.parametrize("shortest", [5, 10])
+def test_short_pairs_are_left_out_and_counted(shortest: int) -> None:
+    whole, some = opened(SentencePairs(), parallel="100"), opened(SentencePairs(shortest=shortest), parallel="100")
+    assert isinstance(whole, PairRows)
+    assert isinstance(some, PairRows)
+    kept = [i for i, size in enumerate(whole.source.sizes.tolist()) if min(size) >= shortest]
+    assert some.source.sizes.tolist() == whole.source.sizes[kept].tolist()
+    assert some.facts()["short_pairs"] == len(whole.source.sizes) - len(kept) > 0
+    assert some.facts()["percent"] < whole.facts()["percent"]
+    ours, theirs = some.source.side(np.arange(len(kept)), 1), whole.source.side(np.array(kept), 1)
+    assert ours.ids.tolist() == theirs.ids.tolist()
+
+
+def test_no_pair_is_long_enough() -> None:
+    with pytest.raises(DataError, match=r"is a pair of 40 or more sub-words a side at 100 %"):
+        opened(SentencePairs(shortest=40), parallel="100")
 
 
 def test_a_rate_without_a_pair() -> None:

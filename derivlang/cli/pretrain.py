@@ -136,4 +136,7 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     if "translated_percent" in result:
         masked, translated = (result[f"{name}_percent"] for name in ("masked", "translated"))
         click.echo(f"{masked:.1f} % of the sub-words were masked; {translated:.1f} % of these were translated")
+    if result.get("short_pairs"):
+        short, pairs = result["short_pairs"], result["short_pairs"] + result["pairs"]
+        click.echo(f"{short:,} of {pairs:,} sentence pairs were left out: a side is empty or too short")
     click.echo(f"{out}  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} sub-words a second")

@@ -82,14 +82,14 @@ class Declared:
         if not math.isfinite(value):
             raise self._wrong(f"must be a finite number, got {value}")
         maximum = MAXIMUM if self.kind is int and self.maximum is None else self.maximum
-        for broken, bound, what in (
+        for broken, bound, relation in (
             (self.minimum is not None and value < self.minimum, self.minimum, "at least"),
             (maximum is not None and value > maximum, maximum, "at most"),
             (self.above is not None and value <= self.above, self.above, "above"),
             (self.below is not None and value >= self.below, self.below, "below"),
         ):
             if broken:
-                raise self._wrong(f"must be {what} {bound:,}, got {value}")
+                raise self._wrong(f"must be {relation} {bound:,}, got {value}")
 
     def _wrong(self, what: str) -> UsageError:
         return UsageError(what, where=self._where, id="bad-value")

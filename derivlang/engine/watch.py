@@ -89,8 +89,8 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        what = error.strerror or os.strerror(error.errno or 0)
-        raise DataError(f"cannot be read: {what}", where=str(path), id="missing-file") from error
+        reason = error.strerror or os.strerror(error.errno or 0)
+        raise DataError(f"cannot be read: {reason}", where=str(path), id="missing-file") from error
 
 
 def _changed(path: Path) -> DataError:

@@ -18,7 +18,7 @@ again, so an interrupted evaluation resumes with the next cell.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -48,6 +48,7 @@ from derivlang.evaluation.tasks.registry import tuned_tasks
 from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
+from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import SourceRequest, find
 from derivlang.store.export import writing
 from derivlang.store.record import check_types, read_record
@@ -238,16 +239,16 @@ def _untuned(
     try:
         corpus = find(request)
     except UsageError as error:
-        if error.id != "unused-option":
+        if error.id not in ("unused-option", "no-columns"):
             raise
         raise DataError(
             f"has no columns {' and '.join(task.texts)}",
             where=task.source,
-            fix="give a file of JSON lines, or a folder of them",
+            fix="give JSON lines, or a TSV file with a header, that have them",
             id="unknown-column",
         ) from None
     task.check(corpus)  # before it may be parsed: a set of parses has no lines for messages
-    data = digest([sha256(part.path.read_bytes()).hexdigest() for part in corpus.parts])
+    data = _digest_of(corpus)
     source = _open(trained, request, (), options, events)
     entry = task.score(trained.language_model(device), trained.languages, source, trained.longest)
     return {**entry, "settings": {"source": short_name(*task.sets), "data": data, **entry["settings"]}}
@@ -281,6 +282,7 @@ def _tuned(
     entry: dict[str, Any] = {
         "settings": {
             "source": "+".join(map(short_name, task.sources)),
+            **_data_of(task, sources),
             **{k: v for k, v in task.settings.record().items() if not k.endswith("_examples")},
             **{name: found.n_rows for name, found in sizes.items()},
             "truncated": {name: int(found.truncated.sum()) for name, found in sizes.items()},
@@ -313,6 +315,19 @@ def _tuned(
     entry["dev"] = _scores(by_regime, task.metrics, documents["dev"], "dev_")
     entry["chance"] = task.chance(sets.train.derived, sets.test.derived, sets.test.classes)
     return entry
+
+
+def _data_of(task: Task, sources: Sequence[Source]) -> dict[str, str]:
+    """Return {"data": hash of the files} of sets that are named by a relative path, which is no name for a set."""
+    paths = [
+        s.corpus for name, s in zip(task.sources, sources, strict=True) if "/" in name and s.corpus.format != "hub"
+    ]
+    return {"data": digest([_digest_of(corpus) for corpus in paths])} if paths else {}
+
+
+def _digest_of(corpus: Corpus) -> str:
+    """Return 16 hex digits of the files of a corpus."""
+    return digest([sha256(part.path.read_bytes()).hexdigest() for part in corpus.parts])
 
 
 def _scores(
@@ -361,11 +376,11 @@ def request_of(name: str, options: EvaluateOptions, reading: dict[str, Any] | No
 def _open(
     trained: PretrainedRun, request: SourceRequest, splits: tuple[str, ...], options: EvaluateOptions, events: Events
 ) -> Source:
-    return Source.open(
-        trained.languages.pipeline,
-        request,
-        splits=splits,
-        parser=options.parser,
-        parses=options.parses,
-        events=events,
-    )
+    pipeline, parser, parses = trained.languages.pipeline, options.parser, options.parses
+    try:
+        return Source.open(pipeline, request, splits=splits, parser=parser, parses=parses, events=events)
+    except UsageError as error:
+        if error.id != "no-columns":
+            raise
+        fix = "give the file a header row with the names of its columns"  # this command has no --column-names
+        raise DataError(error.what, where=error.where, fix=fix, id=error.id) from None

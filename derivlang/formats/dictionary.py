@@ -118,9 +118,9 @@ def read_dictionary(
                 )
             faults.append(found)
     if not pairs:
-        what = f"; the first fault, in {unit} {faults[0].line}: {faults[0].what}" if faults else ""
+        line, first = (faults[0].line, faults[0].what) if faults else (0, "")
         raise DataError(
-            f"the dictionary holds no pair{what}",
+            "the dictionary holds no pair" + (f"; the first fault, in {unit} {line}: {first}" if faults else ""),
             where=str(path),
             fix="write `word translation` lines, a TSV with a header, or JSON",
             id="no-pair",

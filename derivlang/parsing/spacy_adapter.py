@@ -70,10 +70,10 @@ def spacy_parser(pipeline: Any, name: str) -> ForeignParser:
             yield Doc(pipeline.vocab, words=words, sent_starts=starts)
 
     probe = next(pipeline.pipe(documents([["This", "works", "."]])))
-    for what, annotation in (("parser", "DEP"), ("tagger with universal tags", "POS")):
+    for part, annotation in (("parser", "DEP"), ("tagger with universal tags", "POS")):
         if not probe.has_annotation(annotation):
             raise DerivlangError(
-                f"the spaCy pipeline {name!r} has no {what}; it has: {', '.join(pipeline.pipe_names) or 'nothing'}",
+                f"the spaCy pipeline {name!r} has no {part}; it has: {', '.join(pipeline.pipe_names) or 'nothing'}",
                 where="--parser",
                 fix="name a pipeline that both tags and parses",
                 id="parser-incomplete",

@@ -168,8 +168,8 @@ class _Reader:
         for key, value in head.items():
             kind = _STUDY[key]
             if not isinstance(value, kind) or isinstance(value, bool) or not value:
-                what = {str: "text", list: "a list of sources", int: "a whole number of at least 1"}[kind]
-                raise UsageError(f"{key} = {value!r} must be {what}", where=where, id="bad-value")
+                form = {str: "text", list: "a list of sources", int: "a whole number of at least 1"}[kind]
+                raise UsageError(f"{key} = {value!r} must be {form}", where=where, id="bad-value")
             if isinstance(value, int) and value < 1:
                 raise UsageError(f"{key} = {value} must be at least 1", where=where, id="bad-value")
         for source in head.get("text", ()):

@@ -141,10 +141,10 @@ def _check_tokenizers(folder: Path, languages: Languages, option: str) -> None:
     theirs = {"tokenizer": fingerprint_of(tokenizer)}
     if languages.has_twin and (folder / TWIN).exists():
         theirs["twin"] = Twin.load(folder / TWIN).tokenizer.recipe["fingerprint"]
-    for what, found in theirs.items():
-        if found != languages.recipe[what]:
+    for part, found in theirs.items():
+        if found != languages.recipe[part]:
             raise UsageError(
-                f"the {what} of {folder} is another one than this run's, so its embeddings have other meanings",
+                f"the {part} of {folder} is another one than this run's, so its embeddings have other meanings",
                 where=option,
                 fix=f"give --tokenizer {tokenizer} and the same script, or --embeddings new",
                 id="other-tokenizer",

@@ -40,9 +40,9 @@ def device_of(name: str | None) -> torch.device:
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        what = str(error).partition("\n")[0]
+        reason = str(error).partition("\n")[0]
         raise UsageError(
-            f"there is no device {name!r}: {what}", where="--device", fix="give another one, e.g. cpu", id="device"
+            f"there is no device {name!r}: {reason}", where="--device", fix="give another one, e.g. cpu", id="device"
         ) from None
     return device
 

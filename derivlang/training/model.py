@@ -97,10 +97,7 @@ class LanguageModel:
     @property
     def language_embeddings(self) -> torch.Tensor:
         """float[2, d]: the embeddings of the token types. Raises UsageError if the model has none."""
-        table = getattr(getattr(self.lm.base_model, "embeddings", None), "token_type_embeddings", None)
-        if table is None:
-            raise UsageError("the model has no token types", where="--model", id="no-token-types")
-        return table.weight  # type: ignore[no-any-return]
+        return language_embeddings(self.lm)
 
     def states(self, batch: TokenBatch, layer: int | None = None, *, encoder: Any = None) -> torch.Tensor:
         """Return float[B, H, d]: the states of a layer. 0: the embeddings; None: the last layer.
@@ -147,6 +144,14 @@ def head_of(lm: Any) -> Callable[[torch.Tensor], torch.Tensor] | None:
     """Return the function from states float[n, d] to logits float[n, V], or None for an unknown kind of model."""
     head = next((head for name, head in _HEADS.items() if hasattr(lm, name)), None)
     return None if head is None else partial(head, lm)
+
+
+def language_embeddings(module: Any) -> torch.Tensor:
+    """Return float[2, d]: the embeddings of a model's token types. Raise UsageError if it has none."""
+    table = getattr(getattr(module.base_model, "embeddings", None), "token_type_embeddings", None)
+    if table is None:
+        raise UsageError("the model has no token types", where="--model", id="no-token-types")
+    return table.weight  # type: ignore[no-any-return]
 
 
 def check_head(lm: Any, where: str) -> None:

@@ -38,6 +38,7 @@ from derivlang.training.streams.base import Material
 
 # of the last log entry
 _DOSES = ("tokens_per_step", "masked_percent", "translated_percent", "labelled_percent", "precision_percent")
+_PAIRS = ("pairs", "short_pairs")  # of the stream of sentence pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def pretrain(
     """Pre-train a model. After any error, `resume` can continue from the run's folder.
 
     Return {"out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "tokens_per_step",
-    "masked_percent", "parameters", "fingerprint"}, and those of `_DOSES` that the objective has.
+    "masked_percent", "parameters", "fingerprint"}, and those of `_DOSES` and `_PAIRS` that the objective has.
 
     Raise DerivlangError if an objective lacks what it needs, the folder is taken, settings or data differ from those of
     the resumed run, the loss becomes NaN or infinite, or the disk is full.
@@ -156,6 +157,7 @@ def pretrain(
         "loss": found.get("loss"),
         "parts": found.get("parts", {}),
         **{name: found[name] for name in _DOSES if name in found},
+        **{name: count for facts in inputs.facts.values() for name, count in facts.items() if name in _PAIRS},
         "parameters": parameters,
         "fingerprint": fingerprint,
     }

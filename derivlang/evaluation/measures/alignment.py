@@ -25,7 +25,6 @@ import numpy as np
 import torch
 
 from derivlang.core.arrays import Bool, Int64, Ints
-from derivlang.core.errors import DataError
 from derivlang.evaluation.measures.base import Figures, Measure
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.statistics import wilson
@@ -35,6 +34,7 @@ from derivlang.lexical.encoding import Encoder as SubwordEncoder
 from derivlang.lexical.train import read_words
 from derivlang.training.dictionary import DICTIONARY, JointDictionary
 from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, TwinLanguages
+from derivlang.training.model import language_embeddings
 
 NEIGHBOURS = 10
 _CELLS = 1 << 24  # number of similarities in a block
@@ -56,7 +56,7 @@ class Alignment(Measure):
         with stage("comparing embeddings", "rows"):
             found = figures(rows, rows, pairs)
             if model.token_types:
-                types = _token_types(model.module)
+                types = language_embeddings(model.module).detach().float()
                 added = figures(rows + types[SOURCE], rows + types[DERIVED], pairs)
                 found |= {f"{name}_language": value for name, value in added.items()}
         own, n = int(pairs.own.sum()), len(pairs.own)
@@ -171,12 +171,3 @@ def _shares(prefix: str, name: str, hits: Bool, heldout: Bool, counts: Ints) -> 
 def _percent(hits: Bool, weights: Any) -> float | None:
     total = float(np.sum(weights))
     return float(100 * np.sum(hits * weights) / total) if total else None
-
-
-def _token_types(module: Any) -> torch.Tensor:
-    """Return [types, D]: the embeddings of token types, found by their module name."""
-    for name, part in module.named_modules():
-        if name.endswith("token_type_embeddings"):
-            found: torch.Tensor = part.weight.detach().float()
-            return found
-    raise DataError("the model has no embeddings of token types", id="language-ids")

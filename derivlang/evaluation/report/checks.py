@@ -62,7 +62,7 @@ def check_facts(facts: dict[str, Any]) -> None:
         _check_number(count, f"tokens_per_step: {name}")
     check_types(facts.get("streams") or {}, {}, {"pairs": dict})
     pairs = (facts.get("streams") or {}).get("pairs") or {}
-    for name in ("percent", "cut_sentences"):
+    for name in ("percent", "cut_sentences", "short_pairs"):
         _check_number(pairs.get(name), name)
     for value in (dictionary.get("coverage"), facts.get("parallel")):
         if value is not None:

@@ -273,7 +273,7 @@ def doses(runs: Sequence[Run]) -> Table | None:
             TableCell(", ".join(f"{name} {count:,.0f}" for name, count in result["tokens_per_step"].items())),
             *(number_cell(result.get(name)) for name in ("masked_percent", "translated_percent")),
             number_cell(pairs.get("percent")),
-            TableCell(f"{pairs['cut_sentences']:,}" if "cut_sentences" in pairs else EMPTY),
+            *(TableCell(f"{pairs[name]:,}" if name in pairs else EMPTY) for name in ("cut_sentences", "short_pairs")),
         ]
         rows.append(Row((run.id, run.facts["objective"]), tuple(cells)))
     if not rows:
@@ -283,9 +283,14 @@ def doses(runs: Sequence[Run]) -> Table | None:
         "Training text and doses",
         "Sub-words of all streams, without padding. Masked: percent of the sub-words; translated: percent of the "
         "masked ones whose input or label is a translation, both in the last steps. Pairs: percent of the corpus's "
-        "sub-words that sentence pairs reach, and the number of sentences that were cut to fit half a row.",
+        "sub-words that sentence pairs reach, the number of sentences that were cut to fit half a row, and the number "
+        "of pairs that were left out, since a side is empty or too short for the objective.",
         ("Run", "Objective"),
-        (("Sub-words", ("in all", "a step")), ("Doses", ("masked", "translated")), ("Pairs", ("reach", "cut"))),
+        (
+            ("Sub-words", ("in all", "a step")),
+            ("Doses", ("masked", "translated")),
+            ("Pairs", ("reach", "cut", "left out")),
+        ),
         tuple(rows),
     )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 from derivlang.core.spec import read_spec
@@ -175,11 +175,6 @@ def settings_of(runs: Sequence[Run]) -> list[Setting]:
     copies = same_model(runs)
     groups = _by((run for run in runs if run.id not in copies), lambda run: (_title(run), _recipe(run)))
     return [_setting_of(title, recipe, part) for (title, recipe), group in groups.items() for part in _divided(group)]
-
-
-def standard_deviation(values: Sequence[float]) -> float | None:
-    """Return the sample deviation, or None for a single value."""
-    return stdev(values) if len(values) > 1 else None
 
 
 def _setting_of(title: str, recipe: str, runs: Sequence[Run]) -> Setting:

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from derivlang.core.arrays import Int64, offsets_of, owners
-from derivlang.core.arrow import to_numpy
+from derivlang.core.arrays import offsets_of, owners
 from derivlang.core.batch import Batch
 from derivlang.core.layers.base import Move
+from derivlang.core.layers.classes import read_classes
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.values import Values
 from derivlang.core.layers.words import Words
 from derivlang.core.order import Order
 from derivlang.core.policies import Policies
+from derivlang.core.schema import NO_LABEL, Field
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.rows import LanguageRows, ParallelRows
 from derivlang.evaluation.tasks.base import PairTask, Task
@@ -88,9 +89,17 @@ class WordLabelling(Labelling):
 
 
 class PairLabelling(PairTask, Labelling):
-    """A task with a label a pair of sentences, at `<s>`. A pair without a label is left out."""
+    """A task with a label a pair of sentences, at `<s>`. A pair without a label is left out.
+
+    names: the labels of a set that does not list its labels, such as a TSV file.
+    """
 
     needs: ClassVar[str] = "a label for each pair of sentences"
+    names: ClassVar[tuple[str, ...]]
+
+    def classes(self, corpus: Corpus) -> tuple[str, ...]:
+        field = corpus.schema.field(self.layer)
+        return super().classes(corpus) if field is None or field.kind != "value" else field.classes or self.names
 
     def pair_examples(
         self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None, *, mixed: bool
@@ -100,7 +109,8 @@ class PairLabelling(PairTask, Labelling):
             raise self.no_labels(self.name)
         rows = ParallelRows.of(batch, languages, self.settings.max_length, policies)
         rows = rows.mixed() if mixed else rows
-        gold: Int64 = to_numpy(layer.values.fill_null(-1)).astype(np.int64)
+        field = Field(self.layer, "value", classes)
+        gold = read_classes(field, layer.values, lambda row: None, missing=NO_LABEL).astype(np.int64)
         some = np.flatnonzero(gold >= 0)
         found = rows.examples(lambda text: text.instances(some, np.zeros_like(some), gold[some]), classes)
         return found.take(some)

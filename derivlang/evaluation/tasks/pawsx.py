@@ -17,6 +17,7 @@ class Paraphrases(PairLabelling):
     kind = source = "pawsx"
     default = "en"
     layer = "label"
+    names = ("0", "1")
     metrics = (Metric("accuracy", right_counts, share),)
     headline = "accuracy"
     defaults = FinetuneSettings(epochs=5)

@@ -6,6 +6,7 @@ epochs, lr 2e-5, batch 32, length 128.
 
 from __future__ import annotations
 
+from derivlang.core.schema import NLI
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.metrics import Metric, right_counts, share
 from derivlang.evaluation.tasks.labelling import PairLabelling
@@ -17,6 +18,7 @@ class Inference(PairLabelling):
     kind = source = "xnli"
     default = "en"
     layer = "label"
+    names = NLI
     metrics = (Metric("accuracy", right_counts, share),)
     headline = "accuracy"
     defaults = FinetuneSettings(epochs=5)

@@ -13,7 +13,8 @@ projection become m times themselves plus 1 - m times the model's, and the step'
 Source: Pan et al. (2021), sections 2.1 and 2.2. No code was released, and these readings are ours. The positive is in
 the denominator, as in MoCo (He et al. 2020, section 3.1); equation 3 leaves it out. q and k are normalised, of which
 the paper says nothing. The projections have no biases. The sides of the contrast are not masked. The keys have dropout,
-as in MoCo's code. Short pairs are not left out (section 3.1 there: below 10 word pieces a side), long ones are cut.
+as in MoCo's code. Pairs with a side of fewer than `shortest` sub-words are left out (section 3.1); long pairs are cut,
+where the paper leaves them out.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Ppa(Objective):
     momentum: float = param(0.999, "share of the key encoder's weights that stays at a step", low=0, high=1)
     temperature: float = param(0.05, "by which similarities are divided, above 0")
     width: int = param(300, "width of the projection", low=1)
+    shortest: int = param(10, "minimum number of sub-words of each side of a pair; shorter pairs are left out", low=1)
     pairs: float = param(1.0, "positions in pair rows, as a share of --batch-size x --seq-len, above 0")
     moco: float = param(1.0, "weight of the contrast", low=0)
     tlm: float = param(1.0, "weight of TLM", low=0)
@@ -56,7 +58,8 @@ class Ppa(Objective):
                 raise UsageError(f"{self.name}: {field}={getattr(self, field)} must be above 0", id="bad-value")
 
     def streams(self) -> tuple[Stream, ...]:
-        return (SentencePairs(share=self.pairs, reset=False, together=False, shuffle=True),)
+        shortest = self.shortest
+        return (SentencePairs(share=self.pairs, reset=False, together=False, shuffle=True, shortest=shortest),)
 
     def check(self, settings: TrainingSettings, model_config: ModelConfig) -> None:
         rows = self.streams()[0].n_rows(settings)

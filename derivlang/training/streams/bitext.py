@@ -4,7 +4,7 @@
     FILE.parquet                                              lists of words `source` and `tokens`, perhaps `links`
 
 The left side is text of the source language, the right side of the derived language, each in its own word order. If a
-side does not fit into half a row, both sides are cut in proportion, at words; a pair with an empty side is left out.
+side does not fit into half a row, both sides are cut in proportion, at words. A pair with an empty side is left out.
 Word links become links between all sub-words of both words.
 """
 
@@ -130,9 +130,9 @@ def _parquet(path: Path) -> tuple[WordLists, WordLists, Links | None]:
 
 
 class FilePairs(PairSource):
-    """The pairs of a file as sub-words, each side of at most `room`."""
+    """The pairs of a file as sub-words, each side of at most `room` and at least `shortest`."""
 
-    def __init__(self, file: PairFile, languages: Languages, room: int):
+    def __init__(self, file: PairFile, languages: Languages, room: int, shortest: int = 1):
         self.marks = languages.marks
         sides = (file.source, file.derived)
         source, derived = (languages.encode(s.types, s.codes, s.offsets, i) for i, s in enumerate(sides))
@@ -140,9 +140,10 @@ class FilePairs(PairSource):
         starts = np.stack([e.offsets[s.offsets[:-1]] for e, s in zip(encoded, sides, strict=True)], axis=1)
         whole = np.stack([lengths_of(e.offsets[s.offsets]) for e, s in zip(encoded, sides, strict=True)], axis=1)
         kept = np.stack([_cut(e, starts[:, i], whole, i, room) for i, e in enumerate(encoded)], axis=1)
-        some = np.flatnonzero((kept > 0).all(axis=1))
+        some = np.flatnonzero((kept >= shortest).all(axis=1))
         if not len(some):
-            raise DataError("holds no sentence pair", where="--pairs", id="no-pair-fits")
+            least = f" of {shortest} or more sub-words a side" if shortest > 1 else ""
+            raise DataError(f"holds no sentence pair{least}", where="--pairs", id="no-pair-fits")
         self._encoded, self._starts, self.sizes = encoded, starts[some], kept[some]
         words = file.source.offsets, file.derived.offsets
         self.linked = (
@@ -151,7 +152,7 @@ class FilePairs(PairSource):
         self._facts = {
             "sentences": len(whole),
             "cut_sentences": int((kept < whole).any(axis=1).sum()),
-            "empty": len(whole) - len(some),
+            "short_pairs": len(whole) - len(some),
             "sha256": file.sha256,
         }
 

@@ -2,7 +2,7 @@
 
 Derived pairs are the first floor(pS/100 + 1/2) sentences by the keyed ranking of `derivlang pair`, nested over rates. A
 sentence that is longer than half a row is cut into pieces, and the order is restricted to each, so both sides of a pair
-always hold the same words (methods, section 4).
+always hold the same words (methods, section 4). Each piece is a pair.
 """
 
 from __future__ import annotations
@@ -62,23 +62,25 @@ class PairLinks:
 class DerivedPairs(PairSource):
     """A share of the corpus's sentences and their derived forms, cut as the data is."""
 
-    def __init__(self, data: Data, rate: Share, *, seed: int):
+    def __init__(self, data: Data, rate: Share, *, seed: int, shortest: int = 1):
         keys, sentences = np.asarray(data.keys), np.asarray(data.sentences)
         chosen = first_by_key(draw(pair_stream(seed), keys, np.zeros(len(keys), np.int64)), portion(rate, len(keys)))
         first, last = (np.searchsorted(data.pieces, ends) for ends in (sentences[chosen], sentences[chosen + 1]))
         self.data, self.marks = data, data.marks
         pieces = expand_ranges(first, last - first)
         sizes = np.stack([data.sizes(pieces, np.full(len(pieces), side)) for side in (SOURCE, DERIVED)], axis=1)
-        some = (sizes > 0).all(axis=1)  # words of other scripts may have no sub-words
+        some = (sizes >= shortest).all(axis=1)  # words of other scripts may have no sub-words
         self.pieces, self.sizes = pieces[some], sizes[some]
         self._facts = {
             "sentences": len(chosen),
             "cut_sentences": int((last - first > 1).sum()),
+            "short_pairs": int((~some).sum()),
             "percent": round(100 * int(self.sizes[:, 0].sum()) / data.n_subwords, 2),
         }
         if not len(self.pieces):
+            least = f" of {shortest} or more sub-words a side" if shortest > 1 else ""
             raise DataError(
-                f"none of {len(keys):,} sentences is a pair at {float(rate):g} %",
+                f"none of {len(keys):,} sentences is a pair{least} at {float(rate):g} %",
                 where="--parallel",
                 fix="raise it",
                 id="no-pair-fits",

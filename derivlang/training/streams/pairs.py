@@ -29,7 +29,7 @@ class SentencePairs(Stream):
     """Sentences and their derived forms. reset: positions restart in the second half. together: several pairs a row.
 
     shuffle: a coin of each row says which side comes first; otherwise the source does. links: the batch has the links
-    between both sides, if the pairs have any.
+    between both sides, if the pairs have any. shortest: pairs with a side of fewer sub-words are left out.
     """
 
     name: ClassVar[str] = "pairs"
@@ -38,6 +38,7 @@ class SentencePairs(Stream):
     together: bool = True
     shuffle: bool = False
     links: bool = False
+    shortest: int = 1
 
     def length(self, settings: TrainingSettings) -> int:
         return settings.pair_length
@@ -49,8 +50,9 @@ class SentencePairs(Stream):
         """Return the pairs: of a file if there is one, else of the corpus. links_file: Pharaoh links of that file."""
         settings, length = material.settings, self.piece_length(material.settings)
         if material.pairs is not None:
-            return FilePairs(read_pairs(material.pairs, links_file), material.languages, length - 2)
-        return DerivedPairs(material.encoded[length], settings.parallel_rate, seed=settings.dictionary_seed)
+            return FilePairs(read_pairs(material.pairs, links_file), material.languages, length - 2, self.shortest)
+        seed = settings.dictionary_seed
+        return DerivedPairs(material.encoded[length], settings.parallel_rate, seed=seed, shortest=self.shortest)
 
     def open(self, material: Material) -> PairRows:
         return PairRows(self, self.source(material), self.length(material.settings))
