@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from derivlang.cli.options import STDOUT, Bar, find_options, place_of, request_of, spec_option, told, warn
+from derivlang.cli.messages import warn
+from derivlang.cli.options import STDOUT, Bar, find_options, place_of, request_of, spec_option, told
 from derivlang.cli.types import FILE, FOLDER, SEED
 from derivlang.core.errors import UsageError
 

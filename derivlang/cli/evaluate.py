@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from derivlang.cli.options import Bar, data_dir_option, ends_well, events, names, parser_options, say, spec_option
+from derivlang.cli.messages import say
+from derivlang.cli.options import Bar, data_dir_option, ends_well, events, names, parser_options, spec_option
 from derivlang.cli.settings import settings_options, type_of
 from derivlang.cli.types import FOLDER
 from derivlang.core.errors import UsageError

@@ -9,7 +9,8 @@ from typing import Literal
 import click
 
 from derivlang.cli.folders import changed_options, default_folder
-from derivlang.cli.options import Bar, say
+from derivlang.cli.messages import say
+from derivlang.cli.options import Bar
 from derivlang.cli.types import FILE, PLACE, Group, Whole
 from derivlang.core.errors import UsageError
 

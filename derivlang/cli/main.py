@@ -14,7 +14,8 @@ from typing import Any
 
 import click
 
-from derivlang.cli.types import Group, check_arguments, shortened
+from derivlang.cli.messages import message_options, shortened, warnings_as_lines
+from derivlang.cli.types import Group, check_arguments
 from derivlang.core.errors import DerivlangError
 from derivlang.core.version import __version__
 
@@ -67,7 +68,8 @@ class Lazy(Group):
         arguments = list(sys.argv[1:] if given is None else given)
         try:
             check_arguments(arguments)
-            result = super().main(arguments, *args[1:], **{**kwargs, "standalone_mode": False})
+            with warnings_as_lines():
+                result = super().main(arguments, *args[1:], **{**kwargs, "standalone_mode": False})
             sys.stdout.flush()
             return result
         except click.ClickException as error:
@@ -104,3 +106,6 @@ def main() -> None:
     \b
     derivlang make --t trans,inv demo
     """
+
+
+main.params += message_options()

@@ -10,16 +10,8 @@ import click
 
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.headings import HeadedCommand
-from derivlang.cli.options import (
-    names,
-    request_of,
-    run_and_show,
-    run_options,
-    say,
-    settings_of,
-    source_options,
-    spec_option,
-)
+from derivlang.cli.messages import say
+from derivlang.cli.options import names, request_of, run_and_show, run_options, settings_of, source_options, spec_option
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import FOLDER, SEED
 from derivlang.engine.options import MakeOptions

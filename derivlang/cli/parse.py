@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from derivlang.cli.headings import HeadedCommand
-from derivlang.cli.options import request_of, run_and_show, run_options, say, settings_of, source_options
+from derivlang.cli.messages import say
+from derivlang.cli.options import request_of, run_and_show, run_options, settings_of, source_options
 from derivlang.cli.types import FOLDER
 
 

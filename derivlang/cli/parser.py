@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from derivlang.cli.folders import default_folder
-from derivlang.cli.options import Bar, data_dir_option, say
+from derivlang.cli.messages import say, tell
+from derivlang.cli.options import Bar, data_dir_option
 from derivlang.cli.types import COUNT, FILE, FOLDER, PATH, SEED, Group
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 
@@ -83,7 +84,7 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     config = ParserConfig(seed=options["seed"])
     if options["epochs"]:
         config = replace(config, epochs=options["epochs"])
-    trained = fit(banks["train"], banks.get("dev"), config, text, lambda line: click.echo(line, err=True))
+    trained = fit(banks["train"], banks.get("dev"), config, text, tell)
     card = {
         **trained.card(options["language"]),
         "name": out.name,

@@ -12,17 +12,8 @@ import click
 
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.headings import HeadedCommand, under
-from derivlang.cli.options import (
-    Bar,
-    complete,
-    ends_well,
-    find_options,
-    parser_options,
-    request_of,
-    say,
-    spec_option,
-    warn,
-)
+from derivlang.cli.messages import say, tell, warn
+from derivlang.cli.options import Bar, complete, ends_well, find_options, parser_options, request_of, spec_option
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import FOLDER
 from derivlang.core.settings import given
@@ -109,7 +100,7 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
 
     def begins(what: str) -> None:
         if bar.shown:
-            click.echo(what, err=True)
+            tell(what)
 
     with Bar(shown=not as_json and is_main()) as bar:
         result = pretrain(

@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from derivlang.cli.folders import changed_options, default_folder
-from derivlang.cli.options import Bar, complete, find_options, request_of, say, spec_option
+from derivlang.cli.messages import say
+from derivlang.cli.options import Bar, complete, find_options, request_of, spec_option
 from derivlang.cli.types import FILE, FOLDER, SEED, Group, Whole
 
 _FORCE = click.option("--force", is_flag=True, help="Replace an existing tokenizer in the output folder.")

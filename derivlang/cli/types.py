@@ -5,7 +5,6 @@ A wrong value is a usage error (exit code 2), raised before anything is read or 
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.messages import message_options
 from derivlang.core.errors import UsageError
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -86,11 +86,16 @@ class Group(click.Group):
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             ctx.fail(f"there is no command {_quoted(name)}{near_names(name, self.list_commands(ctx))}")
-        return super().resolve_command(ctx, args)
+        found, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not any(param.name == "quiet" for param in command.params):
+            command.params += message_options(hidden=True)
+        return found, command, rest
 
 
 def near_names(name: str, names: Sequence[str]) -> str:
     """Return a suggestion such as `; did you mean show?`, or "" if no name is similar."""
+    import difflib  # imported late: help pages do not need it
+
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
@@ -110,11 +115,6 @@ def check_arguments(arguments: Sequence[str]) -> None:
 
 def _wrong(what: str, parameter: click.Parameter | None) -> UsageError:
     return UsageError(what, where=parameter.opts[0] if parameter is not None else None, id="bad-value")
-
-
-def shortened(message: str) -> str:
-    """Return a message with overlong paths and values cut."""
-    return re.sub(r"\S{500,}", lambda found: f"{found[0][:200]}…", message)
 
 
 def _quoted(value: Any) -> str:
