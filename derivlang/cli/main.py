@@ -64,6 +64,8 @@ class Lazy(Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command line. Errors become a message on stderr and an exit code."""
+        if "_DERIVLANG_COMPLETE" in os.environ:
+            import_module("derivlang.cli.completion")  # replaces click's completion in bash
         given = args[0] if args else kwargs.pop("args", None)
         arguments = list(sys.argv[1:] if given is None else given)
         try:

@@ -13,7 +13,7 @@ import click
 from derivlang.cli.folders import default_folder
 from derivlang.cli.messages import say, tell
 from derivlang.cli.options import Bar, data_dir_option
-from derivlang.cli.types import COUNT, FILE, FOLDER, PATH, SEED, Group
+from derivlang.cli.types import COUNT, FILE, FOLDER, PATH, SEED, Group, completes
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
 
 
 @command.command("score", no_args_is_help=True, short_help="Score a parser on a treebank: UPOS, UAS and LAS.")
-@click.argument("parser")
+@click.argument("parser", shell_complete=completes("parser"))
 @click.argument("treebank", type=PATH)
 @click.option("--split", default="test", show_default=True, help="Split to score, if TREEBANK is a folder.")
 @click.option("--language", default="en", show_default=True, help="Code of the treebank's language.")

@@ -54,6 +54,17 @@ class _Path(click.Path):
         return super().convert(value, param, ctx)
 
 
+def completes(what: str) -> Any:
+    """Return the `shell_complete` of an argument or option: what may stand there, by name (completion.py)."""
+
+    def complete(context: click.Context, parameter: click.Parameter, typed: str) -> Any:
+        from derivlang.cli.completion import COMPLETERS  # imported late: only a shell asks
+
+        return COMPLETERS[what](context, parameter, typed)
+
+    return complete
+
+
 COUNT = Whole(1)  # a number of things, at least one
 PLACE = Whole(0)  # a position, counted from 0
 SEED = Whole(0, 2**63 - 1)
@@ -66,7 +77,7 @@ class SpecOption(click.Option):
     """The option `--t`, also spelt `-t` and `--transform`. Help shows `-t, --t`, messages only `--t`."""
 
     def __init__(self, *args: Any, **options: Any):
-        super().__init__(["--t", "-t", "--transform", "spec"], **options)
+        super().__init__(["--t", "-t", "--transform", "spec"], **{"shell_complete": completes("spec"), **options})
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         record = super().get_help_record(ctx)
@@ -84,7 +95,7 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command of some arguments. Raise click.UsageError with similar names for an unknown one."""
         name = args[0]
-        if self.get_command(ctx, name) is None and not name.startswith("-"):
+        if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
             ctx.fail(f"there is no command {_quoted(name)}{near_names(name, self.list_commands(ctx))}")
         found, command, rest = super().resolve_command(ctx, args)
         if command is not None and not any(param.name == "quiet" for param in command.params):
