@@ -17,7 +17,7 @@ import click
 from derivlang.cli.messages import message_options, shortened, warnings_as_lines
 from derivlang.cli.types import Group, check_arguments
 from derivlang.core.errors import DerivlangError
-from derivlang.core.version import __version__
+from derivlang.core.version import __version__, with_commit
 
 # Summary of each command. Its module is imported only when it is called, which keeps --help fast.
 COMMANDS = {
@@ -101,7 +101,7 @@ def _give_up_stdout() -> None:
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="derivlang")
+@click.version_option(with_commit(__version__), prog_name="derivlang", message="%(prog)s %(version)s")
 def main() -> None:
     """Make derived languages from natural ones, with every label and link.
 
