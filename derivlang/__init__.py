@@ -13,6 +13,7 @@ Pipeline 8c78014
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from derivlang.core.version import __version__ as __version__
@@ -20,6 +21,7 @@ from derivlang.core.version import __version__ as __version__
 if TYPE_CHECKING:
     from derivlang.api import DerivedText, derive
     from derivlang.core.errors import DerivlangError
+    from derivlang.core.messages import DerivlangWarning
     from derivlang.core.spec import param
     from derivlang.map import Columns, map_dataset
     from derivlang.pipeline import Pipeline
@@ -30,6 +32,7 @@ __all__ = [
     "Columns",
     "DerivedText",
     "DerivlangError",
+    "DerivlangWarning",
     "Pipeline",
     "Transform",
     "derive",
@@ -42,6 +45,7 @@ _WHERE = {
     "Columns": "derivlang.map",
     "DerivedText": "derivlang.api",
     "DerivlangError": "derivlang.core.errors",
+    "DerivlangWarning": "derivlang.core.messages",
     "Pipeline": "derivlang.pipeline",
     "Transform": "derivlang.transforms.base",
     "derive": "derivlang.api",
@@ -54,7 +58,12 @@ _WHERE = {
 def __getattr__(name: str) -> Any:
     """Public names are imported when they are first used, so that `import derivlang` costs nothing."""
     if name not in _WHERE:
-        raise AttributeError(f"module 'derivlang' has no attribute {name!r}")
+        raise AttributeError(f"module 'derivlang' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     from importlib import import_module
 
-    return getattr(import_module(_WHERE[name]), name)
+    return globals().setdefault(name, getattr(import_module(_WHERE[name]), name))
+
+
+def __dir__() -> list[str]:
+    """Return the public names, for `dir` and for tab completion: those above, and the version."""
+    return [*__all__, "__version__"]

@@ -46,8 +46,10 @@ HEAVY = (
 )
 # Rows whose modules may import torch at the top, if no help page and no listing loads them (below).
 SHARED = {
+    "completion",
     "counts",
     "main",
+    "messages",
     "options",
     "settings",
     "types",
@@ -57,6 +59,7 @@ SHARED = {
 }  # cli modules that are no command
 # Declarations of settings, from which the command line makes options and help pages.
 LIGHT = {
+    "derivlang.core.messages",
     "derivlang.core.policies",
     "derivlang.engine.options",
     "derivlang.core.settings",

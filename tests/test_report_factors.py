@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from itertools import product
@@ -24,7 +25,10 @@ pytest.importorskip("jinja2")
 from derivlang.evaluation.report.by_factor import by_factor, contrasts, marginal_means
 from derivlang.evaluation.report.cells import EMPTY, Table, decimal, score_cell, signed
 from derivlang.evaluation.report.curves import curve_table, curves_of
+from derivlang.evaluation.report.differences import differences_of
 from derivlang.evaluation.report.factors import FactorGrid, Headline, grids_of
+from derivlang.evaluation.report.figures import alignment_figures
+from derivlang.evaluation.report.overview import overview
 from derivlang.evaluation.report.runs import read_runs
 from derivlang.evaluation.report.scores import ScoreKey, scores_of
 from derivlang.evaluation.report.settings import settings_of
@@ -413,3 +417,88 @@ def test_keys_of_the_tidy_table_are_unique(done: Path) -> None:
     rows = scores_of(read_runs([done]))
     assert len({(row.run.id, row.key) for row in rows}) == len(rows)
     assert ScoreKey("perplexity", "perplexity", "derived") in {row.key for row in rows}
+
+
+def sized(out: Path, **facts: Any) -> Path:
+    """A study of two sizes that rows do not name, by two objectives and two seeds."""
+    cells = [{"size": size, "objective": objective, "seed": seed} for size, objective, seed in
+             product((1, 2), ("mlm", "xlm"), (1, 2))]  # fmt: skip
+
+    def made(levels: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = {"settings": {"width": levels["size"], "mask": 0.3}, **facts}
+        return {"objective": levels["objective"], "alignment": 0.0, "facts": found}
+
+    return study(out, cells, made, {"baseline": {"size": 1}})
+
+
+def test_rows_of_a_study_name_the_options_that_differ(tmp_path: Path) -> None:
+    (setting,) = settings_of(read_runs([sized(tmp_path / "out")]))
+    assert "mask 0.3" in setting.notes
+    assert not any("width" in note for note in setting.notes)
+    assert [entry.label for entry in setting.entries] == [
+        "MLM, width 1",
+        "MLM, width 2",
+        "XLM, width 1",
+        "XLM, width 2",
+    ]
+    pairs = {(one.entry.label, one.base.label) for one in differences_of(setting)}
+    assert pairs == {("XLM, width 1", "MLM, width 1"), ("XLM, width 2", "MLM, width 2")}
+
+
+def test_fine_tuning_that_differs_in_a_study_is_named_too(tmp_path: Path) -> None:
+    out = sized(tmp_path / "out")
+    for path in out.glob("runs/*/evaluation.json"):
+        found = json.loads(path.read_text("utf-8"))
+        found["tasks"]["pos"]["settings"]["lr"] = 1e-3 if path.parent.name.startswith("1") else 1e-4
+        write(path, found)
+    (setting,) = settings_of(read_runs([out]))
+    assert setting.entries[0].label == "MLM, width 1, pos lr 0.001"
+    assert any(note.startswith("pos: source") and "lr" not in note for note in setting.notes)
+
+
+def test_two_seeds_give_their_values_in_every_table_by_factor(tmp_path: Path) -> None:
+    grid = grid_of(sized(tmp_path / "out"))
+    pos = headline(grid, "POS accuracy")
+    for table in (by_factor(grid, pos), marginal_means(grid, pos), contrasts(grid, pos)):
+        assert table is not None
+        notes = [cell.note for row in table.rows for cell in row.cells if cell.note]
+        assert notes
+        assert all(re.fullmatch(r"\S+, \S+, n=2", note) for note in notes)
+
+
+def test_a_figure_whose_points_lie_above_each_other_says_so(tmp_path: Path) -> None:
+    (setting,) = settings_of(read_runs([sized(tmp_path / "out")]))
+    figures = {figure.name: figure for figure in alignment_figures(setting, "")}
+    assert figures["alignment-pos-accuracy"].title.endswith(": 0.0 in every row")
+    assert "held-out alignment, %: 0.0 in every row" in figures["alignment-pos-accuracy"].svg
+
+
+def test_rows_that_a_study_plans_stand_in_the_papers_table(tmp_path: Path) -> None:
+    cells = [{"objective": objective, "t": t} for objective in ("mlm", "xlm") for t in ("trans,inv", "trans")]
+    made = {"objective": "mlm", "spec": "trans,inv"}
+    out = study(tmp_path / "out", cells, lambda c: made if c == {"objective": "mlm", "t": "trans,inv"} else None)
+    (setting,) = settings_of(read_runs([out]))
+    table = overview(setting)
+    assert table is not None
+    shown = {row.labels[:2] for row in table.rows if row.labels[2] == "here"} - {("Chance", "")}
+    assert shown == {("MLM", "trans"), ("MLM", "trans,inv"), ("XLM", "trans"), ("XLM", "trans,inv")}
+
+
+def test_mixed_fine_tuning_is_in_all_tables(tmp_path: Path) -> None:
+    folder = run(tmp_path / "a", rates={"xnli": (0.8, 0.5)}, spec="perm")
+    found = json.loads((folder / "evaluation.json").read_text("utf-8"))
+    found["tasks"]["xnli"]["cs"] = found["tasks"]["xnli"]["sup"]
+    write(folder / "evaluation.json", found)
+    for path in (folder / "evaluation").glob("*.sup.*"):
+        shutil.copy(path, path.with_name(path.name.replace(".sup.", ".cs.")))
+    runs = read_runs([folder])
+    (setting,) = settings_of(runs)
+    table = overview(setting)
+    assert table is not None
+    assert table.columns[0] == ("XNLI accuracy", ("SUP", "ZS", "Δ", "CS"))
+    assert table.rows[0].cells[3].text == table.rows[0].cells[0].text != EMPTY
+    assert "CS: fine-tuned on pairs" in table.note
+    assert ("xnli", "accuracy", "cs") in {(row.key.task, row.key.metric, row.key.regime) for row in scores_of(runs)}
+    report([folder], tmp_path / "report")
+    data = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
+    assert set(data["settings"][0]["entries"][0]["means"]["xnli"]["accuracy"]) == {"sup", "zs", "delta", "cs"}

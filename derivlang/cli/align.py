@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from derivlang.cli.options import STDOUT, Bar, place_of, told, warn
+from derivlang.cli.messages import warn
+from derivlang.cli.options import STDOUT, Bar, place_of, told
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import COUNT, FILE, PLACE, Group
 from derivlang.core.errors import DataError, UsageError, unknown

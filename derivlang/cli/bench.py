@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.messages import tell
 from derivlang.cli.settings import settings_options
 from derivlang.training.settings import Machine, TrainingSettings
 
@@ -50,10 +51,7 @@ def train(seconds: float, as_json: bool, **options: Any) -> None:
     shrink = options["batch_size"] is None
     found = bench(settings, model_config, Plan(seconds, compile=log_settings.compile, shrink=shrink))
     if found["batch_size"] != settings.batch_size:
-        click.echo(
-            f"{found['batch_size']} rows a step, not the model's {settings.batch_size}: more do not fit into memory",
-            err=True,
-        )
+        tell(f"{found['batch_size']} rows a step, not the model's {settings.batch_size}: more do not fit into memory")
     if as_json:
         click.echo(json.dumps(found))
         return

@@ -8,15 +8,16 @@ from typing import Any
 
 import click
 
-from derivlang.cli.options import STDOUT, Bar, find_options, place_of, request_of, spec_option, told, warn
-from derivlang.cli.types import FILE, FOLDER, SEED
+from derivlang.cli.messages import warn
+from derivlang.cli.options import STDOUT, Bar, find_options, place_of, request_of, spec_option, told
+from derivlang.cli.types import FILE, FOLDER, SEED, completes
 from derivlang.core.errors import UsageError
 
 _FORMATS = click.Choice(["muse", "tsv", "json"])
 
 
 @click.command("dict", no_args_is_help=True)
-@click.argument("source", required=False)
+@click.argument("source", required=False, shell_complete=completes("source"))
 @spec_option("Transforms, as for make.  [default: those of a derived set]")
 @click.option("-o", "--out", type=FILE,
               help="File to write: .txt (MUSE), .tsv or .json.  [default: standard output]")  # fmt: skip

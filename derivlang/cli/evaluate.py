@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from derivlang.cli.options import Bar, data_dir_option, ends_well, events, names, parser_options, say, spec_option
+from derivlang.cli.messages import say
+from derivlang.cli.options import Bar, data_dir_option, ends_well, events, names, parser_options, spec_option
 from derivlang.cli.settings import settings_options, type_of
-from derivlang.cli.types import FOLDER
+from derivlang.cli.types import FOLDER, completes
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared
 from derivlang.evaluation.finetune_settings import ROWS, FinetuneSettings, regime_of
@@ -65,14 +66,14 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 
 
 @click.command("evaluate", no_args_is_help=True)
-@click.argument("run", metavar="[RUN[@STEP]]", type=FOLDER, required=False)
+@click.argument("run", metavar="[RUN[@STEP]]", type=FOLDER, required=False, shell_complete=completes("run"))
 @click.option("--init", metavar="FOLDER|hub:NAME", help="Checkpoint that was trained elsewhere, instead of RUN.")
 @spec_option("Transforms of the derived language, with --init.")
 @click.option("--source", help="Name or path of the source of held-out text, with --init.")
 @click.option(
     "-o", "--out", type=FOLDER, help="Folder of the results, with --init.  [default: SOURCE.TRANSFORMS.…, here]"
 )
-@click.option("--task", "tasks", default="none", show_default=True,
+@click.option("--task", "tasks", default="none", show_default=True, shell_complete=completes("tasks"),
               help=f"Tasks: any of {', '.join(sorted(TASKS.built_in))}; pos:French-GSD names another set, pos:A+B "
               "takes train and dev from A and test from B, blimp:FILE names minimal pairs.")  # fmt: skip
 @click.option("--regime", "regimes", default="sup,zs", show_default=True,
@@ -82,6 +83,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 @settings_options(FinetuneSettings, without=("frozen",), metavar="N[,N...]", callback=_numbers)
 @settings_options(FinetuneSettings, only=("frozen",))
 @click.option("--measure", "measures", default=",".join(EvaluateOptions().measures), show_default=True,
+              shell_complete=completes("measures"),
               help="Measures, of those that `derivlang ls` lists; none for tasks alone.")  # fmt: skip
 @settings_options(EvaluateOptions, only=("pairs", "sentences", "heldout_length"))
 @data_dir_option

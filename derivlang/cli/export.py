@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
-from derivlang.cli.types import FOLDER, PATH
+from derivlang.cli.types import FOLDER, PATH, completes
 from derivlang.core.errors import UsageError
 
 TRANSFORMERS = "transformers"
 
 
 @click.command("export", no_args_is_help=True)
-@click.argument("derived", type=FOLDER, metavar="DERIVED|RUN[@STEP]")
+@click.argument("derived", type=FOLDER, metavar="DERIVED|RUN[@STEP]", shell_complete=completes("set"))
 @click.option("--split", help="Split to take.  [default: the only one]")
 @click.option("--format", "kind", required=True, help="Format to write.",
               type=click.Choice(["text", "jsonl", "conllu", "pharaoh", "tsv", "squad", TRANSFORMERS]))  # fmt: skip

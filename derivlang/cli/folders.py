@@ -58,7 +58,7 @@ def changed_options(*leave_out: str) -> dict[str, object]:
     return {
         parameter.name: context.params[parameter.name]
         for parameter in context.command.params
-        if parameter.name is not None
+        if parameter.name in context.params
         and parameter.name not in (*_NEUTRAL, *leave_out)
         and context.params[parameter.name] not in (parameter.get_default(context), None, ())
     }

@@ -9,8 +9,9 @@ from typing import Literal
 import click
 
 from derivlang.cli.folders import changed_options, default_folder
-from derivlang.cli.options import Bar, say
-from derivlang.cli.types import FILE, PLACE, Group, Whole
+from derivlang.cli.messages import say
+from derivlang.cli.options import Bar
+from derivlang.cli.types import FILE, PLACE, Group, Whole, completes
 from derivlang.core.errors import UsageError
 
 _LABELS = click.Choice(["map", "as-is"])
@@ -47,7 +48,7 @@ def ls(as_json: bool) -> None:
 
 
 @command.command("show", no_args_is_help=True, short_help="Show the origin and the strongest weights of a grammar.")
-@click.argument("grammar")
+@click.argument("grammar", shell_complete=completes("grammar"))
 @click.option("-n", "--count", type=PLACE, default=10, show_default=True,
               help="Number of weights to show for each head class.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the grammar's summary as JSON.")
@@ -83,7 +84,7 @@ def show(grammar: str, count: int, as_json: bool) -> None:
 
 
 @command.command("score", no_args_is_help=True, short_help="Score a grammar on CoNLL-U files.")
-@click.argument("grammar")
+@click.argument("grammar", shell_complete=completes("grammar"))
 @click.argument("treebanks", nargs=-1, required=True, type=FILE, metavar="TREEBANK...")
 @click.option("--substrate", help="Grammar of the treebanks' language, to mix in.")
 @click.option("--mix", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="Share of the substrate.")

@@ -14,9 +14,10 @@ from typing import Any
 
 import click
 
-from derivlang.cli.types import Group, check_arguments, shortened
+from derivlang.cli.messages import message_options, shortened, warnings_as_lines
+from derivlang.cli.types import Group, check_arguments
 from derivlang.core.errors import DerivlangError
-from derivlang.core.version import __version__
+from derivlang.core.version import __version__, with_commit
 
 # Summary of each command. Its module is imported only when it is called, which keeps --help fast.
 COMMANDS = {
@@ -63,11 +64,14 @@ class Lazy(Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command line. Errors become a message on stderr and an exit code."""
+        if "_DERIVLANG_COMPLETE" in os.environ:
+            import_module("derivlang.cli.completion")  # replaces click's completion in bash
         given = args[0] if args else kwargs.pop("args", None)
         arguments = list(sys.argv[1:] if given is None else given)
         try:
             check_arguments(arguments)
-            result = super().main(arguments, *args[1:], **{**kwargs, "standalone_mode": False})
+            with warnings_as_lines():
+                result = super().main(arguments, *args[1:], **{**kwargs, "standalone_mode": False})
             sys.stdout.flush()
             return result
         except click.ClickException as error:
@@ -97,10 +101,13 @@ def _give_up_stdout() -> None:
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="derivlang")
+@click.version_option(with_commit(__version__), prog_name="derivlang", message="%(prog)s %(version)s")
 def main() -> None:
     """Make derived languages from natural ones, with every label and link.
 
     \b
     derivlang make --t trans,inv demo
     """
+
+
+main.params += message_options()

@@ -10,23 +10,15 @@ import click
 
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.headings import HeadedCommand
-from derivlang.cli.options import (
-    names,
-    request_of,
-    run_and_show,
-    run_options,
-    say,
-    settings_of,
-    source_options,
-    spec_option,
-)
+from derivlang.cli.messages import say
+from derivlang.cli.options import names, request_of, run_and_show, run_options, settings_of, source_options, spec_option
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import FOLDER, SEED
+from derivlang.cli.types import FOLDER, SEED, completes
 from derivlang.engine.options import MakeOptions
 
 
 @click.command("make", cls=HeadedCommand, no_args_is_help=True)
-@click.argument("source")
+@click.argument("source", shell_complete=completes("source"))
 @spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3; `derivlang ls` lists them.", required=True)
 @click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: SOURCE.TRANSFORMS, here]")
 @click.option("--seed", type=SEED, help="Seed of the transforms that state no seed.  [default: 1]")

@@ -16,8 +16,9 @@ import click
 
 from derivlang.cli.counts import sentence, templates_of
 from derivlang.cli.headings import under
+from derivlang.cli.messages import is_quiet, say, warn
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import FOLDER, SpecOption, shortened
+from derivlang.cli.types import FOLDER, SpecOption
 from derivlang.core.errors import UsageError
 from derivlang.core.policies import Policies
 from derivlang.core.settings import given
@@ -217,7 +218,7 @@ class Bar:
     def __init__(self, *, shown: bool = True) -> None:
         self.current: Any = None
         self._context = ExitStack()
-        self.shown = shown and sys.stderr.isatty()
+        self.shown = shown and sys.stderr.isatty() and not is_quiet()
 
     def __enter__(self) -> Bar:
         from derivlang.formats.progress import stages_to
@@ -315,13 +316,3 @@ def events() -> Events:
 def complete(out: Path) -> None:
     """Say that an earlier run of the same command has made this folder."""
     say(f"{out}{os.sep} is already complete: nothing to do")
-
-
-def say(message: str) -> None:
-    """Print a line on stderr."""
-    click.echo(f"derivlang: {shortened(message)}", err=True)
-
-
-def warn(message: str) -> None:
-    """Print a warning on stderr."""
-    say(f"warning: {message}")

@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
-from derivlang.cli.types import FILE, FOLDER, SEED
+from derivlang.cli.types import FILE, FOLDER, SEED, completes
 
 
 @click.command("pair", no_args_is_help=True)
-@click.argument("derived", type=FOLDER)
+@click.argument("derived", type=FOLDER, shell_complete=completes("set"))
 @click.option("--rate", default="100", show_default=True, help="Percentage of the sentence pairs of the split.")
 @click.option("--format", "kind", required=True, type=click.Choice(["pharaoh", "parquet", "text", "tmx"]),
               help="Format to write; text is three files: OUT.source, OUT.derived and OUT.pharaoh.")  # fmt: skip

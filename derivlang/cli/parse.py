@@ -9,12 +9,13 @@ from typing import Any
 import click
 
 from derivlang.cli.headings import HeadedCommand
-from derivlang.cli.options import request_of, run_and_show, run_options, say, settings_of, source_options
-from derivlang.cli.types import FOLDER
+from derivlang.cli.messages import say
+from derivlang.cli.options import request_of, run_and_show, run_options, settings_of, source_options
+from derivlang.cli.types import FOLDER, completes
 
 
 @click.command("parse", cls=HeadedCommand, no_args_is_help=True)
-@click.argument("source")
+@click.argument("source", shell_complete=completes("source"))
 @click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: the cache that make reads]")
 @source_options
 @run_options

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from derivlang.cli.folders import default_folder
-from derivlang.cli.options import Bar, data_dir_option, say
-from derivlang.cli.types import COUNT, FILE, FOLDER, PATH, SEED, Group
+from derivlang.cli.messages import say, tell
+from derivlang.cli.options import Bar, data_dir_option
+from derivlang.cli.types import COUNT, FILE, FOLDER, PATH, SEED, Group, completes
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     config = ParserConfig(seed=options["seed"])
     if options["epochs"]:
         config = replace(config, epochs=options["epochs"])
-    trained = fit(banks["train"], banks.get("dev"), config, text, lambda line: click.echo(line, err=True))
+    trained = fit(banks["train"], banks.get("dev"), config, text, tell)
     card = {
         **trained.card(options["language"]),
         "name": out.name,
@@ -112,7 +113,7 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
 
 
 @command.command("score", no_args_is_help=True, short_help="Score a parser on a treebank: UPOS, UAS and LAS.")
-@click.argument("parser")
+@click.argument("parser", shell_complete=completes("parser"))
 @click.argument("treebank", type=PATH)
 @click.option("--split", default="test", show_default=True, help="Split to score, if TREEBANK is a folder.")
 @click.option("--language", default="en", show_default=True, help="Code of the treebank's language.")

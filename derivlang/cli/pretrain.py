@@ -12,19 +12,10 @@ import click
 
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.headings import HeadedCommand, under
-from derivlang.cli.options import (
-    Bar,
-    complete,
-    ends_well,
-    find_options,
-    parser_options,
-    request_of,
-    say,
-    spec_option,
-    warn,
-)
+from derivlang.cli.messages import say, tell, warn
+from derivlang.cli.options import Bar, complete, ends_well, find_options, parser_options, request_of, spec_option
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import FOLDER
+from derivlang.cli.types import FOLDER, completes
 from derivlang.core.settings import given
 from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings, Where
 
@@ -35,7 +26,9 @@ _DATA = ("vocab_size", "coverage", "dictionary_by", "dictionary_seed", "parallel
 
 
 @click.command("pretrain", cls=HeadedCommand, no_args_is_help=True, context_settings=_HELP)
-@click.option("--source", required=True, metavar="SOURCE", help="Name or path of the source.")
+@click.option(
+    "--source", required=True, metavar="SOURCE", shell_complete=completes("source"), help="Name or path of the source."
+)
 @spec_option("Transforms of the derived language, e.g. trans,inv.", required=True)
 @settings_options(TrainingSettings, only=_CHOICES)
 @click.option("-o", "--out", type=FOLDER, help="Folder of the run.  [default: SOURCE.TRANSFORMS.OBJECTIVE, here]")
@@ -109,7 +102,7 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
 
     def begins(what: str) -> None:
         if bar.shown:
-            click.echo(what, err=True)
+            tell(what)
 
     with Bar(shown=not as_json and is_main()) as bar:
         result = pretrain(

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from derivlang.cli.options import say
-from derivlang.cli.types import FOLDER
+from derivlang.cli.messages import say
+from derivlang.cli.types import FOLDER, completes
 
 
 @click.command("report", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("runs", nargs=-1, required=True, type=FOLDER)
+@click.argument("runs", nargs=-1, required=True, type=FOLDER, shell_complete=completes("run"))
 @click.option("-o", "--out", type=FOLDER,
               help="Folder to write; an earlier report is replaced.  [default: report, here]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")

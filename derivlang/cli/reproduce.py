@@ -8,10 +8,11 @@ import click
 
 from derivlang.cli.options import ends_well
 from derivlang.cli.studies import study_command, study_options
+from derivlang.cli.types import completes
 
 
 @click.command("reproduce", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("recipe")
+@click.argument("recipe", shell_complete=completes("recipe"))
 @click.option("--scale", type=click.Choice(["tiny", "small", "paper"]), default="tiny", show_default=True,
               help="Scale: half an hour on 2 cores, hours on an accelerator, or days on an accelerator.")  # fmt: skip
 @study_options

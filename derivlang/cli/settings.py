@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
-from derivlang.cli.types import FILE, FOLDER, Whole
+from derivlang.cli.types import FILE, FOLDER, Whole, completes
 from derivlang.core.settings import MAXIMUM, Declared, declared
 
+COMPLETED = ("objective", "model", "parser")  # settings whose values a shell may complete
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -58,6 +59,8 @@ def option_of(one: Declared, unset: str = "", **more: Any) -> Callable[[Command]
         facts["multiple"] = True
     elif not more:
         facts["type"] = type_of(one)
+    if one.name in COMPLETED:
+        facts["shell_complete"] = completes(one.name)
     shown = unset or ("" if one.default is None else default_text(one))
     if left_open and shown:
         facts["help"] += f"  [default: {shown}]"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from derivlang.cli.options import spec_option
-from derivlang.cli.types import COUNT, PLACE
+from derivlang.cli.types import COUNT, PLACE, completes
 from derivlang.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command("show", no_args_is_help=True)
-@click.argument("derived")
+@click.argument("derived", shell_complete=completes("set"))
 @spec_option("Transforms of a text of your own; DERIVED is then the text.")
 @click.option(
     "--words",

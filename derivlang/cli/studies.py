@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from derivlang.cli.options import data_dir_option, names, say
+from derivlang.cli.messages import say, tell
+from derivlang.cli.options import data_dir_option, names
 from derivlang.cli.types import COUNT, FOLDER
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import given
@@ -161,9 +162,6 @@ def study_command(name: str, options: dict[str, Any]) -> None:
     began = time.perf_counter()
     if options["out"] is None:
         say(f"writing to {out}{os.sep}")
-
-    def tell(message: str) -> None:
-        click.echo(message, err=True)
 
     some = None if study is whole else whole
     found = (prepare if options["data_only"] else run_study)(study, place, tell, whole=some)

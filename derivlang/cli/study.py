@@ -8,10 +8,11 @@ import click
 
 from derivlang.cli.options import ends_well
 from derivlang.cli.studies import study_command, study_options
+from derivlang.cli.types import completes
 
 
 @click.command("study", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", shell_complete=completes("study"))
 @study_options
 @ends_well()
 def command(file: str, **options: Any) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from derivlang.cli.folders import changed_options, default_folder
-from derivlang.cli.options import Bar, complete, find_options, request_of, say, spec_option
-from derivlang.cli.types import FILE, FOLDER, SEED, Group, Whole
+from derivlang.cli.messages import say
+from derivlang.cli.options import Bar, complete, find_options, request_of, spec_option
+from derivlang.cli.types import FILE, FOLDER, SEED, Group, Whole, completes
 
 _FORCE = click.option("--force", is_flag=True, help="Replace an existing tokenizer in the output folder.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the recipe as JSON.")
@@ -30,7 +31,7 @@ def command() -> None:
 
 
 @command.command("train", no_args_is_help=True, short_help="Train a character BPE on the words of a source.")
-@click.argument("source")
+@click.argument("source", shell_complete=completes("source"))
 @click.option("--vocab-size", type=Whole(1), default=40_000, show_default=True,
               help="Number of entries, special tokens included.")  # fmt: skip
 @click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: SOURCE.tokenizer, here]")

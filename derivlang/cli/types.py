@@ -5,7 +5,6 @@ A wrong value is a usage error (exit code 2), raised before anything is read or 
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.messages import message_options
 from derivlang.core.errors import UsageError
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -54,6 +54,17 @@ class _Path(click.Path):
         return super().convert(value, param, ctx)
 
 
+def completes(what: str) -> Any:
+    """Return the `shell_complete` of an argument or option: what may stand there, by name (completion.py)."""
+
+    def complete(context: click.Context, parameter: click.Parameter, typed: str) -> Any:
+        from derivlang.cli.completion import COMPLETERS  # imported late: only a shell asks
+
+        return COMPLETERS[what](context, parameter, typed)
+
+    return complete
+
+
 COUNT = Whole(1)  # a number of things, at least one
 PLACE = Whole(0)  # a position, counted from 0
 SEED = Whole(0, 2**63 - 1)
@@ -66,7 +77,7 @@ class SpecOption(click.Option):
     """The option `--t`, also spelt `-t` and `--transform`. Help shows `-t, --t`, messages only `--t`."""
 
     def __init__(self, *args: Any, **options: Any):
-        super().__init__(["--t", "-t", "--transform", "spec"], **options)
+        super().__init__(["--t", "-t", "--transform", "spec"], **{"shell_complete": completes("spec"), **options})
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         record = super().get_help_record(ctx)
@@ -84,13 +95,18 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command of some arguments. Raise click.UsageError with similar names for an unknown one."""
         name = args[0]
-        if self.get_command(ctx, name) is None and not name.startswith("-"):
+        if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
             ctx.fail(f"there is no command {_quoted(name)}{near_names(name, self.list_commands(ctx))}")
-        return super().resolve_command(ctx, args)
+        found, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not any(param.name == "quiet" for param in command.params):
+            command.params += message_options(hidden=True)
+        return found, command, rest
 
 
 def near_names(name: str, names: Sequence[str]) -> str:
     """Return a suggestion such as `; did you mean show?`, or "" if no name is similar."""
+    import difflib  # imported late: help pages do not need it
+
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
@@ -110,11 +126,6 @@ def check_arguments(arguments: Sequence[str]) -> None:
 
 def _wrong(what: str, parameter: click.Parameter | None) -> UsageError:
     return UsageError(what, where=parameter.opts[0] if parameter is not None else None, id="bad-value")
-
-
-def shortened(message: str) -> str:
-    """Return a message with overlong paths and values cut."""
-    return re.sub(r"\S{500,}", lambda found: f"{found[0][:200]}…", message)
 
 
 def _quoted(value: Any) -> str:

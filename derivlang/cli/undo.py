@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
-from derivlang.cli.types import FILE, FOLDER
+from derivlang.cli.types import FILE, FOLDER, completes
 
 
 @click.command("undo", no_args_is_help=True)
-@click.argument("derived", type=FOLDER)
+@click.argument("derived", type=FOLDER, shell_complete=completes("set"))
 @click.option("--split", help="Split to take.  [default: the only one]")
 @click.option("-o", "--out", type=FILE, default=STDOUT, help="File to write.  [default: standard output]")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

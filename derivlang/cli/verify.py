@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from derivlang.cli.options import Bar, set_size
-from derivlang.cli.types import FOLDER
+from derivlang.cli.types import FOLDER, completes
 
 
 @click.command("verify", no_args_is_help=True)
-@click.argument("derived", type=FOLDER)
+@click.argument("derived", type=FOLDER, shell_complete=completes("set"))
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, as_json: bool) -> None:
     """Derive every row again from its source, compare all columns, and undo it. Exit with 1 if anything differs.

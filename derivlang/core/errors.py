@@ -14,7 +14,6 @@ A message says what is wrong and where, ends with a short stable id, and says on
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 _LONGEST = 1000  # maximum number of characters of each part of a message
@@ -73,6 +72,8 @@ def unknown(
 
     id: if not given, `unknown-` and the first word of the kind, as in unknown-parameter for "parameter of trans".
     """
+    import difflib  # imported late: help pages load this module
+
     known = sorted(names)
     near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}"

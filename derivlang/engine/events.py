@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from derivlang.core.messages import warn
 from derivlang.engine.job import Result
 
 
@@ -13,10 +14,11 @@ from derivlang.engine.job import Result
 class Events:
     """Callbacks of a run.
 
-    warn: a warning. done: a task is done. found: the folder of a set that is complete already, so that nothing is made.
+    warn: a warning, by default one of `warnings`. done: a task is done. found: the folder of a set that is complete
+    already, so that nothing is made.
     Stages and their progress are reported by `formats/progress.py`.
     """
 
-    warn: Callable[[str], None] = lambda message: None
+    warn: Callable[[str], None] = warn
     done: Callable[[Result], None] = lambda result: None
     found: Callable[[Path], None] = lambda folder: None

@@ -24,6 +24,7 @@ from derivlang.align.links import Links
 from derivlang.align.similarity import METHODS, cosine, usual_layer
 from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, offsets_of, owners
 from derivlang.core.errors import UsageError
+from derivlang.core.messages import warn
 from derivlang.evaluation.padding import by_length, framed, inside, padded, tokens_on
 from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
 from derivlang.formats.progress import rows_done, stage
@@ -72,9 +73,7 @@ class LinkEncoder:
         model.module.train(False)
         return cls(trained.languages, model, usual_layer(n_layers) if layer is None else layer, trained.longest)
 
-    def links(
-        self, bitext: Bitext, method: str = "ot", warn: Callable[[str], None] = lambda message: None
-    ) -> tuple[Links, int]:
+    def links(self, bitext: Bitext, method: str = "ot", warn: Callable[[str], None] = warn) -> tuple[Links, int]:
         """Return (the links of a bitext, the number of sentences of both sides that were cut).
 
         method: a name of METHODS. warn: called if sentences were cut, or if the tokenizer hardly knows a side.

@@ -42,7 +42,7 @@ class Estimate:
 
     deviation: s, of the seeds' values; None for one seed. documents: d, the deviation that test documents give to the
     mean; None if not known. low, high: the interval. p: two-sided, of a mean of 0. why: the reason if there is no
-    interval and no p.
+    interval and no p. values: of the seeds.
     """
 
     n: int
@@ -53,6 +53,7 @@ class Estimate:
     high: float | None = None
     p: float | None = None
     why: str = ""
+    values: tuple[float, ...] = ()
 
 
 def estimate(values: Sequence[float], documents: float = 0.0, *, level: float = LEVEL) -> Estimate:
@@ -72,7 +73,8 @@ def estimate(values: Sequence[float], documents: float = 0.0, *, level: float = 
 def no_interval(values: Sequence[float], why: str) -> Estimate:
     """Return the mean of one seed's value or more, without an interval for the reason `why`."""
     n = len(values)
-    return Estimate(n, float(np.mean(values)), float(np.std(values, ddof=1)) if n > 1 else None, why=why)
+    deviation = float(np.std(values, ddof=1)) if n > 1 else None
+    return Estimate(n, float(np.mean(values)), deviation, why=why, values=tuple(map(float, values)))
 
 
 def shared_variance(replicates: Float64) -> float:

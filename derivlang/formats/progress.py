@@ -2,7 +2,7 @@
 
 The code that does the work names its stages and reports its progress; the caller that shows a bar receives both. The
 receiver belongs to the running context, so the functions in between need no argument for it; without a receiver nothing
-is counted.
+is counted. The logger of the package tells each stage with its time, at the level DEBUG.
 
     with stage("aligning", "rows", 1000):                 # the work
         for block in blocks: rows_done(len(block))
@@ -16,16 +16,21 @@ is counted.
 from __future__ import annotations
 
 import io
+import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Literal
+
+from derivlang.core.messages import LOGGER
 
 Unit = Literal["bytes", "words", "rows", "steps"]
 Advance = Callable[[int], None]
 # Name, unit (None: nothing can be counted), total (None: unknown) -> a context for the stage.
 ShowStage = Callable[[str, Unit | None, int | None], AbstractContextManager[None]]
 
+_log = logging.getLogger(LOGGER)
 _receivers: ContextVar[dict[Unit, Advance] | None] = ContextVar("receivers", default=None)
 _show_stage: ContextVar[ShowStage | None] = ContextVar("show_stage", default=None)
 
@@ -62,7 +67,8 @@ def stage(what: str, unit: Unit | None = "bytes", total: int | None = None) -> A
     total: how much there is to do, None if unknown.
     """
     show = _show_stage.get()
-    return nullcontext() if show is None else show(what, unit, total)
+    shown = nullcontext() if show is None else show(what, unit, total)
+    return _logged(shown, what, unit, total) if _log.isEnabledFor(logging.DEBUG) else shown
 
 
 def bytes_read(n: int) -> None:
@@ -88,6 +94,16 @@ def steps_done(n: int) -> None:
 def counted(stream: io.RawIOBase) -> io.BufferedReader:
     """Return a file that was opened without a buffer as a buffered stream that reports what is read from it."""
     return io.BufferedReader(stream if _receivers.get() is None else _Counted(stream))
+
+
+@contextmanager
+def _logged(shown: AbstractContextManager[None], what: str, unit: Unit | None, total: int | None) -> Iterator[None]:
+    """Run a stage, and log it when it is done."""
+    began = time.perf_counter()
+    with shown:
+        yield
+    size = f"{total:,} {unit}, " if unit and total else ""
+    _log.debug("%s: %s%.1f s", what, size, time.perf_counter() - began)
 
 
 def _report(unit: Unit, n: int) -> None:

@@ -24,6 +24,7 @@ import pyarrow as pa
 from derivlang.core.arrays import Int64, expand_ranges, lengths_of
 from derivlang.core.arrow import to_arrow
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.messages import warn
 from derivlang.core.version import __version__
 from derivlang.engine.job import Job
 from derivlang.engine.plan import make_plan, source_files
@@ -66,7 +67,7 @@ def make_dictionary(
     spec: str | None,
     request: SourceRequest,
     options: DictionaryOptions,
-    warn: Callable[[str], None] = lambda message: None,
+    warn: Callable[[str], None] = warn,
 ) -> dict[str, Any]:
     """Write the dictionary of a language pair. spec: as for `make`; None for the pipeline of a derived set.
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from derivlang.core.errors import StoreError
+from derivlang.core.messages import warn
 from derivlang.engine.batches import Source
 from derivlang.engine.events import Events
 from derivlang.formats.progress import stage
@@ -57,7 +58,7 @@ def prepare_data(
     settings: TrainingSettings,
     request: SourceRequest,
     where: Where,
-    warn: Say = _nothing,
+    warn: Say = warn,
     say: Say = _nothing,
     *,
     lengths: Collection[int] = (),

@@ -12,6 +12,7 @@ from typing import Any
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.keys import text_key
+from derivlang.core.messages import warn
 from derivlang.formats.progress import stage
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.twin_folder import trans_of
@@ -45,7 +46,7 @@ _PAIRS = ("pairs", "short_pairs")  # of the stream of sentence pairs
 class Callbacks:
     """Callbacks for warnings and for what begins, and the settings of logging."""
 
-    warn: Callable[[str], None] = lambda message: None
+    warn: Callable[[str], None] = warn
     say: Callable[[str], None] = lambda message: None
     log: LogSettings = field(default_factory=LogSettings)
 
@@ -75,7 +76,9 @@ def pretrain(
     run, ranks = where.run, processes()
     main = ranks.is_main_process
     if not main:  # silent, but logs and saves at the same steps, where processes wait for each other
-        callbacks = Callbacks(log=replace(callbacks.log, logged=LogSettings().logged, tensorboard=None, wandb=None))
+        callbacks = Callbacks(
+            lambda message: None, log=replace(callbacks.log, logged=LogSettings().logged, tensorboard=None, wandb=None)
+        )
     with ranks.main_process_first():  # the others reuse what it has made
         _check(settings, objective, model_config)
         before = folder.taken(run, resume=resume, force=force) if main else folder.read(run)

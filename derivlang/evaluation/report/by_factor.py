@@ -149,22 +149,20 @@ def _condition_cell(grid: FactorGrid, condition: Condition, headline: Headline, 
         return TableCell("", "", "not planned")
     runs = list(grid.scored(condition, key).values())
     found = grid.mean([condition], headline, key)
-    cell = _mean_cell(found, headline, key, titles(runs), [grid.values[run.id, key] for run in runs])
+    cell = _mean_cell(found, headline, key, titles(runs))
     planned = grid.planned[condition]
     return replace(cell, note=f"{cell.note} of {planned}") if found is not None and found.n < planned else cell
 
 
-def _mean_cell(
-    found: Estimate | None, headline: Headline, key: ScoreKey, title: str, values: Sequence[float] = ()
-) -> TableCell:
+def _mean_cell(found: Estimate | None, headline: Headline, key: ScoreKey, title: str) -> TableCell:
     if found is None:
         return TableCell()
     within = headline.within and key.regime != "delta"
-    return TableCell(decimal(found.mean), seeds_note(found, values, within=within), title)
+    return TableCell(decimal(found.mean), seeds_note(found, within=within), title)
 
 
 def _difference_cell(found: Estimate | None) -> TableCell:
-    return TableCell() if found is None else TableCell(signed(found.mean), seeds_note(found, (), signed))
+    return TableCell() if found is None else TableCell(signed(found.mean), seeds_note(found, signed))
 
 
 def _and(names: Sequence[str]) -> str:

@@ -36,7 +36,7 @@ ALIGNMENTS = (
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """A cell: text, a smaller note below it, and a title shown on hovering."""
+    """A cell: text, a smaller note below it, and a title, which says more to who can point at it."""
 
     text: str = EMPTY
     note: str = ""
@@ -128,20 +128,18 @@ def _seeds_cell(found: Estimate | None, values: Sequence[tuple[Run, float]], *, 
     """Return the cell of a mean. values: of each run. within: whether its values are between 0 and 100."""
     if found is None:
         return TableCell()
-    return TableCell(decimal(found.mean), seeds_note(found, [value for _, value in values], within=within),
+    return TableCell(decimal(found.mean), seeds_note(found, within=within),
                      "\n".join(f"{decimal(value)} {run.signature}" for run, value in values))  # fmt: skip
 
 
-def seeds_note(
-    found: Estimate, values: Sequence[float], write: Callable[[float], str] | None = None, *, within: bool = False
-) -> str:
-    """Return what stands below a mean over pre-training seeds: its interval, or why there is none, and n.
+def seeds_note(found: Estimate, write: Callable[[float], str] | None = None, *, within: bool = False) -> str:
+    """Return what stands below a mean over pre-training seeds: its interval, or the values of two seeds, and n.
 
     within: cut the interval at 0 and 100.
     """
     write = write or decimal
     if found.low is None or found.high is None:
-        told = ", ".join(map(write, values)) if found.n == 2 else found.why if found.n >= SEEDS else ""
+        told = ", ".join(map(write, found.values)) if found.n == 2 else found.why if found.n >= SEEDS else ""
     else:
         ends = (max(0.0, found.low), min(100.0, found.high)) if within else (found.low, found.high)
         told = interval(*ends, write)

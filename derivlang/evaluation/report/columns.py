@@ -11,8 +11,8 @@ from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import TASKS
 
 REGIMES = (("sup", "SUP"), ("zs", "ZS"), ("delta", "Δ"))
+MIXED = ("cs", "CS")  # shown where a run has it
 DEV = "dev-"  # prefix of regimes on the derived dev set
-ON_DEV = tuple((f"{DEV}{name}", title) for name, title in REGIMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,15 @@ class Column:
 
     def of(self, line: Line, regime: str) -> float | None:
         """Return the number that the paper prints, or None."""
-        place = [name for name, _ in REGIMES].index(regime.removeprefix(DEV))
-        return line[self.task][place] if self.printed else None
+        places = {name: place for place, (name, _) in enumerate(REGIMES)}
+        name = regime.removeprefix(DEV)
+        return line[self.task][places[name]] if self.printed and name in places else None
+
+
+def regimes_of(*, mixed: bool, dev: bool = False) -> tuple[tuple[str, str], ...]:
+    """Return the regimes of a table with their titles. mixed: with CS. dev: on the derived dev set."""
+    found = (*REGIMES, MIXED) if mixed else REGIMES
+    return tuple((f"{DEV}{name}", title) for name, title in found) if dev else found
 
 
 def columns(tasks: Iterable[str], *, headline: bool = False, published: bool = True) -> tuple[Column, ...]:

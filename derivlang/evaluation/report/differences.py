@@ -73,10 +73,10 @@ def _pairs(entries: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
     """Yield (entry, base): those with plain MLM first. Rows that differ in what no name says are not compared."""
     named = [entry for entry in entries if not entry.more]
     for base in filter(_is_base, named):
-        yield from ((entry, base) for entry in entries if entry is not base and _same_language(entry, base))
+        yield from ((entry, base) for entry in entries if entry is not base and _comparable(entry, base))
     others = [entry for entry in named if not _is_base(entry)]
     for at, base in enumerate(others):
-        yield from ((entry, base) for entry in others[at + 1 :] if _same_language(entry, base))
+        yield from ((entry, base) for entry in others[at + 1 :] if _comparable(entry, base))
 
 
 def _difference(entry: Entry, base: Entry, column: Column, regime: str) -> Difference | None:
@@ -100,5 +100,5 @@ def _is_base(entry: Entry) -> bool:
     return variant.objective == BASE and not variant.parameters and not entry.more
 
 
-def _same_language(entry: Entry, base: Entry) -> bool:
-    return entry.language.spec == base.language.spec
+def _comparable(entry: Entry, base: Entry) -> bool:
+    return (entry.language.spec, entry.options) == (base.language.spec, base.options)

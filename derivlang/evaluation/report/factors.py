@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from derivlang.core.errors import StoreError
 from derivlang.evaluation.report.checks import LAYER_FIGURES
-from derivlang.evaluation.report.columns import REGIMES, Column, columns
+from derivlang.evaluation.report.columns import Column, columns, regimes_of
 from derivlang.evaluation.report.estimates import Terms, estimate_of
 from derivlang.evaluation.report.plan import StudyPlan
 from derivlang.evaluation.report.runs import Run
@@ -173,7 +173,8 @@ def headlines_of(runs: Sequence[Run], keys: Collection[ScoreKey]) -> list[Headli
     tasks = sorted({task for run in runs for task in run.tasks})
     found = []
     for column in columns(tasks, headline=True, published=False):
-        regimes = tuple((ScoreKey(column.task, column.name, regime), title) for regime, title in REGIMES)
+        found_regimes = regimes_of(mixed=any(run.mixed for run in runs))
+        regimes = tuple((ScoreKey(column.task, column.name, regime), title) for regime, title in found_regimes)
         found.append(Headline(column.id, column.title, regimes, tuple(key for key, _ in regimes[1:]), column))
     for label, task in {label: task for run in runs for label, task, _ in run.untuned()}.items():
         regimes = tuple((ScoreKey(label, task.headline, side), side) for side in SIDES)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from derivlang.evaluation.report import published
+from derivlang.evaluation.report.cells import decimal
 from derivlang.evaluation.report.columns import Column
 from derivlang.evaluation.report.curves import Curve
 from derivlang.evaluation.report.drawing import INK, Figure, drawing, finished, legend, shown
@@ -181,26 +182,35 @@ def _scatter(setting: Setting, column: Column, name: str) -> Figure | None:
             axes.plot([], [], "s", color=colours[label], label=label)
         for spec in languages:
             axes.plot([], [], markers[spec], color=INK, fillstyle="none", linestyle="none", label=spec)
-        axes.set_xlabel("held-out alignment, %")
+        if _alike(points):
+            axes.set_xticks([points[0][1]], [decimal(points[0][1])])
+        axes.set_xlabel(f"held-out alignment, %{_alike(points)}")
         axes.set_ylabel("Δ, points (less is better)")
         axes.grid(color=INK, alpha=0.15, linewidth=0.6)
         axes.margins(0.08)
         legend(figure, axes, [*colours, *languages])
-        return finished(figure, name, f"Held-out alignment against Δ: {column.title}")
+        return finished(figure, name, f"Held-out alignment against Δ: {column.title}{_alike(points)}")
+
+
+def _alike(points: Sequence[tuple[Entry, float, float]]) -> str:
+    """Return what to say if all points have one x, "" otherwise."""
+    shown_at = {decimal(x) for _, x, _ in points}
+    return f": {shown_at.pop()} in every row" if len(shown_at) == 1 else ""
 
 
 def _colours(entries: Sequence[Entry]) -> dict[str, str]:
     """Return colours by name. Those of the paper's four objectives are fixed."""
     out: dict[str, str] = {}
     for entry in entries:
-        usual = None if entry.variant.parameters or entry.more else _COLOURS.get(entry.variant.objective)
+        plain = not (entry.variant.parameters or entry.options or entry.more)
+        usual = _COLOURS.get(entry.variant.objective) if plain else None
         extra = sum(colour in _MORE for colour in out.values())
         out.setdefault(_name(entry), usual or _MORE[extra % len(_MORE)])
     return out
 
 
 def _name(entry: Entry) -> str:
-    return shown(", ".join(filter(None, [entry.variant.family, entry.more])))
+    return shown(", ".join(filter(None, [entry.variant.family, entry.options, entry.more])))
 
 
 def _language(entry: Entry) -> str:

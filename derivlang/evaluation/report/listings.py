@@ -25,7 +25,7 @@ from derivlang.evaluation.report.cells import (
     yes,
 )
 from derivlang.evaluation.report.checks import LAYER_FIGURES
-from derivlang.evaluation.report.columns import REGIMES
+from derivlang.evaluation.report.columns import regimes_of
 from derivlang.evaluation.report.differences import Difference
 from derivlang.evaluation.report.runs import Run, same_model
 from derivlang.evaluation.report.settings import Language, Setting, percent_of
@@ -77,11 +77,10 @@ def _difference_cells(one: Difference | None) -> tuple[TableCell, ...]:
     alone = f"without seed {', '.join(map(str, one.alone))}, which only one has" if one.alone else ""
     if one.found is None:
         return TableCell(EMPTY, "no seed in common", titles(one.runs)), TableCell(), TableCell(EMPTY, alone)
-    values = list(one.by_seed.values())
     seeds = ", ".join(f"{seed}: {signed(value)}" for seed, value in one.by_seed.items())
     deviation = "" if one.found.deviation is None else f"± {decimal(one.found.deviation)}"
     return (
-        TableCell(signed(one.found.mean), seeds_note(one.found, values, signed), titles(one.runs)),
+        TableCell(signed(one.found.mean), seeds_note(one.found, signed), titles(one.runs)),
         p_cell(one.p),
         TableCell(seeds, ", ".join(filter(None, [deviation, alone]))),
     )
@@ -235,10 +234,11 @@ def every_alignment(setting: Setting) -> Table | None:
 def every_score(setting: Setting) -> Table | None:
     """Return the table of all metrics of all runs, or None without any."""
     rows = []
+    regimes = (*regimes_of(mixed=setting.mixed), *_MORE_REGIMES)
     for entry in setting.entries:
         for run in entry.runs:
             for column in setting.columns:
-                scores = [run.score(column, regime) for regime, _ in _REGIMES]
+                scores = [run.score(column, regime) for regime, _ in regimes]
                 if any(scores):
                     labels = (run.id, entry.label, entry.language.spec, column.title)
                     cells = [full_cell(score, run) for score in scores]
@@ -256,7 +256,7 @@ def every_score(setting: Setting) -> Table | None:
         "derived dev set chooses the epoch, not the source's. Chance: as in the first table. Cut rows and unscored "
         "labels: of the test set.",
         ("Run", "Objective", "Language", "Score"),
-        (("", (*(title for _, title in _REGIMES), "chance", "cut rows", "unscored")),),
+        (("", (*(title for _, title in regimes), "chance", "cut rows", "unscored")),),
         tuple(rows),
     )
 
@@ -334,7 +334,7 @@ _DIRECTIONS = (
     ("", "_language", "To the derived, with language embeddings"),
     ("reverse_", "_language", "To the source, with language embeddings"),
 )  # fmt: skip
-_REGIMES = (*REGIMES, ("source", "ZS on source"), ("oracle", "ZS, dev oracle"))
+_MORE_REGIMES = (("source", "ZS on source"), ("oracle", "ZS, dev oracle"))
 _FACTS = (
     "objective", "spec", "source", "model", "tied", "steps", "seed", "dictionary", "its SHA-256", "parallel", "data",
     "fingerprint", "weights", "derivlang", "state", "folder",

@@ -24,7 +24,7 @@ from derivlang.evaluation.report.cells import (
     score_cell,
     score_columns,
 )
-from derivlang.evaluation.report.columns import DEV, ON_DEV, REGIMES, Column
+from derivlang.evaluation.report.columns import DEV, Column, regimes_of
 from derivlang.evaluation.report.correlation import Correlation, spearman
 from derivlang.evaluation.report.settings import NAMES, Entry, Setting
 
@@ -33,17 +33,19 @@ def overview(setting: Setting) -> Table | None:
     """Return the table of all objectives and languages, SUP, ZS, Δ (Table 3 of the paper), or None without scores."""
     if not setting.headline:
         return None
+    regimes = regimes_of(mixed=setting.mixed)
     return Table(
         "overview",
         "Objectives and languages",
         f"{_like(setting, 'Table 3')}SUP: fine-tuned and tested on the derived language; ZS: fine-tuned on the source, "
-        "tested on the derived language; Δ = SUP − ZS. In percent, on test sets: means over n pre-training seeds, in "
-        f"each of which fine-tuning seeds are averaged. {INTERVALS} In the figures, a dot is a seed and a line this "
-        f"interval. {_origin(setting, 'dev sets, one run each')}Chance: of the most frequent "
-        "training label, or of a head drawn uniformly; – where a score has no chance level.",
+        f"tested on the derived language; Δ = SUP − ZS{_MIXED if setting.mixed else ''}. In percent, on test sets: "
+        "means over n pre-training seeds, in each of which fine-tuning seeds are averaged. "
+        f"{INTERVALS} In the figures, a dot is a seed and a line this interval. "
+        f"{_origin(setting, 'dev sets, one run each')}Chance: of the most frequent training label, or of a head drawn "
+        "uniformly; – where a score has no chance level.",
         _labels(setting),
-        score_columns(setting.headline),
-        (*_scores(setting, REGIMES), *_chance(setting)),
+        score_columns(setting.headline, regimes),
+        (*_scores(setting, regimes), *_chance(setting, regimes)),
     )
 
 
@@ -51,13 +53,14 @@ def dev_overview(setting: Setting) -> Table | None:
     """Return the same table on dev sets, as in the paper, or None if no run has such scores."""
     if not any(entry.scores(column, f"{DEV}zs") for entry in setting.entries for column in setting.headline):
         return None
+    regimes = regimes_of(mixed=setting.mixed, dev=True)
     return Table(
         "dev",
         "On dev sets, as in the paper" if setting.published else "On dev sets",
         f"The same models on the derived dev sets. {_origin(setting, 'them')}SUP chose its epoch on them.",
         _labels(setting),
-        score_columns(setting.headline, ON_DEV),
-        _scores(setting, ON_DEV),
+        score_columns(setting.headline, regimes),
+        _scores(setting, regimes),
     )
 
 
@@ -166,7 +169,7 @@ def _scores(setting: Setting, regimes: Regimes) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def _chance(setting: Setting) -> Iterable[Row]:
+def _chance(setting: Setting, regimes: Regimes) -> Iterable[Row]:
     """Yield a row of chance levels, the range over the runs, if any score has one."""
     runs = [run for entry in setting.entries for run in entry.runs]
     levels = [[value for run in runs if (value := run.chance(column)) is not None] for column in setting.headline]
@@ -175,19 +178,20 @@ def _chance(setting: Setting) -> Iterable[Row]:
         for found in levels:
             ends = dict.fromkeys(decimal(value) for value in (min(found), max(found))) if found else [EMPTY]
             level = TableCell("–".join(ends))
-            cells += [level if regime != "delta" else TableCell("") for regime, _ in REGIMES]
+            cells += [level if regime != "delta" else TableCell("") for regime, _ in regimes]
         yield Row(("Chance", "", *_mark(setting)), (*cells, TableCell("")))
 
 
 def _lines(setting: Setting) -> Iterable[tuple[tuple[str, str], Entry | None, tuple[str, str] | None]]:
-    """Yield (labels, entry, key in the paper's table) by objective: first the paper's rows, even without runs."""
+    """Yield (labels, entry, key in the paper's table) by objective: first the paper's rows that were run or planned."""
     if not setting.published:
         yield from _others(setting)
         return
+    planned = setting.planned
     for objective in published.OBJECTIVES:
         for language in published.LANGUAGES:
             found = [entry for entry in setting.find(objective, language) if entry.variant.standard]
-            if not found:
+            if not found and (objective, language) in planned:
                 yield (NAMES[objective], language), None, (objective, language)
             for number, entry in enumerate(found):
                 yield (entry.label, language), entry, None if number else (objective, language)
@@ -230,6 +234,7 @@ def _correlation_cells(found: Correlation) -> tuple[TableCell, ...]:
     return TableCell(str(found.n)), rho, p_cell(found.p), floor
 
 
+_MIXED = "; CS: fine-tuned on pairs with one side in each language, tested on the derived language"
 _CHOICES = (("zs", "source dev"), ("oracle", "dev oracle"))
 _CORRELATED = {"heldout": "held-out", "all": "all"}
 _PRINTED = "paper, all"

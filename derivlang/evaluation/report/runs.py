@@ -19,7 +19,7 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.evaluation.finetune_settings import DOCUMENTS, ORACLE, REGIMES, ROWS
 from derivlang.evaluation.report.checks import LAYER_FIGURES, check_evaluation, check_facts, untuned_task
-from derivlang.evaluation.report.columns import DEV, Column
+from derivlang.evaluation.report.columns import DEV, MIXED, Column
 from derivlang.evaluation.report.plan import STUDY, StudyPlan, levels_of, read_plan
 from derivlang.evaluation.tasks.named import file_name_of
 from derivlang.evaluation.tasks.untuned import UntunedTask
@@ -111,6 +111,11 @@ class Run:
         signature = (self.evaluation or {}).get("signature") or {}
         return int(signature.get("steps") or self.facts["steps"])
 
+    @property
+    def mixed(self) -> bool:
+        """Whether a task was fine-tuned on pairs in both languages (CS)."""
+        return any(self._task(label).get(MIXED[0]) for label in self.tasks)
+
     def untuned(self) -> Iterator[tuple[str, UntunedTask, Mapping[str, Any]]]:
         """Yield (label, task, entry) of each task without fine-tuning."""
         for label in self.tasks:
@@ -118,10 +123,10 @@ class Run:
             if task is not None:
                 yield label, task, self._task(label)
 
-    def settings(self, task: str) -> str | None:
-        """Return the fine-tuning settings of a task as text, equal for equal settings; None if not evaluated."""
+    def settings(self, task: str) -> Mapping[str, Any] | None:
+        """Return the fine-tuning settings of a task, equal for equal settings; None if it was not evaluated."""
         found = self._task(task).get("settings")
-        return None if found is None else ", ".join(f"{name} {found[name]}" for name in _FINE_TUNING if name in found)
+        return None if found is None else {name: found[name] for name in _FINE_TUNING if name in found}
 
     def score(self, column: Column, regime: str) -> TaskScore | None:
         """Return a score or None.

@@ -19,13 +19,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from derivlang.evaluation.report.checks import LAYER_FIGURES
-from derivlang.evaluation.report.columns import ON_DEV, REGIMES, columns
+from derivlang.evaluation.report.columns import columns, regimes_of
 from derivlang.evaluation.report.runs import Run, same_model
 from derivlang.evaluation.tasks.untuned import SIDES, shown_groups
 
 ALIGNMENT, PERPLEXITY = "alignment", "perplexity"
 _HEAD = ("run", "folder", "same_as", "seed", "objective", "spec", "task", "metric", "regime", "part", "value")
-_REGIMES = (*(name for name, _ in REGIMES), "source", "oracle", *(name for name, _ in ON_DEV))
+_REGIMES = (
+    *(name for name, _ in regimes_of(mixed=True)),
+    "source",
+    "oracle",
+    *(name for name, _ in regimes_of(mixed=True, dev=True)),
+)
 
 
 @dataclass(frozen=True, slots=True)

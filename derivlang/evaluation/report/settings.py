@@ -9,11 +9,13 @@ An *entry* is a row: an objective with its parameters, and a language. Its runs 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from derivlang.core.errors import DerivlangError
 from derivlang.core.spec import read_spec
 from derivlang.evaluation.report.columns import Column, columns
 from derivlang.evaluation.report.published import COVERAGE, LANGUAGES, METRIC, OBJECTIVES, PARALLEL, TABLE_3
@@ -110,16 +112,21 @@ class Language:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """A row: runs of an objective and a language with different pre-training seeds. more: an addition to its name."""
+    """A row: runs of an objective and a language with different pre-training seeds.
+
+    options: settings in which rows of a study differ, e.g. "learning_rate 0.001". more: an addition to the name of runs
+    that differ in what no name says.
+    """
 
     variant: Variant
     language: Language
     runs: tuple[Run, ...]
+    options: str = ""
     more: str = ""
 
     @property
     def label(self) -> str:
-        return ", ".join(filter(None, [self.variant.label, self.more]))
+        return ", ".join(filter(None, [self.variant.label, self.options, self.more]))
 
     @property
     def swept(self) -> bool:
@@ -159,12 +166,25 @@ class Setting:
     published: bool
 
     @property
+    def mixed(self) -> bool:
+        """Whether a run has the regime CS."""
+        return any(run.mixed for entry in self.entries for run in entry.runs)
+
+    @property
     def headline(self) -> tuple[Column, ...]:
         return columns(self.tasks, headline=True, published=self.published)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         return columns(self.tasks)
+
+    @property
+    def planned(self) -> set[tuple[str, str]]:
+        """The objectives and languages of the cells that the runs' studies plan beside them, where factors say them."""
+        plans = {run.plan.folder: run.plan for entry in self.entries for run in entry.runs if run.plan}
+        alike = [_other_levels(run.levels) for entry in self.entries for run in entry.runs]
+        cells = [levels for plan in plans.values() for levels in plan.cells.values()]
+        return {key for levels in cells if _other_levels(levels) in alike and (key := _planned_key(levels)) is not None}
 
     def find(self, objective: str, language: str) -> list[Entry]:
         return [entry for entry in self.entries if entry.key == (objective, language)]
@@ -173,20 +193,20 @@ class Setting:
 def settings_of(runs: Sequence[Run]) -> list[Setting]:
     """Return the settings of runs, without copies of a run (`same_model`)."""
     copies = same_model(runs)
-    groups = _by((run for run in runs if run.id not in copies), lambda run: (_title(run), _recipe(run)))
-    return [_setting_of(title, recipe, part) for (title, recipe), group in groups.items() for part in _divided(group)]
+    groups = _by((run for run in runs if run.id not in copies), lambda run: (_title(run), _study(run) or _recipe(run)))
+    return [_setting_of(title, part) for (title, _), group in groups.items() for part in _divided(group)]
 
 
-def _setting_of(title: str, recipe: str, runs: Sequence[Run]) -> Setting:
-    entries = _entries(runs)
+def _setting_of(title: str, runs: Sequence[Run]) -> Setting:
+    shared, options = _shared_settings(runs)
+    entries = _entries(runs, options)
     published = _is_published(entries, runs)
     tasks = _tasks(runs, METRIC if published else ())
     versions, data = (_listed(run.facts[name] for run in runs) for name in ("derivlang", "data"))
     notes = [
         f"derivlang {versions}; data {data}",
-        recipe,
         *(f"held-out text: {text}" for text in sorted({run.heldout or "" for run in runs}) if text),
-        *(f"{task}: {text}" for task in tasks for text in sorted({run.settings(task) or "" for run in runs}) if text),
+        *(f"{part}: {text}" if part else text for part, text in shared.items()),
     ]
     return Setting(title, tuple(filter(None, notes)), tuple(entries), tasks, published)
 
@@ -201,6 +221,19 @@ def _is_published(entries: Sequence[Entry], runs: Sequence[Run]) -> bool:
     return not others and any(entry.variant.standard and entry.key in TABLE_3 for entry in entries)
 
 
+def _other_levels(levels: Mapping[str, str]) -> dict[str, str]:
+    return {name: level for name, level in levels.items() if name not in _PUBLISHED_FACTORS}
+
+
+def _planned_key(levels: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return (objective, language) of the levels of a cell; None if they do not say them."""
+    try:
+        (objective, _, _), *_ = read_spec(levels["objective"], "objective", "align-mlm")
+        return objective, Language.of(levels["t"]).spec
+    except (KeyError, DerivlangError):
+        return None
+
+
 def _by_factor(runs: Iterable[Run]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     for run in runs:
@@ -209,16 +242,16 @@ def _by_factor(runs: Iterable[Run]) -> dict[str, set[str]]:
     return found
 
 
-def _entries(runs: Sequence[Run]) -> list[Entry]:
+def _entries(runs: Sequence[Run], options: Mapping[str, str]) -> list[Entry]:
     """Return the entries in the paper's order. Runs with one name that differ in more than the seed get their id."""
     entries: list[Entry] = []
-    named = _by(runs, lambda run: (Variant.of(run), Language.of(run.facts["spec"])))
-    for (variant, language), group in named.items():
+    named = _by(runs, lambda run: (Variant.of(run), Language.of(run.facts["spec"]), options[run.id]))
+    for (variant, language, told), group in named.items():
         alike = list(_by(group, _unseen).values())
         if len(alike) == 1 and len({run.seed for run in group}) == len(group):
-            entries.append(Entry(variant, language, tuple(sorted(group, key=lambda run: run.seed))))
+            entries.append(Entry(variant, language, tuple(sorted(group, key=lambda run: run.seed)), told))
         else:
-            entries += [Entry(variant, language, (run,), f"{run.id} {run.fingerprint[:7]}") for run in group]
+            entries += [Entry(variant, language, (run,), told, f"{run.id} {run.fingerprint[:7]}") for run in group]
     entries.sort(key=lambda e: (e.variant.rank, e.variant.objective, not e.variant.standard, e.variant, e.language))
     return entries
 
@@ -241,10 +274,43 @@ def _title(run: Run) -> str:
     return ", ".join(parts)
 
 
+def _study(run: Run) -> Path | None:
+    """Return the folder of a run's study, whose runs may be compared although their settings differ."""
+    return run.plan.folder if run.plan else None
+
+
 def _recipe(run: Run) -> str:
     """Return all other settings of pre-training as text."""
+    return _text(_pretraining(run))
+
+
+def _pretraining(run: Run) -> dict[str, Any]:
     found = run.facts.get("settings") or {}
-    return ", ".join(f"{name} {value}" for name, value in found.items() if name not in _OF_ROWS and value is not None)
+    return {name: value for name, value in found.items() if name not in _OF_ROWS and value is not None}
+
+
+def _shared_settings(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the settings that runs share, as text by part ("" for pre-training, or a task), and the others by run.
+
+    Only runs of a study differ; see `settings_of`.
+    """
+    shared: dict[str, str] = {}
+    options: dict[str, list[str]] = {run.id: [] for run in runs}
+    for part in ("", *_tasks(runs)):
+        found = {run.id: run.settings(part) if part else _pretraining(run) for run in runs}
+        known = [one for one in found.values() if one is not None]
+        names = list(dict.fromkeys(name for one in known for name in one))
+        differ = [name for name in names if len({str(one.get(name)) for one in known}) > 1]
+        if text := _text({name: known[0][name] for name in names if name not in differ}):
+            shared[part] = text
+        for run, one in found.items():
+            told = {name: one.get(name, "–") for name in differ} if one is not None else {}
+            options[run] += [" ".join(filter(None, [part, text])) for text in filter(None, [_text(told)])]
+    return shared, {run: ", ".join(told) for run, told in options.items()}
+
+
+def _text(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
 
 
 def _tasks(runs: Iterable[Run], first: Iterable[str] = ()) -> tuple[str, ...]:
@@ -257,7 +323,10 @@ def _listed(values: Iterable[str]) -> str:
 
 
 def _divided(runs: Sequence[Run]) -> list[list[Run]]:
-    """Divide runs by data if a language has several, and by held-out text and fine-tuning if these differ."""
+    """Divide runs by data if a language has several, and by held-out text and fine-tuning if these differ.
+
+    Runs of a study may have other settings, but not other data.
+    """
     marks: list[Callable[[Run], Any]] = []
     if any(
         len({run.facts["data"] for run in group}) > 1
@@ -267,9 +336,15 @@ def _divided(runs: Sequence[Run]) -> list[list[Run]]:
     if len({run.heldout for run in runs} - {None}) > 1:
         marks.append(lambda run: run.heldout)
     for task in _tasks(runs):
-        if len({run.settings(task) for run in runs} - {None}) > 1:
-            marks.append(lambda run, task=task: run.settings(task))  # type: ignore[misc]
+        if len({_fine_tuning(run, task) for run in runs} - {""}) > 1:
+            marks.append(lambda run, task=task: _fine_tuning(run, task))  # type: ignore[misc]
     return list(_by(runs, lambda run: tuple(mark(run) for mark in marks)).values())
+
+
+def _fine_tuning(run: Run, task: str) -> str:
+    """Return the settings of a task in which runs of a table may not differ, as text; "" without any."""
+    found = run.settings(task) or {}
+    return _text({name: value for name, value in found.items() if not run.plan or name in ("source", "data", "test")})
 
 
 def _by(runs: Iterable[Run], key: Callable[[Run], Any]) -> dict[Any, list[Run]]:

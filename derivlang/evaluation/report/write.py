@@ -20,7 +20,7 @@ from derivlang.core.version import __version__
 from derivlang.evaluation.report import listings
 from derivlang.evaluation.report.by_factor import by_factor, contrasts, factor_notes, marginal_means
 from derivlang.evaluation.report.cells import ALIGNMENTS, Document, Part, Table
-from derivlang.evaluation.report.columns import REGIMES, Column
+from derivlang.evaluation.report.columns import Column, regimes_of
 from derivlang.evaluation.report.correlation import Correlation
 from derivlang.evaluation.report.curves import curve_table, curves_of, layer_curves, layer_table, logged_curves
 from derivlang.evaluation.report.differences import Difference, differences_of
@@ -183,7 +183,7 @@ def _told(runs: Sequence[Run], published: bool) -> str:
     return (
         f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}{missing}; written by derivlang {__version__}. "
         f"{paper}Runs of different sources, models, steps or data are in separate tables. – is a value that was not "
-        "measured. Hover over a number to see its runs."
+        "measured. R1, R2 … are the runs of the last table."
     )
 
 
@@ -213,13 +213,14 @@ def _data(runs: Sequence[Run], parts: Sequence[ReportSection]) -> dict[str, Any]
 
 
 def _entry(entry: Entry, setting: Setting) -> dict[str, Any]:
+    regimes = [name for name, _ in regimes_of(mixed=setting.mixed)]
     scores: dict[str, dict[str, Any]] = {}
     means: dict[str, dict[str, Any]] = {}
     for column in setting.columns:
         scores.setdefault(column.task, {})[column.name] = {
-            regime: {run.id: asdict(score) for run, score in entry.scores(column, regime)} for regime, _ in REGIMES
+            regime: {run.id: asdict(score) for run, score in entry.scores(column, regime)} for regime in regimes
         }
-        found = {regime: mean_of(entry, column, regime) for regime, _ in REGIMES}
+        found = {regime: mean_of(entry, column, regime) for regime in regimes}
         means.setdefault(column.task, {})[column.name] = {r: asdict(one) for r, one in found.items() if one}
     return {
         "objective": entry.label,

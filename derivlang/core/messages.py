@@ -1,0 +1,28 @@
+"""What the package says while it works: warnings, and log entries of its stages.
+
+    warn("no test split was found")     a DerivlangWarning, by Python's `warnings`, at the line that called derivlang
+    logging.getLogger("derivlang")      DEBUG: each stage with its time (formats/progress.py)
+
+Functions that warn take a callback, whose default is `warn`. The command line gives its own (cli/messages.py), which
+prints on stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+
+LOGGER = "derivlang"
+
+
+class DerivlangWarning(UserWarning):
+    """Something that a user should know, and that does not stop the work."""
+
+
+def warn(message: str) -> None:
+    """Issue a DerivlangWarning for the first caller outside this package."""
+    import warnings  # imported late: help pages load this module
+
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "derivlang":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, DerivlangWarning, stacklevel=level)

@@ -1,0 +1,86 @@
+"""Messages: -v and -q on the command line, `warnings` and `logging` in Python."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from derivlang import DerivlangWarning
+from derivlang.cli.messages import message_options, say, warnings_as_lines
+from derivlang.cli.messages import warn as cli_warn
+from derivlang.core.messages import warn
+from derivlang.engine.events import Events
+from derivlang.formats.progress import stage
+from tests.commands import run
+
+SET = ("make", "--t", "inv", "demo", "--limit", 2)
+
+
+def test_quiet_leaves_results(tmp_path: Path) -> None:
+    plain = run(*SET, "-o", tmp_path / "a", "-q")
+    assert "tokens" in plain.out
+    assert plain.err == ""
+    again = run("-q", *SET, "-o", tmp_path / "a")
+    assert again.err == ""
+    assert "already complete" in run(*SET, "-o", tmp_path / "a").err
+
+
+def test_warnings_are_printed_with_quiet_too() -> None:
+    def talk() -> None:
+        say("writing")
+        cli_warn("no test split")
+
+    talking = click.Command("talk", callback=talk, params=message_options())
+    assert CliRunner().invoke(talking, ["-q"]).stderr == "derivlang: warning: no test split\n"
+    assert CliRunner().invoke(talking).stderr.startswith("derivlang: writing\n")
+
+
+@pytest.mark.parametrize("typed", [("-v", *SET), (*SET, "--verbose")])
+def test_verbose_says_what_each_stage_took(tmp_path: Path, typed: tuple[str, ...]) -> None:
+    lines = run(*typed, "-o", tmp_path / "a").err.splitlines()
+    assert any(line.startswith("derivlang: hashing: ") and line.endswith(" s") for line in lines)
+    assert any(line.startswith("derivlang: making: ") for line in lines)
+    assert not logging.getLogger("derivlang").handlers, "the next command is as quiet as before"
+    assert "hashing" not in run(*SET, "-o", tmp_path / "b").err
+
+
+def test_commands_in_groups_take_them_too_and_show_them_once() -> None:
+    assert run("grammar", "ls", "-q").code == 0
+    assert run("-v", "grammar", "ls", "-v").code == 0
+    assert "--quiet" in run("--help").out
+    assert "--quiet" not in run("grammar", "ls", "--help").out
+
+
+def test_python_code_gets_warnings_at_its_own_line() -> None:
+    with pytest.warns(DerivlangWarning, match="no test split") as found:
+        Events().warn("no test split")
+    assert found[0].filename == __file__
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        warn("directly")
+    assert [one.filename for one in seen] == [__file__]
+
+
+def test_the_command_line_prints_warnings_of_python_as_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    with warnings.catch_warnings(record=True) as others:
+        warnings.simplefilter("always")
+        before = warnings.showwarning
+        with warnings_as_lines():
+            warn("no test split")
+            warnings.warn("of another package", UserWarning, stacklevel=1)
+        assert warnings.showwarning is before
+    assert [str(one.message) for one in others] == ["of another package"]
+    assert capsys.readouterr().err == "derivlang: warning: no test split\n"
+
+
+def test_stages_are_logged_for_whoever_listens(caplog: pytest.LogCaptureFixture) -> None:
+    with stage("unheard", "rows", 3):
+        pass
+    with caplog.at_level(logging.DEBUG, "derivlang"), stage("sorting", "rows", 3000):
+        pass
+    assert [record.getMessage() for record in caplog.records] == ["sorting: 3,000 rows, 0.0 s"]
