@@ -23,7 +23,6 @@ from derivlang.training.log_file import read_log
 LAYER_CURVES = {
     "links": ("argmax", "transport", "joint_argmax", "joint_transport"),
     "retrieval": ("sentences", "first"),
-    "contextual": ("words",),
 }
 _PRECISION = "precision_percent"
 
