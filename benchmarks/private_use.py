@@ -1,6 +1,6 @@
 """How many running words of treebanks hold characters for which a script has no letter, by the script's table.
 
-python benchmarks/private_use.py DATA_DIR French-GSD German-GSD …     a row a treebank, as in docs/scripts.md
+python benchmarks/private_use.py DATA_DIR French-GSD German-GSD …     a row a treebank, as in docs/reference/scripts.md
 """
 
 from __future__ import annotations

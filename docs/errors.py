@@ -1,4 +1,4 @@
-"""Write docs/errors.md, the tables of all error messages, from the source of the package.
+"""Write docs/reference/errors.md, the tables of all error messages, from the source of the package.
 
     python docs/errors.py
 
@@ -17,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "errors.md"
+PAGE = ROOT / "docs" / "reference" / "errors.md"
 
 HEAD = """# Errors
 
@@ -96,7 +96,7 @@ def errors() -> list[Raised]:
 
 
 def page() -> str:
-    """The text of docs/errors.md."""
+    """The text of docs/reference/errors.md."""
     parts = [HEAD]
     for package, rows in groupby(errors(), key=lambda one: one.package):
         parts.append(TABLE.format(package))

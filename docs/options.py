@@ -1,4 +1,4 @@
-"""Write docs/options.md, the options of every command, from the help pages.
+"""Write docs/reference/options.md, the options of every command, from the help pages.
 
 python docs/options.py
 """
@@ -14,7 +14,7 @@ import click
 from derivlang.cli.headings import OPTIONS, grouped
 from derivlang.cli.main import COMMANDS, main
 
-PAGE = Path(__file__).with_suffix(".md")
+PAGE = Path(__file__).parent / "reference" / "options.md"
 
 HEAD = """# Options
 
@@ -31,7 +31,7 @@ TABLE = """
 
 
 def page() -> str:
-    """The text of docs/options.md."""
+    """The text of docs/reference/options.md."""
     # click keeps the help option of a command for all later contexts, so these have the names of `main`.
     context = click.Context(main, info_name="derivlang", **main.context_settings)
     commands = [main.get_command(context, name) for name in COMMANDS]

@@ -3,7 +3,7 @@
     python grammars/build.py DATA [--only fr,ja] [--no-fit]      DATA: the folder with ud/ and gd/
 
 Writes grammars/NAME.grammar.tsv, grammars/figures.json (what was measured), grammars/README.md and
-docs/word-order.{md,svg}. The same data gives the same files; on another machine a weight may differ in its last
+docs/reference/word-order.{md,svg}. The same data gives the same files; on another machine a weight may differ in its last
 digit. About ten minutes on two cores.
 """
 

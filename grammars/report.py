@@ -1,4 +1,4 @@
-"""What is written about the shipped grammars: `grammars/README.md`, `docs/word-order.md` and its picture."""
+"""What is written about the shipped grammars: `grammars/README.md`, `docs/reference/word-order.md` and its picture."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Figures = Mapping[str, Mapping[str, Any]]
 def write(root: Path, figures: Figures) -> None:
     """All three, from the figures that `build.py` measured."""
     (root / "grammars" / "README.md").write_text(readme(figures), "utf-8")
-    (root / "docs" / "word-order.md").write_text(page(figures), "utf-8")
-    (root / "docs" / "word-order.svg").write_text(picture(figures), "utf-8")
+    (root / "docs" / "reference" / "word-order.md").write_text(page(figures), "utf-8")
+    (root / "docs" / "reference" / "word-order.svg").write_text(picture(figures), "utf-8")
 
 
 def readme(figures: Figures) -> str:
@@ -24,7 +24,7 @@ def readme(figures: Figures) -> str:
         "",
         "Grammars that ship with derivlang, fitted on Universal Dependencies treebanks whose licence allows it.",
         "This page is written by `python grammars/build.py DATA`, which fits them, too. What they do to English:",
-        "[docs/word-order.md](../docs/word-order.md). The format of the files: [docs/formats.md](../docs/formats.md).",
+        "[word order](../docs/reference/word-order.md). The format of the files: [grammar files](../docs/reference/columns.md).",
         "",
         "Each file is derived from the treebanks named in it and here, by their authors and annotators",
         "(universaldependencies.org), and stands under their licence; its header says so, too. CC-BY-SA 3.0 allows",

@@ -1,6 +1,6 @@
 """Alignment error rates on real gold links and on derived pairs: ceilings a little above what was measured.
 
-No gold link is used in training. Measured figures and those of other aligners: `docs/align.md`.
+No gold link is used in training. Measured figures and those of other aligners: `docs/guide/align.md`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of error ids (docs/errors.md): up to date, whole, and no id vanishes."""
+"""The table of error ids (docs/reference/errors.md): up to date, whole, and no id vanishes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IDS = {one.id for one in WRITER["errors"]()}
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert (ROOT / "docs" / "errors.md").read_text("utf-8") == WRITER["page"](), "run: python docs/errors.py"
+    assert (ROOT / "docs" / "reference" / "errors.md").read_text("utf-8") == WRITER["page"](), "run: python docs/errors.py"
 
 
 def test_the_example_is_a_message_of_the_package() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from derivlang.evaluation.metrics import Metric
 from tests.helpers import ROOT
 
-PAGE = (ROOT / "docs" / "extending.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "reference" / "extending.md").read_text("utf-8")
 SAMPLES = re.findall(r"^`([\w./]+)`\n\n```(\w+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 

@@ -157,7 +157,7 @@ KEYS = [5796146352931281205, 2208818520245054755]
 
 
 def test_a_row_of_text(tmp_path: Path) -> None:
-    """Every column of the documented example (docs/formats.md)."""
+    """Every column of the documented example (docs/reference/columns.md)."""
     path = tmp_path / "test.tokens"
     path.write_text("Welcome to ACL . Thanks\n", "utf-8")
     out = make("trans,inv", path, tmp_path / "out")

@@ -142,9 +142,9 @@ def test_the_pages_hold_what_is_measured() -> None:
     np.testing.assert_allclose(kept["svo"]["ewt_sample"], expected, atol=2e-6)
     got = evaluate(OrderModel(grammar("fr")), model("fr", mode="argmax"), treebank("UD_French-GSD", "test", False), "V")
     assert kept["held"]["V"]["bits"] == pytest.approx(got.bits, abs=2e-6)
-    page = (ROOT / "docs" / "word-order.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "word-order.md").read_text("utf-8")
     assert f"{100 * expected[0]:.1f} %" in page
-    assert Path(ROOT / "docs" / "word-order.svg").stat().st_size < 50_000
+    assert Path(ROOT / "docs" / "reference" / "word-order.svg").stat().st_size < 50_000
 
 
 @needs_data

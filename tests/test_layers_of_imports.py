@@ -3,7 +3,7 @@
     core -> formats -> align -> grammar -> syntax -> transforms -> parsing -> pipeline -> store -> sources -> engine
          -> lexical -> training -> evaluation -> study -> map, api -> cli
 
-A module imports from its own row and from rows before it (docs/architecture.md). `cli` is imported by none.
+A module imports from its own row and from rows before it (docs/design/architecture.md). `cli` is imported by none.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def test_a_module_imports_from_rows_before_its_own(path: Path) -> None:
     row = row_of(module_name(path))
     if row in ("", "__main__", "_version"):
         return
-    assert row in ROWS, f"{path} is in no row: place it in docs/architecture.md and here"
+    assert row in ROWS, f"{path} is in no row: place it in docs/design/architecture.md and here"
     for imported in imports(path):
         if not imported.startswith("derivlang"):
             continue

@@ -1,4 +1,4 @@
-"""The page of options (docs/options.md): up to date, and whole; and the headings of help pages."""
+"""The page of options (docs/reference/options.md): up to date, and whole; and the headings of help pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.helpers import ROOT
 from tests.test_command_line import EVERY, NAMES, Words
 
 WRITER: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "options.py"))
-PAGE = (ROOT / "docs" / "options.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "reference" / "options.md").read_text("utf-8")
 
 
 def test_the_page_is_up_to_date() -> None:

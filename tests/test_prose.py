@@ -52,7 +52,7 @@ RETIRED_NAMES = {
 }
 TEXTS = sorted(
     path.relative_to(ROOT)
-    for pattern in ("derivlang/**/*.py", "docs/*.md", "grammars/*.py", "grammars/*.md", "benchmarks/*.py", "*.md")
+    for pattern in ("derivlang/**/*.py", "docs/**/*.md", "grammars/*.py", "grammars/*.md", "benchmarks/*.py", "*.md")
     for path in ROOT.glob(pattern)
 )
 
@@ -114,4 +114,4 @@ def test_help_is_a_phrase_that_stands_alone(option: str, help: str) -> None:
 
 
 def test_the_texts_are_found() -> None:
-    assert {Path("README.md"), Path("docs/architecture.md"), Path("derivlang/cli/make.py")} <= set(TEXTS)
+    assert {Path("README.md"), Path("docs/design/architecture.md"), Path("derivlang/cli/make.py")} <= set(TEXTS)

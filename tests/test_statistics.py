@@ -124,7 +124,7 @@ def test_intervals_hold_the_truth_of_some_studies(n: int) -> None:
 @pytest.mark.parametrize("deviation", studies.DEVIATIONS)
 @pytest.mark.parametrize("n", studies.SEEDS)
 def test_intervals_hold_the_truth(n: int, deviation: float) -> None:
-    """Of skewed seeds docs/statistics.md has the figures; nothing is claimed."""
+    """Of skewed seeds docs/studies/statistics.md has the figures; nothing is claimed."""
     found = studies.coverage(n, deviation, "normal", 4000)
     assert 93 <= found.mean <= 98
     assert 93 <= found.difference <= 98

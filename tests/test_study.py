@@ -184,7 +184,7 @@ def test_a_study_has_a_cell_for_every_combination(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_page_is_a_study(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "studies.md").read_text("utf-8")
+    page = (ROOT / "docs" / "studies" / "writing.md").read_text("utf-8")
     study = study_of(tmp_path, page.partition("```toml\n")[2].partition("```")[0])
     assert len(study.cells) == 24
     assert "perm.25.1" in {cell.name for cell in study.cells}

@@ -1,4 +1,4 @@
-"""What a run counted, as sentences for people. `--json` and the manifest keep the names (docs/formats.md).
+"""What a run counted, as sentences for people. `--json` and the manifest keep the names (docs/reference/columns.md).
 
 mwt-dissolved 18 -> 18 multiword tokens were dissolved: their words are no longer adjacent …
 """

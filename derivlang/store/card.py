@@ -47,7 +47,7 @@ def card(manifest: dict[str, Any]) -> str:
     lines += ["", "## Columns", ""]
     lines += [
         "`tokens` is the derived sentence, `source` the source's, `order` the exact alignment: derived word j is "
-        "source word `order[j]`. `docs/formats.md` of derivlang lists every column.",
+        "source word `order[j]`. The page \"Columns\" of derivlang's documentation lists every column.",
         "",
         "## Source",
         "",

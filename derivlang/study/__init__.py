@@ -1,1 +1,1 @@
-"""Studies: grids of runs in a TOML file, from data to report (docs/studies.md)."""
+"""Studies: grids of runs in a TOML file, from data to report (docs/studies/writing.md)."""

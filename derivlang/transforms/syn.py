@@ -7,7 +7,7 @@
 A subtree moves as one block. By default names, numbers and fixed expressions stay together, and punctuation moves with
 its phrase.
 Source: Wang and Eisner 2016, *The Galactic Dependencies Treebanks*, sections 4 and 5 (models, mixing); the
-differences are in `docs/syntax.md`.
+differences are in `docs/guide/syntax.md`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Print the table of docs/statistics.md: python -m tests.simulation [--studies 4000] [--documents 316]."""
+"""Print the table of docs/studies/statistics.md: python -m tests.simulation [--studies 4000] [--documents 316]."""
 
 from __future__ import annotations
 

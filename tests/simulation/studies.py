@@ -6,7 +6,7 @@ The share of right words of objective o, seed i and document d is
 
 S: the seed's; half of its variance is that of the seed's number, which both objectives share. D: the document's; E: its
 for one objective; I: its for one run. Right words are binomial. The deviations of D, E and I, and the log-normal sizes
-of documents are those of UD English-EWT (316 test documents) and of POS under `trans,inv` (docs/statistics.md).
+of documents are those of UD English-EWT (316 test documents) and of POS under `trans,inv` (docs/studies/statistics.md).
 """
 
 from __future__ import annotations

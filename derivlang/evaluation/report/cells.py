@@ -23,7 +23,7 @@ EMPTY = "–"
 # What a table says of its intervals.
 INTERVALS = (
     "In small type: the 95 % interval of the mean, which covers pre-training seeds and test documents "
-    "(docs/statistics.md). It needs three seeds; of two, their values stand there."
+    "(docs/studies/statistics.md). It needs three seeds; of two, their values stand there."
 )
 HERE, PAPER = "here", "paper"
 Regimes: TypeAlias = Sequence[tuple[str, str]]
