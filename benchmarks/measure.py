@@ -112,7 +112,8 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         claims = [{"claim": text, "figure": figure, "holds": holds} for text, figure, holds in self.claims]
-        return {"title": self.title, "figures": self.figures, "notes": self.notes, "claims": claims}
+        shown = {"title": self.title, "header": self.header, "rows": self.rows, "notes": self.notes}
+        return {**shown, "figures": self.figures, "claims": claims}
 
 
 Benchmark = Callable[[Settings], Report]
@@ -245,9 +246,17 @@ def machine() -> dict[str, Any]:
         "cores": cores,
         "processor": f"{platform.machine()} {_processor()}".strip(),
         "system": platform.system(),
+        "commit": _commit(),
         "python": platform.python_version(),
         **{name: version(name) for name in packages},
     }
+
+
+def _commit() -> str:
+    """The commit that is measured, with a + if files were changed since; "" outside of a checkout."""
+    command = ["git", "-C", str(HERE), "describe", "--always", "--dirty=+", "--exclude", "*"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def _processor() -> str:

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def main() -> int:
             results[name] = report.as_json()
             held &= all(holds is not False for _, _, holds in report.claims)
             if options.json is not None:
-                kept = {"machine": about, "repeat": options.repeat, "size_mb": options.size, "benchmarks": results}
+                kept = {"date": date.today().isoformat(), "machine": about, "repeat": options.repeat, "size_mb": options.size, "benchmarks": results}
                 options.json.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
     return 0 if held else 1
 

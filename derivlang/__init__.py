@@ -5,7 +5,10 @@ source corpus -> Batch -> Pipeline (an order and a lexicon) -> derived Batch -> 
 >>> import derivlang
 >>> derivlang.derive("Welcome to ACL .", "inv").text
 'ACL to Welcome .'
->>> derivlang.map_dataset(dataset, "trans,inv")          # a Hugging Face dataset
+>>> derivlang.Pipeline.parse("trans,perm:window=3")
+Pipeline 8c78014
+├── trans          30b6ceb
+└── perm:window=3  b7273a3
 """
 
 from __future__ import annotations

@@ -115,12 +115,15 @@ def map_dataset(
     columns: which columns hold words, text and tags (default: by name and type). lexicon: a saved lexicon.tsv, needed
     if the spec keeps some of the types. words: how raw text is split into words. language: of the text, for the
     splitter and the parser. policies, sentences, repair_tags: as the options of `make`. parser: finds the trees that
-    `syn` needs (default: the bundled one of the language). The column `document` counts rows; `docs/reference/columns.md`
-    describes the others.
+    `syn` needs (default: the bundled one of the language). The column `document` counts rows; the reference page on
+    columns describes the others.
 
     Raises UsageError if no column is words or text, or if the pipeline needs a lexicon and has none.
 
-    >>> map_dataset(datasets.Dataset.from_dict({"text": ["Welcome to ACL ."]}), "trans,inv")
+    >>> import datasets
+    >>> rows = map_dataset(datasets.Dataset.from_dict({"text": ["Welcome to ACL ."]}), "trans,inv")
+    >>> rows["text"][0]
+    'ᲐᲪᲚ ტო Წელცომე ．'
     """
     import datasets
 

@@ -51,7 +51,11 @@ class Derivation:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pipeline:
-    """A chain of transforms. `str` gives its spec, `repr` a tree with the first digits of each part's hash."""
+    """A chain of transforms. `str` gives its spec, `repr` a tree with the first digits of each part's hash.
+
+    >>> str(Pipeline.parse("trans").then(Pipeline.parse("inv:final=keep")))
+    'trans,inv'
+    """
 
     transforms: tuple[Transform, ...]
 

@@ -24,8 +24,10 @@ HEAD = """# Errors
 Every error message of derivlang ends with a short id in brackets. The next step, if there is one, has a line of
 its own:
 
-    fr.conllu:1482: word 9 has head 31, but the sentence has 24 words [head-range]
-      correct the tree, or leave out the sentence
+```text
+fr.conllu:1482: word 9 has head 31, but the sentence has 24 words [head-range]
+  correct the tree, or leave out the sentence
+```
 
 The ids are stable, so that scripts can tell errors apart. `UsageError` ends a command with exit code 2, every
 other error with 1. In Python all of them are subclasses of `derivlang.DerivlangError`, with the fields `what`,

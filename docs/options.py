@@ -20,6 +20,8 @@ HEAD = """# Options
 
 The help pages of all commands: `derivlang COMMAND --help` shows the same. Every command also takes `-h, --help`.
 [Commands](commands.md) says where they write and what they print. `python docs/options.py` writes this page.
+
+*Not run on this page: the test suite runs the last example of every command.*
 """
 
 TABLE = """
@@ -59,7 +61,7 @@ def _text(command: click.Command) -> str:
     """The text of a help page; paragraphs that begin with \\b, its examples, are code."""
     parts = inspect.cleandoc(command.help or "").split("\n\n")
     return "".join(
-        "\n```\n" + part.removeprefix("\b\n") + "\n```\n" if part.startswith("\b") else "\n" + part + "\n"
+        "\n```sh\n" + part.removeprefix("\b\n") + "\n```\n" if part.startswith("\b") else "\n" + part + "\n"
         for part in parts
     )
 

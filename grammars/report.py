@@ -24,7 +24,7 @@ def readme(figures: Figures) -> str:
         "",
         "Grammars that ship with derivlang, fitted on Universal Dependencies treebanks whose licence allows it.",
         "This page is written by `python grammars/build.py DATA`, which fits them, too. What they do to English:",
-        "[word order](../docs/reference/word-order.md). The format of the files: [grammar files](../docs/reference/columns.md).",
+        "[word order](../docs/reference/word-order.md). The format of the files: [grammar files](../docs/reference/files.md#grammars-name-grammar-tsv).",
         "",
         "Each file is derived from the treebanks named in it and here, by their authors and annotators",
         "(universaldependencies.org), and stands under their licence; its header says so, too. CC-BY-SA 3.0 allows",

@@ -251,7 +251,7 @@ def test_what_is_counted_is_declared(
 
 @every
 def test_losses_are_in_the_documentation(kind: str) -> None:
-    table = (ROOT / "docs" / "reference" / "columns.md").read_text("utf-8")
+    table = (ROOT / "docs" / "reference" / "counts.md").read_text("utf-8")
     names = {"entities": "ner_tags", "answers": "answers"}
     for name in find_layer(kind).losses:
         if kind != "referents":

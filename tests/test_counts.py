@@ -1,4 +1,4 @@
-"""Counts of a run: every name that the package counts has a sentence, and stands in docs/reference/columns.md."""
+"""Counts of a run: every name that the package counts has a sentence, and stands in docs/reference/counts.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from derivlang.cli.counts import sentence, templates_of
 from derivlang.core.schema import Field
 from tests.commands import ROOT
 
-_LISTED = re.findall(r"^\| `([a-z_]+-[a-z-]+)` \|", (ROOT / "docs" / "reference" / "columns.md").read_text("utf-8"), re.MULTILINE)
+_LISTED = re.findall(r"^\| `([a-z_]+-[a-z-]+)` \|", (ROOT / "docs" / "reference" / "counts.md").read_text("utf-8"), re.MULTILINE)
 NAMES = [name for name in _LISTED if not name.endswith("-total")]  # totals are printed as a percentage
 COUNTED = re.compile(r'counts\[f?"(?:\{[a-z.]+\})?([a-z-]+)"\]|how = "([a-z]+)" if .* else "([a-z]+)"')
 

@@ -1,4 +1,4 @@
-"""What a run counted, as sentences for people. `--json` and the manifest keep the names (docs/reference/columns.md).
+"""What a run counted, as sentences for people. `--json` and the manifest keep the names (docs/reference/counts.md).
 
 mwt-dissolved 18 -> 18 multiword tokens were dissolved: their words are no longer adjacent …
 """

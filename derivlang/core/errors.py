@@ -25,6 +25,12 @@ class DerivlangError(Exception):
 
     what: a sentence without a full stop. where: `file:line`, an option or a folder. fix: what to do next.
     id: a short stable name of the fault, for scripts.
+
+    >>> try:
+    ...     derivlang.derive("Welcome to ACL .", "invert")
+    ... except derivlang.DerivlangError as error:
+    ...     print(error.id)
+    unknown-transform
     """
 
     exit_code = 1

@@ -15,7 +15,7 @@ the sorted overflow table. Slots hold codes, and a code's key tells whether the 
     cat     5, 7     code 1 in slot 7, as 5 is taken
     dog     7, 5     code 2 in the overflow table, as both are taken
 
-For measurements see `docs/design/architecture.md`, "Where the time goes".
+For measurements see `docs/design/speed.md`.
 """
 
 from __future__ import annotations

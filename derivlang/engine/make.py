@@ -30,7 +30,7 @@ def make(
     pipeline.
 
     Returns {"out", "splits": {name: {"documents", "sentences", "tokens"}}, "document", "changed", "dropped",
-    "seconds", "tokens_per_second"}; docs/reference/columns.md describes the counts. Raises DerivlangError; finished shards are
+    "seconds", "tokens_per_second"}; docs/reference/counts.md describes the counts. Raises DerivlangError; finished shards are
     kept, and no file is half-written.
     """
     began = time.perf_counter()

@@ -2,7 +2,7 @@
 
     cell = (task, regime, seed)     RUN/evaluation/TASK.REGIME.SEED.npz: counts of each metric by row of test
     RUN/evaluation/TASK.documents.npz         the document of each row (`documents.py`)
-    RUN/evaluation.json             results of all finished cells and measures (docs/guide/training.md)
+    RUN/evaluation.json             results of all finished cells and measures (docs/reference/runs.md)
 
 For a checkpoint, RUN@STEP, both are elsewhere (`trained.py`).
 

@@ -1,4 +1,4 @@
-"""derivlang's grammar file: UTF-8 text, a header and one section for each head class (docs/reference/columns.md).
+"""derivlang's grammar file: UTF-8 text, a header and one section for each head class (docs/reference/files.md).
 
     # derivlang grammar 1
     # language: French

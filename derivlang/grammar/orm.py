@@ -78,6 +78,6 @@ def broken(path: Path, number: int, what: str) -> DataError:
     return DataError(
         what,
         where=f"{path}:{number}",
-        fix="copy the file again, or correct the line (docs/reference/columns.md)",
+        fix="copy the file again, or correct the line (docs/reference/files.md)",
         id="grammar-line",
     )

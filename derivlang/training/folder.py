@@ -1,4 +1,4 @@
-"""The folder of a run: its record, and copies of all files needed to use its model (docs/guide/training.md)."""
+"""The folder of a run: its record, and copies of all files needed to use its model (docs/reference/runs.md)."""
 
 from __future__ import annotations
 

@@ -23,5 +23,13 @@ find_transform = TRANSFORMS.find
 
 
 def register(transform: type[Transform]) -> type[Transform]:
-    """Register a transform for this process. Works as a decorator, for notebooks and tests."""
+    """Register a transform for this process. Works as a decorator, for notebooks and tests.
+
+    >>> @register
+    ... class Still(Transform):
+    ...     "Another name of the source itself."
+    ...     name = "still"
+    >>> derivlang.derive("Welcome to ACL .", "still,inv").text
+    'ACL to Welcome .'
+    """
     return TRANSFORMS.add(transform.name, transform)
