@@ -308,6 +308,8 @@ def test_tasks_by_name() -> None:
     assert task_of("pos").sources == ("pos:English-EWT",)
     assert task_of("pos:French-GSD").sources == ("pos:French-GSD",)
     assert task_of("xnli:en+data/my.tsv").sources == ("xnli:en", "data/my.tsv")
+    assert task_of("pos:demo").sources == ("demo",)
+    assert task_of("xnli:demo:nli").sources == ("demo:nli",)
     assert task_of("pos:a/b").file_name == "pos-a-b"
     assert task_of("xnli").settings == FinetuneSettings(epochs=5, lr=2e-5, batch_size=32, max_length=128)
     assert task_of("ner").with_settings(lr=1e-3, epochs=None).settings == FinetuneSettings(epochs=10, lr=1e-3)

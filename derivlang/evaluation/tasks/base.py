@@ -7,8 +7,8 @@
     batch ──examples──▶ Instances of both languages ──encoder, head──▶ scores ──decode──▶ labels ──metrics──▶ percent
 
 A name has the form KIND, KIND:SET or KIND:TRAIN+TEST. A set is the argument of a named source, as in `pos:French-GSD`,
-or a path: a file or a folder, written with a slash. TRAIN gives train and dev, TEST gives test; of a set with one split
-this is the test set.
+or a path: a file or a folder, written with a slash; or the built-in set, `pos:demo` or `xnli:demo:nli`. TRAIN gives
+train and dev, TEST gives test; of a set with one split this is the test set.
 
 Help pages and reports import tasks, so no task imports torch when it is imported.
 """
@@ -73,7 +73,7 @@ class Task(NamedTask):
     def sources(self) -> tuple[str, ...]:
         """The full names of its sources: one, or that of train and dev and that of test."""
         sets = self.sets or (self.default,)
-        return tuple(name if "/" in name else f"{self.source}:{name}" for name in sets)
+        return tuple(name if "/" in name or name.split(":")[0] == "demo" else f"{self.source}:{name}" for name in sets)
 
     @property
     def sets(self) -> tuple[str, ...]:
