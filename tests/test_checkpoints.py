@@ -215,6 +215,20 @@ def test_refused_checkpoints(tmp_path: Path) -> None:
         checkpoint_folder("hub:")
 
 
+@pytest.mark.parametrize("kind", ["opt", "t5"])
+def test_a_type_of_model_that_is_neither_masked_nor_of_a_known_causal_form(kind: str, tmp_path: Path) -> None:
+    from transformers import AutoConfig
+
+    folder = without(checkpoint(), tmp_path / "model", "config.json")
+    AutoConfig.for_model(kind).save_pretrained(folder)
+    words = ("--t", "inv", "--source", "demo", "-o", tmp_path / "out", "--init", folder)
+    for command in (("pretrain", "--objective", "clm"), ("pretrain", "--objective", "mlm"), ("evaluate",)):
+        told = run(*command, *words, code=2).err
+        assert f"a model of the type '{kind}' can neither be trained nor evaluated here [model]" in told
+        assert "causal one of the types gpt2 and llama" in told
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_tokenizer_without_a_mask_token(tmp_path: Path) -> None:
     folder = without(checkpoint(), tmp_path / "model")
     path = folder / "tokenizer_config.json"

@@ -16,7 +16,7 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.sources.hub import offline_if_unreachable
 from derivlang.store.record import short
-from derivlang.training.config import ModelConfig, positions_of
+from derivlang.training.config import CAUSAL, ModelConfig, positions_of
 from derivlang.training.languages import TOKENIZER
 from derivlang.training.quiet import quiet
 
@@ -57,9 +57,10 @@ def checkpoint_folder(text: str) -> Path | None:
 def config_of(folder: Path, name: str) -> tuple[ModelConfig, bool]:
     """Return (the config of a checkpoint, whether its embeddings are tied), with typical settings of training.
 
-    Raise StoreError if the folder has no readable config.
+    Raise StoreError if the folder has no readable config, UsageError for a type of model that is not suitable.
     """
     from transformers import AutoConfig
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
 
     with quiet(), parse_errors(str(folder / _CONFIG), "config of a model", error=StoreError, id="model"):
         config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
@@ -67,6 +68,14 @@ def config_of(folder: Path, name: str) -> tuple[ModelConfig, bool]:
             value = getattr(config, name, None)
             if value is not None and not (isinstance(value, int) and 0 < value <= limit):
                 raise ValueError(f"{name} is {short(value)}")
+    if config.model_type not in (*CAUSAL, *MASKED):
+        raise UsageError(
+            f"a model of the type {config.model_type!r} can neither be trained nor evaluated here",
+            where=str(folder),
+            fix="give a masked language model (BERT, RoBERTa, XLM-R, DistilBERT, ModernBERT …) or a causal one of the "
+            f"types {' and '.join(CAUSAL)}",
+            id="model",
+        )
     most = positions_of(config)
     training = {**_TYPICAL, "seq_len": _SEQ_LEN if most is None else min(_SEQ_LEN, most)}
     tied = bool(getattr(config, "tie_word_embeddings", True))
