@@ -106,8 +106,8 @@ class TrainingLog:
         path = run / LOG
         kept = [line for line in _lines(path) if json.loads(line)["step"] <= step]
         with disk(path):
-            path.write_text("".join(line + "\n" for line in kept), "utf-8")
-            self._file = path.open("a", encoding="utf-8")
+            path.write_text("".join(line + "\n" for line in kept), "utf-8", newline="\n")
+            self._file = path.open("a", encoding="utf-8", newline="\n")
         self._path = path
         self.last: dict[str, Any] = json.loads(kept[-1]) if kept else {}
         self._boards = boards
