@@ -1,8 +1,8 @@
 """The version of the package, that of the commit: the build writes it to `derivlang/_version.py` (pyproject.toml).
 
-    0.2.0                       the commit with the tag v0.2.0
-    0.2.1.dev3+g1a2b3c4         three commits after it
-    0.1.0.dev0                  built without git, 0+unknown: a checkout that was never installed
+0.2.0                       the commit with the tag v0.2.0
+0.2.1.dev3+g1a2b3c4         three commits after it
+0.1.0.dev0                  built without git, 0+unknown: a checkout that was never installed
 """
 
 import re

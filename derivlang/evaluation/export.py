@@ -38,7 +38,9 @@ def export_model(trained: PretrainedRun, language: int, out: Path) -> dict[str, 
         shutil.copytree(trained.model_folder, fresh, dirs_exist_ok=True)
         languages.tokenizer.save(fresh)  # for its configuration
         if library is not None:
-            (fresh / TOKENIZER).write_text(json.dumps(library, ensure_ascii=False, separators=(",", ":")), "utf-8")
+            (fresh / TOKENIZER).write_text(
+                json.dumps(library, ensure_ascii=False, separators=(",", ":")), "utf-8", newline="\n"
+            )
 
     whole_folder(out, write)
     name = {SOURCE: "source", DERIVED: "derived"}[language]

@@ -107,7 +107,7 @@ class Tokenizer:
         }
         with disk(folder):
             self.build().save(str(folder / TOKENIZER), pretty=False)
-            (folder / CONFIG).write_text(dump(config), "utf-8")
+            (folder / CONFIG).write_text(dump(config), "utf-8", newline="\n")
 
     @classmethod
     def load(cls, folder: Path) -> Tokenizer:

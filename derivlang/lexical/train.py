@@ -93,7 +93,7 @@ def train(
     def write(folder: Path) -> None:
         tokenizer.save(folder)
         save_words(folder / WORDS, types, counts)
-        (folder / RECIPE).write_text(dump(recipe), "utf-8")
+        (folder / RECIPE).write_text(dump(recipe), "utf-8", newline="\n")
 
     write_folder(out, write, force=force)
     return recipe

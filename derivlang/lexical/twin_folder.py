@@ -198,13 +198,13 @@ def make_twin(
     def write(fresh: Path) -> None:
         twin.save(fresh)
         if saved is not None:
-            (fresh / LEXICON).write_text(saved, "utf-8")
+            (fresh / LEXICON).write_text(saved, "utf-8", newline="\n")
         if kept is not None:
-            (fresh / SUBWORDS).write_text(subwords_text(source, entry_counts, kept), "utf-8")
+            (fresh / SUBWORDS).write_text(subwords_text(source, entry_counts, kept), "utf-8", newline="\n")
         if both is not None:
             (fresh / JOINT).mkdir()
             both.save(fresh / JOINT)
-        (fresh / RECIPE).write_text(dump(recipe), "utf-8")
+        (fresh / RECIPE).write_text(dump(recipe), "utf-8", newline="\n")
 
     write_folder(out, write, force=force)
     return recipe

@@ -84,7 +84,7 @@ def save_model(model: StoredModel, folder: Path) -> None:
     text = np.frombuffer("\n".join(model.vocabulary).encode("utf-8", "surrogatepass"), np.uint8)
     with (folder / WEIGHTS).open("wb") as out:
         np.savez_compressed(out, vocabulary=text, **model.matrices, **model.floats)  # type: ignore[arg-type]
-    (folder / CARD).write_text(json.dumps(dict(model.card), indent=2, ensure_ascii=False) + "\n", "utf-8")
+    (folder / CARD).write_text(json.dumps(dict(model.card), indent=2, ensure_ascii=False) + "\n", "utf-8", newline="\n")
 
 
 def load_model(folder: Path) -> StoredModel:

@@ -111,7 +111,7 @@ def _as_file(split: str, rows: Any, folder: Path) -> CorpusFile:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{split}.tokens"
     if not path.exists():
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, delete=False) as out:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="\n", dir=folder, delete=False) as out:
             for batch in rows.iter(ROWS_PER_TABLE):
                 out.writelines(line if line.endswith("\n") else f"{line}\n" for line in batch["text"])
         Path(out.name).replace(path)

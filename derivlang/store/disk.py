@@ -8,12 +8,14 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from derivlang.core.errors import StoreError
 
 _PAUSE = 0.05  # seconds between two tries for a lock that another process holds
+_FAR = 1 << 30  # the locked byte on Windows, beyond any text
 _TRIES = 100  # to make the folder of a lock, which other processes remove when it is empty
 
 
@@ -91,7 +93,7 @@ def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None],
         with disk(where):
             try:
                 made += _make(lock.parent)
-                file = lock.open("a+", encoding="utf-8", errors="replace")
+                file = lock.open("a+", encoding="utf-8", errors="replace", newline="\n")
             except FileNotFoundError:
                 missing += 1
                 if missing == _TRIES:  # else another process has just removed the empty folder
@@ -122,12 +124,28 @@ def _flock(file: IO[str]) -> bool:
     """Lock an open file. Returns False if another process holds the lock."""
     try:
         import fcntl
-    except ImportError:  # not Unix
-        return True
+    except ImportError:
+        return _lock_on_windows(file)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         return error.errno not in (errno.EAGAIN, errno.EACCES)  # other errors mean a file system without locks
+    return True
+
+
+def _lock_on_windows(file: IO[str]) -> bool:
+    """Lock an open file where there is no fcntl. Returns False if another process holds the lock."""
+    try:
+        msvcrt: Any = import_module("msvcrt")
+    except ImportError:  # neither
+        return True
+    file.seek(_FAR)  # others may read the text, but not a locked byte
+    try:
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    except OSError:
+        return False
+    finally:
+        file.seek(0)
     return True
 
 

@@ -123,7 +123,9 @@ class Journal:
             lines = [{"plan": self.plan}, *(_line(name, entry) for name, entry in self.done.items())]
             fresh = self._path.with_suffix(".tmp")  # so that nothing is appended to a torn last line
             try:
-                fresh.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
+                fresh.write_text(
+                    "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8", newline="\n"
+                )
                 fresh.replace(self._path)
             finally:
                 fresh.unlink(missing_ok=True)
@@ -131,7 +133,7 @@ class Journal:
     def add(self, name: str, entry: dict[str, Any]) -> None:
         """Record a finished shard, whose vocabulary must be written already."""
         entry = {**entry, "vocabulary": file_hash(self.vocabulary(name))}
-        with disk(self._path), self._path.open("a", encoding="utf-8") as out:
+        with disk(self._path), self._path.open("a", encoding="utf-8", newline="\n") as out:
             out.write(json.dumps(_line(name, entry), ensure_ascii=False) + "\n")
         self.done[name] = entry
 
@@ -143,7 +145,7 @@ class Journal:
         """Put the finished set in its place: the shards, then these texts by file name, the manifest last."""
         with disk(self.folder):
             for name, text in files.items():
-                (self.stage / name).write_text(text, "utf-8")
+                (self.stage / name).write_text(text, "utf-8", newline="\n")
             self._remove_set()
             (self.stage / "data").replace(self.folder / "data")
             for name in sorted(files, key=lambda name: name == NAME):

@@ -31,7 +31,7 @@ class Processes:
             environment |= {"OMP_NUM_THREADS": str(self._threads), "OPENBLAS_NUM_THREADS": str(self._threads)}
         with disk(log):
             log.parent.mkdir(parents=True, exist_ok=True)
-            file = log.open("w", encoding="utf-8")
+            file = log.open("w", encoding="utf-8", newline="\n")
         with file:
             with self._lock:  # so that no process starts after `stop`
                 if self.stopped:

@@ -10,7 +10,7 @@ twice as much as the forward pass.
 
 from __future__ import annotations
 
-import resource
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -219,5 +219,10 @@ def matrix_rate(device: Any, *, bf16: bool, seconds: float = 1.0) -> float:
 
 
 def _resident() -> int:
-    """Return the peak memory of the process in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    """Return the peak memory of the process in bytes, 0 where the system does not tell (Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

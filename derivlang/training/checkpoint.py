@@ -132,7 +132,7 @@ def save(
                 "fingerprint": fingerprint,
                 "files": {str(p.relative_to(fresh)): list(_seen(p)) for p in sorted(fresh.rglob("*")) if p.is_file()},
             }
-            (fresh / STATE).write_text(json.dumps(recipe, indent=1) + "\n", "utf-8")
+            (fresh / STATE).write_text(json.dumps(recipe, indent=1) + "\n", "utf-8", newline="\n")
             for path in fresh.rglob("*"):
                 if path.is_file():
                     with path.open("rb") as file:

@@ -164,7 +164,7 @@ def _write(
         **writer.facts(),
         "fingerprint": digest.hexdigest()[:16],
     }
-    (folder / NAME).write_text(json.dumps(recipe, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    (folder / NAME).write_text(json.dumps(recipe, ensure_ascii=False, indent=1) + "\n", "utf-8", newline="\n")
 
 
 def open_data(folder: Path, languages: Languages) -> Data:

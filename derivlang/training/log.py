@@ -103,8 +103,8 @@ class TrainingLog:
         path = run / LOG
         kept = [entry for entry in read_log(run) if entry["step"] <= step]
         with disk(path):
-            path.write_text("".join(json.dumps(entry) + "\n" for entry in kept), "utf-8")
-            self._file = path.open("a", encoding="utf-8")
+            path.write_text("".join(json.dumps(entry) + "\n" for entry in kept), "utf-8", newline="\n")
+            self._file = path.open("a", encoding="utf-8", newline="\n")
         self._path = path
         self.last: dict[str, Any] = kept[-1] if kept else {}
         self._boards = boards

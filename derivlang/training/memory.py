@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import resource
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,20 @@ _WEIGHTS = 8  # the weights, with gradients, the two moments of AdamW and tempor
 def available(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> int:
     """Return the free bytes for this process: the minimum over machine, container (cgroups 1 and 2) and `ulimit -v`."""
     found = [_of_machine(proc), *_of_containers(proc, cgroups)]
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY:
+    limit = _of_process()
+    if limit is not None:
         found.append(limit - 1024 * _kilobytes(proc / "self" / "status", "VmSize"))
     return max(0, min(found))
+
+
+def _of_process() -> int | None:
+    """Return the limit of `ulimit -v` in bytes, or None without one."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def check_step(
@@ -118,6 +128,8 @@ def _of_machine(proc: Path) -> int:
     free = _kilobytes(proc / "meminfo", "MemAvailable")
     if free:
         return 1024 * free
+    if not hasattr(os, "sysconf"):  # Windows, where nothing here tells
+        return sys.maxsize
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # not Linux
 
 

@@ -87,12 +87,14 @@ def report(folders: Iterable[Path], out: Path) -> dict[str, Any]:
         (folder / FIGURES).mkdir()
         for figure in drawn:
             (folder / FIGURES / f"{figure.name}.png").write_bytes(figure.png)
-            (folder / FIGURES / f"{figure.name}.svg").write_text(figure.file, "utf-8")
+            (folder / FIGURES / f"{figure.name}.svg").write_text(figure.file, "utf-8", newline="\n")
         document = _document(runs, studies, parts, pictures)
-        (folder / PAGE).write_text(page(document), "utf-8")
-        (folder / MARKDOWN).write_text(markdown(document), "utf-8")
+        (folder / PAGE).write_text(page(document), "utf-8", newline="\n")
+        (folder / MARKDOWN).write_text(markdown(document), "utf-8", newline="\n")
         (folder / SCORES).write_text(scores_file(scores, runs), "utf-8", newline="")
-        (folder / DATA).write_text(json.dumps(_data(runs, parts), ensure_ascii=False, indent=1) + "\n", "utf-8")
+        (folder / DATA).write_text(
+            json.dumps(_data(runs, parts), ensure_ascii=False, indent=1) + "\n", "utf-8", newline="\n"
+        )
 
     whole_folder(out, write)
     return {
