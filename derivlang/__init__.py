@@ -6,6 +6,7 @@ source corpus -> Batch -> Pipeline (an order and a lexicon) -> derived Batch -> 
 >>> derivlang.derive("Welcome to ACL .", "inv").text
 'ACL to Welcome .'
 >>> derivlang.map_dataset(dataset, "trans,inv")          # a Hugging Face dataset
+>>> derivlang.view(derivlang.derive("Welcome to ACL .", "inv")).save("acl.html")
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from derivlang.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from derivlang.api import DerivedText, derive
+    from derivlang.api import DerivedText, derive, view
     from derivlang.core.errors import DerivlangError
     from derivlang.core.spec import param
     from derivlang.map import Columns, map_dataset
@@ -33,6 +34,7 @@ __all__ = [
     "map_dataset",
     "param",
     "register",
+    "view",
 ]
 
 _WHERE = {
@@ -45,6 +47,7 @@ _WHERE = {
     "map_dataset": "derivlang.map",
     "param": "derivlang.core.spec",
     "register": "derivlang.transforms.registry",
+    "view": "derivlang.api",
 }
 
 

@@ -20,6 +20,7 @@ from derivlang.core.version import __version__
 
 # Summary of each command. Its module is imported only when it is called, which keeps --help fast.
 COMMANDS = {
+    "derive": "Derive a text, or the lines of standard input.",
     "make": "Make a derived language from a source.",
     "show": "Show source and derived sentences with their links.",
     "verify": "Check a derived set against its manifest, row by row.",
