@@ -23,6 +23,7 @@ COMMANDS = {
     "derive": "Derive a text, or the lines of standard input.",
     "make": "Make a derived language from a source.",
     "show": "Show source and derived sentences with their links.",
+    "explore": "Open a page to try transforms and look at a set.",
     "verify": "Check a derived set against its manifest, row by row.",
     "export": "Write a derived set in another format.",
     "undo": "Restore the source of a derived set.",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--row", type=PLACE, default=0, show_default=True, help="First row to show, from 0.")
 @click.option("-n", "--count", type=COUNT, default=3, show_default=True, help="Number of rows to show.")
 @click.option("--html", type=FILE, help="File to write the rows to as a page with drawings; FILE.svg: the first row.")
+@click.option("--statistics", is_flag=True, help="Print statistics of the whole split instead of rows.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 @text_options
 def command(
@@ -35,23 +36,31 @@ def command(
     row: int,
     count: int,
     html: Path | None,
+    statistics: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Show each derived word beside its source word, for rows of a derived set, or for a text or file (with --t).
 
     Trees stand at the left, tags and entities at the right. Colours are shown where the terminal has them, unless
-    NO_COLOR is set. A page of --html is complete in itself: it loads nothing.
+    NO_COLOR is set. A page of --html is complete in itself: it loads nothing. --statistics says how far the words of a
+    split moved, and what that did to its trees and entities.
 
     \b
     derivlang show OUT --split test -n 2
     derivlang show OUT --row 5 --html rows.html
+    derivlang show OUT --statistics
     derivlang show --t trans,syn:fr treebank.conllu
     derivlang show --t trans,inv "Hello, world!"
     derivlang show --t trans,inv --words space "Welcome to ACL ."
     """
     if spec is None and (options["words"] or options["lang"]):
         raise UsageError("--words and --lang are for a text of your own", fix="give --t, too", id="words")
+    if statistics:
+        if spec is not None or html is not None:
+            raise UsageError("statistics are of a derived set", where="--statistics", fix="make it first", id="usage")
+        _print_statistics(Path(derived), split, as_json=as_json)
+        return
     if spec is None:
         rows, title, told = _of_set(Path(derived), split, row, count)
     elif _is_file(derived):
@@ -108,6 +117,20 @@ def _of_set(folder: Path, split: str | None, first: int, count: int) -> tuple[li
     derived, name = set_of(folder, split)
     rows = rows_of_set(derived, name, first, count)
     return rows, folder.name, f"{derived.pipeline} of {derived.manifest['source']['name']}, split {name}"
+
+
+def _print_statistics(folder: Path, split: str | None, *, as_json: bool) -> None:
+    from derivlang.display.reordering import table_of
+    from derivlang.display.rows import set_of, statistics_of_set
+
+    result = statistics_of_set(*set_of(folder, split))
+    if as_json:
+        click.echo(json.dumps(result))
+        return
+    table = table_of(result)
+    wide = max(len(what) for what, _ in table)
+    for what, value in table:
+        click.echo(f"{what:<{wide}}  {value:>12}")
 
 
 def _print(rows: list[LinkedLines]) -> None:
