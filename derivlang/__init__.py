@@ -9,6 +9,7 @@ source corpus -> Batch -> Pipeline (an order and a lexicon) -> derived Batch -> 
 Pipeline 8c78014
 ├── trans          30b6ceb
 └── perm:window=3  b7273a3
+>>> drawing = derivlang.view(derivlang.derive("Welcome to ACL .", "inv"))  # shown in a notebook; .save("acl.html")
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from derivlang.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from derivlang.api import DerivedText, derive
+    from derivlang.api import DerivedText, derive, view
     from derivlang.core.errors import DerivlangError
     from derivlang.core.messages import DerivlangWarning
     from derivlang.core.spec import param
@@ -39,6 +40,7 @@ __all__ = [
     "map_dataset",
     "param",
     "register",
+    "view",
 ]
 
 _WHERE = {
@@ -52,6 +54,7 @@ _WHERE = {
     "map_dataset": "derivlang.map",
     "param": "derivlang.core.spec",
     "register": "derivlang.transforms.registry",
+    "view": "derivlang.api",
 }
 
 

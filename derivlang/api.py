@@ -1,16 +1,19 @@
-"""`derive`: a text under a pipeline, without files."""
+"""`derive`: a text under a pipeline, without files; `view`: a derived text or row as a drawing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from derivlang.core.arrow import string_array, to_numpy
 from derivlang.core.batch import Batch, build
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.layers.tree import Tree
+from derivlang.core.layers.words import Words
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.rules import Rule
 from derivlang.formats.pieces import Splitting
@@ -19,19 +22,41 @@ from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.lexicon_file import read_lexicon
 
+if TYPE_CHECKING:
+    from derivlang.display.linked import LinkedLines
+    from derivlang.display.view import View
+
 
 @dataclass(frozen=True, slots=True)
 class DerivedText:
-    """A derived text.
+    """A derived text. In a notebook it is shown as a drawing (`view`).
 
     words: the derived words. order: the position of each in the source, from 0 (-1: inserted). text: the derived words
-    joined by spaces. source: the source's words.
+    joined by spaces. source: the source's words. labels, source_labels: if the spec needs trees, the parser's `upos`,
+    `head` (the number of the governor in the text, from 1; 0 = root) and `deprel` of each word; else empty.
     """
 
     words: list[str]
     order: list[int]
     text: str
     source: list[str]
+    labels: dict[str, list[Any]] = field(default_factory=dict, repr=False)
+    source_labels: dict[str, list[Any]] = field(default_factory=dict, repr=False)
+
+    @property
+    def links(self) -> list[tuple[int, int]]:
+        """The word links (source position, derived position), from 0, sorted."""
+        return sorted((i, j) for j, i in enumerate(self.order) if i >= 0)
+
+    def linked(self) -> LinkedLines:
+        """Return both lines as `derivlang.display` draws them."""
+        from derivlang.display.linked import Line, LinkedLines
+
+        source = Line.of_columns(self.source, self.source_labels)
+        return LinkedLines(source, Line.of_columns(self.words, self.labels), tuple(self.order))
+
+    def _repr_html_(self) -> str:
+        return view(self)._repr_html_()
 
 
 def derive(
@@ -59,12 +84,11 @@ def derive(
     >>> derive(["Hello,", "world!"], "inv").text
     'world! Hello,'
     """
-    pipeline = Pipeline.parse(spec)
-    fitted = pipeline.fit(saved=read_lexicon(Path(lexicon)) if lexicon else None, where=str(lexicon))
+    deriver = Deriver(spec, language=language, sentences=sentences, lexicon=lexicon, parser=parser)
     if isinstance(text, str):
         splitting = Splitting(Splitter("spacy" if words is None else words, language))
         with parse_errors("derive", "text"):
-            batch = _lines(text, splitting)
+            batch = _running([text], splitting)
     elif isinstance(text, Sequence) and not isinstance(text, bytes | bytearray | memoryview):
         if words is not None:
             raise UsageError("words= says how to split raw text, but the text is a list of words", id="words")
@@ -72,19 +96,118 @@ def derive(
             batch = _words(text)
     else:
         raise UsageError(f"derive takes a text or a list of words, not {_name(text)}", id="no-text")
-    trees = find_parser(parser, language) if pipeline.needs_trees else None
-    result = pipeline.derive(batch, fitted, rule=sentences, parser=trees)
-    derived = result.derived.strings().to_pylist()
-    return DerivedText(derived, result.order.index.tolist(), " ".join(derived), result.source.strings().to_pylist())
+    (derived,) = deriver.derive(batch, 1)
+    return derived
 
 
-def _lines(text: str, splitting: Splitting) -> Batch:
-    """Return a batch of running text. Each line is a unit, as in a file."""
-    lines = text.split("\n")
+def derive_lines(
+    chunks: Iterable[Sequence[str]],
+    spec: str,
+    *,
+    words: Mode | None = None,
+    language: str = "en",
+    sentences: Rule = "marks",
+    lexicon: Path | str | None = None,
+    parser: str | None = None,
+) -> Iterator[list[DerivedText]]:
+    """Yield each chunk of lines derived, a text a line. The arguments are those of `derive`, which gives the same.
+
+    The lines of a chunk are derived together, so large chunks cost less a line.
+
+    >>> [[text.text for text in chunk] for chunk in derive_lines([["Go !", "Who ? Me !"]], "inv")]
+    [['Go !', 'Who ? Me !']]
+    """
+    deriver = Deriver(spec, language=language, sentences=sentences, lexicon=lexicon, parser=parser)
+    splitter = Splitter("spacy" if words is None else words, language)
+    for lines in chunks:
+        with parse_errors("derive", "text"):
+            batch = _running(lines, Splitting(splitter))
+        yield deriver.derive(batch, len(lines))
+
+
+def view(data: Any, row: int = 0) -> View:
+    """Return a derived text or a row of a derived set as a drawing: both lines, with the links between their words.
+
+    data: what `derive` returns, a row of a derived set (a dictionary, such as `dataset[5]`), or a set of `datasets`,
+    of which `row` is taken. Tag names are known only from a set, not from a row. A notebook shows the result;
+    `.save(FILE)` writes it as a page.
+
+    Raises UsageError for other data, and for a row without the columns `source`, `tokens` and `order`.
+    """
+    from derivlang.display.dataset import rows_of_dataset
+    from derivlang.display.view import View
+
+    if isinstance(data, DerivedText):
+        return View([data.linked()])
+    return View(rows_of_dataset(data, row))
+
+
+class Deriver:
+    """A fitted pipeline with its rule for sentences and its parser, for one text after another."""
+
+    def __init__(
+        self, spec: str, *, language: str, sentences: Rule, lexicon: Path | str | None, parser: str | None
+    ) -> None:
+        self.pipeline = Pipeline.parse(spec)
+        saved = read_lexicon(Path(lexicon)) if lexicon else None
+        self.fitted = self.pipeline.fit(saved=saved, where=str(lexicon))
+        self.sentences: Rule = sentences
+        self.parser = find_parser(parser, language) if self.pipeline.needs_trees else None
+
+    def derive(self, batch: Batch, n_texts: int) -> list[DerivedText]:
+        """Return the texts of a batch, whose documents are their numbers, ascending; one without words is empty."""
+        result = self.pipeline.derive(batch, self.fitted, rule=self.sentences, parser=self.parser)
+        source, derived = result.source, result.derived
+        source_words, words = source.strings().to_pylist(), derived.strings().to_pylist()
+        first_unit = np.searchsorted(source.documents, np.arange(n_texts + 1))  # a record is a unit here
+        begins, places = source.unit_words[first_unit].tolist(), derived.unit_words[first_unit].tolist()
+        out = []
+        for text in range(n_texts):
+            begin, end, first, last = begins[text], begins[text + 1], places[text], places[text + 1]
+            index = result.order.index[first:last]
+            found = words[first:last]
+            out.append(
+                DerivedText(
+                    found,
+                    np.where(index < 0, -1, index - begin).tolist(),
+                    " ".join(found),
+                    source_words[begin:end],
+                    _labels(derived, first, last),
+                    _labels(source, begin, end),
+                )
+            )
+        return out
+
+
+def _labels(batch: Batch, begin: int, end: int) -> dict[str, list[Any]]:
+    """Return the tags and trees of the words begin … end - 1, {} if the batch has none. Heads count in the text."""
+    tree, tags = batch.layers.get("head"), batch.layers.get("upos")
+    if not isinstance(tree, Tree) or not isinstance(tags, Words):
+        return {}
+    unit = np.searchsorted(batch.unit_words, np.arange(begin, end), "right") - 1
+    head = tree.head[begin:end]
+    in_text = np.where(head > 0, head + batch.unit_words[unit] - begin, 0)
+    return {
+        "upos": _values(tags, begin, end),
+        "head": in_text.tolist(),
+        "deprel": _values(tree.deprel, begin, end),
+    }
+
+
+def _values(layer: Words, begin: int, end: int) -> list[Any]:
+    values = layer.values.to_pylist()
+    return [values[code] for code in layer.codes[begin:end].tolist()]
+
+
+def _running(texts: Sequence[str], splitting: Splitting) -> Batch:
+    """Return a batch of running text. Each line of a text is a unit, as in a file; documents are the texts' numbers."""
+    found = [text.split("\n") for text in texts]
+    lines = [line for text in found for line in text]
     split = splitting.texts(lines)
     types = splitting.words.types() if len(splitting.words) else string_array([])
-    numbers = np.arange(len(lines))
-    return build(split.words, types, split.units, numbers.astype(np.int32)[:, None], numbers, running=True)
+    documents = np.repeat(np.arange(len(texts)), [len(text) for text in found])
+    numbers = np.arange(len(lines), dtype=np.int32)
+    return build(split.words, types, split.units, numbers[:, None], documents, running=True)
 
 
 def _words(words: Sequence[str]) -> Batch:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import derivlang
+from derivlang.api import derive_lines
 from derivlang.core.errors import DataError, DerivlangError, UsageError
-from tests.commands import run
+from tests.commands import command_line, environment, run, spawn
 from tests.helpers import make, rows
 from tests.real import SHARED, needs_data
 
@@ -133,3 +135,74 @@ def test_show_of_a_set_takes_no_words(tmp_path: Path) -> None:
     out = make("inv", tmp_path / "a.txt", tmp_path / "out")
     assert "give --t" in run("show", out, "--words", "space", code=2).err
     assert "give --t" in run("show", out, "--lang", "de", code=2).err
+
+
+# derivlang derive
+
+
+def test_derive_a_text() -> None:
+    assert run("derive", "--t", "trans,inv", "Welcome to ACL .").out == "ᲐᲪᲚ ტო Წელცომე ．\n"
+    assert run("derive", "--t", "inv", "Go home !\n\nNow .").out == "home Go !\n\nNow .\n"
+    assert run("derive", "--t", "inv", "").out == "\n"
+
+
+@pytest.mark.parametrize("words", [None, "unicode", "space"])
+def test_a_line_in_gives_a_line_out(words: Any) -> None:
+    lines = [*LINES, "", "  ", "last line"]
+    options = [] if words is None else ["--words", words]
+    text = "\ufeff" + "\n".join(lines)  # a mark at the head of a file, and no newline at its end
+    ran = spawn("derive", "--t", "trans,perm", *options, "-", input=text)
+    assert ran.out == "".join(f"{derivlang.derive(line, 'trans,perm', words=words).text}\n" for line in lines)
+    assert ran.err == ""
+
+
+def test_derived_lines_as_json() -> None:
+    lines = spawn("derive", "--t", "trans,inv", "--json", "-", input="Hello, world!\n\nYes.\n").out.splitlines()
+    assert [json.loads(line)["source"] for line in lines] == [["Hello", ",", "world", "!"], [], ["Yes", "."]]
+    assert json.loads(lines[0]) == {
+        "text": "წორლდ ， Ჰელლო ！",
+        "words": ["წორლდ", "，", "Ჰელლო", "！"],
+        "source": ["Hello", ",", "world", "!"],
+        "order": [2, 1, 0, 3],
+        "links": "0-2 1-1 2-0 3-3",
+    }
+
+
+def test_lines_are_written_as_they_come() -> None:
+    line = command_line("derive", "--t", "inv", "-")
+    with subprocess.Popen(line, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for given, image in ((b"a b\n", b"b a\n"), (b"c d e", b""), (b" f\n\n", b"f e d c\n"), (b"last", b"")):
+            process.stdin.write(given)
+            process.stdin.flush()
+            if image:
+                assert process.stdout.readline() == image
+        process.stdin.close()
+        assert process.stdout.read() == b"\nlast\n"
+    assert process.returncode == 0
+
+
+def test_chunks_make_no_difference() -> None:
+    lines = [f"{LINES[i % len(LINES)]} {i}" for i in range(3000)]  # more than one block
+    out = spawn("derive", "--t", "trans,perm", "-", input="\n".join(lines)).out
+    assert out == "".join(f"{text.text}\n" for text in next(iter(derive_lines([lines], "trans,perm"))))
+
+
+@pytest.mark.parametrize(("text", "id"), [(b"a\nb \xff\n", "encoding"), (b"a\nb\0\n", "nul-byte")])
+def test_input_that_is_no_text_is_refused_with_its_line(text: bytes, id: str) -> None:
+    done = subprocess.run(
+        command_line("derive", "--t", "inv", "-"), input=text, env=environment(), capture_output=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.decode().startswith("derivlang: standard input:2: ")
+    assert f"[{id}]" in done.stderr.decode()
+
+
+def test_derive_needs_a_lexicon_where_make_does(tmp_path: Path) -> None:
+    assert "[needs-lexicon]" in run("derive", "--t", "trans:overlap=50", "a b", code=2).err
+    (tmp_path / "a.tokens").write_text("a b c d .\n", "utf-8")
+    out = make("trans:overlap=50", tmp_path / "a.tokens", tmp_path / "out")
+    made = " ".join(rows(out).to_pylist()[0]["tokens"])
+    line = ("derive", "--t", "trans:overlap=50", "--lexicon", out / "lexicon.tsv", "a b c d .")
+    assert run(*line).out == f"{made}\n"

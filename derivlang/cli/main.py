@@ -21,8 +21,10 @@ from derivlang.core.version import __version__, with_commit
 
 # Summary of each command. Its module is imported only when it is called, which keeps --help fast.
 COMMANDS = {
+    "derive": "Derive a text, or the lines of standard input.",
     "make": "Make a derived language from a source.",
     "show": "Show source and derived sentences with their links.",
+    "explore": "Open a page to try transforms and look at a set.",
     "verify": "Check a derived set against its manifest, row by row.",
     "export": "Write a derived set in another format.",
     "undo": "Restore the source of a derived set.",

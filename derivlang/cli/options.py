@@ -102,6 +102,11 @@ def find_options(command: Command) -> Command:
     return under("Source", *_FOUND)(command)
 
 
+def text_options(command: Command) -> Command:
+    """How a text or a file is read, for commands that take one beside derived sets."""
+    return under("Text or file (with --t)", *_FOUND[1:])(command)
+
+
 def source_options(command: Command) -> Command:
     """Where a source lies and how it is read."""
     return under("Source", *_FOUND, *_SPLITS)(under("Sentences and labels", *_LABELS)(command))

@@ -1,4 +1,4 @@
-"""`derivlang show`: source and derived sentences side by side, with their links."""
+"""`derivlang show`: source and derived sentences side by side, with their links, trees and labels."""
 
 from __future__ import annotations
 
@@ -8,128 +8,151 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from derivlang.cli.options import spec_option
-from derivlang.cli.types import COUNT, PLACE, completes
-from derivlang.core.errors import UsageError
+from derivlang.cli.colours import painted
+from derivlang.cli.headings import HeadedCommand
+from derivlang.cli.options import request_of, spec_option, text_options
+from derivlang.cli.types import COUNT, FILE, PLACE, completes
+from derivlang.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from derivlang.display.linked import LinkedLines
     from derivlang.formats.words import Mode
 
 
-@click.command("show", no_args_is_help=True)
+@click.command("show", cls=HeadedCommand, no_args_is_help=True)
 @click.argument("derived", shell_complete=completes("set"))
-@spec_option("Transforms of a text of your own; DERIVED is then the text.")
-@click.option(
-    "--words",
-    type=click.Choice(["spacy", "unicode", "space"]),
-    help="Word splitter of the text (with --t).  [default: spacy]",
-)
-@click.option("--lang", help="Language of the text, for spaCy's tokenizer and the parser (with --t).  [default: en]")
+@spec_option("Transforms of a text or file of your own; DERIVED is then the text, or the path of the file.")
 @click.option("--split", help="Split to show.  [default: the first]")
 @click.option("--row", type=PLACE, default=0, show_default=True, help="First row to show, from 0.")
 @click.option("-n", "--count", type=COUNT, default=3, show_default=True, help="Number of rows to show.")
+@click.option("--html", type=FILE, help="File to write the rows to as a page with drawings; FILE.svg: the first row.")
+@click.option("--statistics", is_flag=True, help="Print statistics of the whole split instead of rows.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
+@text_options
 def command(
     derived: str,
     spec: str | None,
-    words: Mode | None,
-    lang: str | None,
     split: str | None,
     row: int,
     count: int,
+    html: Path | None,
+    statistics: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
-    """Show each derived word beside its source word, for rows of a derived set or for a text (with --t).
+    """Show each derived word beside its source word, for rows of a derived set, or for a text or file (with --t).
+
+    Trees stand at the left, tags and entities at the right. Colours are shown where the terminal has them, unless
+    NO_COLOR is set. A page of --html is complete in itself: it loads nothing. --statistics says how far the words of a
+    split moved, and what that did to its trees and entities.
 
     \b
     derivlang show OUT --split test -n 2
+    derivlang show OUT --row 5 --html rows.html
+    derivlang show OUT --statistics
+    derivlang show --t trans,syn:fr treebank.conllu
     derivlang show --t trans,inv "Hello, world!"
     derivlang show --t trans,inv --words space "Welcome to ACL ."
     """
-    if spec is None and (words or lang):
+    if spec is None and (options["words"] or options["lang"]):
         raise UsageError("--words and --lang are for a text of your own", fix="give --t, too", id="words")
-    rows = _of_set(Path(derived), split, row, count) if spec is None else _of_text(derived, spec, words, lang)
-    for number, shown in enumerate(rows):
-        if as_json:
-            click.echo(json.dumps(shown, ensure_ascii=False))
-        else:
-            click.echo(("\n" if number else "") + _picture(shown))
+    if statistics:
+        if spec is not None or html is not None:
+            raise UsageError("statistics are of a derived set", where="--statistics", fix="make it first", id="usage")
+        _print_statistics(Path(derived), split, as_json=as_json)
+        return
+    if spec is None:
+        rows, title, told = _of_set(Path(derived), split, row, count)
+    elif _is_file(derived):
+        if split is not None:
+            raise UsageError("a file has one split", where="--split", fix="leave --split out", id="unused-option")
+        rows, title, told = _of_file(derived, spec, row, count, options)
+    else:
+        rows, title, told = _of_text(derived, spec, options["words"], options["lang"])
+    if html is not None:
+        from derivlang.display.view import View
+
+        View(rows, title).save(html, told)
+        click.echo(f"{html}: {len(rows):,} {'drawings' if len(rows) > 1 else 'drawing'}", err=as_json)
+    if as_json:
+        for shown in rows:
+            click.echo(json.dumps(_object(shown), ensure_ascii=False))
+    elif html is None:
+        _print(rows)
 
 
-def _of_text(text: str, spec: str, words: Mode | None, language: str | None) -> list[dict[str, Any]]:
+def _is_file(text: str) -> bool:
+    """Return whether a text is the path of a file. Raise DataError if it looks like one that is not there."""
+    from derivlang.formats.registry import suffixes
+
+    try:
+        found = Path(text).is_file()
+    except (OSError, ValueError):  # too long, or with a NUL character
+        return False
+    if not found and len(text.split()) == 1 and text.endswith(tuple(suffixes())):
+        raise DataError("there is no such file", where=text, fix="check the path", id="missing-file")
+    return found
+
+
+def _of_text(text: str, spec: str, words: Mode | None, language: str | None) -> tuple[list[LinkedLines], str, str]:
     from derivlang import derive
 
-    result = derive(text, spec, words=words, language=language or "en")
-    return [{"row": 0, "source": result.source, "tokens": result.words, "order": result.order, "labels": {}}]
+    return [derive(text, spec, words=words, language=language or "en").linked()], spec, ""
 
 
-def _of_set(folder: Path, split: str | None, first: int, count: int) -> list[dict[str, Any]]:
-    from derivlang.core.errors import StoreError
-    from derivlang.store.export import labelled
-    from derivlang.store.load import load
-    from derivlang.store.manifest import Derived
+def _of_file(
+    path: str, spec: str, first: int, count: int, options: dict[str, Any]
+) -> tuple[list[LinkedLines], str, str]:
+    from derivlang.display.rows import rows_of_file
+    from derivlang.pipeline import Pipeline
 
-    derived = Derived(folder)
-    name = derived.choose_split(split, first=True)
-    out: list[dict[str, Any]] = []
-    for group in load(derived, name):
-        if group.first_row + group.table.num_rows <= first:
-            continue
-        labels = labelled(group.derived, derived.schema)
-        per_word = [f.column for f in derived.schema.fields if f.kind in ("tags", "entities")]
-        per_word = [column for column in ("upos", "ner_tags", *per_word) if column in per_word][:3]
-        for at in range(max(0, first - group.first_row), group.table.num_rows):
-            for side, unit in enumerate(group.derived.records[at]):
-                out.append(_unit(group, int(unit), group.first_row + at, derived.schema.sides[side].name))
-                out[-1]["labels"] = {column: labels[column][at].as_py() for column in dict.fromkeys(per_word)}
-            if len({shown["row"] for shown in out}) == count:
-                return out
-    if not out:
-        raise StoreError(f"the split {name} has no row {first}", where=str(folder), id="row")
-    return out
+    pipeline = Pipeline.parse(spec)
+    rows = rows_of_file(request_of(path, {**options, "data_dir": None}), pipeline, first, count)
+    return rows, Path(path).name, f"{pipeline} of {path}"
 
 
-def _unit(group: Any, unit: int, row: int, side: str) -> dict[str, Any]:
-    source, derived = group.source, group.derived
-    words = derived.types.take(_codes(derived, unit)).to_pylist()
-    begin, end = derived.unit_words[unit], derived.unit_words[unit + 1]
-    index = group.order.index[begin:end]
-    order = [int(i) - int(source.unit_words[unit]) if i >= 0 else -1 for i in index]
+def _of_set(folder: Path, split: str | None, first: int, count: int) -> tuple[list[LinkedLines], str, str]:
+    from derivlang.display.rows import rows_of_set, set_of
+
+    derived, name = set_of(folder, split)
+    rows = rows_of_set(derived, name, first, count)
+    return rows, folder.name, f"{derived.pipeline} of {derived.manifest['source']['name']}, split {name}"
+
+
+def _print_statistics(folder: Path, split: str | None, *, as_json: bool) -> None:
+    from derivlang.display.reordering import table_of
+    from derivlang.display.rows import set_of, statistics_of_set
+
+    result = statistics_of_set(*set_of(folder, split))
+    if as_json:
+        click.echo(json.dumps(result))
+        return
+    table = table_of(result)
+    wide = max(len(what) for what, _ in table)
+    for what, value in table:
+        click.echo(f"{what:<{wide}}  {value:>12}")
+
+
+def _print(rows: list[LinkedLines]) -> None:
+    from derivlang.display.drawing import colours_of
+    from derivlang.display.terminal import text_of
+
+    colours = colours_of(rows)
+    for number, shown in enumerate(rows):
+        click.echo(("\n" if number else "") + text_of(shown, painted, colours))
+
+
+def _object(shown: LinkedLines) -> dict[str, Any]:
+    """Return what `--json` prints of a row. labels: of the derived words, by column."""
+    from derivlang.display.terminal import tags_of
+
+    line = shown.derived
+    trees = {"head": line.head, "deprel": line.relation} if line.head else {}
+    facts = {"row": int(shown.facts.get("row", "0"))} | {k: v for k, v in shown.facts.items() if k != "row"}
     return {
-        "row": row,
-        "side": side,
-        "source": source.types.take(_codes(source, unit)).to_pylist(),
-        "tokens": words,
-        "order": order,
+        **facts,
+        "source": shown.source.words,
+        "tokens": line.words,
+        "order": shown.order,
+        "labels": {**line.tags, **trees, **tags_of(line)},
     }
-
-
-def _codes(batch: Any, unit: int) -> Any:
-    from derivlang.core.arrow import to_arrow
-
-    return to_arrow(batch.words[batch.unit_words[unit] : batch.unit_words[unit + 1]])
-
-
-def _picture(shown: dict[str, Any]) -> str:
-    """Return the two sentences, and a line for each derived word: position and word, source position and word."""
-    source, tokens, order = shown["source"], shown["tokens"], shown["order"]
-    side = f" ({shown['side']})" if shown.get("side") else ""
-    lines = [f"row {shown['row']}{side}", f"  source   {' '.join(source)}", f"  derived  {' '.join(tokens)}"]
-    width = max((_width(word) for word in tokens), default=0)
-    own = max((_width(source[i]) if i >= 0 else 1 for i in order), default=0)
-    for j, (word, i) in enumerate(zip(tokens, order, strict=True)):
-        partner = f"{i:>3} {_padded(source[i], own)}" if i >= 0 else f"  - {_padded('', own)}"
-        labels = "  ".join(str(values[j]) for values in shown["labels"].values())
-        lines.append(f"  {j:>3} {_padded(word, width)}  <- {partner}  {labels}".rstrip())
-    return "\n".join(lines)
-
-
-def _width(text: str) -> int:
-    """Return the number of terminal columns: wide East Asian characters take two, combining marks none."""
-    import unicodedata
-
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - _width(text))

@@ -1,0 +1,115 @@
+"""`derivlang derive`: a text, or lines from standard input, under a pipeline; text in, text out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from derivlang.cli.options import spec_option
+from derivlang.cli.settings import settings_options
+from derivlang.core.errors import DataError
+from derivlang.engine.options import MakeOptions
+
+if TYPE_CHECKING:
+    from derivlang.api import DerivedText
+    from derivlang.formats.words import Mode
+
+_STDIN = "standard input"
+_BLOCK = 1 << 16  # bytes read at once, if so many are there: their lines are derived together
+
+
+@click.command("derive", no_args_is_help=True)
+@click.argument("text")
+@spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3; `derivlang ls` lists them.", required=True)
+@click.option(
+    "--words",
+    type=click.Choice(["spacy", "unicode", "space"]),
+    help="Word splitter; space for tokenised text.  [default: spacy]",
+)
+@click.option(
+    "--lang", default="en", show_default=True, help="Language of the text, for spaCy's tokenizer and the parser."
+)
+@settings_options(MakeOptions, only=("lexicon", "sentences", "parser"))
+@click.option("--json", "as_json", is_flag=True, help="Print an object a line: text, words, source words and links.")
+def command(
+    text: str,
+    spec: str,
+    words: Mode | None,
+    lang: str,
+    lexicon: Path | None,
+    sentences: Any,
+    parser: str | None,
+    as_json: bool,
+) -> None:
+    """Derive TEXT, or each line of standard input if TEXT is -, as `make` derives a .txt file.
+
+    A line in gives a line out: the derived words, joined by one space. Lines are written as soon as they are read, so
+    the command can stand in a pipe.
+
+    \b
+    derivlang derive --t inv - < corpus.txt
+    derivlang derive --t trans,inv --json "Welcome to ACL ."
+    derivlang derive --t trans,inv "Welcome to ACL ."
+    """
+    from derivlang.api import derive_lines
+
+    lines = _lines_as_they_come(sys.stdin.buffer) if text == "-" else iter([text.split("\n")])
+    derived = derive_lines(lines, spec, words=words, language=lang, sentences=sentences, lexicon=lexicon, parser=parser)
+    for chunk in derived:
+        _write(chunk, as_json=as_json)
+
+
+def _write(texts: Iterable[DerivedText], *, as_json: bool) -> None:
+    out = sys.stdout.buffer  # UTF-8, whatever the locale
+    lines = (json.dumps(_object(text), ensure_ascii=False) if as_json else text.text for text in texts)
+    out.write("".join(f"{line}\n" for line in lines).encode())
+    out.flush()
+
+
+def _object(text: DerivedText) -> dict[str, Any]:
+    """Return what `--json` prints of a line. links: as `export --format pharaoh` writes them."""
+    links = " ".join(f"{i}-{j}" for i, j in text.links)
+    return {"text": text.text, "words": text.words, "source": text.source, "order": text.order, "links": links}
+
+
+def _lines_as_they_come(stream: BinaryIO) -> Iterator[list[str]]:
+    """Yield the lines of a stream in chunks, each as soon as it is there. A last line needs no newline.
+
+    Raises DataError, with the number of the line, for a byte that is not UTF-8 and for a NUL byte.
+    """
+    done, rest, first = 0, b"", True
+    while block := stream.read1(_BLOCK):  # type: ignore[attr-defined]
+        complete, newline, last = block.rpartition(b"\n")
+        if not newline:
+            rest += block
+            continue
+        lines = (rest + complete).split(b"\n")
+        yield [_decoded(line, done + number, first=first) for number, line in enumerate(lines, start=1)]
+        done, rest, first = done + len(lines), last, False
+    if rest:
+        yield [_decoded(rest, done + 1, first=first)]
+
+
+def _decoded(line: bytes, number: int, *, first: bool) -> str:
+    """Return a line as text, without the mark at the head of a file. number: of the line, for errors."""
+    if b"\0" in line:
+        raise DataError(
+            "the line holds a NUL byte: the input is binary, or text in UTF-16",
+            where=f"{_STDIN}:{number}",
+            fix="convert it to UTF-8, e.g. with iconv",
+            id="nul-byte",
+        )
+    try:
+        return line.decode("utf-8-sig" if first and number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"byte {error.start} (0x{error.object[error.start]:02X}) is not utf-8",
+            where=f"{_STDIN}:{number}",
+            fix="convert it to UTF-8, e.g. with iconv",
+            id="encoding",
+        ) from None

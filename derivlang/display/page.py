@@ -1,0 +1,162 @@
+"""Rows as HTML: a fragment for a notebook, or one self-contained page, of templates that escape all text.
+
+Nothing is loaded and no script runs: what the pointer or the focus shows is CSS. A drawing that is wider than its place
+gives way to the form that runs down the page (`drawing.py`), by a container query.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from derivlang.core.errors import UsageError
+from derivlang.display.drawing import WIDEST, across, colours_of, down, kinds_of
+from derivlang.display.fonts import FONTS, font_notes
+from derivlang.display.linked import LinkedLines
+from derivlang.display.widths import is_rtl
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
+
+_BUCKET = 80  # px: drawings switch to the other form at multiples of this width
+# Hues of Okabe and Ito (2008), darkened for white ground and lightened for dark; labels repeat what they say.
+_LIGHT = ("#00805d", "#0072b2", "#c04a00", "#a0527d", "#8f6200", "#1f7fb0", "#6b6b00")
+_DARK = ("#33c79b", "#56b4e9", "#f28b4b", "#e09cc4", "#e6b84d", "#9ad5f7", "#d0d050")
+_LIGHT_RULES = (
+    "color-scheme: light; --dl-ground: #fff; --dl-ink: #1c1e21; --dl-soft: #5c6370; --dl-line: #d9dce1; "
+    "--dl-band: #f4f5f7; --dl-same: #8a919c; --dl-earlier: #0072b2; --dl-later: #c04a00; --dl-lit: #b0006d; "
+    + " ".join(f"--dl-{n}: {colour};" for n, colour in enumerate(_LIGHT))
+)
+_DARK_RULES = (
+    "color-scheme: dark; --dl-ground: #15171a; --dl-ink: #e6e8eb; --dl-soft: #a0a7b3; --dl-line: #363b43; "
+    "--dl-band: #1e2126; --dl-same: #7d8590; --dl-earlier: #56b4e9; --dl-later: #f2a05c; --dl-lit: #ff9ad5; "
+    + " ".join(f"--dl-{n}: {colour};" for n, colour in enumerate(_DARK))
+)
+_ON_POINTER = (".lit", ".tip", ":hover", ".said", ".pair {")  # parts of rules that a picture does not need
+_KINDS = {
+    "same": "in its place",
+    "earlier": "moved forward",
+    "later": "moved back",
+    "deleted": "deleted",
+    "inserted": "inserted",
+}
+
+
+def page(rows: Sequence[LinkedLines], title: str, told: str = "") -> str:
+    """Return a whole page. told: a sentence below the title. Raise UsageError without jinja2."""
+    return _template("page.html").render(title=title, told=told, body=fragment(rows), fonts=FONTS).lstrip()
+
+
+def fragment(rows: Sequence[LinkedLines]) -> str:
+    """Return rows as a piece of HTML with its style, for a notebook or for part of a page."""
+    colours = colours_of(rows)
+    template = _template("figure.html")
+    figures, buckets = [], set()
+    for row in rows:
+        wide = across(row, colours)
+        bucket = math.ceil((wide.width + 8) / _BUCKET) * _BUCKET
+        shown = wide if wide.width <= WIDEST else None
+        if shown is not None:
+            buckets.add(bucket)
+        figures.append(
+            template.render(
+                row=row,
+                across=shown,
+                down=down(row, colours),
+                bucket=bucket,
+                rtl=is_rtl(row.source.words),
+                label=summary(row),
+                table=_table(row),
+                labelled=bool(row.derived.head or row.derived.tags or row.derived.spans or row.source.spans),
+            )
+        )
+    words = (word for row in rows for line in (row.source, row.derived) for word in line.words)
+    return _template("fragment.html").render(
+        style=style(buckets), figures=figures, notes=font_notes(words), key=_key(rows, colours)
+    )
+
+
+def standalone_svg(row: LinkedLines) -> str:
+    """Return the drawing with a line above the other as an SVG file of its own, which follows light and dark."""
+    rules = _drawing_rules().replace(".dl svg ", "svg ")
+    rules = "".join(f"{rule}\n" for rule in rules.splitlines() if not any(part in rule for part in _ON_POINTER))
+    style = (
+        f"svg {{ {_LIGHT_RULES} font-family: {FONTS}; }}\n"
+        f"@media (prefers-color-scheme: dark) {{ svg {{ {_DARK_RULES} }} }}\n{rules}"
+    )
+    macro = _template("svg.html").module.svg  # type: ignore[attr-defined]
+    return str(macro(across(row, colours_of([row])), summary(row), False, style))
+
+
+def summary(row: LinkedLines) -> str:
+    """Return a sentence about a row, the name of its drawing for a screen reader."""
+    kinds = [kind for _, _, kind in kinds_of(row)]
+    moved = sum(kind in ("earlier", "later") for kind in kinds)
+    return f"{len(row.source.words)} source words linked to {len(row.derived.words)} derived words; {moved} moved"
+
+
+def style(buckets: Iterable[int]) -> str:
+    """Return the style sheet. buckets: the widths at which drawings switch to the form that runs down."""
+    rules = _read("style.css").replace("DARK", _DARK_RULES).replace("LIGHT", _LIGHT_RULES).replace("FONTS", FONTS)
+    switches = "".join(
+        f".dl .w{width} svg.down {{ display: none; }}\n@container (max-width: {width}px) "
+        f"{{ .dl .w{width} svg.across {{ display: none; }} .dl .w{width} svg.down {{ display: block; }} }}\n"
+        for width in sorted(buckets)
+    )
+    return rules + _drawing_rules() + switches
+
+
+def _drawing_rules() -> str:
+    """Return the rules of what is inside a drawing, with the colours of labels."""
+    return _read("drawing.css") + "".join(
+        f".dl svg .c{n} {{ fill: var(--dl-{n}); stroke: var(--dl-{n}); }}\n"
+        f".dl svg text.t{n} {{ fill: var(--dl-{n}); }}\n"
+        for n in range(len(_LIGHT))
+    )
+
+
+def _read(name: str) -> str:
+    return (resources.files(__package__ or "") / name).read_text("utf-8")
+
+
+def _table(row: LinkedLines) -> list[tuple[int, int, str, list[str]]]:
+    """Return (derived position, source position, what happened, labels) of each pair, in derived order."""
+    pairs = sorted(kinds_of(row), key=lambda pair: (pair[1] < 0, pair[1], pair[0]))
+    return [
+        (place, word, _KINDS[kind], row.derived.labels_of(place) if place >= 0 else row.source.labels_of(word))
+        for word, place, kind in pairs
+    ]
+
+
+def _key(rows: Sequence[LinkedLines], colours: dict[str, int]) -> dict[str, Any]:
+    """Return what the key explains: kinds of links and labels of spans that occur."""
+    kinds = {kind for row in rows for _, _, kind in kinds_of(row)}
+    labels = {span.label for row in rows for line in (row.source, row.derived) for span in line.spans}
+    return {
+        "kinds": {kind: said for kind, said in _KINDS.items() if kind in kinds} if kinds != {"same"} else {},
+        "labels": {label: number % len(_LIGHT) for label, number in colours.items() if label in labels},
+    }
+
+
+@cache
+def _environment() -> Environment:
+    try:
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
+    except ImportError:
+        raise UsageError("a drawing needs jinja2", fix="pip install jinja2", id="missing-package") from None
+    found = Environment(
+        loader=FunctionLoader(_read),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["px"] = lambda number: f"{number:.1f}".removesuffix(".0")
+    return found
+
+
+def _template(name: str) -> Template:
+    return _environment().get_template(name)

@@ -1,0 +1,110 @@
+"""Rows in a terminal: both lines, then a line for each derived word with its source word, labels and tree.
+
+row 0  split test  document 0  key 0d4cfc6a3e2b9f10
+  source   Welcome to ACL .
+  derived  ᲐᲪᲚ ტო Წელცომე ．
+    0 ᲐᲪᲚ      <-   2 ACL
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+
+from derivlang.display.arcs import arcs_of
+from derivlang.display.drawing import kinds_of
+from derivlang.display.linked import Line, LinkedLines
+
+Paint = Callable[[str, str], str]
+"""Returns a text with the colour of a kind: soft, earlier, later, same, deleted, inserted, or label N."""
+
+# Box-drawing characters by the sides that they touch: up 1, down 2, left 4, right 8.
+_BOXES = " ╵╷│╴╯╮┤╶╰╭├─┴┬┼"
+_UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
+_MOST_LEVELS = 12  # deeper trees would fill the screen
+
+
+def text_of(row: LinkedLines, paint: Paint, colours: dict[str, int]) -> str:
+    """Return a row as text. paint: colours a piece of text. colours: a number for each label of a span."""
+    source, derived = row.source, row.derived
+    header = "  ".join(f"{name} {value}" for name, value in {**row.facts, **row.values}.items())
+    lines = [header] if header else []
+    for name, line in (("source", source), ("derived", derived)):
+        lines.append(f"  {paint(f'{name:<8}', 'soft')} {' '.join(_painted(line, paint, colours))}".rstrip())
+    kinds = {place: kind for _, place, kind in kinds_of(row) if place >= 0}
+    trees = tree_of(derived)
+    wide = max(map(columns, derived.words), default=0)
+    own = max((columns(source.words[i]) if i >= 0 else 1 for i in row.order), default=0)
+    words, partners = _painted(derived, paint, colours), _painted(source, paint, colours)
+    for place, word in enumerate(row.order):
+        left = words[place] + " " * (wide - columns(derived.words[place]))
+        right = f"  - {' ' * own}"
+        if word >= 0:
+            right = f"{word:>3} {partners[word]}{' ' * (own - columns(source.words[word]))}"
+        arrow = paint("<-", kinds[place])
+        labels = paint("  ".join(_labels(derived, place)), "soft")
+        lines.append(f"  {trees[place]}{place:>3} {left}  {arrow} {right}  {labels}".rstrip())
+    room = " " * (len(trees[0]) if trees else 0)
+    for word, place in enumerate(row.positions):
+        if place < 0:
+            lines.append(f"  {room}  - {' ' * wide}  {paint('<-', 'deleted')} {word:>3} {partners[word]}  deleted")
+    return "\n".join(lines)
+
+
+def tree_of(line: Line) -> list[str]:
+    """Return the tree of a line, a piece for each word: arcs at the left, `>` before a dependent. "" without a tree.
+
+    The cat sleeps   ->   ╭>  The
+                          ├>  cat
+                          ╰─  sleeps
+    """
+    arcs = [arc for arc in arcs_of(line.head) if arc.level <= _MOST_LEVELS]
+    if not arcs:
+        return [""] * len(line.words)
+    deepest = max(arc.level for arc in arcs)
+    grid = [[0] * deepest for _ in line.words]
+    for arc in arcs:
+        column = deepest - arc.level
+        for end, to in ((arc.first, _DOWN), (arc.last, _UP)):
+            grid[end][column] |= to | _RIGHT
+            for crossed in range(column + 1, deepest):
+                grid[end][crossed] |= _LEFT | _RIGHT
+        for between in range(arc.first + 1, arc.last):
+            grid[between][column] |= _UP | _DOWN
+    dependents, heads = {arc.word for arc in arcs}, {arc.head for arc in arcs}
+    ends = [">" if word in dependents else "─" if word in heads else " " for word in range(len(line.words))]
+    return ["".join(_BOXES[cell] for cell in cells) + end for cells, end in zip(grid, ends, strict=True)]
+
+
+def tags_of(line: Line) -> dict[str, list[str]]:
+    """Return the entities of a line as BIO tags, by column."""
+    out: dict[str, list[str]] = {}
+    for span in line.spans:
+        if span.kind == "entity":
+            tags = out.setdefault(span.column, ["O"] * len(line.words))
+            tags[span.first : span.end] = [f"B-{span.label}", *[f"I-{span.label}"] * (span.end - span.first - 1)]
+    return out
+
+
+def columns(text: str) -> int:
+    """Return the number of terminal columns: wide East Asian characters take two, combining marks none."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _painted(line: Line, paint: Paint, colours: dict[str, int]) -> list[str]:
+    """Return the words of a line, those of entities and answers in their colour."""
+    words = list(line.words)
+    for span in sorted(line.spans, key=lambda span: span.kind):
+        for word in range(span.first, span.end):
+            words[word] = paint(line.words[word], f"label {colours[span.label]}")
+    return words
+
+
+def _labels(line: Line, word: int) -> list[str]:
+    """Return the labels that stand in a word's line: tag, relation and number of the head, BIO tags, answer."""
+    labels = [f"{line.tag[word]:<{max(map(len, line.tag))}}"] if line.tag else []
+    if line.head:
+        of = f" of {line.head[word] - 1}" if line.head[word] else ""
+        labels.append(line.relation[word] + of)
+    labels += [tags[word] for tags in tags_of(line).values() if tags[word] != "O"]
+    return labels + ["answer" for span in line.spans if span.kind == "answer" and span.first <= word < span.end]

@@ -1,0 +1,45 @@
+"""View: rows that a notebook shows as a drawing, and that can be saved as a page or as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from derivlang.core.errors import UsageError
+from derivlang.display.linked import LinkedLines
+from derivlang.store.export import writing
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One or several rows. A notebook shows them; `str` gives their HTML."""
+
+    rows: Sequence[LinkedLines]
+    title: str = "derivlang"
+
+    def __str__(self) -> str:
+        return self._repr_html_()
+
+    def __repr__(self) -> str:
+        return f"View of {len(self.rows)} row{'s' if len(self.rows) != 1 else ''}; .save('FILE.html') writes it"
+
+    def _repr_html_(self) -> str:
+        from derivlang.display.page import fragment
+
+        return fragment(self.rows)
+
+    def save(self, file: Path | str, told: str = "") -> None:
+        """Write the rows as a page, or the first row as a picture if the file ends in .svg.
+
+        told: a sentence below the page's title. Raises StoreError if the file cannot be written, UsageError if there is
+        no row.
+        """
+        from derivlang.display.page import page, standalone_svg
+
+        path = Path(file)
+        if not self.rows:
+            raise UsageError("there is no row to draw", where=str(path), id="no-row")
+        text = standalone_svg(self.rows[0]) if path.suffix == ".svg" else page(self.rows, self.title, told)
+        with writing(path) as stream:
+            stream.write(text.encode())

@@ -1,0 +1,239 @@
+"""The page of `derivlang explore`, built with Gradio: controls at the top, a drawing below.
+
+    build().launch()             as a hosted Space runs it (examples/explore/app.py)
+    serve(folder, port=7860)     as the command runs it
+
+Nothing leaves the machine: no analytics, local fonts, and a header that forbids the browser any other address.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import DerivlangError, UsageError
+from derivlang.explore.controls import Control, controls_of, offered, spec_of
+
+SENTENCES = (
+    "Welcome to ACL .",
+    "The black cat that we saw yesterday sleeps on the old sofa .",
+    "Ada Lovelace wrote the first program in London .",
+    "Why did they leave so early ?",
+)
+_LONGEST = 2000  # characters of a text
+_NO_ADDRESS = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' ws: wss:; worker-src 'self' blob:"
+)
+_SPLITTERS = (("tokenised: words between spaces", "space"), ("raw text: spaCy's tokenizer", "spacy"))
+_CSS = ".gradio-container { max-width: 90rem !important; } .dl-error { color: #b00020; white-space: pre-wrap; }"
+
+
+def derived(text: str, spec: str, words: str) -> tuple[str, str]:
+    """Return (a drawing of a text under a spec, the command that prints the derived text), or a message and ""."""
+    from derivlang.api import derive, view
+
+    if len(text) > _LONGEST:
+        return _message(f"the text has more than {_LONGEST:,} characters"), ""
+    if not spec:
+        return _message("choose a transform"), ""
+    line = " ".join(text.split())
+    try:
+        drawing = str(view(derive(line, spec, words=words)))  # type: ignore[arg-type]
+    except DerivlangError as error:
+        return _message(str(error)), ""
+    option = "" if words == "spacy" else f" --words {words}"
+    return drawing, f"derivlang derive --t {shlex.quote(spec)}{option} {shlex.quote(line)}"
+
+
+def shown(folder: Path, split: str, row: int) -> str:
+    """Return a drawing of a row of a set, or a message."""
+    from derivlang.display.rows import rows_of_set, set_of
+    from derivlang.display.view import View
+
+    try:
+        return str(View(rows_of_set(*set_of(folder, split), int(row or 0), 1)))
+    except DerivlangError as error:
+        return _message(str(error))
+
+
+def statistics(folder: Path, split: str) -> list[list[str]]:
+    """Return the statistics of a split as rows of a table."""
+    from derivlang.display.reordering import table_of
+    from derivlang.display.rows import set_of, statistics_of_set
+
+    return [list(row) for row in table_of(statistics_of_set(*set_of(folder, split)))]
+
+
+def build(folder: Path | None = None, *, files: bool = True) -> Any:
+    """Return the page, a `gradio.Blocks`. folder: a derived set to show, too. files: offer parameters that name files.
+
+    Raises UsageError without gradio, StoreError for a damaged set.
+    """
+    gr = _gradio()
+    with gr.Blocks(title="derivlang", analytics_enabled=False) as page:
+        gr.Markdown("# derivlang\nA sentence, and what transforms make of it.")
+        with gr.Tab("Sentence", id="sentence"):
+            _sentence(gr, files=files)
+        if folder is not None:
+            with gr.Tab(f"Set {folder.name}", id="set"):
+                _set(gr, folder)
+    return page
+
+
+def serve(folder: Path | None = None, *, host: str = "127.0.0.1", port: int | None = None, browse: bool = False) -> Any:
+    """Start the page and return (the running page, its address). Raises UsageError as `build`, and for a taken port."""
+    page = build(folder)
+    try:
+        _, address, _ = page.launch(
+            server_name=host, server_port=port, inbrowser=browse, prevent_thread_lock=True, quiet=True, **launching()
+        )
+    except OSError as error:
+        raise UsageError(
+            f"cannot serve on port {port}: {error}", where="--port", fix="choose another port", id="port"
+        ) from None
+    return page, address
+
+
+def launching() -> dict[str, Any]:
+    """Return the arguments of `launch` that keep everything on the machine."""
+    gr = _gradio()
+    from starlette.middleware import Middleware
+
+    fonts = ["system-ui", "sans-serif"]
+    return {
+        "share": False,
+        "ssr_mode": False,
+        "pwa": False,
+        "footer_links": [],
+        "theme": gr.themes.Default(font=fonts, font_mono=["ui-monospace", "monospace"]),
+        "css": _CSS,
+        "app_kwargs": {"middleware": [Middleware(OwnAddressOnly)]},
+    }
+
+
+class OwnAddressOnly:
+    """ASGI middleware: a header that lets the browser load from this server alone (Content-Security-Policy)."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on; add the header to its answer."""
+
+        async def sending(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"content-security-policy", _NO_ADDRESS.encode())]
+            await send(message)
+
+        await self.app(scope, receive, sending)
+
+
+def _gradio() -> Any:
+    """Return the module `gradio`, with its analytics off. Raise UsageError if it is not installed."""
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+    try:
+        import gradio
+    except ImportError:
+        raise UsageError("explore needs gradio", fix="pip install 'derivlang[explore]'", id="missing-package") from None
+    return gradio
+
+
+def _sentence(gr: Any, *, files: bool) -> None:
+    with gr.Row():
+        text = gr.Textbox(SENTENCES[0], label="Sentence", lines=2, max_length=_LONGEST, elem_id="text", scale=3)
+        words = gr.Dropdown(list(_SPLITTERS), value="space", label="Words", elem_id="words", scale=1)
+    gr.Examples([[sentence] for sentence in SENTENCES], [text], label="Sentences to pick")
+    steps = gr.Dropdown(
+        offered(files=files),
+        value=["trans", "inv"],
+        multiselect=True,
+        label="Transforms",
+        info="Applied in the order in which you choose them.",
+        elem_id="steps",
+    )
+    values = gr.State({})
+    copied = {"interactive": False, "buttons": ["copy"], "render": False}
+    spec = gr.Textbox("trans,inv", label="Spec", elem_id="spec", **copied)
+    command = gr.Textbox(label="Command", elem_id="command", scale=2, **copied)
+
+    @gr.render(inputs=[steps])  # when the page is loaded, and when the steps change
+    def parameters(chosen: list[str]) -> None:
+        for number, name in enumerate(chosen or []):
+            controls = controls_of(name, files=files)
+            with gr.Accordion(f"Parameters of {name}", open=False, elem_id=f"step-{number}-{name}"), gr.Row():
+                for control in controls:
+                    widget = _widget(gr, control, f"{name}-{control.name}")
+                    key = number, control.name
+                    widget.input(
+                        lambda value, kept, chosen, key=key: _changed(kept, chosen, key, value),
+                        [widget, values, steps],
+                        [values, spec],
+                        show_progress="hidden",
+                    )
+
+    def chosen_anew(chosen: list[str]) -> tuple[dict[Any, Any], str]:
+        return {}, spec_of(chosen or [], {})
+
+    steps.change(chosen_anew, [steps], [values, spec], show_progress="hidden")
+    with gr.Row():
+        spec.render()
+        command.render()
+    drawing = gr.HTML(elem_id="drawing")
+    # Without triggers: when the page is loaded, and when an input changes.
+    gr.on(
+        None,
+        derived,
+        [text, spec, words],
+        [drawing, command],
+        show_progress="hidden",
+        trigger_mode="always_last",
+        api_name="derive",
+    )
+
+
+def _changed(kept: dict[Any, Any], steps: list[str], key: tuple[int, str], value: Any) -> tuple[dict[Any, Any], str]:
+    values = {**kept, key: value}
+    return values, spec_of(steps, values)
+
+
+def _widget(gr: Any, control: Control, name: str) -> Any:
+    facts = {"label": control.name, "info": control.help, "value": control.default, "elem_id": name}
+    if control.kind == "choice":
+        return gr.Dropdown(list(control.choices), **facts)
+    if control.kind == "switch":
+        return gr.Checkbox(**facts)
+    if control.kind == "slider":
+        return gr.Slider(control.low, control.high, step=1, **facts)
+    if control.kind == "text":
+        return gr.Textbox(**facts)
+    whole = {"precision": 0} if control.kind == "whole" else {}
+    return gr.Number(minimum=control.low, maximum=control.high, **whole, **facts)
+
+
+def _set(gr: Any, folder: Path) -> None:
+    from derivlang.display.rows import set_of
+
+    found, first = set_of(folder, None)
+    gr.Markdown(f"`{found.pipeline}` of {found.manifest['source']['name']}")
+    with gr.Row():
+        split = gr.Dropdown(found.splits, value=first, label="Split", elem_id="split")
+        row = gr.Number(0, label="Row", precision=0, minimum=0, elem_id="row")
+    drawing = gr.HTML(elem_id="row-drawing")
+    table = gr.Dataframe(headers=["statistic", "value"], interactive=False, elem_id="statistics")
+
+    def of_row(name: str, number: int) -> str:
+        return shown(folder, name, number)
+
+    def of_split(name: str) -> list[list[str]]:
+        return statistics(folder, name)
+
+    gr.on(None, of_row, [split, row], drawing, show_progress="hidden", api_name="row")
+    gr.on(None, of_split, split, table, api_name="statistics")
+
+
+def _message(text: str) -> str:
+    return f'<p class="dl-error" role="alert">{escape(text)}</p>'

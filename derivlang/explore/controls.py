@@ -1,0 +1,93 @@
+"""What the page offers for a transform: a control for each declared parameter, and the spec of the values.
+
+No library of widgets is used here: `Control` says what to show, and `app.py` shows it. A plug-in's parameters appear
+like those of the package, because both are read from `param`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from derivlang.core.spec import quote, text_of
+from derivlang.grammar.load import shipped
+from derivlang.transforms.registry import find_transform, transform_names
+from derivlang.transforms.scripts import script_names
+
+_SLIDER = 1000  # a range of at most this size is a slider
+# Names that a text parameter may have. They are no choices of its type, since a path may stand there as well.
+_KNOWN: dict[tuple[str, str], Callable[[], Sequence[str]]] = {
+    ("trans", "script"): script_names,
+    ("syn", "grammar"): lambda: sorted(shipped()),
+    ("syn", "substrate"): lambda: [*sorted(shipped()), "none"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The control of a parameter. kind: choice, switch, slider, whole, number or text. choices: of a choice."""
+
+    name: str
+    kind: Literal["choice", "switch", "slider", "whole", "number", "text"]
+    default: Any
+    help: str
+    choices: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+
+def controls_of(transform: str, *, files: bool = True) -> list[Control]:
+    """Return the controls of a transform, by name. files=False leaves out parameters that may name files."""
+    out = []
+    for parameter in find_transform(transform).parameters():
+        name, kind, low, high = parameter["name"], parameter["type"], parameter["low"], parameter["high"]
+        choices: tuple[str, ...] = ()
+        shown: Any = "text"
+        if (transform, name) in _KNOWN:
+            shown, choices = "choice", tuple(_KNOWN[transform, name]())
+        elif "|" in kind:
+            shown, choices = "choice", tuple(kind.split("|"))
+        elif kind == "bool":
+            shown = "switch"
+        elif kind in ("int", "float"):
+            sliding = low is not None and high is not None and high - low <= _SLIDER
+            shown = "slider" if sliding and kind == "int" else {"int": "whole", "float": "number"}[kind]
+        if name == "unit" and "token" in choices:
+            continue  # sub-words occur in encoded batches alone, never in a text
+        if files or shown != "text":
+            out.append(Control(name, shown, parameter["default"], parameter["help"], choices, low, high))
+    return out
+
+
+def offered(*, files: bool = True) -> list[str]:
+    """Return the names of the transforms to offer. files=False leaves out those that cannot run without a file."""
+    return [
+        name
+        for name in transform_names()
+        if files or not any(p["type"] == "str" and p["default"] == "" for p in find_transform(name).parameters())
+    ]
+
+
+def spec_of(steps: Sequence[str], values: Mapping[tuple[int, str], Any]) -> str:
+    """Return the spec of transforms with values by (number of the step, parameter); defaults are left out.
+
+    [trans, inv], {(0, script): greek, (0, seed): 1}  ->  trans:greek,inv
+    """
+    parts = []
+    for number, transform in enumerate(steps):
+        part, in_place = transform, True
+        for parameter in find_transform(transform).parameters():
+            name, default = parameter["name"], parameter["default"]
+            value = values.get((number, name), default)
+            if value is None or value == "" or value == default:
+                in_place = in_place and not parameter["positional"]
+                continue
+            if parameter["type"] == "int":
+                value = int(value)
+            elif parameter["type"] == "float":
+                value = float(value)
+            text = quote(text_of(value))
+            part += f":{text}" if parameter["positional"] and in_place else f":{name}={text}"
+        parts.append(part)
+    return ",".join(parts)

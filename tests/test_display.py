@@ -1,0 +1,349 @@
+"""Drawings: what is linked, where it stands, the markup; rows of sets and files; the terminal."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import datasets
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import derivlang
+from derivlang.core.errors import StoreError, UsageError
+from derivlang.display.arcs import arcs_of
+from derivlang.display.drawing import across, colours_of, down, kinds_of
+from derivlang.display.fonts import font_notes
+from derivlang.display.linked import Line, LinkedLines, Span
+from derivlang.display.page import fragment, page, standalone_svg
+from derivlang.display.terminal import text_of, tree_of
+from derivlang.display.view import View
+from derivlang.display.widths import is_rtl, isolated, width
+from tests import commands
+from tests.commands import make, run
+
+ADA = LinkedLines(
+    Line(
+        ("Ada", "Lovelace", "was", "born", "in", "London"),
+        spans=(Span("entity", 0, 2, "PER", "ner_tags"), Span("answer", 4, 6, "answer", "answers")),
+    ),
+    Line(
+        ("London", "in", "quite", "was", "Lovelace", "Ada"),
+        spans=(Span("entity", 4, 6, "PER", "ner_tags"), Span("answer", 0, 2, "answer", "answers")),
+    ),
+    (5, 4, -1, 2, 1, 0),
+    {"row": "3"},
+)
+
+
+def linked(text: str, spec: str) -> LinkedLines:
+    return derivlang.derive(text.split(), spec).linked()
+
+
+def svg_of(text: str) -> ElementTree.Element:
+    return ElementTree.fromstring(text)
+
+
+class _Balanced(HTMLParser):
+    """Collects tags that are not closed, attributes that load something, and ids."""
+
+    VOID = frozenset({"meta", "br", "hr", "img", "input", "link", "path", "rect"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.loads += [str(value) for name, value in attrs if name in ("src", "href", "srcset")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+# What is linked
+
+
+def test_pairs_say_what_moved() -> None:
+    assert kinds_of(linked("a b c .", "inv")) == [
+        (0, 2, "later"), (1, 1, "same"), (2, 0, "earlier"), (3, 3, "same"),
+    ]  # fmt: skip
+    # A deleted word moves nothing, nor does an inserted one.
+    assert kinds_of(LinkedLines(Line(("a", "b", "c")), Line(("a", "x", "c")), (0, -1, 2))) == [
+        (0, 0, "same"), (1, -1, "deleted"), (2, 2, "same"), (-1, 1, "inserted"),
+    ]  # fmt: skip
+
+
+def test_links_of_a_derived_text() -> None:
+    assert derivlang.derive("a b c .", "inv").links == [(0, 2), (1, 1), (2, 0), (3, 3)]
+
+
+def test_trees_of_a_derived_text_count_in_the_text() -> None:
+    found = derivlang.derive("The old dog barks. It sleeps.\n\nShe saw the old cat.", "syn:fr")
+    for words, labels in ((found.source, found.source_labels), (found.words, found.labels)):
+        governed = {
+            words[place]: words[head - 1] for place, head in enumerate(labels["head"]) if head and words[place] != "."
+        }
+        assert governed["It"] == "sleeps"
+        assert governed["cat"] == "saw"
+        assert labels["deprel"].count("root") == 3
+    assert derivlang.derive("a b", "inv").labels == {}
+
+
+@given(st.lists(st.integers(0, 30), max_size=30))
+def test_arcs_at_one_level_do_not_overlap(heads: list[int]) -> None:
+    head = [h % (len(heads) + 1) for h in heads]
+    head = [0 if h == place + 1 else h for place, h in enumerate(head)]
+    taken: set[tuple[int, int]] = set()
+    for arc in arcs_of(head):
+        stretches = {(arc.level, between) for between in range(arc.first, arc.last)}
+        assert not taken & stretches
+        taken |= stretches
+
+
+def test_labels_of_a_word() -> None:
+    line = Line(
+        ("She", "sleeps"), (2, 0), ("nsubj", "root"), {"upos": ("PRON", "VERB"), "lemmas": ("she", "_")},
+        (Span("entity", 0, 1, "PER"),),
+    )  # fmt: skip
+    assert line.labels_of(0) == ["PRON", "lemmas she", "nsubj of 1 sleeps", "PER"]
+    assert line.labels_of(1) == ["VERB", "root"]
+
+
+# Drawings
+
+
+@pytest.mark.parametrize("draw", [across, down])
+@pytest.mark.parametrize(
+    "row",
+    [
+        linked("Welcome to ACL .", "trans,inv"),
+        derivlang.derive("The black cat that we saw sleeps on the old sofa .", "syn:fr").linked(),
+        linked("החתול השחור ישן על הספה .", "inv"),
+        ADA,
+        LinkedLines(Line(()), Line(()), ()),
+        LinkedLines(Line(("a",)), Line(()), ()),
+    ],
+    ids=["inv", "syn", "hebrew", "entities", "empty", "all deleted"],
+)
+def test_everything_lies_inside_the_drawing_and_words_do_not_overlap(draw: Any, row: LinkedLines) -> None:
+    drawing = draw(row, colours_of([row]))
+    spans: dict[float, list[tuple[float, float]]] = {}
+    for pair in drawing.pairs:
+        for text in pair.texts:
+            if "word" in text.kind:
+                wide = width(text.text) * 15
+                left = text.x - wide * {"start": 0, "middle": 0.5, "end": 1}[text.anchor]
+                assert left >= -4
+                assert left + wide <= drawing.width + 4
+                assert 0 < text.y <= drawing.height
+                spans.setdefault(text.y, []).append((left, left + wide))
+        for path, arrow, _ in pair.arcs:
+            ends = re.findall(r"[ML]([-\d.]+),([-\d.]+)", path + arrow)
+            assert all(-4 <= float(x) <= drawing.width + 4 and 0 <= float(y) <= drawing.height for x, y in ends)
+    for found in spans.values():
+        found.sort()
+        assert all(a[1] <= b[0] for a, b in pairwise(found))
+    assert len(drawing.pairs) == len(kinds_of(row))
+
+
+def test_a_right_to_left_line_begins_at_the_right() -> None:
+    drawing = across(linked("החתול ישן .", "trans:copy,inv"), {"answer": 0})
+    places = {text.text: text.x for pair in drawing.pairs for text in pair.texts}
+    assert places[isolated("החתול")] > places[isolated("ישן")] > places["."]
+    assert is_rtl(["שלום", "12", "."])
+    assert not is_rtl(["a", "שלום", "b"])
+    assert isolated("abc") == "abc"
+    assert isolated("א.") == "\u2068א.\u2069"
+
+
+def test_widths_grow_with_what_is_written() -> None:
+    assert width("iii") < width("nnn") < width("WWW") < width("漢字漢字")
+    assert width("e\u0301") == width("e")
+
+
+# Markup
+
+
+def test_a_page_is_whole_and_loads_nothing() -> None:
+    text = page([linked("Welcome to ACL .", "trans,inv"), ADA], "<a> & b", "told")
+    assert text.startswith("<!doctype html>")
+    assert "<title>&lt;a&gt; &amp; b</title>" in text
+    parser = _Balanced()
+    parser.feed(text)
+    assert parser.open == []
+    assert parser.loads == []
+    assert "script" not in parser.tags
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+def test_words_are_escaped() -> None:
+    text = fragment([linked('<script>alert(1)</script> & "x" \' .', "inv")])
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+
+
+def test_the_keyboard_and_a_screen_reader_can_follow() -> None:
+    text = fragment([derivlang.derive("She sleeps .".split(), "trans,syn:fr").linked()])
+    assert text.count('tabindex="0" role="img"') == 2 * 3  # both forms of the drawing, of which one is shown
+    assert 'aria-label="source 1: sleeps (VERB, root); derived 1: ' in text
+    assert 'role="group" aria-label="3 source words linked to 3 derived words; 0 moved"' in text
+    rows = re.findall(r"<tr><td>(\d)</td>", text)
+    assert rows == ["0", "1", "2"]
+
+
+def test_the_key_explains_what_occurs() -> None:
+    key = re.findall(r"<li>.*?</li>", fragment([ADA]), re.DOTALL)
+    assert [re.sub(r"<.*?>|word(?=</)", "", item).removeprefix("word") for item in key] == [
+        "in its place", "moved forward", "moved back", "deleted", "inserted", "answer", "PER",
+    ]  # fmt: skip
+    assert 'dl-key"' not in fragment([linked("a b", "trans:copy")])
+
+
+def test_long_lines_are_drawn_down_only() -> None:
+    assert 'class="across"' not in fragment([linked("word " * 60, "inv")])
+    assert fragment([linked("word " * 8, "inv")]).count("<svg class=") == 2
+
+
+def test_a_picture_is_an_svg_of_its_own(tmp_path: Path) -> None:
+    text = standalone_svg(linked("Welcome to ACL .", "trans,inv"))
+    root = svg_of(text)
+    assert [found.text for found in root.iter("{http://www.w3.org/2000/svg}text")][:2] == ["Welcome", "Წელცომე"]
+    assert "prefers-color-scheme: dark" in text
+    View([ADA]).save(tmp_path / "ada.svg")
+    svg_of((tmp_path / "ada.svg").read_text("utf-8"))
+
+
+def test_fonts_that_a_reader_may_lack_are_named() -> None:
+    assert font_notes(["plain", "café"]) == []
+    (note,) = font_notes(["Წელცომე", "．"])
+    assert "Georgian and full-width" in note.replace("Georgian, Georgian capital", "Georgian")
+    assert "fonts-noto-core" in note
+    assert "Noto Sans Math" in font_notes(["𝕎𝕖"])[0]
+    assert "Noto Sans Armenian" in font_notes(["Ւե"])[0]
+    assert "private-use" in font_notes(["\U000f0041"])[0]
+
+
+# Notebooks
+
+
+def test_a_derived_text_shows_itself() -> None:
+    assert derivlang.derive("a b .", "inv")._repr_html_() == str(derivlang.view(derivlang.derive("a b .", "inv")))
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("demo") / "out"
+    make("trans,inv", "demo", out)
+    return out
+
+
+def test_a_row_of_datasets_is_drawn_as_the_set_on_disk(demo: Path, tmp_path: Path) -> None:
+    from derivlang.display.dataset import rows_of_dataset
+    from derivlang.display.rows import rows_of_set, set_of
+
+    loaded = datasets.load_dataset(str(demo), split="train", cache_dir=str(tmp_path))
+    for number in range(20):
+        (on_disk,) = rows_of_set(*set_of(demo, "train"), number, 1)
+        (ours,) = rows_of_dataset(loaded, number)
+        for mine, theirs in ((ours.source, on_disk.source), (ours.derived, on_disk.derived)):
+            assert (mine.words, mine.head, mine.relation) == (theirs.words, theirs.head, theirs.relation)
+            assert mine.tag == theirs.tag
+            assert mine.spans == theirs.spans
+        assert ours.order == on_disk.order
+        assert ours.facts["key"] == on_disk.facts["key"]
+    assert "<svg" in derivlang.view(loaded, 3)._repr_html_()
+    assert "<svg" in derivlang.view(loaded[3])._repr_html_()
+
+
+def test_pairs_and_questions_have_two_drawings(tmp_path: Path) -> None:
+    for source in (commands.pairs(tmp_path), commands.questions(tmp_path)):
+        made = tmp_path / source.stem
+        make("trans,inv", source, made)
+        loaded = datasets.load_dataset(str(made), cache_dir=str(tmp_path / "cache"))
+        split = next(iter(loaded))
+        assert len(derivlang.view(loaded[split][0]).rows) == 2
+        answers = [span for row in derivlang.view(loaded[split][0]).rows for span in row.derived.spans]
+        assert len(answers) == (source.stem == "qa" or "answers" in loaded[split].column_names)
+
+
+@pytest.mark.parametrize("data", [None, 3, "text", {"tokens": ["a"], "order": [0]}, {}])
+def test_other_data_are_refused(data: Any) -> None:
+    with pytest.raises(UsageError, match=r"\[no-view\]"):
+        derivlang.view(data)
+
+
+def test_a_row_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    rows = datasets.Dataset.from_list([{"source": ["a"], "tokens": ["b"], "order": [0]}])
+    assert len(derivlang.view(rows).rows) == 1
+    with pytest.raises(UsageError, match="there is no row 1"):
+        derivlang.view(rows, 1)
+    with pytest.raises(UsageError, match="no row to draw"):
+        View([]).save(tmp_path / "x.html")
+    with pytest.raises(StoreError):
+        derivlang.view(rows).save(tmp_path / "no" / "x.html")
+
+
+# The terminal
+
+
+def test_a_tree_in_the_terminal() -> None:
+    assert tree_of(Line(("The", "black", "cat"), (3, 3, 0), ("det", "amod", "root"))) == ["╭─>", "│╭>", "╰┴─"]
+    assert tree_of(Line(("The", "cat", "sleeps"), (2, 3, 0), ("det", "nsubj", "root"))) == ["╭>", "├>", "╰─"]
+    assert tree_of(Line(("a", "b"))) == ["", ""]
+
+
+def test_colours_reach_entities_answers_and_arrows() -> None:
+    text = text_of(ADA, lambda text, kind: f"<{kind}|{text}>", colours_of([ADA]))
+    assert "<label 1|Ada>" in text
+    assert "<label 0|London>" in text
+    assert "<earlier|<->" in text
+    assert "B-PER" in text
+    assert text.endswith("<deleted|<->   3 born  deleted")
+
+
+def test_show_writes_a_page_or_a_picture(demo: Path, tmp_path: Path) -> None:
+    ran = run("show", demo, "--split", "dev", "-n", 2, "--html", tmp_path / "a.html")
+    assert ran.out == f"{tmp_path / 'a.html'}: 2 drawings\n"
+    text = (tmp_path / "a.html").read_text("utf-8")
+    assert "trans,inv of demo, split validation" in text
+    assert text.count("<figure") == 2
+    run("show", "--t", "inv", "a b c", "--html", tmp_path / "a.svg")
+    svg_of((tmp_path / "a.svg").read_text("utf-8"))
+    both = run("show", "--t", "inv", "a b c", "--html", tmp_path / "b.html", "--json")
+    assert both.json["tokens"] == ["c", "b", "a"]
+    assert "b.html" in both.err
+
+
+def test_show_a_file(tmp_path: Path) -> None:
+    source = commands.trees(tmp_path)
+    ran = run("show", "--t", "inv", source, "--row", 1)
+    assert ran.out.splitlines()[0].startswith("row 1  split test  document 1  key ")
+    assert "nummod of " in ran.out
+    make("inv", source, tmp_path / "out")
+    made = run("show", tmp_path / "out", "--row", 1, "--json").json
+    assert run("show", "--t", "inv", source, "--row", 1, "--json").json == made
+    assert "[row]" in run("show", "--t", "inv", source, "--row", 5, code=1).err
+    assert "[missing-file]" in run("show", "--t", "inv", tmp_path / "none.tsv", code=1).err
+    assert "[unused-option]" in run("show", "--t", "inv", source, "--split", "test", code=2).err
+    pairs = run("show", "--t", "inv", commands.pairs(tmp_path), "-n", 1)
+    assert pairs.out.count("side ") == 2
+
+
+@pytest.mark.parametrize("rows", [(0, 3), (2, 3), (4, 2)])
+def test_show_rows_of_running_text(tmp_path: Path, rows: tuple[int, int]) -> None:
+    source = commands.wiki(tmp_path)
+    make("inv", source, tmp_path / "out")
+    options = ("--row", rows[0], "-n", rows[1], "--json")
+    assert run("show", "--t", "inv", source, *options).out == run("show", tmp_path / "out", *options).out
