@@ -61,8 +61,8 @@ def picture(results: dict[str, Any], out: Path) -> None:
             axes.plot([spread["min"], spread["max"]], [i, i], color="#0072b2")
             axes.plot(spread["median"], i, "o", color="#0072b2")
         axes.set_yticks(range(len(ratios)), [label for label, _ in reversed(ratios)])
-        axes.set_xscale("log")
         axes.axvline(1, color="#888888", linewidth=0.8)
+        axes.set_xlim(left=0)
         axes.set_xlabel("ratio")
         drawn.savefig(out, metadata={"Date": None})
 
