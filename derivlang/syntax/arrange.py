@@ -136,11 +136,13 @@ def arrange(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int32, Coun
     place = np.empty(len(block.forest), np.int32)
     counts: Counter[str] = Counter()
     again = [np.zeros(0, np.int64)]
+    more = np.zeros(len(block.forest), bool)
     for part, first, words in block.stretches():
-        found, trees, crossing = _arranged(part, choose, rules)
+        found, trees, more[words], crossing = _arranged(part, choose, rules)
         place[words] = words.start + found
         again.append(first + trees)
         counts["trees-not-projective"] += crossing
+    block = replace(block, bonds=block.bonds | more)
     # Few trees: they are arranged again, with more care, those of all stretches together.
     mended, its_words = block.take(np.concatenate(again))
     for part, _, words in mended.stretches():
@@ -150,17 +152,22 @@ def arrange(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int32, Coun
     return place, +counts
 
 
-def _arranged(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, Int64, int]:
-    """Return (positions int64[n], the trees that need more care, number of trees that are not projective)."""
+def _arranged(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, Int64, Bool, int]:
+    """Return (positions int64[n], the trees that need more care, bool[n] the bonds to add before, crossing trees).
+
+    The positions of a tree that needs more care are not valid. The last is the number of trees that are not projective.
+    """
     nodes, more = _prepare(block, rules)
     crossing = int(crossing_trees(nodes.words[0]).sum())
     listing = choose(block, nodes.inner, list_families(nodes.inner), nodes.top)
     place = _laid_out(block.forest, nodes, listing)
-    more |= _taken_in(block, nodes, place)
+    invalid = np.zeros(len(block.forest.trees) - 1, bool)
+    invalid[block.forest.tree_of[more]] = True
+    more |= _taken_in(block, nodes, place) & ~invalid[block.forest.tree_of]
     again = block.forest.tree_of[more]
     if not rules.free_marks:
         again = np.concatenate([again, block.forest.tree_of[_leading_marks(block, place)]])
-    return place, np.unique(again).astype(np.int64), crossing
+    return place, np.unique(again).astype(np.int64), more, crossing
 
 
 def _laid_out(forest: Forest, nodes: LayoutNodes, listing: Listing) -> Int64:
@@ -177,19 +184,31 @@ def _with_care(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, i
     comma before the first phrase moves behind it; if a tree begins with another mark, such as a bracket, it keeps its
     order.
     """
-    forest = block.forest
-    while True:
-        nodes, more = _prepare(block, rules)
-        if not more.any():
-            listing = choose(block, nodes.inner, list_families(nodes.inner), nodes.top)
-            place = _laid_out(forest, nodes, listing)
-            more = _taken_in(block, nodes, place)
-        if not more.any():
-            break
+    nodes, more = _prepare(block, rules)
+    while more.any():
         block = replace(block, bonds=block.bonds | more)
+        nodes, more = _prepare(block, rules)
+    forest = block.forest
+    listing = choose(block, nodes.inner, list_families(nodes.inner), nodes.top)
+    place = _laid_out(forest, nodes, listing)
+    more = _taken_in(block, nodes, place)
+    crossing = np.unique(forest.tree_of[more]).astype(np.int64)
+    kept = np.zeros(0, np.int64)
+    if not rules.free_marks:
+        place, kept = _without_leading_marks(block, nodes, listing, place)
+    n_kept = len(np.setdiff1d(kept, crossing))
+    if len(crossing):
+        part, words = replace(block, bonds=block.bonds | more).take(crossing)
+        found, more_kept = _with_care(part, choose, rules)
+        place[words] = words[found]
+        n_kept += more_kept
+    return place, n_kept
+
+
+def _without_leading_marks(block: TreeBlock, nodes: LayoutNodes, listing: Listing, place: Int64) -> tuple[Int64, Int64]:
+    """Return (positions with no mark at the beginning of a tree, the trees that keep their order for that)."""
+    forest = block.forest
     marks = nodes.marks
-    if rules.free_marks:
-        return place, 0
     of_word = np.full(len(forest), -1)
     of_word[nodes.groups[marks.at]] = np.arange(len(marks.at))
     wrong = _leading_marks(block, place)
@@ -208,7 +227,7 @@ def _with_care(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, i
     trees = np.unique(forest.tree_of[wrong])
     kept = expand_ranges(forest.trees[:-1][trees], lengths_of(forest.trees)[trees])
     place[kept] = kept
-    return place, len(trees)
+    return place, trees
 
 
 def _taken_in(block: TreeBlock, nodes: LayoutNodes, place: Int64) -> Bool:
