@@ -1,6 +1,7 @@
 """The parser of a stored model: the one in this package, or one that `derivlang parser train` made.
 
-    words -> normalise -> cut very long sentences -> network, on sentences of similar length -> trees -> restore words
+    words -> equal sentences once -> normalise -> cut very long sentences -> network, on sentences of similar length
+          -> trees -> restore words -> all sentences
 
 The parse of a sentence depends on its words only: not on other sentences, the number of threads or the machine
 (`quantised.py`).
@@ -26,6 +27,7 @@ from derivlang.parsing.decode import best_heads
 from derivlang.parsing.inference import Network, PackedSentences
 from derivlang.parsing.model import StoredModel, load_model, readable
 from derivlang.parsing.normalise import NormalisedWords, normalise, restore
+from derivlang.parsing.repeats import distinct_sentences, take_sentences
 
 WORDS_PER_STRETCH = 1 << 18  # words that share one computation of the vectors of their types
 WORDS_AT_ONCE = 3072  # words that go through the network together: more take memory without a gain in speed
@@ -81,7 +83,14 @@ class ModelParser:
         )
 
     def _parse(self, words: Int32, types: pa.Array, sentences: Int64) -> Parses:
-        """Parse a stretch of sentences."""
+        """Parse a stretch of sentences, equal ones once."""
+        chosen, kind = distinct_sentences(words, sentences)
+        if len(chosen) < len(kind):
+            place, offsets = take_sentences(sentences, chosen)
+            once = self._parse(words[place], types, offsets)
+            words_done(len(words) - len(place))
+            place, _ = take_sentences(offsets, kind)
+            return Parses(once.upos[place], once.head[place], once.deprel[place], once.relations)
         normal = normalise(words, types, sentences, self.language)
         return restore(normal, self._trees(normal), sentences)
 

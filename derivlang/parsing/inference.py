@@ -23,13 +23,13 @@ from derivlang.core.arrays import Bool, Int64, offsets_of
 from derivlang.parsing.base import UPOS
 from derivlang.parsing.features import N_PIECES, piece_buckets, word_codes
 from derivlang.parsing.model import StoredModel
+from derivlang.parsing.products import Float32, MakeProduct, fastest_product
 from derivlang.parsing.quantised import (
     MIDDLE,
     SCORE_GRID,
     STEPS,
     WORD_GRID,
     WORD_LIMIT,
-    Float32,
     Matrix,
     largest_grid,
     look_up,
@@ -84,10 +84,14 @@ class NetworkScores:
 
 
 class Network:
-    """A stored model that is ready to run. Raises ValueError or KeyError if its weights do not fit together."""
+    """A stored model that is ready to run. make: how products are computed; no result depends on it.
 
-    def __init__(self, model: StoredModel) -> None:
+    Raises ValueError or KeyError if the weights do not fit together.
+    """
+
+    def __init__(self, model: StoredModel, make: MakeProduct | None = None) -> None:
         _check_shapes(model)
+        make = make or fastest_product()
         self.vocabulary = {word: i + 2 for i, word in enumerate(model.vocabulary)}
         m, f = model.matrices, model.floats
         self._words, self._word_scale = m["words"], f["words.scale"]
@@ -111,20 +115,22 @@ class Network:
                 unit[2 * hidden : 3 * hidden] = STEPS
                 bias = f[f"{name}.bias"] * unit + np.float32(MIDDLE)
                 scale: Float32 = f[f"{name}.input.scale"] * unit / np.float32(grid)
-                given = Matrix.of(m[f"{name}.input"], scale, bias, largest)
+                given = Matrix.of(m[f"{name}.input"], scale, bias, largest, make)
                 scale = f[f"{name}.state.scale"] * unit / np.float32(self.grid)
-                sides.append((given, Matrix.of(m[f"{name}.state"], scale, np.zeros(len(bias), np.float32), self.grid)))
+                zero = np.zeros(len(bias), np.float32)
+                sides.append((given, Matrix.of(m[f"{name}.state"], scale, zero, self.grid, make)))
             self.layers.append(sides)
         scale = np.concatenate([f[f"{name}.scale"] for name in outputs])
         scale /= np.float32(self.grid)
         bias = np.concatenate([f[f"{name}.bias"] for name in outputs])
-        self._outputs = Matrix.of(np.concatenate([m[name] for name in outputs]), scale, bias, self.grid)
+        self._outputs = Matrix.of(np.concatenate([m[name] for name in outputs]), scale, bias, self.grid, make)
         self._cuts = np.cumsum([len(m[name]) for name in outputs])[:-1]
         if m["arc_dep"].shape[0] * SCORE_GRID**2 >= 1 << 24:
             raise ValueError("arcs of more than 258 numbers would not be exact")
         self._arc_root = _score_grid(f["arc_root"])
         self._label_root = _score_grid(f["label_root"])
-        self._label = Matrix.of(m["label"], f["label.scale"] / np.float32(SCORE_GRID), f["label.bias"], SCORE_GRID)
+        scale = f["label.scale"] / np.float32(SCORE_GRID)
+        self._label = Matrix.of(m["label"], scale, f["label.bias"], SCORE_GRID, make)
 
     def vectors(self, words: Sequence[str]) -> Float32:
         """Return float32[T, K], the vectors of word types: whole numbers, in units of 1 / WORD_GRID."""
@@ -146,7 +152,7 @@ class Network:
         """
         x = vectors
         for layer, sides in enumerate(self.layers):
-            hidden = len(sides[0][1].weights)
+            hidden = sides[0][1].product.n_inputs
             out = np.empty((len(code), 2 * hidden), np.float32)
             for side, (given, state) in enumerate(sides):
                 # The product is the largest array. It gets no name, so that it is freed before the next one is
@@ -166,7 +172,7 @@ class Network:
 
         z: float32[N, 4 * hidden], what the inputs add to the gates i, f, g and o, as places in the tanh table.
         """
-        n, hidden = len(packed.lengths), len(state.weights)
+        n, hidden = len(packed.lengths), state.product.n_inputs
         half = np.float32(0.5)
         up = np.float32(self.grid / 2)
         cell = np.zeros((n, hidden), np.float32)
@@ -180,7 +186,7 @@ class Network:
         for t in reversed(steps) if back else steps:
             a, rows = int(packed.active[t]), slice(int(packed.starts[t]), int(packed.starts[t + 1]))
             p, g, c, u = product[:a], gates[:a], cell[:a], inner[:a]
-            np.matmul(last[:a], state.weights, out=p)
+            state.product(last[:a], p)
             p *= state.scale
             p += z[rows]
             look_up(p, narrow[:a], wide[:a], g)

@@ -16,49 +16,46 @@ table define to the last bit. So results agree between machines, too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from derivlang.core.arrays import Int8, Int32, Ints
+from derivlang.parsing.products import Float32, MakeProduct, Product
 
 if TYPE_CHECKING:
     import torch
 
-Float32: TypeAlias = NDArray[np.float32]
-
 EXACT = 1 << 24  # float32 holds every whole number up to here
 WORD_GRID, WORD_LIMIT = 128, 8.0  # word vectors: steps per unit, largest absolute value
-ROWS_AT_ONCE = 256  # rows of a product, so that scale and bias are applied while they are in the cache
 STATE_GRID = 1024  # states of an LSTM, -1 … 1: steps per unit; 512 if a model's weights are too large
 SCORE_GRID = 255  # factors of a product of two activations: steps per unit; 192 * 255 * 255 < 2^24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
-    """A quantised matrix with R outputs.
+    """A quantised matrix with R outputs: its product, and scale and bias float32[R]."""
 
-    weights: float32[K, R], whole numbers from -127 to 127, with a column for each output. scale, bias: float32[R].
-    """
-
-    weights: Float32
+    product: Product
     scale: Float32
     bias: Float32
 
     @classmethod
-    def of(cls, stored: Int8, scale: Float32, bias: Float32, largest: int) -> Matrix:
+    def of(cls, stored: Int8, scale: Float32, bias: Float32, largest: int, make: MakeProduct) -> Matrix:
         """Make a matrix of int8[R, K] for activations up to `largest`. Raises ValueError if a sum could be inexact."""
         if np.abs(stored.astype(np.int64)).sum(1).max(initial=0) * largest >= EXACT:
             raise ValueError(f"a row of weights is too large for activations of {largest}")
-        return cls(np.ascontiguousarray(stored.T, np.float32), scale, bias)
+        return cls(make(stored, largest), scale, bias)
 
     def times(self, x: Float32) -> Float32:
-        """Return x @ weights * scale + bias, float32[n, R]; x: float32[n, K], whole numbers."""
+        """Return x @ weights * scale + bias, float32[n, R]; x: float32[n, K], whole numbers.
+
+        Scale and bias are applied to some rows at a time, while these are in the cache.
+        """
         z = np.empty((len(x), len(self.bias)), np.float32)
-        for start in range(0, len(x), ROWS_AT_ONCE):
-            part = z[start : start + ROWS_AT_ONCE]
-            np.matmul(x[start : start + ROWS_AT_ONCE], self.weights, out=part)
+        for start in range(0, len(x), self.product.rows):
+            part = z[start : start + self.product.rows]
+            self.product(x[start : start + self.product.rows], part)
             part *= self.scale
             part += self.bias
         return z

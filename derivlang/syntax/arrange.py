@@ -18,17 +18,30 @@ A tree without crossing arcs (those of such marks aside) has none afterwards (`c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of, offsets_of, owners, ranks_in_runs
+from derivlang.core.arrays import (
+    Bool,
+    Int32,
+    Int64,
+    expand_ranges,
+    lengths_of,
+    offsets_of,
+    owners,
+    ranks_in_runs,
+    stretches,
+)
 from derivlang.syntax.crossing import crossing_trees, open_yields, reordered
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.layout import Layout, Listing, Sizes, lay_out, list_families
 from derivlang.syntax.marks import AFTER, BEFORE, TIED_AFTER, TIED_BEFORE, Marks, pairs, tie
 from derivlang.syntax.words import WordKinds
+
+WORDS_AT_ONCE = 1 << 17  # words laid out at once: fewer calls, and arrays that still nearly fit the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +69,16 @@ class TreeBlock:
         part = TreeBlock(forest, self.seen.take(words), self.tails[trees], self.bonds[words], self.numbers[trees])
         return part, words
 
+    def stretches(self) -> Iterator[tuple[TreeBlock, int, slice]]:
+        """Yield (some trees, the first of them, the range of their words), about `WORDS_AT_ONCE` words at a time."""
+        trees, parent = self.forest.trees, self.forest.parent
+        for begin, end in stretches(trees, WORDS_AT_ONCE):
+            which, words = slice(begin, end), slice(int(trees[begin]), int(trees[end]))
+            inside = np.where(parent[words] < 0, -1, parent[words] - words.start)
+            forest = Forest(inside, trees[begin : end + 1] - words.start)
+            seen = self.seen.take(words)
+            yield TreeBlock(forest, seen, self.tails[which], self.bonds[words], self.numbers[which]), begin, words
+
 
 # (block, inner forest, its families in surface order, the word that represents each node) -> the reordered families.
 Choose = Callable[[TreeBlock, Forest, Listing, Int64], Listing]
@@ -76,11 +99,13 @@ class Rules:
 class LayoutNodes:
     """The parts of some words: the nodes that are laid out, and the marks and pins that are not.
 
-    groups: int64[G + 1], word offsets of the parts. gone: bool[G], marks and pins. inner: the forest of the n others.
-    top: int64[n], the word that represents each inner node. marks: marks that are tied to a node. front, back: bool[G],
-    pins at the beginning and at the end of their tree. partner: int64[G], the other mark of a pair, -1 without one.
+    forest: the words. groups: int64[G + 1], word offsets of the parts. gone: bool[G], marks and pins. inner: the forest
+    of the n others. top: int64[n], the word that represents each inner node. marks: marks that are tied to a node.
+    front, back: bool[G], pins at the beginning and at the end of their tree. partner: int64[G], the other mark of a
+    pair, -1 without one.
     """
 
+    forest: Forest
     groups: Int64
     gone: Bool
     inner: Forest
@@ -90,40 +115,59 @@ class LayoutNodes:
     back: Bool
     partner: Int64
 
-    def words(self, forest: Forest) -> tuple[Forest, Int32, Int64]:
+    @cached_property
+    def words(self) -> tuple[Forest, Int32, Int64]:
         """Return (the forest of the words that are laid out, the part of each, their positions among all words)."""
         part = owners(self.groups)
         if not self.gone.any():
-            return forest, part, np.arange(len(forest))
+            return self.forest, part, np.arange(len(self.forest))
         gone = self.gone[part]
         kept = np.flatnonzero(~gone)
-        return forest.without(gone), part[kept], kept
+        return self.forest.without(gone), part[kept], kept
 
 
-def arrange(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, Counter[str]]:
-    """Return (int64[n], the new position of each word; counts by reason)."""
+def arrange(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int32, Counter[str]]:
+    """Return (int32[n], the new position of each word; counts by reason)."""
     if not rules.free_marks:
         bonds = block.bonds.copy()
         # A tail stays in place even if its first mark is bound to the word before it.
         bonds[(block.forest.trees[1:] - block.tails)[block.tails > 0]] = False
         block = replace(block, bonds=bonds)
-    nodes, more = _prepare(block, rules)
+    place = np.empty(len(block.forest), np.int32)
     counts: Counter[str] = Counter()
-    if crossing := int(crossing_trees(nodes.words(block.forest)[0]).sum()):
-        counts["trees-not-projective"] = crossing
+    again = [np.zeros(0, np.int64)]
+    more = np.zeros(len(block.forest), bool)
+    for part, first, words in block.stretches():
+        found, trees, more[words], crossing = _arranged(part, choose, rules)
+        place[words] = words.start + found
+        again.append(first + trees)
+        counts["trees-not-projective"] += crossing
+    block = replace(block, bonds=block.bonds | more)
+    # Few trees: they are arranged again, with more care, those of all stretches together.
+    mended, its_words = block.take(np.concatenate(again))
+    for part, _, words in mended.stretches():
+        found, kept = _with_care(part, choose, rules)
+        place[its_words[words]] = its_words[words][found]
+        counts["trees-kept-for-a-mark"] += kept
+    return place, +counts
+
+
+def _arranged(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, Int64, Bool, int]:
+    """Return (positions int64[n], the trees that need more care, bool[n] the bonds to add before, crossing trees).
+
+    The positions of a tree that needs more care are not valid. The last is the number of trees that are not projective.
+    """
+    nodes, more = _prepare(block, rules)
+    crossing = int(crossing_trees(nodes.words[0]).sum())
     listing = choose(block, nodes.inner, list_families(nodes.inner), nodes.top)
     place = _laid_out(block.forest, nodes, listing)
-    more |= _taken_in(block, nodes, place)
+    invalid = np.zeros(len(block.forest.trees) - 1, bool)
+    invalid[block.forest.tree_of[more]] = True
+    more |= _taken_in(block, nodes, place) & ~invalid[block.forest.tree_of]
     again = block.forest.tree_of[more]
     if not rules.free_marks:
         again = np.concatenate([again, block.forest.tree_of[_leading_marks(block, place)]])
-    if len(again):  # few trees: they are arranged again, with more care
-        part, words = block.take(np.unique(again))
-        mended, kept = _with_care(part, choose, rules)
-        place[words] = words[mended]
-        if kept:
-            counts["trees-kept-for-a-mark"] = kept
-    return place, counts
+    return place, np.unique(again).astype(np.int64), more, crossing
 
 
 def _laid_out(forest: Forest, nodes: LayoutNodes, listing: Listing) -> Int64:
@@ -140,19 +184,31 @@ def _with_care(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, i
     comma before the first phrase moves behind it; if a tree begins with another mark, such as a bracket, it keeps its
     order.
     """
-    forest = block.forest
-    while True:
-        nodes, more = _prepare(block, rules)
-        if not more.any():
-            listing = choose(block, nodes.inner, list_families(nodes.inner), nodes.top)
-            place = _laid_out(forest, nodes, listing)
-            more = _taken_in(block, nodes, place)
-        if not more.any():
-            break
+    nodes, more = _prepare(block, rules)
+    while more.any():
         block = replace(block, bonds=block.bonds | more)
+        nodes, more = _prepare(block, rules)
+    forest = block.forest
+    listing = choose(block, nodes.inner, list_families(nodes.inner), nodes.top)
+    place = _laid_out(forest, nodes, listing)
+    more = _taken_in(block, nodes, place)
+    crossing = np.unique(forest.tree_of[more]).astype(np.int64)
+    kept = np.zeros(0, np.int64)
+    if not rules.free_marks:
+        place, kept = _without_leading_marks(block, nodes, listing, place)
+    n_kept = len(np.setdiff1d(kept, crossing))
+    if len(crossing):
+        part, words = replace(block, bonds=block.bonds | more).take(crossing)
+        found, more_kept = _with_care(part, choose, rules)
+        place[words] = words[found]
+        n_kept += more_kept
+    return place, n_kept
+
+
+def _without_leading_marks(block: TreeBlock, nodes: LayoutNodes, listing: Listing, place: Int64) -> tuple[Int64, Int64]:
+    """Return (positions with no mark at the beginning of a tree, the trees that keep their order for that)."""
+    forest = block.forest
     marks = nodes.marks
-    if rules.free_marks:
-        return place, 0
     of_word = np.full(len(forest), -1)
     of_word[nodes.groups[marks.at]] = np.arange(len(marks.at))
     wrong = _leading_marks(block, place)
@@ -171,13 +227,13 @@ def _with_care(block: TreeBlock, choose: Choose, rules: Rules) -> tuple[Int64, i
     trees = np.unique(forest.tree_of[wrong])
     kept = expand_ranges(forest.trees[:-1][trees], lengths_of(forest.trees)[trees])
     place[kept] = kept
-    return place, len(trees)
+    return place, trees
 
 
 def _taken_in(block: TreeBlock, nodes: LayoutNodes, place: Int64) -> Bool:
     """Return bool[n]: the bonds to add in trees that had no crossing arcs, but have some at these positions."""
     more = np.zeros(len(block.forest), bool)
-    words, part, kept = nodes.words(block.forest)
+    words, part, kept = nodes.words
     yields = open_yields(words, part)
     if not len(yields):
         return more
@@ -281,7 +337,7 @@ def _prepare(block: TreeBlock, rules: Rules) -> tuple[LayoutNodes, Bool]:
             head = np.unique(np.where(rising, inner.parent[head], head))
         head = head[head >= 0]
         more[_inside(groups[keep[first[head]]], groups[keep[last[head]] + 1])] = True
-    return LayoutNodes(groups, gone, inner, top[keep], marks, front, back, partner), more & ~bonds
+    return LayoutNodes(forest, groups, gone, inner, top[keep], marks, front, back, partner), more & ~bonds
 
 
 def _inside(begins: Int64, ends: Int64) -> Int64:

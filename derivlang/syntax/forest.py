@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, owners
+from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, offsets_of, owners, sorting
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +57,7 @@ class Forest:
     def levels(self) -> list[Int64]:
         """The nodes of each depth, from the roots down."""
         depth = self.depth
-        narrow = (
-            depth.astype(np.uint16) if depth.max(initial=0) < 1 << 16 else depth
-        )  # 16 bits: radix sort, linear time
-        by = np.argsort(narrow, kind="stable")
+        by = sorting(depth)
         return np.split(by, np.cumsum(np.bincount(depth))[:-1]) if len(depth) else []
 
     def below(self, values: Int64) -> Int64:
@@ -91,12 +88,16 @@ class Forest:
 
         parent [1, 2, -1], gone [F, T, F]: node 0 moves up to node 2, which is now node 1 -> [1, -1].
         """
-        parent = self.parent.copy()
+        kept = np.flatnonzero(~gone)
+        parent, moved = self.parent[kept], False
         while (lost := (parent >= 0) & gone[parent]).any():
             parent[lost] = self.parent[parent[lost]]
-        number = np.cumsum(~gone) - 1
-        parent = parent[~gone]
-        return Forest(np.where(parent < 0, -1, number[parent]), np.append(0, np.cumsum(~gone))[self.trees])
+            moved = True
+        number = offsets_of(~gone)
+        out = Forest(np.where(parent < 0, -1, number[parent]), number[self.trees])
+        if not moved:
+            out.__dict__["depth"] = self.depth[kept]  # what `depth` would compute
+        return out
 
     def contracted(self, groups: Int64) -> tuple[Forest, Int64]:
         """Return (the forest of groups of neighbours, int64[G] the node that represents each).

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int64, lengths_of, offsets_of
+from derivlang.core.arrays import Bool, Int64, lengths_of, offsets_of, sorting
 from derivlang.syntax.forest import Forest
 
 
@@ -68,10 +68,7 @@ def list_families(forest: Forest) -> Listing:
     itself[1:] = nodes[1:] == nodes[:-1]
     above = np.where(forest.parent < 0, n + forest.tree_of, forest.parent)
     family = np.where(itself, nodes, above[nodes])
-    narrow = (
-        family.astype(np.uint16) if n + len(forest.trees) <= 1 << 16 else family
-    )  # 16 bits: radix sort, linear time
-    by = np.argsort(narrow, kind="stable")
+    by = sorting(family)
     family = family[by]
     begins = np.flatnonzero(np.diff(family, prepend=-1))
     return Listing(family[begins], np.append(begins, len(by)), nodes[by], itself[by])

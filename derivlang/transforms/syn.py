@@ -13,7 +13,6 @@ differences are in `docs/guide/syntax.md`.
 from __future__ import annotations
 
 import glob
-from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, stretches
+from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.keys import Draws, sequence_keys
@@ -45,7 +44,6 @@ from derivlang.transforms.base import Transform
 # `rule_version` changes the draws, too.
 _LAYOUT = 2
 _COLDEST = 1e-6  # below this temperature, scores overflow
-_BLOCK = 1 << 17  # words drawn and laid out at once: fewer calls, and arrays that still nearly fit the cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,17 +112,10 @@ class Syn(Transform):
         bound = bonds(whole, words, tree) if self.freeze == "parts" else np.zeros(batch.n_words, bool)
         rules = Rules(self.nonprojective == "keep-order", self.punct == "permute")
         choose = partial(_choose, self.model(), draws, keys)
+        block = TreeBlock(whole, words, tails, bound, np.arange(len(whole.trees) - 1))
+        place, counts = arrange(block, choose, rules)
         index = np.empty(batch.n_words, np.int32)
-        counts: Counter[str] = Counter()
-        for begin, end in stretches(whole.trees, _BLOCK):
-            a, b = int(whole.trees[begin]), int(whole.trees[end])
-            parent = whole.parent[a:b]
-            forest = Forest(np.where(parent < 0, -1, parent - a), whole.trees[begin : end + 1] - a)
-            seen = words.take(slice(a, b))
-            block = TreeBlock(forest, seen, tails[begin:end], bound[a:b], np.arange(begin, end))
-            place, found = arrange(block, choose, rules)
-            index[a + place] = np.arange(a, b, dtype=np.int32)
-            counts += found
+        index[place] = np.arange(batch.n_words, dtype=np.int32)
         return Order(index, sentences, new_tails, batch.n_words, counts=counts)
 
 
@@ -151,7 +142,11 @@ def _choose(
     codes = seen.upos[words].astype(np.int64) * n_relations + seen.relation[words]
     itself = listing.itself[entries]
     codes[itself] = len(seen.tags) * n_relations + seen.upos[words[itself]]
-    used, members = np.unique(codes, return_inverse=True)
+    # np.unique would sort them
+    is_used = np.zeros(len(seen.tags) * (n_relations + 1), bool)
+    is_used[codes] = True
+    used = np.flatnonzero(is_used)
+    members = (np.cumsum(is_used) - 1)[codes]
     tokens = tuple(_token(code, seen) for code in used.tolist())
     head = heads[which]
     tree = forest.tree_of[head]
