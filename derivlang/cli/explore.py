@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from derivlang.cli.options import say
+from derivlang.cli.messages import say
 from derivlang.cli.types import FOLDER, Whole
 
 

@@ -153,7 +153,7 @@ def declared(kind: type) -> Mapping[str, Declared]:
 
 def check_settings(settings: Any) -> None:
     """Raise UsageError for the first declared setting of a dataclass whose value is not allowed."""
-    for name, one in declared(type(settings)).items():
+    for name, one in declared(type(settings)).items():  # type: ignore[arg-type]
         one.check(getattr(settings, name))
 
 

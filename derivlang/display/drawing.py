@@ -159,8 +159,8 @@ def across(row: LinkedLines, colours: dict[str, int]) -> Drawing:
     source.y, derived.y = [base] * len(source.x), [second] * len(derived.x)
     _bend(source, base - SIZE - 3, -1)
     _bend(derived, second + 8, 1)
-    below_words = {kind: base + 8 + tags + SMALL + _LABELS * n for n, kind in enumerate(kinds)}
-    above_words = {kind: end + labels - 3 - _LABELS * n for n, kind in enumerate(kinds)}
+    below_words: dict[str, float] = {kind: base + 8 + tags + SMALL + _LABELS * n for n, kind in enumerate(kinds)}
+    above_words: dict[str, float] = {kind: end + labels - 3 - _LABELS * n for n, kind in enumerate(kinds)}
     boxes = [
         *_boxes_across(source, base, below_words, colours),
         *_boxes_across(derived, second, above_words, colours),

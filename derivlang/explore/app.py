@@ -160,7 +160,7 @@ def _sentence(gr: Any, *, files: bool) -> None:
     spec = gr.Textbox("trans,inv", label="Spec", elem_id="spec", **copied)
     command = gr.Textbox(label="Command", elem_id="command", scale=2, **copied)
 
-    @gr.render(inputs=[steps])  # when the page is loaded, and when the steps change
+    @gr.render(inputs=[steps])  # type: ignore[untyped-decorator, unused-ignore]  # when the page is loaded, and when the steps change
     def parameters(chosen: list[str]) -> None:
         for number, name in enumerate(chosen or []):
             controls = controls_of(name, files=files)

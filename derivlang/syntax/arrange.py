@@ -224,7 +224,7 @@ def _without_leading_marks(block: TreeBlock, nodes: LayoutNodes, listing: Listin
         nodes = replace(nodes, marks=marks)
         place = _laid_out(forest, nodes, listing)
         wrong = _leading_marks(block, place)
-    trees = np.unique(forest.tree_of[wrong])
+    trees = np.unique(forest.tree_of[wrong]).astype(np.int64)
     kept = expand_ranges(forest.trees[:-1][trees], lengths_of(forest.trees)[trees])
     place[kept] = kept
     return place, trees
