@@ -1,10 +1,11 @@
 """Fit the shipped grammars, and write what is measured on them.
 
-    python grammars/build.py DATA [--only fr,ja] [--no-fit]      DATA: the folder with ud/ and gd/
+    python grammars/build.py DATA [--only fr,ja] [--no-fit] [--features]     DATA: the folder with ud/ and gd/
 
 Writes grammars/NAME.grammar.tsv, grammars/figures.json (what was measured), grammars/README.md and
 docs/word-order.{md,svg}. The same data gives the same files; on another machine a weight may differ in its last
-digit. About ten minutes on two cores.
+digit. About ten minutes on two cores. --features measures the ten word-order features of the files as they are, and
+nothing else (`features.py`): some ten seconds.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+import features  # noqa: E402
 
 from derivlang.core.keys import Draws  # noqa: E402
 from derivlang.formats import conllu  # noqa: E402
@@ -113,16 +116,18 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(PLANS), help="names, comma-separated")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--no-fit", action="store_true", help="measure the files as they are")
+    parser.add_argument("--features", action="store_true", help="measure the word-order features of the files alone")
     options = parser.parse_args()
     kept = ROOT / "grammars" / "figures.json"
     figures = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
     names = options.only.split(",")
     with ProcessPoolExecutor(options.workers) as pool:
-        fitted = [] if options.no_fit else names
+        fitted = [] if options.no_fit or options.features else names
         for name, sizes in zip(fitted, pool.map(fit_one, fitted, [options.data] * len(fitted)), strict=True):
             figures[name] = sizes
             print(name, json.dumps(sizes), flush=True)
-        for name, measured in zip(names, pool.map(measure_one, names, [options.data] * len(names)), strict=True):
+        measure = features_one if options.features else measure_one
+        for name, measured in zip(names, pool.map(measure, names, [options.data] * len(names)), strict=True):
             figures[name].update(measured)
             print(name, "measured", flush=True)
     kept.write_text(json.dumps(_rounded(dict(sorted(figures.items()))), indent=1) + "\n", "utf-8")
@@ -264,7 +269,14 @@ def measure_one(name: str, data: Path) -> dict[str, Any]:
             "ewt_alone": statistics.expected_before_head(own, ewt, pair),
         }
         out["pairs"][pair.name] = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
-    return out
+    return {**out, **features_one(name, data)}
+
+
+def features_one(name: str, data: Path) -> dict[str, Any]:
+    """The ten word-order features in the language, and in English under the grammar."""
+    plan = PLANS[name]
+    own = features.own_treebank(name, [source.treebank for source in plan.sources], plan.test)
+    return {"features of": own, "features": features.measure(load.load_grammar(name), features.sample(data, own), data)}
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import features
+
 SVO = ("S-V-O", "S-O-V", "V-S-O", "V-O-S", "O-V-S", "O-S-V")
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
 Figures = Mapping[str, Mapping[str, Any]]
@@ -191,6 +193,7 @@ def page(figures: Figures) -> str:
         "",
         *why(figures),
         "",
+        *features.section(figures),
     ]
     return "\n".join(lines)
 

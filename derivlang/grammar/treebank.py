@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int32
+from derivlang.core.arrays import Int32, Int64, offsets_of
 from derivlang.core.errors import DataError
 from derivlang.formats import conllu
 from derivlang.grammar.families import Families, families_of_trees
@@ -20,16 +20,22 @@ from derivlang.grammar.labels import old_labels
 
 def families_of_tables(tables: Iterable[pa.Table], *, punct: bool = False) -> tuple[Families, int]:
     """Return (all families, the number of sentences) of tables with list columns head, upos and deprel."""
-    heads, lengths, upos, deprel = [], [], [], []
+    heads, offsets, columns = words_of_tables(tables, ("upos", "deprel"))
+    families, _ = families_of_trees(heads, offsets, columns["upos"], columns["deprel"], punct=punct)
+    return families, len(offsets) - 1
+
+
+def words_of_tables(tables: Iterable[pa.Table], names: Collection[str]) -> tuple[Int32, Int64, dict[str, list[str]]]:
+    """Return (heads int32[N], offsets of the sentences int64[S + 1], N values of each named column)."""
+    heads, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+    columns: dict[str, list[str]] = {name: [] for name in names}
     for table in tables:
         head = table["head"].combine_chunks()
-        heads.append(head.flatten().to_numpy(zero_copy_only=False))
-        lengths.append(np.diff(head.offsets.to_numpy()))
-        upos += table["upos"].combine_chunks().flatten().to_pylist()
-        deprel += table["deprel"].combine_chunks().flatten().to_pylist()
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
-    families, _ = families_of_trees(np.concatenate(heads).astype(np.int32), offsets, upos, deprel, punct=punct)
-    return families, len(offsets) - 1
+        heads.append(head.flatten().to_numpy(zero_copy_only=False).astype(np.int32))
+        lengths.append(np.diff(head.offsets.to_numpy()).astype(np.int64))
+        for name in names:
+            columns[name] += table[name].combine_chunks().flatten().to_pylist()
+    return np.concatenate(heads), offsets_of(np.concatenate(lengths)), columns
 
 
 def read_families(paths: Iterable[Path], *, punct: bool = False) -> tuple[Families, int]:
