@@ -19,13 +19,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from derivlang.core.arrays import Bool, lengths_of
 from derivlang.grammar import exact
 from derivlang.grammar.families import Families, families_of_trees
-from derivlang.grammar.local import Local
 from derivlang.grammar.order_model import OrderModel
+from derivlang.grammar.subtypes import marked
 from derivlang.grammar.treebank import words_of_tables
 from derivlang.grammar.weights import Float
 
@@ -89,7 +88,7 @@ def sample_of_tables(tables: Iterable[pa.Table]) -> OrderSample:
     """Return the sample of tables with the columns head, upos, deprel and feats; punctuation is left out."""
     heads, offsets, columns = words_of_tables(tables, ("upos", "deprel", "feats"))
     upos, deprel, feats = columns["upos"], columns["deprel"], columns["feats"]
-    families, words = families_of_trees(heads, offsets, upos, deprel)
+    families, words = families_of_trees(heads, offsets, *marked(upos, deprel, feats))
     start = np.repeat(offsets[:-1], np.diff(offsets))
     governor = np.where(heads > 0, start + heads - 1, 0)
     tags, plain = np.array(upos), np.array([relation.partition(":")[0] for relation in deprel])
@@ -104,10 +103,10 @@ def sample_of_tables(tables: Iterable[pa.Table]) -> OrderSample:
             related &= is_head[governor]
         found = related & np.isin(tags, feature.tags)
         if feature.marked is not None:
-            marked = np.zeros(len(related), bool)
+            passes = np.zeros(len(related), bool)
             which = np.flatnonzero(related)
-            marked[which] = [feature.marked(upos[word], deprel[word], feats[word]) for word in which]
-            found = marked if marked.any() else found
+            passes[which] = [feature.marked(upos[word], deprel[word], feats[word]) for word in which]
+            found = passes if passes.any() else found
         flags.append(found[words] & is_dependent)
     return OrderSample(families, tuple(flags))
 
@@ -128,26 +127,36 @@ def expected(model: OrderModel, sample: OrderSample) -> list[tuple[int, float]]:
     for at, local, _ in model.exact_parts(families):
         heads = families.head_places[at] - families.offsets[at]
         index = np.arange(local.n_dependents)[:, None]
-        before[families.offsets[at] + index + (index >= heads)] = before_head(local)
+        before[families.offsets[at] + index + (index >= heads)] = exact.before_head(local)
     return _shares(sample, before)
 
 
-def before_head(local: Local) -> Float:
-    """Return float64[d, b]: the probability that each dependent stands before its head."""
-    tables = exact.chains(local)
-    out = _share_of_sets(tables.splits, tables.total)
-    narrow = tables.narrow()
-    if narrow.size:
-        tables = exact.chains(local.take(narrow), dtype=np.longdouble)
-        out[:, narrow] = _share_of_sets(tables.splits, tables.total)
-    return out
+def standardised(own: OrderSample, other: OrderSample, number: int) -> float:
+    """Return the share of a feature before the head in `own` if its contexts were as frequent as in `other`.
+
+    number: of the feature in `FEATURES`. A context is whether the relation has `:pass`, and which of aux, mark and case
+    are among the head's other dependents; those that `own` does not have are left out. nan if it has none.
+    """
+    ours, theirs = _contexts(own, number), _contexts(other, number)
+    shared = [context for context in theirs if context in ours]
+    total = sum(len(theirs[context]) for context in shared)
+    means = {context: sum(ours[context]) / len(ours[context]) for context in shared}
+    return sum(len(theirs[c]) * means[c] for c in shared) / total if total else float("nan")
 
 
-def _share_of_sets(splits: NDArray[np.floating], total: NDArray[np.floating]) -> Float:
-    """Return float64[d, b]: the share of the left sets that have each dependent; d = 1: [splits[1] / total]."""
-    d = len(splits).bit_length() - 1
-    has = (np.arange(1 << d) & (1 << np.arange(d))[:, None]) > 0
-    return np.asarray(has.astype(splits.dtype) @ splits / total, np.float64)
+def _contexts(sample: OrderSample, number: int) -> dict[tuple[str, ...], list[bool]]:
+    """Return for each context of a feature whether each dependent is before its head."""
+    families = sample.families
+    flagged = np.flatnonzero(sample.flags[number])
+    owner = np.searchsorted(families.offsets, flagged, "right") - 1
+    relations = [token.partition("&")[2].partition(":")[0] for token in families.tokens]
+    found: dict[tuple[str, ...], list[bool]] = {}
+    for member, family in zip(flagged.tolist(), owner.tolist(), strict=True):
+        others = [at for at in range(families.offsets[family], families.offsets[family + 1]) if at != member]
+        around = {relations[families.members[at]] for at in others} & {"aux", "mark", "case"}
+        passive = "pass" if families.tokens[families.members[member]].endswith(":pass") else ""
+        found.setdefault((passive, *sorted(around)), []).append(bool(member < families.head_places[family]))
+    return found
 
 
 def _as_it_stands(families: Families) -> Float:
