@@ -202,6 +202,7 @@ def fit_one(name: str, data: Path, taken: Figures) -> dict[str, Any]:
     file.write(grammar, ROOT / "grammars" / f"{name}{load.SUFFIX}")
     out = {"language": plan.language, **about, "sentences": n_sentences}
     out["l2"] = {key: each.l2 for key, each in settings.items()}
+    out["dropped"] = build.DROPPED
     out["thin"] = {key: each.thin for key, each in settings.items() if each.thin}
     out["weights"] = {key: len(weights) for key, weights in load.load_grammar(name).weights.items()}
     return out
@@ -279,7 +280,7 @@ def _scores(
 
 
 @cache
-def english(data: Path) -> Families:
+def english_trees(data: Path) -> Families:
     """All of English-EWT, as trees of another language."""
     return read(data, "English-EWT", ALL, own=False)[0]
 
@@ -301,7 +302,7 @@ def measure_one(name: str, data: Path, fitted: Figures) -> dict[str, Any]:
     else:
         families, _, _ = learnt_from(plan, data)
         out["held"], out["without PUD"] = _cross_validated(recipe, families, settings, data, plan, before)
-    ewt = english(data)
+    ewt = english_trees(data)
     clauses, theirs = statistics.clauses(ewt), statistics.clauses(families)
     out["svo"] = {
         "clauses": len(theirs.families),

@@ -17,7 +17,18 @@ def write(root: Path, figures: Figures) -> None:
     """All three, from the figures that `build.py` measured."""
     (root / "grammars" / "README.md").write_text(readme(figures), "utf-8")
     (root / "docs" / "word-order.md").write_text(page(figures), "utf-8")
-    (root / "docs" / "word-order.svg").write_text(picture(figures), "utf-8")
+    (root / "docs" / "word-order.svg").write_text(picture(measured(figures)), "utf-8")
+
+
+def measured(figures: Figures) -> Figures:
+    """The grammars that were measured since they were fitted."""
+    return {name: f for name, f in figures.items() if "svo" in f}
+
+
+def missing(figures: Figures) -> list[str]:
+    """A paragraph that names the grammars without figures; [] if there are none."""
+    names = [f"`{name}`" for name in figures if name not in measured(figures)]
+    return [f"Not measured since they were fitted last, and left out below: {', '.join(names)}.", ""] if names else []
 
 
 def readme(figures: Figures) -> str:
@@ -58,10 +69,12 @@ def readme(figures: Figures) -> str:
         "Of 0, 0.25 and 0.5 the largest whose bits a head, on the same heads as the penalty's and without dependents left",
         "out, are within half a per cent of the best. Verbs are not: one that comes second would come first.",
         "",
-        "Each head is learnt from with its subtypes and, counted the same, without any, as trees of another language have it;",
-        "relations that a head class has hardly seen are learnt from the heads of other classes:",
+        f"Of {', '.join(f'`{n}`' for n, f in figures.items() if f.get('dropped'))} each head is learnt from with its subtypes"
+        " and, counted the same, without any, as trees of another",
+        "language have it; relations that a head class has hardly seen are learnt from the heads of other classes:",
         "[docs/syntax.md](../docs/syntax.md#relations-that-two-languages-divide-differently).",
         "",
+        *missing(figures),
         "## Held-out cross-entropy",
         "",
         "Bits for each head with at least one dependent and at most seven members, punctuation left out; uniform: all",
@@ -81,7 +94,7 @@ def readme(figures: Figures) -> str:
                 "published right",
                 "all",
             ),
-            held_rows(figures),
+            held_rows(measured(figures)),
         ),
         "",
         "## Order statistics",
@@ -93,7 +106,7 @@ def readme(figures: Figures) -> str:
             ("grammar", "clauses", "", *SVO),
             (
                 row
-                for n, f in figures.items()
+                for n, f in measured(figures).items()
                 for row in (
                     (f"`{n}`", str(f["svo"]["clauses"]), "treebank", *map(percent, f["svo"]["treebank"])),
                     ("", "", "model", *map(percent, f["svo"]["model"])),
@@ -102,7 +115,7 @@ def readme(figures: Figures) -> str:
         ),
         "",
         *table(
-            ("grammar", *(f"{name}: treebank / model" for name in pair_names(figures))),
+            ("grammar", *(f"{name}: treebank / model" for name in pair_names(measured(figures)))),
             (
                 (
                     f"`{n}`",
@@ -111,7 +124,7 @@ def readme(figures: Figures) -> str:
                         for p in f["pairs"].values()
                     ),
                 )
-                for n, f in figures.items()
+                for n, f in measured(figures).items()
             ),
         ),
         "",
@@ -138,7 +151,7 @@ def held_rows(figures: Figures) -> Iterable[tuple[str, ...]]:
 
 
 def page(figures: Figures) -> str:
-    some = next(iter(figures.values()))
+    some = next(iter(measured(figures).values()))
     lines = [
         "# Word order: what the shipped grammars do to English",
         "",
@@ -147,6 +160,7 @@ def page(figures: Figures) -> str:
         "Expected shares are from exact probabilities, no draw is made; *sample* is the default (5 % English mixed in),",
         "*argmax* takes the most probable order of each head. Families of more than 15 members are left out of expectations.",
         "",
+        *missing(figures),
         "![shares of the orders of subject, verb and object](word-order.svg)",
         "",
         "## Subject, verb and object",
@@ -157,7 +171,7 @@ def page(figures: Figures) -> str:
             ("grammar", "", *SVO),
             (
                 row
-                for n, f in figures.items()
+                for n, f in measured(figures).items()
                 for row in (
                     (
                         f"`{n}` {f['language']}",
@@ -178,7 +192,7 @@ def page(figures: Figures) -> str:
         "5 % of English.",
         "",
         *table(
-            ("grammar", *pair_names(figures)),
+            ("grammar", *pair_names(measured(figures))),
             (
                 (
                     f"`{n}` {f['language']}",
@@ -187,7 +201,7 @@ def page(figures: Figures) -> str:
                         for p in f["pairs"].values()
                     ),
                 )
-                for n, f in figures.items()
+                for n, f in measured(figures).items()
             ),
         ),
         "",

@@ -45,13 +45,15 @@ def with_borrowed(own: Families, counts: Float, families: Families, name: str) -
     others = np.flatnonzero(dependents & ~inside)
     pairs = Counter(zip(families.members[others].tolist(), (others < heads[others]).tolist(), strict=True))
     totals = Counter(relations[code] for code in families.members[others].tolist())
-    found: Counter[tuple[str, ...]] = Counter()
+    found: dict[tuple[str, ...], float] = {}
     for (code, before), count in pairs.items():
         relation = relations[code]
         if seen[relation] < FEW:
-            line = (labels[code], usual) if before else (usual, labels[code])
-            found[line] += count * min(1.0, (MOST - seen[relation]) / totals[relation])
+            line: tuple[str, ...] = (labels[code], usual) if before else (usual, labels[code])
+            part = count * min(1.0, (MOST - seen[relation]) / totals[relation])
+            found[line] = found.get(line, 0.0) + part
     for f, count in enumerate(counts.tolist()):
-        found[tuple(own.labels(f))] += count
+        line = tuple(own.labels(f))
+        found[line] = found.get(line, 0.0) + count
     ordered = sorted(found)
     return Families.of([list(line) for line in ordered]), np.array([found[line] for line in ordered])
