@@ -1,10 +1,11 @@
 """Fit the shipped grammars, and write what is measured on them.
 
-    python grammars/build.py DATA [--only fr,ja] [--no-fit]      DATA: the folder with ud/ and gd/
+    python grammars/build.py DATA [--only fr,ja] [--no-fit] [--features]     DATA: the folder with ud/ and gd/
 
 Writes grammars/NAME.grammar.tsv, grammars/figures.json (what was measured), grammars/README.md and
 docs/reference/word-order.{md,svg}. The same data gives the same files; on another machine a weight may differ in its last
-digit. About ten minutes on two cores.
+digit. About ten minutes on two cores. --features measures the ten word-order features of the files as they are, and
+nothing else (`features.py`): some ten seconds.
 """
 
 from __future__ import annotations
@@ -18,15 +19,19 @@ import argparse
 import json
 import math
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+import features  # noqa: E402
 
 from derivlang.core.keys import Draws  # noqa: E402
 from derivlang.formats import conllu  # noqa: E402
@@ -34,8 +39,10 @@ from derivlang.grammar import build, evaluate, file, load, statistics  # noqa: E
 from derivlang.grammar.families import Families  # noqa: E402
 from derivlang.grammar.fit import FitSettings  # noqa: E402
 from derivlang.grammar.order_model import OrderModel  # noqa: E402
-from derivlang.grammar.treebank import families_of_tables, folds, joined  # noqa: E402
+from derivlang.grammar.treebank import demonstratives, families_of_tables, folds, joined  # noqa: E402
 
+Figures: TypeAlias = Mapping[str, Any]
+Settings: TypeAlias = dict[str, FitSettings]
 CLASSES = ("N", "V", "ADJ", "ADV", "AUX", "NUM")
 # What a head of a spoken treebank counts beside one of a written: by bits on Sequoia dev, which is written.
 SPOKEN = {"V": 0.2}
@@ -113,16 +120,21 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(PLANS), help="names, comma-separated")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--no-fit", action="store_true", help="measure the files as they are")
+    parser.add_argument("--same-settings", action="store_true", help="fit with the settings chosen before")
+    parser.add_argument("--features", action="store_true", help="measure the word-order features of the files alone")
     options = parser.parse_args()
     kept = ROOT / "grammars" / "figures.json"
     figures = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
     names = options.only.split(",")
     with ProcessPoolExecutor(options.workers) as pool:
-        fitted = [] if options.no_fit else names
-        for name, sizes in zip(fitted, pool.map(fit_one, fitted, [options.data] * len(fitted)), strict=True):
-            figures[name] = sizes
+        fitted = [] if options.no_fit or options.features else names
+        taken = [figures.get(name, {}) if options.same_settings else {} for name in fitted]
+        for name, sizes in zip(fitted, pool.map(fit_one, fitted, [options.data] * len(fitted), taken), strict=True):
+            figures[name] = {**sizes, "held": taken[fitted.index(name)].get("held", {})}
             print(name, json.dumps(sizes), flush=True)
-        for name, measured in zip(names, pool.map(measure_one, names, [options.data] * len(names)), strict=True):
+        measure = features_one if options.features else measure_one
+        fits = [figures[name] for name in names]
+        for name, measured in zip(names, pool.map(measure, names, [options.data] * len(names), fits), strict=True):
             figures[name].update(measured)
             print(name, "measured", flush=True)
     kept.write_text(json.dumps(_rounded(dict(sorted(figures.items()))), indent=1) + "\n", "utf-8")
@@ -140,11 +152,16 @@ def _rounded(value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
 
 
-def read(data: Path, treebank: str, splits: tuple[str, ...]) -> tuple[Families, int]:
-    """The families of some splits, and the number of sentences."""
+def paths_of(data: Path, treebank: str, splits: tuple[str, ...]) -> list[Path]:
+    """The files of some splits."""
     folder = data / "ud" / f"UD_{treebank}"
-    paths = [path for split in splits for path in sorted(folder.glob(f"*-ud-{split}.conllu*"))]
-    return families_of_tables(rows.table for path in paths for rows in conllu.read(path))
+    return [path for split in splits for path in sorted(folder.glob(f"*-ud-{split}.conllu*"))]
+
+
+def read(data: Path, treebank: str, splits: tuple[str, ...], *, own: bool = True) -> tuple[Families, int]:
+    """The families of some splits, and the number of sentences. own: see `families_of_tables`."""
+    paths = paths_of(data, treebank, splits)
+    return families_of_tables((rows.table for path in paths for rows in conllu.read(path)), own=own)
 
 
 def learnt_from(plan: Plan, data: Path) -> tuple[Families, Any, int]:
@@ -155,8 +172,11 @@ def learnt_from(plan: Plan, data: Path) -> tuple[Families, Any, int]:
     return joined(*(part for part, _ in parts)), counts, sum(n for _, n in parts)
 
 
-def fit_one(name: str, data: Path) -> dict[str, Any]:
-    """Fit and write a grammar; how much it was learnt from, and for cross-validated ones their figures."""
+def fit_one(name: str, data: Path, taken: Figures) -> dict[str, Any]:
+    """Fit and write a grammar; return how much it was learnt from, and the settings.
+
+    taken: figures with the settings to take; empty: they are chosen.
+    """
     plan = PLANS[name]
     families, counts, n_sentences = learnt_from(plan, data)
     if plan.choose:
@@ -166,13 +186,14 @@ def fit_one(name: str, data: Path) -> dict[str, Any]:
         inside, held = folds(families, FOLDS, 0)
         own = {name: np.ones(len(inside)) for name in CLASSES}
     recipe = build.GrammarRecipe(name, plan.language, CLASSES)
-    _, settings = build.build(recipe, inside, held, {}, own)
+    settings = taken_settings(taken) if taken else build.build(recipe, inside, held, {}, own)[1]
     about = {
         "treebanks": "; ".join(f"UD_{s.treebank} ({', '.join(s.splits)})" for s in plan.sources),
         "licence": " AND ".join(sorted({s.licence for s in plan.sources}, reverse=True)),
         "attribution": "weights derived from the Universal Dependencies treebanks named above, by their authors and"
         " annotators (universaldependencies.org); changed: only statistics of word order are kept",
         "sentences": str(n_sentences),
+        **({"demonstratives": " ".join(forms)} if (forms := demonstrative_forms(plan, data)) else {}),
         "held out": f"UD_{plan.test} (test)" if plan.test else f"{FOLDS}-fold cross-validation",
         "chosen by": f"UD_{plan.choose} (dev)" if plan.choose else "a fifth of the heads learnt from",
     }
@@ -181,23 +202,48 @@ def fit_one(name: str, data: Path) -> dict[str, Any]:
     file.write(grammar, ROOT / "grammars" / f"{name}{load.SUFFIX}")
     out = {"language": plan.language, **about, "sentences": n_sentences}
     out["l2"] = {key: each.l2 for key, each in settings.items()}
+    out["dropped"] = build.DROPPED
     out["thin"] = {key: each.thin for key, each in settings.items() if each.thin}
     out["weights"] = {key: len(weights) for key, weights in load.load_grammar(name).weights.items()}
-    if not plan.test:
-        out["held"] = _cross_validated(final, families, settings, data, plan)
     return out
 
 
+def taken_settings(figures: Figures) -> Settings:
+    """The settings that a grammar was fitted with before."""
+    fixed = {"factors": build.FACTORS, "most": build.MOST, "dropped": build.DROPPED}
+    return {key: FitSettings(l2=l2, thin=figures["thin"].get(key, 0.0), **fixed) for key, l2 in figures["l2"].items()}
+
+
+def demonstrative_forms(plan: Plan, data: Path) -> tuple[str, ...]:
+    """The demonstrative determiners of a language, from the treebanks learnt from."""
+    return demonstratives(path for s in plan.sources for path in paths_of(data, s.treebank, s.splits))
+
+
+def _without_pud(recipe: build.GrammarRecipe, plan: Plan, data: Path, settings: Settings) -> dict[str, Any] | None:
+    """The word-order features of a grammar fitted without PUD; None if there is no PUD, or nothing else."""
+    puds = [source for source in plan.sources if source.treebank.endswith("-PUD")]
+    rest = replace(plan, sources=tuple(source for source in plan.sources if source not in puds))
+    if not puds or not rest.sources:
+        return None
+    families, counts, _ = learnt_from(rest, data)
+    grammar, _ = build.build(recipe, families, None, {}, counts, settings)
+    return features.measure(grammar, features.sample(data, puds[0].treebank), data)
+
+
 def _cross_validated(
-    recipe: build.GrammarRecipe, families: Families, settings: dict[str, FitSettings], data: Path, plan: Plan
-) -> dict[str, Any]:
+    recipe: build.GrammarRecipe, families: Families, settings: Settings, data: Path, plan: Plan, before: Figures
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The scores of the head classes, and the word-order features: of each fold under what the others taught."""
     rows: dict[str, list[dict[str, float]]] = {}
+    parts = []
+    own = features.sample(data, plan.sources[0].treebank)
     for fold in range(FOLDS):
         inside, held = folds(families, FOLDS, fold)
         grammar, _ = build.build(recipe, inside, None, {}, None, settings)
-        for key, row in _scores(OrderModel(grammar), grammar, held, data, plan).items():
+        for key, row in _scores(OrderModel(grammar), grammar, held, data, plan, before).items():
             rows.setdefault(key, []).append(row)
-    return {key: _mean(parts) for key, parts in rows.items()}
+        parts.append(features.measure(grammar, own.take(np.arange(len(families)) % FOLDS == fold), data))
+    return {key: _mean(each) for key, each in rows.items()}, features.mean(parts)
 
 
 def _mean(parts: list[dict[str, float]]) -> dict[str, float]:
@@ -206,10 +252,17 @@ def _mean(parts: list[dict[str, float]]) -> dict[str, float]:
     return {"heads": heads, **{n: sum(part[n] * part["heads"] for part in parts) / heads for n in names}}
 
 
-def _scores(model: OrderModel, grammar: Any, held: Families, data: Path, plan: Plan) -> dict[str, dict[str, float]]:
-    """By head class: heads, bits, uniform, right; and the published model's bits on the same heads."""
+def _scores(
+    model: OrderModel, grammar: Any, held: Families, data: Path, plan: Plan, before: Figures
+) -> dict[str, dict[str, float]]:
+    """By head class: heads, bits, uniform, right; and the published model's bits on the same heads.
+
+    before: figures of the same heads; those of the published model, which stay as they are, are taken from them.
+    """
     best = OrderModel(grammar, mode="argmax")
-    published = load.load_grammar(data / "gd" / "models" / f"GD_{plan.published}") if plan.published else None
+    published = None
+    if plan.published and not before:
+        published = load.load_grammar(data / "gd" / "models" / f"GD_{plan.published}")
     out = {}
     for name in grammar.classes:
         got = evaluate.evaluate(model, best, held, name)
@@ -218,6 +271,7 @@ def _scores(model: OrderModel, grammar: Any, held: Families, data: Path, plan: P
         row = {"heads": got.heads, "bits": got.bits, "uniform": got.uniform, "right": got.right}
         every = evaluate.evaluate(model, best, held, name, most=13)
         row.update(all_heads=every.heads, all_bits=every.bits)
+        row.update({key: value for key, value in before.get(name, {}).items() if key.startswith("published")})
         if published is not None and name in published.classes:
             theirs = evaluate.evaluate(OrderModel(published), OrderModel(published, mode="argmax"), held, name)
             row.update(published_bits=theirs.bits, published_right=theirs.right)
@@ -225,20 +279,30 @@ def _scores(model: OrderModel, grammar: Any, held: Families, data: Path, plan: P
     return out
 
 
-def measure_one(name: str, data: Path) -> dict[str, Any]:
-    """What the grammar does on held-out heads of its language, and to English."""
+@cache
+def english_trees(data: Path) -> Families:
+    """All of English-EWT, as trees of another language."""
+    return read(data, "English-EWT", ALL, own=False)[0]
+
+
+def measure_one(name: str, data: Path, fitted: Figures) -> dict[str, Any]:
+    """What the grammar does on held-out heads of its language, and to English. fitted: what `fit_one` returned."""
     plan = PLANS[name]
     grammar = load.load_grammar(name)
     english = load.load_grammar("en")
     own, mixed = OrderModel(grammar), OrderModel(grammar, english if name != "en" else None)
     best = OrderModel(grammar, english if name != "en" else None, mode="argmax")
     out: dict[str, Any] = {}
-    families, _, _ = learnt_from(plan, data)
+    recipe = build.GrammarRecipe(name, plan.language, grammar.classes)
+    settings, before = taken_settings(fitted), fitted.get("held", {})
     if plan.test:
-        held, _ = read(data, plan.test, ("test",))
-        out["held"] = _scores(own, grammar, held, data, plan)
-        families = held  # statistics, too, are of sentences that were not learnt from
-    ewt, _ = read(data, "English-EWT", ALL)
+        families, _ = read(data, plan.test, ("test",))  # statistics, too, are of sentences that were not learnt from
+        out["held"] = _scores(own, grammar, families, data, plan, before)
+        out["without PUD"] = _without_pud(recipe, plan, data, settings)
+    else:
+        families, _, _ = learnt_from(plan, data)
+        out["held"], out["without PUD"] = _cross_validated(recipe, families, settings, data, plan, before)
+    ewt = english_trees(data)
     clauses, theirs = statistics.clauses(ewt), statistics.clauses(families)
     out["svo"] = {
         "clauses": len(theirs.families),
@@ -264,7 +328,16 @@ def measure_one(name: str, data: Path) -> dict[str, Any]:
             "ewt_alone": statistics.expected_before_head(own, ewt, pair),
         }
         out["pairs"][pair.name] = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
-    return out
+    return {**out, **features_one(name, data, {})}
+
+
+def features_one(name: str, data: Path, _: Figures) -> dict[str, Any]:
+    """The ten word-order features in the language, and in English under the grammar."""
+    plan = PLANS[name]
+    own = features.own_treebank(name, [source.treebank for source in plan.sources], plan.test)
+    measured = features.measure(load.load_grammar(name), features.sample(data, own), data)
+    paths = [path for source in plan.sources for path in paths_of(data, source.treebank, source.splits)]
+    return {"features of": own, "features": measured, "learnt": features.learnt(paths, measured)}
 
 
 if __name__ == "__main__":

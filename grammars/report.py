@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import features
+
 SVO = ("S-V-O", "S-O-V", "V-S-O", "V-O-S", "O-V-S", "O-S-V")
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
 Figures = Mapping[str, Mapping[str, Any]]
@@ -15,7 +17,18 @@ def write(root: Path, figures: Figures) -> None:
     """All three, from the figures that `build.py` measured."""
     (root / "grammars" / "README.md").write_text(readme(figures), "utf-8")
     (root / "docs" / "reference" / "word-order.md").write_text(page(figures), "utf-8")
-    (root / "docs" / "reference" / "word-order.svg").write_text(picture(figures), "utf-8")
+    (root / "docs" / "reference" / "word-order.svg").write_text(picture(measured(figures)), "utf-8")
+
+
+def measured(figures: Figures) -> Figures:
+    """The grammars that were measured since they were fitted."""
+    return {name: f for name, f in figures.items() if "svo" in f}
+
+
+def missing(figures: Figures) -> list[str]:
+    """A paragraph that names the grammars without figures; [] if there are none."""
+    names = [f"`{name}`" for name in figures if name not in measured(figures)]
+    return [f"Not measured since they were fitted last, and left out below: {', '.join(names)}.", ""] if names else []
 
 
 def readme(figures: Figures) -> str:
@@ -56,6 +69,12 @@ def readme(figures: Figures) -> str:
         "Of 0, 0.25 and 0.5 the largest whose bits a head, on the same heads as the penalty's and without dependents left",
         "out, are within half a per cent of the best. Verbs are not: one that comes second would come first.",
         "",
+        f"Of {', '.join(f'`{n}`' for n, f in figures.items() if f.get('dropped'))} each head is learnt from with its subtypes"
+        " and, counted the same, without any, as trees of another",
+        "language have it; relations that a head class has hardly seen are learnt from the heads of other classes:",
+        "[syntax](../docs/guide/syntax.md#relations-that-two-languages-divide-differently).",
+        "",
+        *missing(figures),
         "## Held-out cross-entropy",
         "",
         "Bits for each head with at least one dependent and at most seven members, punctuation left out; uniform: all",
@@ -75,7 +94,7 @@ def readme(figures: Figures) -> str:
                 "published right",
                 "all",
             ),
-            held_rows(figures),
+            held_rows(measured(figures)),
         ),
         "",
         "## Order statistics",
@@ -87,7 +106,7 @@ def readme(figures: Figures) -> str:
             ("grammar", "clauses", "", *SVO),
             (
                 row
-                for n, f in figures.items()
+                for n, f in measured(figures).items()
                 for row in (
                     (f"`{n}`", str(f["svo"]["clauses"]), "treebank", *map(percent, f["svo"]["treebank"])),
                     ("", "", "model", *map(percent, f["svo"]["model"])),
@@ -96,7 +115,7 @@ def readme(figures: Figures) -> str:
         ),
         "",
         *table(
-            ("grammar", *(f"{name}: treebank / model" for name in pair_names(figures))),
+            ("grammar", *(f"{name}: treebank / model" for name in pair_names(measured(figures)))),
             (
                 (
                     f"`{n}`",
@@ -105,7 +124,7 @@ def readme(figures: Figures) -> str:
                         for p in f["pairs"].values()
                     ),
                 )
-                for n, f in figures.items()
+                for n, f in measured(figures).items()
             ),
         ),
         "",
@@ -132,7 +151,7 @@ def held_rows(figures: Figures) -> Iterable[tuple[str, ...]]:
 
 
 def page(figures: Figures) -> str:
-    some = next(iter(figures.values()))
+    some = next(iter(measured(figures).values()))
     lines = [
         "# Word order: what the shipped grammars do to English",
         "",
@@ -141,6 +160,7 @@ def page(figures: Figures) -> str:
         "Expected shares are from exact probabilities, no draw is made; *sample* is the default (5 % English mixed in),",
         "*argmax* takes the most probable order of each head. Families of more than 15 members are left out of expectations.",
         "",
+        *missing(figures),
         "![shares of the orders of subject, verb and object](word-order.svg)",
         "",
         "## Subject, verb and object",
@@ -151,7 +171,7 @@ def page(figures: Figures) -> str:
             ("grammar", "", *SVO),
             (
                 row
-                for n, f in figures.items()
+                for n, f in measured(figures).items()
                 for row in (
                     (
                         f"`{n}` {f['language']}",
@@ -172,7 +192,7 @@ def page(figures: Figures) -> str:
         "5 % of English.",
         "",
         *table(
-            ("grammar", *pair_names(figures)),
+            ("grammar", *pair_names(measured(figures))),
             (
                 (
                     f"`{n}` {f['language']}",
@@ -181,7 +201,7 @@ def page(figures: Figures) -> str:
                         for p in f["pairs"].values()
                     ),
                 )
-                for n, f in figures.items()
+                for n, f in measured(figures).items()
             ),
         ),
         "",
@@ -191,6 +211,7 @@ def page(figures: Figures) -> str:
         "",
         *why(figures),
         "",
+        *features.section(figures),
     ]
     return "\n".join(lines)
 

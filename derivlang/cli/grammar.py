@@ -119,7 +119,7 @@ def score(
 
     superstrate = load_grammar(grammar, where="GRAMMAR")
     other = load_grammar(substrate, where="--substrate") if substrate else None
-    families, _ = read_families(treebanks, punct=punct)
+    families, _ = read_families(treebanks, punct=punct, own=other is None)
     model = OrderModel(superstrate, other, mix=mix, labels=labels)
     best = OrderModel(superstrate, other, mix=mix, labels=labels, mode="argmax")
     found = figures(model, best, families, most)
@@ -180,7 +180,7 @@ def fit(
     from derivlang.grammar import file
     from derivlang.grammar.build import GrammarRecipe, build
     from derivlang.grammar.families import UPOS
-    from derivlang.grammar.treebank import check_version, read_families
+    from derivlang.grammar.treebank import check_version, demonstratives, read_families
 
     names = tuple(classes.split(","))
     wrong = [name for name in names if name not in ("N", "V", *UPOS)]
@@ -198,14 +198,16 @@ def fit(
     if not out.parent.is_dir():
         raise UsageError(f"there is no folder {out.parent}", where="-o", id="missing-folder")
     with Bar() as bar, bar.stage("reading"):
-        families, n_sentences = read_families(treebanks, punct=punct)
-        held, _ = read_families(dev, punct=punct) if dev else (None, 0)
+        families, n_sentences = read_families(treebanks, punct=punct, own=True)
+        held, _ = read_families(dev, punct=punct, own=True) if dev else (None, 0)
+        forms = demonstratives(treebanks)
     check_version(families, labels, str(treebanks[0]))
     kept = None if subtypes == "all" else () if subtypes == "none" else tuple(subtypes.split(","))
     about = {
         "treebanks": ", ".join(path.name for path in treebanks),
         "sentences": str(n_sentences),
         **({"licence": licence} if licence else {}),
+        **({"demonstratives": " ".join(forms)} if forms else {}),
     }
     strengths = (l2,) if l2 else None
     recipe = GrammarRecipe(out.name.partition(".")[0], language, names, kept, labels, punct, strengths, thin)

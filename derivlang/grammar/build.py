@@ -32,6 +32,7 @@ THINNED = ("N",)
 # The largest share whose bits are NEAR the best is used: the model then depends least on which other dependents there
 # are, which differs between the treebank's language and the language of the trees.
 SHARES = (0.0, 0.25, 0.5)
+DROPPED = 0.5  # share of the heads without subtypes, as they are in trees of other languages
 FACTORS = {"joint": 2.0, "fine joint": 4.0, "fine relation": 2.0}
 MOST = 7
 MOST_WHILE_CHOOSING = 6
@@ -100,7 +101,7 @@ def choose(
     """
     strengths = recipe.strengths or STRENGTHS
     shares = (0.0,) if name not in THINNED else SHARES if recipe.thin is None else (recipe.thin,)
-    settings = FitSettings(l2=USUAL, factors=FACTORS, most=MOST)
+    settings = FitSettings(l2=USUAL, factors=FACTORS, most=MOST, dropped=DROPPED)
     if held is None or not (classes_of(held) == name).sum() >= FEWEST_HEADS:
         return replace(settings, l2=strengths[0] if len(strengths) == 1 else USUAL, thin=shares[0])
 
@@ -125,6 +126,7 @@ def _said(recipe: GrammarRecipe, used: Mapping[str, FitSettings]) -> str:
         f"L2 {', '.join(f'{name} {settings.l2:g}' for name, settings in used.items())} ({factors}),"
         f" heads of at most {MOST} members,{f' thinned {thinned},' if thinned else ''}"
         f" punctuation {'kept' if recipe.punct else 'left out'},"
+        f" a share of {DROPPED:g} without subtypes,"
         f" subtypes kept: {'all' if recipe.subtypes is None else ', '.join(recipe.subtypes) or 'none'}"
     )
 

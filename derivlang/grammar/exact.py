@@ -84,6 +84,24 @@ def log_z(local: Local) -> Float:
     return out
 
 
+def before_head(local: Local) -> Float:
+    """Return float64[d, b]: the probability that each dependent stands before its head."""
+    tables = chains(local)
+    out = _share_of_sets(tables.splits, tables.total)
+    narrow = tables.narrow()
+    if narrow.size:
+        tables = chains(local.take(narrow), dtype=np.longdouble)
+        out[:, narrow] = _share_of_sets(tables.splits, tables.total)
+    return out
+
+
+def _share_of_sets(splits: NDArray[Any], total: NDArray[Any]) -> Float:
+    """Return float64[d, b]: the share of the left sets that have each dependent; d = 1: [splits[1] / total]."""
+    d = len(splits).bit_length() - 1
+    has = (np.arange(1 << d) & (1 << np.arange(d))[:, None]) > 0
+    return np.asarray(has.astype(splits.dtype) @ splits / total, np.float64)
+
+
 def draw_orders(local: Local, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float, Float]:
     """Draw orders as `draw` does, in extended precision where that is needed."""
     tables = chains(local)

@@ -20,8 +20,10 @@ from derivlang.core.arrays import Int64, lengths_of
 from derivlang.core.errors import UsageError
 from derivlang.core.threads import one_thread
 from derivlang.formats.progress import stage, steps_done
+from derivlang.grammar.borrowing import with_borrowed
 from derivlang.grammar.enumerate_orders import MOST_MEMBERS, all_orders, indicators
 from derivlang.grammar.families import Families, head_class
+from derivlang.grammar.subtypes import dropped
 from derivlang.grammar.thinning import thinned
 from derivlang.grammar.weights import BOS, EOS, PAIRS, PUBLISHED, VIEWS, Float, Weights, views
 
@@ -34,13 +36,14 @@ class FitSettings:
 
     l2: strength of the penalty. factors: multiples of it for a kind (PRE …), a view (joint …) or both (PRE-joint …);
     default 1. most: members of the largest training families, after thinning. thin: share of dependents left out
-    (`thinning`). most_steps: of L-BFGS.
+    (`thinning`). dropped: share of families without subtypes (`subtypes`). most_steps: of L-BFGS.
     """
 
     l2: float = 1.0
     factors: Mapping[str, float] | None = None
     most: int = MOST
     thin: float = 0.0
+    dropped: float = 0.0
     most_steps: int = 400
 
 
@@ -174,8 +177,11 @@ def fit(families: Families, name: str, settings: FitSettings, counts: Float | No
         ) from None
 
     own, own_counts = distinct(families, name, counts)
+    if settings.dropped:
+        own, own_counts = dropped(own, own_counts, settings.dropped)
     with stage(f"thinning {name} heads", "rows", len(own)):
         own, own_counts = thinned(own, own_counts, settings.thin)
+    own, own_counts = with_borrowed(own, own_counts, families, name)
     with stage(f"indexing the weights of {name} heads", None):  # a few large array operations
         problem = Problem(own, own_counts, settings)
     if not problem.n_families:

@@ -30,10 +30,15 @@ class Grammar:
         """The head classes with a model."""
         return tuple(self.weights)
 
+    @property
+    def demonstratives(self) -> tuple[str, ...]:
+        """The demonstrative determiners of the language, in lower case: English that, these, this, those."""
+        return tuple(self.about.get("demonstratives", "").split())
+
     @cached_property
     def fingerprint(self) -> str:
-        """16 hex digits: a hash of label version, classes and weights, but not of the name or `about`."""
-        digest = hashlib.blake2b(self.labels.encode(), digest_size=8)
+        """16 hex digits: a hash of label version, demonstratives, classes and weights, not of the rest of `about`."""
+        digest = hashlib.blake2b(" ".join((self.labels, *self.demonstratives)).encode(), digest_size=8)
         for name in sorted(self.weights):
             digest.update(f"\n{name}\n".encode() + self.weights[name].digest())
         return digest.hexdigest()

@@ -41,6 +41,7 @@ class OrderModel:
 
     superstrate: a grammar, or one for each head class ({"N": fr, "V": hi}; families of other classes keep their
     order). substrate: the grammar of the trees' language; None, or a grammar without the class: nothing is mixed in.
+    The subtypes of the trees are read as those of the substrate's language (`subtypes`).
     mix: share of the substrate. labels: "map" maps labels to the UD version of each grammar, "as-is" does not (the
     published behaviour). temperature: above 0. mode: "sample" or "argmax".
     """
@@ -74,9 +75,16 @@ class OrderModel:
             if substrate is not None and mix and name in substrate.classes:
                 parts = [(1.0 - mix, grammar), (mix, substrate)]
             classes[name] = tuple(
-                Component(share, part.weights[name], part.labels if labels == "map" else None) for share, part in parts
+                Component(
+                    share,
+                    part.weights[name],
+                    part.labels if labels == "map" else None,
+                    substrate is not None and part.fingerprint == substrate.fingerprint,
+                )
+                for share, part in parts
             )
         self.classes = tuple(classes)
+        self.demonstratives = () if substrate is None else substrate.demonstratives  # in the language of the trees
         self._scores = Scores(classes, temperature)
         self._sampler = Sampler(self._scores, best=mode == "argmax")
 

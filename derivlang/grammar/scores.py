@@ -22,6 +22,7 @@ from derivlang.grammar.families import head_class, is_head
 from derivlang.grammar.labels import candidates
 from derivlang.grammar.local import Local
 from derivlang.grammar.sequences import MOST_MEMBERS, Sequences
+from derivlang.grammar.subtypes import NONE, as_in_trees
 from derivlang.grammar.weights import BOS, EOS, PAIRS, Float, Weights, views
 
 _PRE, _BFR, _AFT, _BTW, _BI = range(len(PAIRS))
@@ -29,11 +30,16 @@ _PRE, _BFR, _AFT, _BTW, _BI = range(len(PAIRS))
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One model of a mixture: its share, weights, and the label version to map to (None: labels as they are)."""
+    """One model of a mixture.
+
+    labels: the label version to map to (None: labels as they are). own: the trees are of the model's own language, so
+    that a relation without a subtype is one that it has so named (`subtypes`).
+    """
 
     share: float
     weights: Weights
     labels: str | None
+    own: bool = False
 
 
 class Scores:
@@ -190,6 +196,10 @@ class Scores:
 
 def _mapped(token: str, name: str, component: Component) -> str:
     """Return the name of a label in a component."""
-    if component.labels is None or token in (BOS, EOS):
+    if token in (BOS, EOS):
         return token
+    if component.labels is None:
+        return as_in_trees(token)
+    if component.own and component.weights.knows(no_subtype := f"{token}:{NONE}"):
+        return no_subtype
     return component.weights.choose(candidates(token, name, component.labels))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, lengths_of
+from derivlang.grammar import exact
 from derivlang.grammar.families import Families, head_class
 from derivlang.grammar.local import Local
 from derivlang.grammar.order_model import OrderModel
@@ -107,22 +108,30 @@ def before_head(families: Families, pair: Pair) -> tuple[int, float]:
 
 def expected_before_head(model: OrderModel, families: Families, pair: Pair) -> float:
     """Return the mean probability that such a dependent is before its head, over families small enough to be exact."""
+    families, _ = _with_any(families, _of_pair(families, pair))
+    families, counts = _distinct(families)
     flags = _of_pair(families, pair)
-    families, flags = _with_any(families, flags)
     total, number = 0.0, 0
-    for at, local, log_z in model.exact_parts(families):
-        d = local.n_dependents
-        places = np.arange(d)[:, None]
+    for at, local, _ in model.exact_parts(families):
+        places = np.arange(local.n_dependents)[:, None]
         heads = families.head_places[at] - families.offsets[at]
-        mine = flags[families.offsets[at] + places + (places >= heads)]
-        for x in range(d):
-            columns = np.flatnonzero(mine[x])
-            if columns.size:
-                after = local.after.copy()
-                after[x] += _RULED_OUT
-                total += float(np.exp(model.log_sum(replace(local, after=after)) - log_z)[columns].sum())
-                number += len(columns)
+        mine = flags[families.offsets[at] + places + (places >= heads)] * counts[at]  # [d, b]
+        total += float((exact.before_head(local) * mine).sum())
+        number += int(mine.sum())
     return total / number if number else float("nan")
+
+
+def _distinct(families: Families) -> tuple[Families, Int64]:
+    """Return (each label sequence once, how often it occurs): `a b, c, a b` -> `a b, c`, [2, 1]."""
+    seen: dict[bytes, int] = {}
+    first: list[int] = []
+    number = np.empty(len(families), np.int64)
+    for f in range(len(families)):
+        labels = families.members[families.offsets[f] : families.offsets[f + 1]].tobytes()
+        number[f] = seen.setdefault(labels, len(seen))
+        if number[f] == len(first):
+            first.append(f)
+    return families.take(np.array(first, np.int64)), np.bincount(number, minlength=len(first))
 
 
 def _ordered(local: Local, s: Int64, o: Int64, name: str) -> Local:

@@ -164,6 +164,10 @@ class Weights:
     def __len__(self) -> int:
         return sum(int(np.count_nonzero(table)) for table in self.pairs) + len(self.sequences)
 
+    def knows(self, token: str) -> bool:
+        """Return whether there are weights for the relation of a label with a subtype, whatever the tag."""
+        return len(self.codes) > PUBLISHED and views(token, len(VIEWS))[-1] in self.codes[-1]
+
     def choose(self, candidates: list[str]) -> str:
         """Return the best name for a label with several names (`labels.candidates`), the preferred one first.
 

@@ -5,6 +5,7 @@ They are looked up once a type or label, then gathered.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.tree import Tree
 from derivlang.core.layers.words import Words
+from derivlang.grammar.subtypes import DEMONSTRATIVE
 
 # Kinds of words. Straight quotes open and close in turn; an opener of pair i has 16 + i, its closer 48 + i.
 OTHER, JOINER, HYPHEN, CLITIC, QUOTE, APOSTROPHE = 0, 1, 2, 3, 4, 5
@@ -66,6 +68,16 @@ class WordKinds:
     def take(self, words: slice | Int64) -> WordKinds:
         """Return the properties of some of the words."""
         return replace(self, upos=self.upos[words], relation=self.relation[words], kind=self.kind[words])
+
+    def with_demonstratives(self, batch: Batch, forms: Collection[str]) -> WordKinds:
+        """Return the properties with the relation `det:dem` for determiners of these lower-case forms."""
+        if not forms:
+            return self
+        is_one = to_numpy(pc.is_in(pc.utf8_lower(batch.types), value_set=string_array(forms)))[batch.words]
+        is_det = np.array([relation == "det" for relation in self.relations])
+        found = is_one & is_det[self.relation] & self.has_tag("DET")
+        relation = np.where(found, np.int32(len(self.relations)), self.relation)
+        return replace(self, relation=relation, relations=(*self.relations, DEMONSTRATIVE))
 
     def has_tag(self, *tags: str) -> Bool:
         """Return bool[N]: the words with one of these UPOS."""

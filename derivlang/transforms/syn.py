@@ -105,7 +105,7 @@ class Syn(Transform):
         """
         tree = batch.layers["head"]
         assert isinstance(tree, Tree)
-        words = see(batch)
+        words = see(batch).with_demonstratives(batch, self.model().demonstratives)
         whole = forest_of(tree.head, batch.unit_words, batch.sentences)
         keys = _tree_keys(batch, whole)
         tails, sentences, new_tails = _merged(batch, whole, tails=self.punct == "reader")
@@ -221,7 +221,7 @@ def _model(
     under = None if substrate == "none" else _grammar(substrate, "--t syn:substrate", _stamp(substrate))
     model = OrderModel(classes, under, mix=mix, labels=labels, mode=mode, temperature=temperature)  # type: ignore[arg-type]
     used = [f"{name} {found.fingerprint}" for name, found in classes.items()]
-    return model, (*used, *([f"substrate {under.fingerprint}"] if under is not None and mix else []))
+    return model, (*used, *([f"substrate {under.fingerprint}"] if under is not None else []))
 
 
 def _merged(batch: Batch, forest: Forest, *, tails: bool) -> tuple[Int32, Int64, Int32]:
