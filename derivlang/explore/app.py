@@ -76,10 +76,10 @@ def build(folder: Path | None = None, *, files: bool = True) -> Any:
     gr = _gradio()
     with gr.Blocks(title="derivlang", analytics_enabled=False) as page:
         gr.Markdown("# derivlang\nA sentence, and what transforms make of it.")
-        with gr.Tab("Sentence", id="sentence"):
+        with gr.Tab("Sentence"):
             _sentence(gr, files=files)
         if folder is not None:
-            with gr.Tab(f"Set {folder.name}", id="set"):
+            with gr.Tab(f"Set {folder.name}"):
                 _set(gr, folder)
     return page
 
