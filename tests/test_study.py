@@ -336,6 +336,7 @@ def test_fine_tuning_is_estimated_by_its_steps_or_by_its_sub_words() -> None:
     assert fine_tuning(asked, 1e12, 0.01) == pytest.approx(2 * 2 * 100 * 0.01, rel=1e-3)
     assert fine_tuning(asked, 1000, 0.0) == pytest.approx(2 * fine_tuning(asked, 2000, 0.0))
     assert fine_tuning({"task": "pos,ner,xnli"}, 1.1e6, 0.015) > 3600
+    assert fine_tuning({"task": "pos:demo"}, 1000, 0.0) < fine_tuning({"task": "pos"}, 1000, 0.0) / 100
 
 
 def test_a_dry_run_tells_sizes_time_and_disk(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ _RESULTS = 6e6  # bytes of a run besides weights: evaluation, tokenizers, log
 _NARROW = 256  # width of a model below which costs are those of `tiny` on a CPU
 # Number of examples in train, dev and test, and of sub-words in a row; of other tasks, those of pos are assumed.
 _SIZES = {"pos": (12_544, 2_001, 2_077, 22), "ner": (20_000, 10_000, 10_000, 14), "xnli": (392_702, 2_490, 5_010, 40)}
+_DEMO = (76, 16, 23, 22)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +109,9 @@ def fine_tuning(options: Mapping[str, Any], rate: float, a_step: float) -> float
 
     rate: training speed in sub-words a second. a_step: minimum seconds of a step.
     """
-    kinds = [name.partition(":")[0] for name in str(options.get("task", "none")).split(",") if name != "none"]
-    tasks = [(kind, found) for kind in kinds if issubclass(found := find_task(kind), Task)]
+    names = [name.partition(":") for name in str(options.get("task", "none")).split(",") if name != "none"]
+    sizes = [(kind, _DEMO if which.startswith("demo") else _SIZES.get(kind, _SIZES["pos"])) for kind, _, which in names]
+    tasks = [(size, found) for kind, size in sizes if issubclass(found := find_task(kind), Task)]
 
     def number(option: str, task: int, default: int) -> int:
         given = text_of(options.get(option, default)).split(",")
@@ -117,8 +119,8 @@ def fine_tuning(options: Mapping[str, Any], rate: float, a_step: float) -> float
 
     regimes = text_of(options.get("regime", ",".join(USUAL_REGIMES))).split(",")  # cs has two rows for each example
     total = 0.0
-    for i, (kind, task) in enumerate(tasks):
-        (train, dev, test, length), settings = _SIZES.get(kind, _SIZES["pos"]), task.defaults
+    for i, ((train, dev, test, length), task) in enumerate(tasks):
+        settings = task.defaults
         train, dev = min(train, number("train-examples", i, train)), min(dev, number("dev-examples", i, dev))
         epochs, batch = number("epochs", i, settings.epochs), number("batch-size", i, settings.batch_size)
         steps = epochs * -(-train // batch)
