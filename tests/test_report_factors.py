@@ -27,7 +27,7 @@ from derivlang.evaluation.report.cells import EMPTY, Table, decimal, score_cell,
 from derivlang.evaluation.report.curves import curve_table, curves_of
 from derivlang.evaluation.report.differences import differences_of
 from derivlang.evaluation.report.factors import FactorGrid, Headline, grids_of
-from derivlang.evaluation.report.figures import alignment_figures
+from derivlang.evaluation.report.figures import alignment_figures, delta_figures
 from derivlang.evaluation.report.overview import overview
 from derivlang.evaluation.report.runs import read_runs
 from derivlang.evaluation.report.scores import ScoreKey, scores_of
@@ -502,3 +502,11 @@ def test_mixed_fine_tuning_is_in_all_tables(tmp_path: Path) -> None:
     report([folder], tmp_path / "report")
     data = json.loads((tmp_path / "report" / "report.json").read_text("utf-8"))
     assert set(data["settings"][0]["entries"][0]["means"]["xnli"]["accuracy"]) == {"sup", "zs", "delta", "cs"}
+
+
+def test_bars_without_height_say_so(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        run(tmp_path / str(seed), seed=seed, rates={"pos": (0.5, 0.5)}, spec="perm")
+    (setting,) = settings_of(read_runs([tmp_path]))
+    (figure,) = delta_figures(setting, "")
+    assert figure.title == "Bars of Δ by language and objective: POS accuracy: 0.0 in every row"

@@ -153,7 +153,8 @@ def declared(kind: type) -> Mapping[str, Declared]:
 
 def check_settings(settings: Any) -> None:
     """Raise UsageError for the first declared setting of a dataclass whose value is not allowed."""
-    for name, one in declared(type(settings)).items():  # type: ignore[arg-type]
+    kind: type = type(settings)
+    for name, one in declared(kind).items():
         one.check(getattr(settings, name))
 
 

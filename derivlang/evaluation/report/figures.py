@@ -7,7 +7,7 @@ Languages have different markers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -159,10 +159,12 @@ def _bars(setting: Setting, column: Column, name: str) -> Figure | None:
         )
         axes.set_xlim(-0.6, len(languages) - 0.4)
         axes.tick_params(axis="x", length=0)
-        axes.set_ylabel("Δ, points (less is better)")
+        deltas = [entry.delta(column) or 0.0 for entry in entries]
+        alike = _alike(deltas) if decimal(max(deltas)) == "0.0" else ""  # there is no bar to be seen
+        axes.set_ylabel(f"Δ, points (less is better){alike}")
         axes.grid(axis="y", color=INK, alpha=0.15, linewidth=0.6)
         legend(figure, axes, [*objectives, *(["paper"] if printed else [])])
-        return finished(figure, name, f"Bars of Δ by language and objective: {column.title}")
+        return finished(figure, name, f"Bars of Δ by language and objective: {column.title}{alike}")
 
 
 def _scatter(setting: Setting, column: Column, name: str) -> Figure | None:
@@ -182,20 +184,21 @@ def _scatter(setting: Setting, column: Column, name: str) -> Figure | None:
             axes.plot([], [], "s", color=colours[label], label=label)
         for spec in languages:
             axes.plot([], [], markers[spec], color=INK, fillstyle="none", linestyle="none", label=spec)
-        if _alike(points):
+        alike = _alike(x for _, x, _ in points)
+        if alike:
             axes.set_xticks([points[0][1]], [decimal(points[0][1])])
-        axes.set_xlabel(f"held-out alignment, %{_alike(points)}")
+        axes.set_xlabel(f"held-out alignment, %{alike}")
         axes.set_ylabel("Δ, points (less is better)")
         axes.grid(color=INK, alpha=0.15, linewidth=0.6)
         axes.margins(0.08)
         legend(figure, axes, [*colours, *languages])
-        return finished(figure, name, f"Held-out alignment against Δ: {column.title}{_alike(points)}")
+        return finished(figure, name, f"Held-out alignment against Δ: {column.title}{alike}")
 
 
-def _alike(points: Sequence[tuple[Entry, float, float]]) -> str:
-    """Return what to say if all points have one x, "" otherwise."""
-    shown_at = {decimal(x) for _, x, _ in points}
-    return f": {shown_at.pop()} in every row" if len(shown_at) == 1 else ""
+def _alike(values: Iterable[float]) -> str:
+    """Return what to say if all values are written alike, which looks like an error; "" otherwise."""
+    written = {decimal(value) for value in values}
+    return f": {written.pop()} in every row" if len(written) == 1 else ""
 
 
 def _colours(entries: Sequence[Entry]) -> dict[str, str]:
