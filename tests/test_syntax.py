@@ -18,9 +18,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from derivlang.core.arrays import Bool, Int32, Int64, lengths_of
+from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, sorting
 from derivlang.core.batch import Batch
 from derivlang.core.errors import LayerError
+from derivlang.core.keys import Draws
 from derivlang.core.layers.tree import Tree
 from derivlang.core.policies import Policies
 from derivlang.engine.batches import Source
@@ -225,6 +226,38 @@ def test_trees_side_by_side_are_laid_out_each_by_itself(rows: list[list[str]], s
         alone = replace(alone, tails=batch.tails[[starts.index(start)]])
         if len(alone.sentences) == 2:
             assert [word - start for word in ours[start:end]] == arranged_words(alone, turned, free=free)
+
+
+@laws
+@given(st.lists(st.integers(0, 3 << 16), max_size=30), st.integers(1, 1 << 16))
+def test_sorting_is_the_stable_order(values: list[int], step: int) -> None:
+    numbers = np.array(values, np.int64) // step * step
+    assert np.array_equal(sorting(numbers), np.argsort(numbers, kind="stable"))
+
+
+@laws
+@given(units, seeds, st.data())
+def test_a_forest_without_nodes_knows_its_depths(rows: list[list[str]], seed: int, data: st.DataObject) -> None:
+    batch = with_trees(batch_of(rows), seed=seed)
+    tree = batch.layers["head"]
+    assert isinstance(tree, Tree)
+    forest = forest_of(tree.head, batch.unit_words, batch.sentences)
+    gone = np.array(data.draw(st.lists(st.booleans(), min_size=len(forest), max_size=len(forest))), bool)
+    left = forest.without(gone)
+    assert np.array_equal(left.depth, Forest(left.parent, left.trees).depth)
+
+
+@needs_data
+def test_stretches_of_a_batch_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = SHARED / "ud" / "UD_English-EWT" / "en_ewt-ud-dev.conllu"
+    batches = [*Source.open(Pipeline.parse("syn:fr"), SourceRequest(str(path))).batches("validation")]
+    whole = [Syn(grammar="fr").order(batch, Draws("s")) for batch in batches]
+    for words in (50, 3000):
+        monkeypatch.setattr("derivlang.syntax.arrange.WORDS_AT_ONCE", words)
+        for batch, expected in zip(batches, whole, strict=True):
+            found = Syn(grammar="fr").order(batch, Draws("s"))
+            assert np.array_equal(found.index, expected.index)
+            assert found.counts == expected.counts
 
 
 PAIRED = {"(", ")", "[", "]", "“", "”", '"', "'"}

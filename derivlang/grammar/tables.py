@@ -51,9 +51,8 @@ class Tables:
         """Add families and return their rows int32[b]. scores: float64[b, n!], in the order of `all_orders`."""
         begin, end = self._used[n], self._used[n] + len(scores)
         if end > len(self._rows[n]):
-            grown = np.empty((max(end, len(self._rows[n]) * 5 // 4, 64), _width(n)), np.uint32)
-            grown[:begin] = self._rows[n][:begin]
-            self._rows[n] = grown
+            # In place: the system moves a large array without a copy. No view of it outlives a call.
+            self._rows[n].resize((max(end, len(self._rows[n]) * 5 // 4, 64), _width(n)), refcheck=False)
         ends = np.exp(scores - scores.max(axis=1, keepdims=True)).cumsum(axis=1)
         ends *= 2.0**32 / ends[:, -1:]
         rows = self._rows[n][begin:end]
