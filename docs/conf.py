@@ -33,8 +33,9 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
 nb_ipywidgets_js = {}  # no page loads a script from another machine
-if (HERE.parent / "examples").is_dir():
-    shutil.copytree(HERE.parent / "examples", HERE / "examples", dirs_exist_ok=True)
+(HERE / "examples").mkdir(exist_ok=True)
+for notebook in (HERE.parent / "examples").glob("*.ipynb"):
+    shutil.copy(notebook, HERE / "examples")
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
