@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int64, offsets_of
+from derivlang.core.arrays import Bool, Float32, Int64, offsets_of
 from derivlang.parsing.base import UPOS
 from derivlang.parsing.features import N_PIECES, piece_buckets, word_codes
 from derivlang.parsing.model import StoredModel
-from derivlang.parsing.products import Float32, MakeProduct, fastest_product
+from derivlang.parsing.products import MakeProduct, fastest_product
 from derivlang.parsing.quantised import (
     MIDDLE,
     SCORE_GRID,

@@ -17,8 +17,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from derivlang.core.arrays import Int8
-from derivlang.parsing.products import Float32
+from derivlang.core.arrays import Float32, Int8
 
 _OPSET, _IR = 13, 8  # of 2021: read by each version of ONNX Runtime since 1.10
 

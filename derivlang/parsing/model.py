@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from derivlang.core.arrays import Int8
+from derivlang.core.arrays import Float32, Int8
 from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.parsing import features, normalise
-from derivlang.parsing.products import Float32
 from derivlang.parsing.quantised import stored
 
 FORMAT = 1

@@ -13,11 +13,8 @@ from functools import cache
 from typing import Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from derivlang.core.arrays import Int8
-
-Float32: TypeAlias = NDArray[np.float32]
+from derivlang.core.arrays import Float32, Int8
 
 
 class Product(Protocol):

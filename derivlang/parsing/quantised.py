@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from derivlang.core.arrays import Int8, Int32, Ints
-from derivlang.parsing.products import Float32, MakeProduct, Product
+from derivlang.core.arrays import Float32, Int8, Int32, Ints
+from derivlang.parsing.products import MakeProduct, Product
 
 if TYPE_CHECKING:
     import torch

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from derivlang.core.arrays import Float32
 from derivlang.parsing.base import UPOS
 from derivlang.parsing.model import is_matrix
-from derivlang.parsing.products import Float32
 from derivlang.parsing.quantised import rounded
 from derivlang.parsing.training.batches import batches
 from derivlang.parsing.training.config import ParserConfig

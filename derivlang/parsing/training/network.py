@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from derivlang.core.arrays import Bool
-from derivlang.parsing.products import Float32
+from derivlang.core.arrays import Bool, Float32
 from derivlang.parsing.quantised import WORD_LIMIT
 from derivlang.parsing.training.batches import PaddedBatch
 from derivlang.parsing.training.config import ParserConfig

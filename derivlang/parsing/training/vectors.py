@@ -13,8 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from derivlang.core.arrays import Int32, Int64, owners
-from derivlang.parsing.products import Float32
+from derivlang.core.arrays import Float32, Int32, Int64, owners
 
 OFFSETS = (-2, -1, 1, 2)  # of a context word from the word
 N_CONTEXTS = 3000  # the most frequent words; all other words are one context

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32
+from derivlang.core.arrays import Bool, Float32, Int32
 from derivlang.parsing.features import MASK, MASKED, piece_buckets, word_codes
 from derivlang.parsing.normalise import normal_form
-from derivlang.parsing.products import Float32
 from derivlang.parsing.training.config import ParserConfig
 from derivlang.parsing.training.vectors import context_vectors
 from derivlang.parsing.treebank import Treebank
