@@ -9,8 +9,6 @@ prints on stderr.
 
 from __future__ import annotations
 
-import sys
-
 LOGGER = "derivlang"
 
 
@@ -20,9 +18,10 @@ class DerivlangWarning(UserWarning):
 
 def warn(message: str) -> None:
     """Issue a DerivlangWarning for the first caller outside this package."""
-    import warnings  # imported late: help pages load this module
+    import inspect  # imported late: help pages load this module
+    import warnings
 
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "derivlang":
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "derivlang":
         level, frame = level + 1, frame.f_back
     warnings.warn(message, DerivlangWarning, stacklevel=level)
