@@ -1,6 +1,6 @@
-"""Print the tables of the page on alignment methods, from the scores of a finished study.
+"""Print the tables of the page on alignment methods and draw its picture, from the scores of a finished study.
 
-    python docs/alignment_methods.py OUT/report/scores.tsv
+    python docs/alignment_methods.py OUT/report/scores.tsv docs/studies/alignment-layers.svg
 
 The first has means over seeds of each method and language. The second has differences between two methods, paired by
 seed, with the 95 % interval of their mean (derivlang/evaluation/statistics.py), in the units of the scores.
@@ -11,10 +11,11 @@ from __future__ import annotations
 import csv
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import mean
 
+from derivlang.evaluation.report.drawing import finished, panels
 from derivlang.evaluation.statistics import estimate
 
 LAST = "2"  # layer of the model tiny
@@ -33,7 +34,14 @@ COLUMNS = {
     "Δ": ("pos", "accuracy", "delta", ""),
 }
 TLM, CONTROL = "tlm:reset=no", "xlm-align:pairs=2:start=1500"
-ALIGN, PPA, GOLD = "xlm-align:pairs=2", "ppa:pairs=2:queue=2000", "xlm-align:pairs=2:labels=gold"
+ALIGN, PPA, GOLD = "xlm-align:pairs=2", "ppa:pairs=2:queue=2000:shortest=1", "xlm-align:pairs=2:labels=gold"
+COLOURS = ("#767676", "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7")
+# Methods in the picture, with their names there.
+SHOWN = {
+    "cold start": "cold start", "mlm": "MLM", TLM: "TLM", "weam": "WEAM, gold", ALIGN: "XLM-Align", PPA: "PPA",
+    "dict-tlm": "DICT-TLM", "align-mlm": "ALIGN-MLM", "xlm": "XLM", "dict-mlm:among=all": "DICT-MLM",
+    "tlm": "TLM, reset", CONTROL: "MLM + TLM",
+}  # fmt: skip
 DIFFERENCES = [
     ("weam", TLM, "trans,inv", "AER jointly, layer 1"),
     ("weam", TLM, "trans,inv", "apart, OT, layer 2"),
@@ -56,15 +64,20 @@ DIFFERENCES = [
 ]
 
 
-def main(path: str) -> None:
-    """Print the tables as Markdown."""
+def main(path: str, picture: str | None = None) -> None:
+    """Print the tables as Markdown, and write the picture."""
     scores: dict[tuple[str, str], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    layers: dict[str, dict[str, dict[int, list[float]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     titles = {key: title for title, key in COLUMNS.items()}
     with Path(path).open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, dialect="excel-tab"):
+            if row.get("factor.length"):
+                continue
+            name = "cold start" if row.get("factor.start") else row["factor.objective"]
+            if (row["task"], row["metric"]) == ("links", "transport"):
+                layers[row["factor.t"]][name][int(row["part"])].append(float(row["value"]))
             title = titles.get((row["task"], row["metric"], row["regime"], row["part"]))
-            if title is not None and not row.get("factor.length"):
-                name = "cold start" if row.get("factor.start") else row["factor.objective"]
+            if title is not None:
                 scores[row["factor.t"], name][title][int(row["seed"])] = float(row["value"])
     print(_row(["language", "method", "seeds", *COLUMNS]))
     print(_row(["---"] * 2 + ["---:"] * (len(COLUMNS) + 1)))
@@ -85,6 +98,28 @@ def main(path: str) -> None:
             values = ", ".join(f"{value:+.1f}" for value in each)
             told_of = f"`{method}` − `{base}`", f"`{language}`", score, values, f"{mean(each):+.1f}", told
             print(_row(told_of))
+
+    if picture is not None:
+        Path(picture).write_text(_picture(layers), "utf-8")
+
+
+def _picture(layers: Mapping[str, Mapping[str, Mapping[int, list[float]]]]) -> str:
+    """Return the error rate by layer, apart and by optimal transport, as SVG: a panel for each language."""
+    with panels(sorted(layers), "Alignment error rate by layer, sentences apart, optimal transport, %") as (
+        figure,
+        every,
+    ):
+        for axes, methods in zip(every, (layers[name] for name in sorted(layers)), strict=True):
+            for number, name in enumerate(SHOWN):
+                means = {layer: mean(values) for layer, values in sorted(methods.get(name, {}).items())}
+                line, colour = ("o-", "s--")[number // 6], COLOURS[number % 6]
+                axes.plot(list(means), list(means.values()), line, color=colour, label=SHOWN[name], markersize=4)
+            axes.set(xticks=(0, 1, 2), yticks=range(0, 61, 10), ylim=(0, 60), aspect="auto", xlabel="layer")
+            axes.tick_params(labelsize=7)
+        figure.set_size_inches(7, 4.2)
+        handles, labels = every[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+        return finished(figure, "alignment-layers", "Alignment error rate by layer and method").file
 
 
 def _row(cells: Iterable[str]) -> str:

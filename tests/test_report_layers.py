@@ -116,6 +116,5 @@ def test_principal_components_by_hand() -> None:
     points, explained = principal(rows)
     assert explained == pytest.approx(100)
     assert np.allclose(np.sort(np.abs(points), axis=1)[:4], [[0, 1]] * 4)
-    assert (points.max(axis=0) >= -points.min(axis=0)).all()
     assert principal(np.zeros((0, 3)))[1] is None
     assert principal(np.ones((4, 3)))[1] is None

@@ -37,6 +37,8 @@ class Projection(Measure):
         rows = model.module.get_input_embeddings().weight.detach().float().cpu().numpy().astype(np.float64)
         points, explained = principal(np.concatenate([rows[pairs.source[asked]], rows[pairs.derived[asked]]]))
         source, derived = np.split(np.round(points, 4), 2)
+        if len(asked):  # the signs of components are arbitrary: the source lies left and below
+            source, derived = (side * np.where(source.mean(0) > derived.mean(0), -1, 1) for side in (source, derived))
         return {"explained": explained, "source": source.tolist(), "derived": derived.tolist()}
 
     def rows(self, found: Any) -> dict[str, Figures]:
@@ -47,14 +49,12 @@ class Projection(Measure):
 def principal(rows: Floats) -> tuple[Floats, float | None]:
     """Return the first two principal components of unit vectors, [n, 2], and their share of the variance in percent.
 
-    rows: [n, D], D at least 2. Each component has the sign that makes its largest value positive. The share is None if
-    all rows are equal.
+    rows: [n, D], D at least 2. The share is None if all rows are equal.
     """
     if not len(rows):
         return np.zeros((0, 2)), None
     unit = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     left, sizes, _ = np.linalg.svd(unit - unit.mean(axis=0), full_matrices=False)
     points = left[:, :2] * sizes[:2]
-    points *= np.where(points.max(axis=0) < -points.min(axis=0), -1, 1)
     variance = sizes**2
     return points, 100 * float(variance[:2].sum() / variance.sum()) if variance.sum() > 1e-12 else None
