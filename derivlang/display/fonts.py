@@ -42,7 +42,7 @@ def font_notes(words: Iterable[str]) -> list[str]:
     if any(first <= code <= last for code in codes for first, last in _PRIVATE):
         notes.append(
             "Some words have private-use characters, which no font shows: their letters have no counterpart in the "
-            "chosen script (docs/scripts.md). The links and the table say which words they are."
+            "chosen script (docs/reference/scripts.md). The links and the table say which words they are."
         )
     return notes
 

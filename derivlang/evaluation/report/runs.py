@@ -167,9 +167,10 @@ class Run:
 
     @property
     def heldout(self) -> str | None:
-        """The numbers and the length of the held-out sentences of its measures as text; None if not known."""
+        """The numbers and the length of the held-out sentences of its figures by layer as text; None if not known."""
         found = (self.evaluation or {}).get("heldout") or {}
-        each = {", ".join(f"{name} {value}" for name, value in one.items()) for one in found.values()}
+        told = [found[measure] for measure in LAYER_FIGURES if measure in found]
+        each = {", ".join(f"{name} {value}" for name, value in one.items()) for one in told}
         return "; ".join(sorted(each)) or None
 
     def n_test(self, task: str) -> int | None:
