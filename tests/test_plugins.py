@@ -337,13 +337,13 @@ def test_a_measure_of_a_package(site: Path, tmp_path: Path) -> None:
     found = json.loads(run(site, *words, "--json"))
     assert [layer["layer"] for layer in found["centroids"]] == [0, 1, 2]
     stored = json.loads((run_folder / "evaluation.json").read_text("utf-8"))
-    assert list(stored) == ["signature", "tasks", "retrieval", "centroids"]
+    assert list(stored) == ["signature", "tasks", "retrieval", "centroids", "heldout"]
     assert "centroids, layer 2: cosine " in run(site, *words)
     assert "centroids" in [measure["name"] for measure in json.loads(run(site, "ls", "--json"))["measures"]]
     # without the package, what it measured is kept, and the report leaves it out
     assert cli("evaluate", run_folder, "--measure", "alignment").returncode == 0
     assert list(json.loads((run_folder / "evaluation.json").read_text("utf-8"))) == [
-        "signature", "tasks", "alignment", "retrieval", "centroids"
+        "signature", "tasks", "alignment", "retrieval", "centroids", "heldout"
     ]  # fmt: skip
     assert "did you mean" in run(site, "evaluate", run_folder, "--measure", "centroid", code=2)
     assert cli("evaluate", run_folder, "--measure", "centroids").returncode == 2

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from derivlang.cli.studies import options_of
 from derivlang.core.errors import DataError, StoreError
 from derivlang.sources.find import SourceRequest, find
-from derivlang.study import run as running
+from derivlang.study import processes as running
 from derivlang.study.begins import stages
 from derivlang.study.cells import Cell
 from derivlang.study.commands import TypedFloat

@@ -196,6 +196,7 @@ def test_pairs_below_ten_sub_words_are_left_out(tmp_path: Path) -> None:
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert (result["short_pairs"], result["pairs"]) == (short, rows[0].n)
     assert record["streams"]["pairs"]["short_pairs"] == short
+    assert record["streams"]["pairs"]["shortest"] == 10
 
 
 # over steps

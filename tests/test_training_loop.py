@@ -797,7 +797,7 @@ def test_the_record_of_a_run(tmp_path: Path) -> None:
     record = runs.read(tmp_path / "run")
     assert set(result) == {
         "out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "parameters", "fingerprint",
-        "tokens_per_step", "masked_percent",
+        "tokens_per_step", "masked_percent", "pairs", "short_pairs",
     }  # fmt: skip
     named = {
         "format", "derivlang", "status", "source", "spec", "objective", "seed", "steps", "step", "tokens", "seconds",

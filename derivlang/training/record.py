@@ -54,6 +54,7 @@ class RunInputs:
             [prepared.encoded[length].fingerprint for length in sorted(prepared.encoded)],
             None if prepared.pairs is None else prepared.pairs.sha256,
             [facts.get("sha256") for facts in self.facts.values()],
+            *(facts["shortest"] for facts in self.facts.values() if "shortest" in facts),  # a default is in no spec
             None if self.init is None else [self.init.facts["weights"], self.init.facts.get("embeddings")],
             RULE_VERSION,
         )

@@ -584,7 +584,7 @@ def _undrawn(setting: Setting, prefix: str) -> ReportSection:
     from derivlang.evaluation.report.overview import correlations
     from derivlang.evaluation.report.write import ReportSection
 
-    return ReportSection(setting, differences_of(setting), correlations(setting), [], [])
+    return ReportSection(setting, differences_of(setting), correlations(setting), [], [], [], [])
 
 
 @cache

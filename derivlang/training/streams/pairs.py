@@ -70,7 +70,8 @@ class PairRows(RowSource):
         self.mean_subwords = float(sizes.sum() + 2 * self.n) / self.n
 
     def facts(self) -> dict[str, Any]:
-        return self.source.facts() | {"pairs": len(self.source.sizes), "rows": self.n, "length": self.length}
+        shortest = {"shortest": self.stream.shortest} if self.stream.shortest > 1 else {}
+        return self.source.facts() | {"pairs": len(self.source.sizes), "rows": self.n, "length": self.length} | shortest
 
     def rows(self, numbers: Ints, keys: Keys) -> SubwordRows:
         """Return rows with both sides of their pairs.
