@@ -84,7 +84,7 @@ def test_results_of_a_checkpoint_have_their_own_place(run: Path, tmp_path: Path)
     assert signatures[1] == stored(run, "evaluation.json")["signature"]
     # what is there stays
     cli("evaluate", at(run, 100), "--measure", "perplexity", *QUICK)
-    assert list(stored(run, f"{folder}100.json")) == ["signature", "tasks", "alignment", "perplexity"]
+    assert list(stored(run, f"{folder}100.json")) == ["signature", "tasks", "alignment", "perplexity", "heldout"]
     assert list(stored(run, f"{folder}100.json")["tasks"]) == ["pos"]
 
 

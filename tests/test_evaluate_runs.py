@@ -241,11 +241,10 @@ def test_sup_is_zs_where_the_languages_are_one(kind: str, tmp_path: Path, data: 
 
 
 def test_what_is_written(run: Path, data: Path) -> None:
-    found = evaluate(
-        run, options(data, "pos", seeds=2, measures=tuple(MEASURES.built_in), pairs=5, sentences=9, epochs=4)
-    )
+    measures = tuple(name for name in MEASURES.built_in if name != "surprisal")
+    found = evaluate(run, options(data, "pos", seeds=2, measures=measures, pairs=5, sentences=9, epochs=4))
     assert found == stored(run)
-    assert list(found) == ["signature", "tasks", "alignment", "contextual", "retrieval", "links", "perplexity"]
+    assert list(stored(run)) == ["signature", "tasks", *measures, "heldout"]
     assert found["signature"]["spec"] == "trans:table=2,inv"
     entry = found["tasks"]["pos"]
     assert list(entry) == ["settings", "test", "sup", "zs", "delta", "source", "oracle", "dev", "chance"]

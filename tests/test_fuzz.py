@@ -27,6 +27,7 @@ EXEMPT = {
     "evaluation.export": "a tokenizer that it has just built",
     "training.streams.linked": "links, by align.links",
     "evaluation.report.page": "a template of the package",
+    "display.page": "a template of the package",
     "formats.opening": "lines and bytes for the readers that are tried",
     "transforms.scripts": "tables of the package",
     "align.eflomal": "output of a program that it has just run",
