@@ -101,6 +101,14 @@ def test_the_study_of_seeds_has_the_cells_of_tiny_with_five_seeds() -> None:
     assert commands(shipped_study("align-mlm-seeds")) == expected
 
 
+@pytest.mark.parametrize("name", shipped())
+def test_a_trial_of_a_shipped_study_has_all_cells(name: str) -> None:
+    """With --steps, cells that differ in steps alone become the same runs, which is no fault of the file."""
+    trial, whole = (read(name, *OPTIONS, steps=steps) for steps in (20, None))
+    assert [cell.name for cell in trial.cells] == [cell.name for cell in whole.cells]
+    assert {cell.options["steps"] for cell in trial.cells} == {20}
+
+
 def test_the_larger_scales_have_the_options_of_the_recipes() -> None:
     small = commands(shipped_study("align-mlm-small", "untied", "dict-input", "packing"))
     assert len(small) == 1 + 2 * (14 + 5)

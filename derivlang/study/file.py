@@ -140,10 +140,11 @@ class _Reader:
             fix = "split it into several studies"
             raise UsageError(f"the study has {n:,} cells, more than {MAXIMUM:,}", where=self.place, fix=fix, id="study")
         cells = [cell for grid in chosen for cell in cells_of(grid, shared, self.pretrain.options, self.place)]
+        cells = [replace(cell, options=self._paths(cell.options, folder)) for cell in cells]
+        self._distinct(cells, chosen)  # before a trial, in which runs of other lengths become the same
         if steps is not None:
             cells = [replace(cell, options=_with_steps(cell.options, steps)) for cell in cells]
-        cells = [replace(cell, options=self._paths(self._in_order(cell.options), folder)) for cell in cells]
-        self._distinct(cells, chosen)
+        cells = [replace(cell, options=self._in_order(cell.options)) for cell in cells]
         cells = linked(cells, self.place)
         self._check_cells(cells)
         return Study(
