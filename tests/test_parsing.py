@@ -109,7 +109,7 @@ def test_a_sentence_is_parsed_the_same_alone_and_in_any_company() -> None:
 
 def test_scores_are_the_same_to_the_last_bit_in_any_company() -> None:
     """Not only the trees: the states and scores under them, whatever the shapes of the products."""
-    from derivlang.parsing.inference import PackedSentences
+    from derivlang.parsing.packed import PackedSentences
 
     network = english().network
     words = "The old man the boat that nobody has seen since the war ended in 1945 .".split()

@@ -15,7 +15,8 @@ from derivlang.core.arrays import offsets_of
 from derivlang.parsing import bundled, products
 from derivlang.parsing.base import Parses
 from derivlang.parsing.bundled import ModelParser, bundled_model
-from derivlang.parsing.inference import Network, PackedSentences
+from derivlang.parsing.inference import Network
+from derivlang.parsing.packed import PackedSentences
 from derivlang.parsing.products import FloatProduct, MakeProduct, fastest_product
 from derivlang.parsing.repeats import distinct_sentences, take_sentences
 from tests.strategies import laws

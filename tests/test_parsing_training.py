@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from derivlang.core.arrays import offsets_of
+from derivlang.core.trees import first_fault
 from derivlang.parsing.bundled import ModelParser
-from derivlang.parsing.inference import PackedSentences
 from derivlang.parsing.model import make_model, save_model
+from derivlang.parsing.packed import PackedSentences
 from derivlang.parsing.scores import compare, mask_rare, score
 from derivlang.parsing.training.batches import batches
 from derivlang.parsing.training.config import ParserConfig
 from derivlang.parsing.training.fit import fit
 from derivlang.parsing.training.network import TorchNetwork
 from derivlang.parsing.training.plain_text import plain_sentences
+from derivlang.parsing.training.teach import taught
 from derivlang.parsing.training.vocabulary import build_vocabulary, encode_treebank
 from derivlang.parsing.treebank import Text, Treebank
 
@@ -88,9 +90,10 @@ def test_a_tiny_run_learns_its_sentences_and_repeats_itself(given: Text | None, 
     assert parser(other, tmp_path / "three").fingerprint != tiny.fingerprint
 
 
-def test_numpy_computes_what_torch_computes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cell", ["lstm", "light"])
+def test_numpy_computes_what_torch_computes(cell: Literal["lstm", "light"], tmp_path: Path) -> None:
     """To the coarseness of the grids: weights in 8 bits, states in steps of 1/1024."""
-    config = replace(TINY, epochs=25)
+    config = replace(TINY, epochs=25, cell=cell)
     trained = fit(bank(), None, config)
     tiny = parser(trained, tmp_path)
     vocabulary, counts, _ = build_vocabulary(bank(), None, config)
@@ -115,6 +118,23 @@ def test_numpy_computes_what_torch_computes(tmp_path: Path) -> None:
             np.testing.assert_allclose(ours[inside], theirs[inside], atol=0.15)
             rows = tiny.network.labels(found, bank().head[start:end].astype(np.int64) - 1)
             np.testing.assert_allclose(rows, labels_of_gold[:n, column].numpy(), atol=0.35)
+
+
+def test_a_student_learns_its_teachers_trees_with_its_words(tmp_path: Path) -> None:
+    teacher = parser(fit(bank(), None, TINY), tmp_path / "teacher")
+    config = replace(TINY, cell="light", epochs=12, width=7, arc=12, label=12, hidden=(12, 16))
+    trained = fit(bank(), bank(), config, text(), teacher=teacher)
+    small = parser(trained, tmp_path / "student")
+    assert score(small, bank())["LAS"] == 100.0
+    assert small.model.vocabulary == teacher.model.vocabulary
+    for name in ("words", "pieces"):
+        assert np.array_equal(small.model.matrices[name], teacher.model.matrices[name])
+    again = parser(fit(bank(), None, config, text(), teacher=teacher), tmp_path / "again")
+    assert again.fingerprint == small.fingerprint
+    data = taught(bank(), text(), teacher)
+    assert data.n_sentences == 4 * bank().n_sentences + 6 * 8  # `= Houses =` is one word and left out
+    assert first_fault(data.head, data.sentences) is None
+    assert score(small, data)["LAS"] >= 95.0
 
 
 def test_the_noise_of_training_is_what_it_says() -> None:

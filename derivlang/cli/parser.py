@@ -17,6 +17,7 @@ from derivlang.cli.types import COUNT, FILE, FOLDER, PATH, SEED, Group, complete
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 
 if TYPE_CHECKING:
+    from derivlang.parsing.bundled import ModelParser
     from derivlang.parsing.treebank import Text, Treebank
 
 
@@ -33,6 +34,8 @@ def command() -> None:
 @click.argument("treebank", type=PATH)
 @click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: TREEBANK.parser, here]")
 @click.option("--text", type=FILE, help="Running text of the language for word vectors, words separated by spaces.")
+@click.option("--teacher", shell_complete=completes("parser"),
+              help="Parser of derivlang whose trees of the text a smaller and faster parser learns too.")  # fmt: skip
 @click.option("--language", default="en", show_default=True, help="Code of the treebank's language.")
 @click.option("--seed", type=SEED, default=1, show_default=True, help="Random seed.")
 @click.option("--epochs", type=COUNT, help="Number of passes over the treebank.  [default: 30]")
@@ -55,6 +58,9 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     once as they are and once with <unk> for words seen at most once in training. The scores do not influence training,
     which needs torch (pip install 'derivlang[train]') and takes half an hour on one core. The model runs without torch.
 
+    With --teacher, the parser is a smaller one, with the words and word vectors of the teacher. It learns the teacher's
+    trees of the text beside the treebank's.
+
     \b
     derivlang parser train UD_English-EWT --text wiki.train.tokens --data-dir DIR
     """
@@ -63,7 +69,7 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     from derivlang.parsing.bundled import ModelParser
     from derivlang.parsing.model import CARD, make_model, save_model
     from derivlang.parsing.scores import mask_rare, score
-    from derivlang.parsing.training.config import ParserConfig
+    from derivlang.parsing.training.config import ParserConfig, student
     from derivlang.parsing.training.fit import fit
 
     treebank = locate(treebank, options["data_dir"])
@@ -81,15 +87,17 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     files = _files(treebank)
     banks = {split: read_treebank(path) for split, path in files.items()}
     text = options["text"] and _read_text(options["text"])
-    config = ParserConfig(seed=options["seed"])
+    teacher = options["teacher"] and _teacher(options["teacher"], options["language"], text)
+    config = student(options["seed"]) if teacher else ParserConfig(seed=options["seed"])
     if options["epochs"]:
         config = replace(config, epochs=options["epochs"])
-    trained = fit(banks["train"], banks.get("dev"), config, text, tell)
+    trained = fit(banks["train"], banks.get("dev"), config, text, tell, teacher)
     card = {
         **trained.card(options["language"]),
         "name": out.name,
         "licence": options["licence"],
         "trained_on": {path.name: _sha256(path) for path in filter(None, [files["train"], options["text"]])},
+        **({"teacher": {"name": teacher.name, "fingerprint": teacher.fingerprint}} if teacher else {}),
         "torch": torch.__version__.partition("+")[0],
         "threads": options["threads"],
     }
@@ -262,6 +270,26 @@ def _read_text(path: Path) -> Text:
     flat = pa.array([word for words in lines for word in words], pa.string()).dictionary_encode()
     codes = flat.indices.to_numpy(zero_copy_only=False).astype(np.int32)
     return Text(codes, flat.dictionary, offsets_of(np.array([len(words) for words in lines], np.int64)))
+
+
+def _teacher(name: str, language: str, text: Text | None) -> ModelParser:
+    """Return the parser of this name, if it is a model of derivlang and there is a text for it to parse."""
+    from derivlang.parsing.bundled import ModelParser
+    from derivlang.parsing.registry import find_parser
+
+    if text is None:
+        raise UsageError(
+            "a teacher needs text to parse", where="--teacher", fix="pass --text FILE", id="parser-teacher"
+        )
+    teacher = find_parser(name, language)
+    if not isinstance(teacher, ModelParser):
+        raise UsageError(
+            f"the parser {name!r} is not a model of derivlang, whose word vectors a smaller one could read",
+            where="--teacher",
+            fix="pass english, or a folder made by `derivlang parser train`",
+            id="parser-teacher",
+        )
+    return teacher
 
 
 def _torch() -> Any:

@@ -24,9 +24,10 @@ from derivlang.formats.progress import words_done
 from derivlang.parsing.base import Parses
 from derivlang.parsing.cuts import cut_long, hang_together
 from derivlang.parsing.decode import best_heads
-from derivlang.parsing.inference import Network, PackedSentences
+from derivlang.parsing.inference import Network
 from derivlang.parsing.model import StoredModel, load_model, readable
 from derivlang.parsing.normalise import NormalisedWords, normalise, restore
+from derivlang.parsing.packed import PackedSentences
 from derivlang.parsing.repeats import distinct_sentences, take_sentences
 
 WORDS_PER_STRETCH = 1 << 18  # words that share one computation of the vectors of their types

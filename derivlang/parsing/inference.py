@@ -1,15 +1,7 @@
 """Inference: the network of a stored model in numpy, from the words of many sentences to scores of tags and trees.
 
-It computes what `training/network.py` computes, on whole numbers (`quantised.py` has the reasons). Sentences are sorted
-by length, the longest first, and packed as in torch's packed sequences: step by step, without padding. Step t has a row
-for word t of each sentence that is longer than t. For sentences a, b and c of 3, 2 and 1 words:
-
-    step 0  a0 b0 c0      rows 0, 1, 2
-    step 1  a1 b1         rows 3, 4
-    step 2  a2            row 5
-
-The backward LSTM takes the steps in the opposite order. So a sentence joins at the step of its last word, where its
-state is still zero.
+It computes what `training/network.py` computes, on whole numbers (`quantised.py` has the reasons). `packed.py` has the
+layout of a batch, `recurrent.py` the layers that read it.
 """
 
 from __future__ import annotations
@@ -19,53 +11,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Float32, Int64, offsets_of
+from derivlang.core.arrays import Float32, Int64
 from derivlang.parsing.base import UPOS
 from derivlang.parsing.features import N_PIECES, piece_buckets, word_codes
 from derivlang.parsing.model import StoredModel
+from derivlang.parsing.packed import PackedSentences
 from derivlang.parsing.products import MakeProduct, fastest_product
 from derivlang.parsing.quantised import (
-    MIDDLE,
     SCORE_GRID,
-    STEPS,
     WORD_GRID,
     WORD_LIMIT,
     Matrix,
     largest_grid,
-    look_up,
     table_tanh,
 )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PackedSentences:
-    """The layout of B sentences, the longest first, with N words in all and L words in the longest.
-
-    For sentences of 3, 2 and 1 words:
-
-        lengths   int64[B]        [3, 2, 1]
-        active    int64[L]        [3, 2, 1]                             number of sentences longer than each step
-        starts    int64[L + 1]    [0, 3, 5, 6]                          the first row of each step
-        row       int64[B, L]     [[0, 3, 5], [1, 4, 0], [2, 0, 0]]     the row of each word; 0 past the end
-        inside    bool[B, L]      [[1, 1, 1], [1, 1, 0], [1, 0, 0]]     whether there is a word
-    """
-
-    lengths: Int64
-    active: Int64
-    starts: Int64
-    row: Int64
-    inside: Bool
-
-    @classmethod
-    def of(cls, lengths: Int64) -> PackedSentences:
-        """Return the layout of sentences of these lengths, int64[B], at least 1 and in falling order."""
-        longest = int(lengths[0])
-        steps = np.arange(longest)
-        active = len(lengths) - np.searchsorted(lengths[::-1], steps, "right")
-        starts = offsets_of(active)
-        inside = steps[None, :] < lengths[:, None]
-        row = np.where(inside, starts[None, :-1] + np.arange(len(lengths))[:, None], 0)
-        return cls(lengths, active, starts, row, inside)
+from derivlang.parsing.recurrent import cell_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,19 +61,15 @@ class Network:
         outputs = ["tag", "arc_dep", "arc_head", "label_dep", "label_head"]
         reading = [m[f"{name}.state"] for name in names] + [m[f"{name}.input"] for name in names[2:]]
         self.grid = largest_grid([*reading, *(m[name] for name in outputs)])
+        self.cells = [cell_of(m[f"forward{layer}.state"]) for layer in range(n_layers)]
         self.layers: list[list[tuple[Matrix, Matrix]]] = []
         for layer in range(n_layers):
             grid, largest = (WORD_GRID, int(WORD_GRID * WORD_LIMIT)) if layer == 0 else (self.grid, self.grid)
             sides = []
             for side in ("forward", "backward"):
                 name = f"{side}{layer}"
-                # The gates i, f and o are logistic functions, and logistic(z) = (1 + tanh(z / 2)) / 2. So tanh is
-                # looked up for all four gates, with half the scale for i, f and o. The table has STEPS entries per
-                # unit and tanh(0) at MIDDLE. Scale and bias include both, so that `_run` gets places in the table.
-                unit = np.full(len(f[f"{name}.bias"]), STEPS / 2, np.float32)
-                hidden = len(unit) // 4
-                unit[2 * hidden : 3 * hidden] = STEPS
-                bias = f[f"{name}.bias"] * unit + np.float32(MIDDLE)
+                unit, offset = cell_of(m[f"{name}.state"]).units(m[f"{name}.state"].shape[1], self.grid)
+                bias = f[f"{name}.bias"] * unit + offset
                 scale: Float32 = f[f"{name}.input.scale"] * unit / np.float32(grid)
                 given = Matrix.of(m[f"{name}.input"], scale, bias, largest, make)
                 scale = f[f"{name}.state.scale"] * unit / np.float32(self.grid)
@@ -151,62 +107,22 @@ class Network:
         vectors: float32[T, K], from `vectors`. code: int64[N], the word type of each row.
         """
         x = vectors
-        for layer, sides in enumerate(self.layers):
+        for layer, (cell, sides) in enumerate(zip(self.cells, self.layers, strict=True)):
             hidden = sides[0][1].product.n_inputs
             out = np.empty((len(code), 2 * hidden), np.float32)
             for side, (given, state) in enumerate(sides):
                 # The product is the largest array. It gets no name, so that it is freed before the next one is
                 # computed. The first layer computes it once for each type, then gathers it for the words.
-                self._run(
+                cell.run(
                     given.times(x)[code] if layer == 0 else given.times(x),
                     state,
                     packed,
                     out[:, side * hidden : (side + 1) * hidden],
+                    self.grid,
                     back=side == 1,
                 )
             x = out
         return x
-
-    def _run(self, z: Float32, state: Matrix, packed: PackedSentences, out: Float32, *, back: bool) -> None:
-        """Run one direction of an LSTM and write its states into `out`: whole numbers, in units of 1 / grid.
-
-        z: float32[N, 4 * hidden], what the inputs add to the gates i, f, g and o, as places in the tanh table.
-        """
-        n, hidden = len(packed.lengths), state.product.n_inputs
-        half = np.float32(0.5)
-        up = np.float32(self.grid / 2)
-        cell = np.zeros((n, hidden), np.float32)
-        last = np.zeros((n, hidden), np.float32)
-        product = np.empty((n, 4 * hidden), np.float32)
-        gates = np.empty((n, 4 * hidden), np.float32)
-        narrow, wide = np.empty((n, 4 * hidden), np.int32), np.empty((n, 4 * hidden), np.intp)
-        inner = np.empty((n, hidden), np.float32)
-        inner_narrow, inner_wide = np.empty((n, hidden), np.int32), np.empty((n, hidden), np.intp)
-        steps = range(len(packed.active))
-        for t in reversed(steps) if back else steps:
-            a, rows = int(packed.active[t]), slice(int(packed.starts[t]), int(packed.starts[t + 1]))
-            p, g, c, u = product[:a], gates[:a], cell[:a], inner[:a]
-            state.product(last[:a], p)
-            p *= state.scale
-            p += z[rows]
-            look_up(p, narrow[:a], wide[:a], g)
-            i, f, new, o = (g[:, k * hidden : (k + 1) * hidden] for k in range(4))
-            # c = sigma(f) c + sigma(i) g, with sigma = (1 + tanh) / 2
-            f += np.float32(1)
-            c *= f
-            i += np.float32(1)
-            i *= new
-            c += i
-            c *= half
-            np.multiply(c, np.float32(STEPS), out=u)
-            u += np.float32(MIDDLE)
-            look_up(u, inner_narrow[:a], inner_wide[:a], u)
-            # h = sigma(o) tanh(c), on the grid
-            o += np.float32(1)
-            u *= o
-            u *= up
-            np.rint(u, out=last[:a])
-            out[rows] = last[:a]
 
     def scores(self, vectors: Float32, code: Int64, packed: PackedSentences) -> NetworkScores:
         """Return the scores of the words. Arguments as for `states`."""
@@ -241,10 +157,10 @@ def _check_shapes(model: StoredModel) -> None:
     given, layer = m["words"].shape[1], 0
     expected = {"pieces": (len(m["pieces"]), given)}
     while f"forward{layer}.state" in m:
-        hidden = m[f"forward{layer}.state"].shape[1]
+        hidden, gates = m[f"forward{layer}.state"].shape[1], cell_of(m[f"forward{layer}.state"]).gates
         for side in ("forward", "backward"):
-            expected[f"{side}{layer}.input"] = (4 * hidden, given)
-            expected[f"{side}{layer}.state"] = (4 * hidden, hidden)
+            expected[f"{side}{layer}.input"] = (gates * hidden, given)
+            expected[f"{side}{layer}.state"] = (gates * hidden, hidden)
         given, layer = 2 * hidden, layer + 1
     arc, label = len(m["arc_dep"]), len(m["label_dep"])
     for name, n in (("arc_dep", arc), ("arc_head", arc), ("label_dep", label), ("label_head", label)):

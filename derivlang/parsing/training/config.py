@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,7 @@ class ParserConfig:
     guessed: int = 5000  # number of different words to guess
     min_text_count: int = 4  # the same as min_count, for a word that only the text has
     hidden: tuple[int, ...] = (144, 200)  # width of each LSTM layer, per direction
+    cell: Literal["lstm", "light"] = "lstm"  # of the layers, `recurrent.py`
     arc: int = 160
     label: int = 96
     tag_weight: float = 0.3
@@ -37,3 +39,26 @@ class ParserConfig:
     clip: float = 5.0  # norm of the gradients
     average: float = 0.998  # decay of the averaged weights, per step
     rounded: float = 0.1  # last share of the steps, computed with weights rounded as the stored model rounds them
+
+
+def student(seed: int = 1) -> ParserConfig:
+    """Return the settings of a small parser that learns from the trees of another one.
+
+    The teacher's trees are many and even, so that less noise is needed.
+    """
+    return ParserConfig(
+        seed=seed,
+        epochs=6,
+        words_per_step=2600,
+        cell="light",
+        hidden=(128, 160),
+        arc=96,
+        label=64,
+        dropout=0.1,
+        masked_sentences=0.1,
+        lowered=0.02,
+        unstopped=0.03,
+        rate=4e-3,
+        warm_up=100,
+        average=0.995,
+    )

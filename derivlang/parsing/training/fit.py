@@ -16,13 +16,15 @@ import numpy as np
 
 from derivlang.core.arrays import Float32
 from derivlang.parsing.base import UPOS
+from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.model import is_matrix
 from derivlang.parsing.quantised import rounded
 from derivlang.parsing.training.batches import batches
 from derivlang.parsing.training.config import ParserConfig
 from derivlang.parsing.training.network import TorchNetwork
 from derivlang.parsing.training.plain_text import plain_sentences, pretrain
-from derivlang.parsing.training.vocabulary import EncodedTreebank, build_vocabulary, encode_treebank
+from derivlang.parsing.training.teach import taught
+from derivlang.parsing.training.vocabulary import EncodedTreebank, build_vocabulary, encode_treebank, word_counts
 from derivlang.parsing.treebank import Text, Treebank
 
 if TYPE_CHECKING:
@@ -54,13 +56,17 @@ def fit(
     config: ParserConfig,
     text: Text | None = None,
     report: Callable[[str], None] = lambda line: None,
+    teacher: ModelParser | None = None,
 ) -> TrainedParser:
     """Train a parser on a treebank and, if there is one, a text; `report` gets a line per epoch.
 
+    teacher: a parser whose trees of the text are learnt too; the words and their vectors are the teacher's.
     The result is the same for the same seed on one machine with one thread.
     """
     import torch
 
+    if teacher is not None and text is not None:
+        return _fit_student(train, dev, config, text, teacher, report)
     config = replace(config, text=text is not None)
     torch.manual_seed(config.seed)
     plain = None if text is None else plain_sentences(text)
@@ -77,6 +83,33 @@ def fit(
     return TrainedParser(weights, vocabulary, train.relations, config)
 
 
+def _fit_student(
+    train: Treebank,
+    dev: Treebank | None,
+    config: ParserConfig,
+    text: Text,
+    teacher: ModelParser,
+    report: Callable[[str], None],
+) -> TrainedParser:
+    """Train a parser on the trees of a treebank and on its teacher's trees of a text."""
+    import torch
+
+    torch.manual_seed(config.seed)
+    model = teacher.model
+    n_buckets, width = model.matrices["pieces"].shape
+    config = replace(config, n_buckets=n_buckets, width=width)
+    vocabulary = {word: i + 2 for i, word in enumerate(model.vocabulary)}
+    bank = taught(train, text, teacher)
+    counts = word_counts(bank)
+    data = encode_treebank(bank, vocabulary, counts, model.relations, config)
+    held_out = None if dev is None else encode_treebank(dev, vocabulary, counts, model.relations, config)
+    network = TorchNetwork(config, len(vocabulary) + 2, len(UPOS), len(model.relations))
+    network.keep_vectors(model)
+    report(f"{bank.n_sentences:,} sentences, {sum(w.numel() for w in network.trained):,} weights to train")
+    _train(network, data, held_out, report)
+    return TrainedParser(network.exported(np.zeros(len(vocabulary) + 2, bool)), vocabulary, model.relations, config)
+
+
 def _train(
     network: TorchNetwork, data: EncodedTreebank, dev: EncodedTreebank | None, report: Callable[[str], None]
 ) -> None:
@@ -85,7 +118,7 @@ def _train(
 
     config = network.config
     draws = np.random.default_rng(config.seed)
-    weights = list(network.named.values())
+    weights = network.trained
     average = [w.detach().clone() for w in weights]
     optimizer = torch.optim.Adam(weights, lr=config.rate, betas=(0.9, 0.95), fused=True)
     total = config.epochs * sum(1 for _ in batches(data, config, np.random.default_rng(0)))
@@ -146,7 +179,7 @@ def _rounded_matrices(network: TorchNetwork) -> Iterator[None]:
 
     The optimizer applies the gradients at the rounded weights to the exact ones (a straight-through estimate).
     """
-    with _kept(list(network.named.values())):
+    with _kept(network.trained):
         for name, w in network.named.items():
             if is_matrix(name, w) and name not in ("words", "pieces", "text_map"):
                 w.data.copy_(rounded(w.data))

@@ -1,8 +1,8 @@
 """The network in torch, for training; `inference.py` runs the same network on whole numbers.
 
-    word vectors -> BiLSTM, two layers -> tags
-                                       -> arcs:   score(d, h) = dep(d) · head(h)
-                                       -> labels: low-rank bilinear and linear terms of (d, its head)
+    word vectors -> two layers, both ways -> tags
+                                          -> arcs:   score(d, h) = dep(d) · head(h)
+                                          -> labels: low-rank bilinear and linear terms of (d, its head)
 
 A biaffine parser after Dozat and Manning (2017), "Deep Biaffine Attention for Neural Dependency Parsing", made small so
 that plain numpy runs it quickly: hashed pieces of words replace the character model, dot products of two learned maps
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from derivlang.core.arrays import Bool, Float32
+from derivlang.parsing.model import StoredModel
 from derivlang.parsing.quantised import WORD_LIMIT
 from derivlang.parsing.training.batches import PaddedBatch
 from derivlang.parsing.training.config import ParserConfig
@@ -57,15 +58,19 @@ class TorchNetwork:
             self.named["words"].data *= 0.3
             self.named["text_map"] = nn.Parameter(torch.eye(config.width))
             self.named["text_only"] = nn.Parameter(torch.zeros(config.width))
+        gates = 4 if config.cell == "lstm" else 2
         for layer, hidden in enumerate(config.hidden):
             for side in ("forward", "backward"):
                 name = f"{side}{layer}"
                 inputs = 2 * config.hidden[layer - 1] if layer else config.width
-                self.named[f"{name}.input"] = linear(4 * hidden, inputs)
-                recurrent = torch.cat([nn.init.orthogonal_(torch.empty(hidden, hidden)) for _ in range(4)])
+                self.named[f"{name}.input"] = linear(gates * hidden, inputs)
+                recurrent = torch.cat([nn.init.orthogonal_(torch.empty(hidden, hidden)) for _ in range(gates)])
                 self.named[f"{name}.state"] = nn.Parameter(recurrent)
-                bias = torch.zeros(4 * hidden)
-                bias[hidden : 2 * hidden] = 1.0  # forget gates start open
+                bias = torch.zeros(gates * hidden)
+                if config.cell == "lstm":
+                    bias[hidden : 2 * hidden] = 1.0  # forget gates start open
+                else:
+                    bias[:hidden] = -1.0  # states start to change slowly
                 self.named[f"{name}.bias"] = nn.Parameter(bias)
         for name, outputs in (("tag", n_tags), ("arc_dep", config.arc), ("arc_head", config.arc)):
             self.named[name] = linear(outputs, wide)
@@ -77,6 +82,18 @@ class TorchNetwork:
         self.named["label_root"] = normal(1, config.label, std=0.1)
         self.named["label"] = linear(n_relations, 3 * config.label)
         self.named["label.bias"] = nn.Parameter(torch.zeros(n_relations))
+
+    def keep_vectors(self, model: StoredModel) -> None:
+        """Take the vectors of words and pieces from a model; training does not change them."""
+        import torch
+
+        for name in ("words", "pieces"):
+            self.named[name] = torch.from_numpy(model.matrices[name] * model.floats[f"{name}.scale"][:, None])
+
+    @property
+    def trained(self) -> list[torch.Tensor]:
+        """The weights that training changes."""
+        return [w for w in self.named.values() if w.requires_grad]
 
     def exported(self, new: Bool) -> dict[str, Float32]:
         """Return the weights by the names of a stored model, the parts of each word vector added up.
@@ -110,14 +127,13 @@ class TorchNetwork:
             sides = []
             for side in ("forward", "backward"):
                 name = f"{side}{layer}"
-                weights = [
-                    w[f"{name}.input"],
-                    w[f"{name}.state"],
-                    w[f"{name}.bias"],
-                    torch.zeros_like(w[f"{name}.bias"]),
-                ]
                 given = x if side == "forward" else x.gather(0, back.expand(-1, -1, x.shape[2]))
-                out = torch.lstm(given, (zero, zero), weights, True, 1, 0.0, True, False, False)[0]
+                matrices = w[f"{name}.input"], w[f"{name}.state"], w[f"{name}.bias"]
+                if config.cell == "lstm":
+                    weights = [*matrices, torch.zeros_like(w[f"{name}.bias"])]
+                    out = torch.lstm(given, (zero, zero), weights, True, 1, 0.0, True, False, False)[0]
+                else:
+                    out = _light(given, *matrices)
                 sides.append(out if side == "forward" else out.gather(0, back.expand(-1, -1, hidden)))
             x = torch.cat(sides, 2)
             if noise:
@@ -166,6 +182,22 @@ class TorchNetwork:
         label = cross_entropy(labels(batch.head)[inside], batch.deprel[inside])
         tag = cross_entropy(tags[inside], batch.upos[inside])
         return arc + label + self.config.tag_weight * tag
+
+
+def _light(x: torch.Tensor, given: torch.Tensor, state: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """Return float[L, B, hidden], the states of light cells (`recurrent.py`); x: float[L, B, K]."""
+    import torch
+    from torch.nn.functional import hardsigmoid, hardtanh, linear
+
+    hidden = state.shape[1]
+    across = state.T.contiguous()
+    last = x.new_zeros(x.shape[1], hidden)
+    states = []
+    for z in linear(x, given, bias):
+        p = torch.addmm(z, last, across)
+        last = torch.lerp(last, hardtanh(p[:, hidden:]), hardsigmoid(p[:, :hidden]))
+        states.append(last)
+    return torch.stack(states)
 
 
 def _mask(x: torch.Tensor, dropout: float) -> torch.Tensor:

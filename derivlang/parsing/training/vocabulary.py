@@ -41,13 +41,13 @@ def build_vocabulary(
     The vocabulary has the frequent words of the treebank by falling count, then the most frequent other words of the
     text. Codes 0 and 1 are UNSEEN and MASKED. Without a text, the vectors are None.
     """
-    counts = _counts(bank)
+    counts = word_counts(bank)
     often = sorted(
         (word for word, n in counts.items() if n >= config.min_count), key=lambda word: (-counts[word], word)
     )
     if text is None:
         return {word: i + 2 for i, word in enumerate(often)}, counts, None
-    everywhere = counts + _counts(text)
+    everywhere = counts + word_counts(text)
     seen = {*often, MASK}
     others = sorted(
         (word for word, n in everywhere.items() if n >= config.min_text_count and word not in seen),
@@ -94,7 +94,7 @@ def encode_treebank(
     )
 
 
-def _counts(bank: Treebank) -> Counter[str]:
+def word_counts(bank: Treebank) -> Counter[str]:
     """Count the lower-cased words of a treebank."""
     counts: Counter[str] = Counter()
     numbers = np.bincount(bank.words, minlength=len(bank.types))
