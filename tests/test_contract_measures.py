@@ -21,8 +21,9 @@ from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.settings import EvaluateOptions
-from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
+from derivlang.evaluation.trained import PretrainedRun
 from derivlang.sources.find import SourceRequest
+from derivlang.training.encoder import Encoder
 from tests.plugin.derivlang_sample.measures import Centroids
 from tests.tiny_runs import write_run
 
@@ -55,7 +56,7 @@ def run(spec: str) -> PretrainedRun:
 
 
 @cache
-def model(spec: str) -> ModelEncoder:
+def model(spec: str) -> Encoder:
     return run(spec).language_model(torch.device("cpu"))
 
 
