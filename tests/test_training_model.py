@@ -410,7 +410,7 @@ def test_a_kind_that_cannot_be_trained() -> None:
 
     config = AutoConfig.for_model("xlm", vocab_size=50, emb_dim=16, n_layers=1, n_heads=2)
     model = Encoder(AutoModelForMaskedLM.from_config(config), marks())
-    with pytest.raises(UsageError, match="'xlm' can neither be trained nor evaluated here"):
+    with pytest.raises(UsageError, match="'xlm' is not suitable: it has no head"):
         model.predict(torch.zeros(1, 16))
 
 

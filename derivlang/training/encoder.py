@@ -168,8 +168,8 @@ def _head(lm: Any, where: str | None = None) -> Callable[[torch.Tensor], torch.T
 
 def _unsuitable(lm: Any, where: str | None) -> UsageError:
     return UsageError(
-        f"a model of the type {lm.config.model_type!r} can neither be trained nor evaluated here: it has no head that "
-        "is a known function of the last layer's states",
+        f"a model of the type {lm.config.model_type!r} is not suitable: it has no head that is a known function of the "
+        "last layer's states",
         where=where,
         fix="give a checkpoint of BERT, RoBERTa, XLM-R, DistilBERT, ModernBERT, GPT-2 or a similar type",
         id="model",
