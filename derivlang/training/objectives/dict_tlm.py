@@ -33,7 +33,7 @@ from derivlang.training.streams.switched import CodeSwitched
 if TYPE_CHECKING:
     import torch
 
-    from derivlang.training.model import LanguageModel
+    from derivlang.training.encoder import Encoder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,8 @@ class DictTlm(Objective):
     def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
         return masking.mask(rows, keys, context.vocabulary, context.rate, whole_words=True)
 
-    def state(self, model: LanguageModel, context: Context) -> torch.nn.Module | None:
+    def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:
         return conditioning(model) if self.condition else None
 
-    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         return {"tlm": conditioned_part(model, micro["switched"], state)}
