@@ -29,6 +29,7 @@ from derivlang.training.prepare import prepare_data
 from derivlang.training.settings import Where
 from derivlang.training.streams.base import Material
 from tests.plugin.derivlang_sample.objectives import Small
+from tests.plugin.derivlang_sample.streams import DerivedMlm
 from tests.training import (
     CAUSAL,
     ENCODERS,
@@ -54,7 +55,7 @@ SETTINGS = [
     "ppa:queue=5000:moco=0.5:tlm=2.0", "xlm-align:labels=gold:pairs=1.0", "xlm-align:query=unmasked:layer=0",
     "xlm-align:query=all-aligned:filter=no",
 ]  # fmt: skip
-EVERY = [*objective_names(), *SETTINGS, "small"]
+EVERY = [*objective_names(), *SETTINGS, "small", "derived-mlm"]
 CASES = [
     (name, kind)
     for name in EVERY
@@ -71,7 +72,8 @@ cases = pytest.mark.parametrize(("name", "kind"), CASES)
 
 @pytest.fixture(autouse=True)
 def _sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.OBJECTIVES.added, "small", Small)
+    for sample in (Small, DerivedMlm):
+        monkeypatch.setitem(registry.OBJECTIVES.added, sample.name, sample)
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +292,7 @@ def test_the_loss_is_finite_and_has_a_gradient_for_every_weight(name: str, kind:
 def test_padding_changes_nothing(name: str, kind: str) -> None:
     net, made = network(name, kind)
     micro = micro_of(made)
-    more = {"rows": 7, "pairs": 5, "switched": 5}  # columns, the same of every view
+    more = {"rows": 7, "pairs": 5, "switched": 5, "derived": 3}  # columns, the same of every view
     batches = {name: padded(batch, more[name.partition(":")[0]], marks().pad) for name, batch in micro.batches.items()}
     assert net(replace(micro, batches=batches))[0].item() == pytest.approx(net(micro)[0].item(), rel=1e-5)
 
