@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int64, Ints, offsets_of, owners, positions
+from derivlang.core.arrays import Int64, Ints, UInt64, offsets_of, owners, positions
 from derivlang.core.errors import DataError
 from derivlang.core.keys import draw, text_key
 from derivlang.training.data import SubwordRows
@@ -32,7 +32,9 @@ def code_switched(file: PairFile, dictionary: WordDictionary, switch: float, see
     Raise DataError if no word has an entry.
     """
     both = (file.source, file.derived)
-    types, n_images, images = [], [], []
+    types: list[str] = []
+    n_images: list[int] = []
+    images: list[str] = []
     for language, side in enumerate(both):
         for word in side.types.to_pylist():
             types.append(word)
@@ -55,12 +57,12 @@ def code_switched(file: PairFile, dictionary: WordDictionary, switch: float, see
     copies = codes.copy()
     copies[at] = first[codes[at]] + chosen.astype(np.int64)
     every = pa.array(types + images, pa.string())
-    language = np.repeat(np.array([SOURCE, DERIVED], np.int8), [len(side.codes) for side in both])
-    sides = (WordLists(every, some.astype(np.int32), offsets) for some in (codes, copies))
-    return PairFile(*sides, None, file.sha256, (language, language ^ at))
+    spoken = np.repeat(np.array([SOURCE, DERIVED], np.int8), [len(side.codes) for side in both])
+    own, copied = (WordLists(every, some.astype(np.int32), offsets) for some in (codes, copies))
+    return PairFile(own, copied, None, file.sha256, (spoken, spoken ^ at))
 
 
-def _bits(what: str, seed: int, offsets: Int64) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
+def _bits(what: str, seed: int, offsets: Int64) -> UInt64:
     """Return uint64[N]: a draw for each word of sentences at offsets int64[S + 1]."""
     stream = text_key(f"{what}|seed={seed}")
     return draw(stream, owners(offsets).astype(np.uint64), positions(offsets).astype(np.int64))
