@@ -147,4 +147,4 @@ def test_what_is_missing(bitext: Path, tmp_path: Path) -> None:
     assert error.value.id == "no-entry"
     words.write_text("\n")
     assert "holds no pair" in pretrain(bitext, out, "--dictionary", words, "--pairs", bitext, code=1)
-    assert not out.exists()
+    assert not (out / "run.json").exists()
