@@ -305,9 +305,9 @@ def _shared_settings(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, str
         told = [name for name in names if not _is_option(name, rows, found)]
         if text := ", ".join(_with_rows(name, known) for name in told):
             shared[part] = text
-        for run, one in found.items():
+        for run_id, one in found.items():
             differ = {name: one.get(name, "–") for name in names if name not in told} if one is not None else {}
-            options[run] += [" ".join(filter(None, [part, text])) for text in filter(None, [_text(differ)])]
+            options[run_id] += [" ".join(filter(None, [part, text])) for text in filter(None, [_text(differ)])]
     for row in rows:  # the levels of factors that no setting says, such as those of `init`
         for alike in _by(row, lambda run: (tuple(options[run.id]), run.seed)).values():
             every = dict.fromkeys(name for run in alike for name in run.levels)
@@ -315,7 +315,7 @@ def _shared_settings(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, str
             for run in row if len(alike) > 1 else ():
                 level = _text({name: run.levels[name] for name in names if name in run.levels})
                 options[run.id] += [level] if level and level not in options[run.id] else []
-    return shared, {run: ", ".join(told) for run, told in options.items()}
+    return shared, {name: ", ".join(told) for name, told in options.items()}
 
 
 def _is_option(name: str, rows: Iterable[Sequence[Run]], found: Mapping[str, Mapping[str, Any] | None]) -> bool:
