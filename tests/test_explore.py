@@ -160,6 +160,11 @@ def clicked(element: Any) -> bool:
     return True
 
 
+def opened(button: Any) -> bool:
+    """Return whether a button's box is open; a closed one is clicked, and `found` looks again."""
+    return "open" in button.get_attribute("class") or not clicked(button)
+
+
 def hosts(browser: Any) -> set[str]:
     """The hosts that the browser has asked since the last call."""
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
@@ -186,7 +191,7 @@ def test_a_sentence_is_typed_and_its_language_changed(address: str, browser: Any
     assert found(browser, "#spec textarea, #spec input").get_attribute("value") == "syn"
     steps.send_keys(Keys.ESCAPE)
     # The parameters are drawn anew, closed, when the steps change: open them until they stay open.
-    found(browser, "#step-0-syn button", lambda element: "open" in element.get_attribute("class") or not clicked(element))
+    found(browser, "#step-0-syn button", opened)
     found(browser, "#syn-grammar input", clicked)
     browser.switch_to.active_element.send_keys(Keys.CONTROL, "a")
     browser.switch_to.active_element.send_keys("ja", Keys.ENTER)
