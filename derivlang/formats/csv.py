@@ -72,7 +72,7 @@ def write(
     delimiter: str = ",",
     newline: str = "\r\n",
 ) -> None:
-    """Write the named columns. Fields are quoted if necessary, null is empty, and lines end as in RFC 4180 unless told."""
+    """Write the named columns. Fields are quoted if necessary, null is empty, lines end as in RFC 4180 unless told."""
     text = io.TextIOWrapper(out, "utf-8", newline="")
     writer = csv.writer(text, delimiter=delimiter, lineterminator=newline)
     if header:
