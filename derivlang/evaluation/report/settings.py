@@ -156,7 +156,7 @@ class Setting:
     """Runs that may be compared.
 
     title, notes: what all numbers share. entries: rows, in the paper's order. published: whether the paper's numbers
-    stand in the tables. tasks: the paper's if they do, and others that runs have.
+    stand in the tables. tasks: those that runs have, the paper's first if its numbers stand there.
     """
 
     title: str
@@ -340,8 +340,9 @@ def _text(settings: Mapping[str, Any]) -> str:
 
 
 def _tasks(runs: Iterable[Run], first: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return these tasks in their order, then the others that runs have."""
-    return (*first, *sorted({task for run in runs for task in run.tasks} - set(first)))
+    """Return the tasks that runs have: these in their order, then the others."""
+    found = {task for run in runs for task in run.tasks}
+    return (*(task for task in first if task in found), *sorted(found - set(first)))
 
 
 def _listed(values: Iterable[str]) -> str:
