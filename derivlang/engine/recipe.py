@@ -40,7 +40,8 @@ def options_of(request: SourceRequest, options: MakeOptions) -> list[str]:
         *(f"--{name}={value}" for name, value in named.items() if value),
     ]
     for settings, names in ((options, _RULES), (options.policies, tuple(declared(Policies)))):
-        for name, one in declared(type(settings)).items():
+        kind: type = type(settings)
+        for name, one in declared(kind).items():
             value = getattr(settings, name)
             if name == "parser" and value and "/" in value:
                 value = f"{Path(value).name}/"
