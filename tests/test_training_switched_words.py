@@ -71,6 +71,14 @@ def test_every_word_with_an_entry_is_replaced(bitext: Path) -> None:
     assert found.languages[1].tolist() == [1, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 1]
 
 
+def test_a_dictionary_in_the_other_direction_is_refused(bitext: Path) -> None:
+    pairs = (line.split() for line in [*DICTIONARY.splitlines(), "Name Name2", "reads reads2"])
+    bitext.with_name("words.txt").write_text("".join(f"{right} {left}\n" for left, right in pairs), "utf-8")
+    with pytest.raises(DataError, match="exchanged") as caught:
+        code_switched(read_pairs(bitext), dictionary(bitext), 1.0, seed=1)
+    assert caught.value.id == "exchanged"
+
+
 @pytest.mark.parametrize("switch", [0.0, 0.15, 0.7])
 def test_the_share_of_replaced_words(switch: float, bitext: Path) -> None:
     file, known = read_pairs(write(bitext, 200)), dictionary(bitext)

@@ -10,6 +10,7 @@ and not anew in every epoch as in switched.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,7 +30,7 @@ from derivlang.training.word_dictionary import WordDictionary
 def code_switched(file: PairFile, dictionary: WordDictionary, switch: float, seed: int) -> PairFile:
     """Return the sentences of both sides, each with its copy. switch: share of the words with an entry to replace.
 
-    Raise DataError if no word has an entry.
+    Raise DataError if no word has an entry, or if more have one in the dictionary with its sides exchanged.
     """
     both = (file.source, file.derived)
     types: list[str] = []
@@ -51,6 +52,13 @@ def code_switched(file: PairFile, dictionary: WordDictionary, switch: float, see
             fix="give a dictionary of words of both languages, those of the source first",
             id="no-entry",
         )
+    if (n[codes] > 0).sum() < _n_known(both, dictionary):
+        raise DataError(
+            "more words of the sentence pairs have an entry if the sides of the dictionary are exchanged",
+            where="--dictionary",
+            fix="give the words of the source first, as in the sentence pairs",
+            id="exchanged",
+        )
     uniform = (_bits("switch", seed, offsets) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     at = (n[codes] > 0) & (uniform < switch)
     chosen = (_bits("switched", seed, offsets)[at] >> np.uint64(1)) % n[codes[at]].astype(np.uint64)
@@ -60,6 +68,15 @@ def code_switched(file: PairFile, dictionary: WordDictionary, switch: float, see
     spoken = np.repeat(np.array([SOURCE, DERIVED], np.int8), [len(side.codes) for side in both])
     own, copied = (WordLists(every, some.astype(np.int32), offsets) for some in (codes, copies))
     return PairFile(own, copied, None, file.sha256, (spoken, spoken ^ at))
+
+
+def _n_known(sides: Sequence[WordLists], dictionary: WordDictionary) -> int:
+    """Return the number of words in the text that have an entry in the dictionary with its sides exchanged."""
+    known = 0
+    for language, side in enumerate(sides):
+        has = [bool(dictionary.of(word, 1 - language)) for word in side.types.to_pylist()]
+        known += int(np.array(has, bool)[side.codes].sum())
+    return known
 
 
 def _bits(what: str, seed: int, offsets: Int64) -> UInt64:
