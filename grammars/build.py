@@ -112,6 +112,8 @@ PLANS = {
         "Chinese-GSDSimp",
     ),
 }
+# Not fitted again with labels that meet: why each keeps its file. It is only measured.
+KEPT = {}
 
 
 def main() -> None:
@@ -127,7 +129,7 @@ def main() -> None:
     figures = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
     names = options.only.split(",")
     with ProcessPoolExecutor(options.workers) as pool:
-        fitted = [] if options.no_fit or options.features else names
+        fitted = [] if options.no_fit or options.features else [name for name in names if name not in KEPT]
         taken = [figures.get(name, {}) if options.same_settings else {} for name in fitted]
         for name, sizes in zip(fitted, pool.map(fit_one, fitted, [options.data] * len(fitted), taken), strict=True):
             figures[name] = {**sizes, "held": taken[fitted.index(name)].get("held", {})}
@@ -337,7 +339,12 @@ def features_one(name: str, data: Path, _: Figures) -> dict[str, Any]:
     own = features.own_treebank(name, [source.treebank for source in plan.sources], plan.test)
     measured = features.measure(load.load_grammar(name), features.sample(data, own), data)
     paths = [path for source in plan.sources for path in paths_of(data, source.treebank, source.splits)]
-    return {"features of": own, "features": measured, "learnt": features.learnt(paths, measured)}
+    return {
+        "features of": own,
+        "features": measured,
+        "learnt": features.learnt(paths, measured),
+        "kinds": features.kinds_of(name, own, measured, data),
+    }
 
 
 if __name__ == "__main__":
