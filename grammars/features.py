@@ -161,7 +161,8 @@ def _without_pud(figures: Mapping[str, Mapping[str, Any]]) -> list[str]:
         "",
         "The same for grammars that have not learnt from PUD: fitted without it, or, where there is nothing else, on four",
         "fifths of its heads, measured on the last fifth, for each fifth. The mean distance of these languages is"
-        f" {_mean(every):.1f} points, with PUD {_mean(both):.1f}.",
+        f" {_mean(every):.1f} points, with PUD {_mean(both):.1f}. All are fitted so that"
+        " [relations meet](../guide/syntax.md#relations-that-two-languages-divide-differently).",
         "",
         *_table(known, "without PUD"),
         "",

@@ -34,7 +34,7 @@ class Kind:
 KINDS = {
     ("ar", "subject"): Kind(
         "beside an auxiliary or a subordinator",
-        "Beside an auxiliary or a subordinator the Arabic subject tends to come first, and English has more of both.",
+        "Beside an auxiliary or a subordinator half of the Arabic subjects come first, and English has more of both.",
         lambda form, relation, feats, beside: not {"aux", "mark"}.isdisjoint(beside),
     ),
     ("cy", "demonstrative"): Kind(
@@ -42,12 +42,6 @@ KINDS = {
         "A Welsh demonstrative stands with the article (*y llyfr hwn*, the book this), so the model of Welsh learns its"
         " order beside one; English demonstratives stand alone, and so do the articles that precede.",
         lambda form, relation, feats, beside: "det" in beside,
-    ),
-    ("cy", "auxiliary"): Kind(
-        "beside a subject",
-        "A Welsh auxiliary is a particle of a verbal noun (*yn gweld*, seeing), which is a NOUN and has no subject of its"
-        " own. English auxiliaries share their verb with its subject, and a Welsh verb comes before its subject.",
-        lambda form, relation, feats, beside: "nsubj" in beside,
     ),
     ("de", "numeral"): Kind(
         "a year",

@@ -69,10 +69,14 @@ def readme(figures: Figures) -> str:
         "Of 0, 0.25 and 0.5 the largest whose bits a head, on the same heads as the penalty's and without dependents left",
         "out, are within half a per cent of the best. Verbs are not: one that comes second would come first.",
         "",
-        "Each head is learnt from with its subtypes and, counted the same, without any, as trees of another language have it;",
-        "relations that a head class has hardly seen are learnt from the heads of other classes:",
-        "[syntax](../docs/guide/syntax.md#relations-that-two-languages-divide-differently).",
-        *(f"Not so `{n}`: {f['kept']}." for n, f in figures.items() if f.get("kept")),
+        f"Of {', '.join(f'`{n}`' for n, f in figures.items() if f.get('dropped'))} each head is learnt from with its subtypes"
+        " and, counted the same, without any, as trees of another",
+        "language have it; relations that a head class has hardly seen are learnt from the heads of other classes:",
+        "[syntax](../docs/guide/syntax.md#relations-that-two-languages-divide-differently). The other files are of a fit before"
+        " these rules.",
+        "Tried for `de`, `es`, `fa`, `gd`, `ja` and `tr`, the rules brought the ten word-order features nearer by at most 0.2"
+        " points in the mean;",
+        "held-out heads of `de` and `fa` cost more bits, and the file of `en` would be larger than 1.1 MB.",
         "",
         *missing(figures),
         "## Held-out cross-entropy",
