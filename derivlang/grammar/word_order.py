@@ -110,7 +110,7 @@ def flags_of_words(heads: Int32, offsets: Int64, columns: Mapping[str, Sequence[
         if feature.marked is not None:
             passes = np.zeros(len(related), bool)
             which = np.flatnonzero(related)
-            passes[which] = [feature.marked(upos[word], deprel[word], feats[word]) for word in which]
+            passes[which] = [feature.marked(upos[word], deprel[word], feats[word]) for word in which.tolist()]
             found = passes if passes.any() else found
         flags.append(found)
     return flags
