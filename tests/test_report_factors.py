@@ -369,7 +369,7 @@ def test_the_papers_numbers_stand_where_they_apply(given: dict[str, Any], publis
     report([tmp_path], tmp_path / "out")
     text = (tmp_path / "out" / "report.md").read_text("utf-8")
     assert ("| paper |" in text) is ("“paper”" in text) is ("Table 3 of the paper" in text) is published
-    assert ("XNLI" in text) is published
+    assert "XNLI" not in text  # the run has no such task
 
 
 # bad input

@@ -23,7 +23,6 @@ from derivlang.core.errors import UsageError
 from derivlang.core.policies import Policies
 from derivlang.core.settings import given
 from derivlang.engine.options import MakeOptions
-from derivlang.formats.progress import LOOKING
 
 if TYPE_CHECKING:
     from derivlang.engine.events import Events
@@ -247,7 +246,7 @@ class Bar:
 
         total: None if unknown. A stage within another one takes its place.
         """
-        from derivlang.formats.progress import progress_to
+        from derivlang.formats.progress import LOOKING, progress_to
 
         self._close()
         if what != LOOKING:
