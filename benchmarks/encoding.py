@@ -81,7 +81,7 @@ def _measure(way: str, folder: Path, path: Path) -> dict[str, float | str]:
 
     from derivlang.formats import text
     from derivlang.formats.words import Splitter
-    from derivlang.lexical.encoding import Encoder
+    from derivlang.lexical.encoding import SubwordEncoder
     from derivlang.lexical.tokenizer import Tokenizer
 
     digest = sha256()
@@ -89,7 +89,7 @@ def _measure(way: str, folder: Path, path: Path) -> dict[str, float | str]:
     began = time.process_time()
     tokenizer = Tokenizer.load(folder)
     if way == "types":
-        encoder = Encoder(tokenizer)
+        encoder = SubwordEncoder(tokenizer)
         load = time.process_time() - began
         began = time.process_time()
         for batch in text.read(path, Splitter("space")):

@@ -112,7 +112,7 @@ def derive_lines(
 ) -> Iterator[list[DerivedText]]:
     """Yield each chunk of lines derived, a text a line. The arguments are those of `derive`, which gives the same.
 
-    The lines of a chunk are derived together, so large chunks cost less a line.
+    The lines of a chunk are derived together, so large chunks cost less a line. Raises as `derive` does.
 
     >>> [[text.text for text in chunk] for chunk in derive_lines([["Go !", "Who ? Me !"]], "inv")]
     [['Go !', 'Who ? Me !']]

@@ -33,8 +33,14 @@ COLUMNS = {
     "ZS": ("pos", "accuracy", "zs", ""),
     "Δ": ("pos", "accuracy", "delta", ""),
 }
+STARTS = {"cold": "cold start", "early": "cold start of 3,500 steps"}
+EARLY = " from 3,500 steps"
 TLM, CONTROL = "tlm:reset=no", "xlm-align:pairs=2:start=1500"
-ALIGN, PPA, GOLD = "xlm-align:pairs=2", "ppa:pairs=2:queue=2000:shortest=1", "xlm-align:pairs=2:labels=gold"
+ALIGN, PPA, GOLD = (
+    "xlm-align:pairs=2",
+    "ppa:pairs=2:queue=2000:momentum=0.99:shortest=1",
+    "xlm-align:pairs=2:labels=gold",
+)
 COLOURS = ("#767676", "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7")
 # Methods in the picture, with their names there.
 SHOWN = {
@@ -53,12 +59,15 @@ DIFFERENCES = [
     (PPA, TLM, "trans", "ZS"),
     (TLM, "mlm", "trans", "layer 2"),
     (TLM, "mlm", "trans,inv", "layer 2"),
+    (TLM + EARLY, "mlm" + EARLY, "trans,inv", "layer 2"),
     ("weam", TLM, "trans", "layer 2"),
     ("weam:links=hmm", "weam", "trans", "AER jointly, layer 1"),
     ("weam:links=hmm", "weam", "trans,inv", "AER jointly, layer 1"),
     (GOLD, ALIGN, "trans", "layer 2"),
     (GOLD, ALIGN, "trans,inv", "layer 2"),
     (PPA, TLM, "trans,inv", "ZS"),
+    ("align-mlm", "mlm", "trans", "ZS"),
+    ("align-mlm", "mlm", "trans,inv", "ZS"),
     (ALIGN, CONTROL, "trans", "ZS"),
     ("weam", TLM, "trans,inv", "ZS"),
 ]
@@ -73,7 +82,9 @@ def main(path: str, picture: str | None = None) -> None:
         for row in csv.DictReader(file, dialect="excel-tab"):
             if row.get("factor.length"):
                 continue
-            name = "cold start" if row.get("factor.start") else row["factor.objective"]
+            name = STARTS[start] if (start := row.get("factor.start")) else row["factor.objective"]
+            if row.get("factor.from"):
+                name += EARLY
             if (row["task"], row["metric"]) == ("links", "transport"):
                 layers[row["factor.t"]][name][int(row["part"])].append(float(row["value"]))
             title = titles.get((row["task"], row["metric"], row["regime"], row["part"]))
@@ -81,9 +92,11 @@ def main(path: str, picture: str | None = None) -> None:
                 scores[row["factor.t"], name][title][int(row["seed"])] = float(row["value"])
     print(_row(["language", "method", "seeds", *COLUMNS]))
     print(_row(["---"] * 2 + ["---:"] * (len(COLUMNS) + 1)))
-    for (language, method), found in sorted(scores.items(), key=lambda one: (one[0][0], one[0][1] != "cold start")):
+    for (language, method), found in sorted(
+        scores.items(), key=lambda one: (one[0][0], one[0][1] not in STARTS.values())
+    ):
         cells = [f"{mean(found[title].values()):.1f}" if title in found else "–" for title in COLUMNS]
-        name = method if method == "cold start" else f"`{method}`"
+        name = method if method in STARTS.values() else _code(method)
         print(_row([f"`{language}`", name, f"{len(found['ZS'])}", *cells]))
     print()
     print(_row(["difference", "language", "score", "seeds", "mean", "95 % interval"]))
@@ -96,8 +109,8 @@ def main(path: str, picture: str | None = None) -> None:
             told = "–" if found.low is None else f"{found.low:+.1f} to {found.high:+.1f}"
             score = f"AER jointly, {title}" if title == "layer 2" else title
             values = ", ".join(f"{value:+.1f}" for value in each)
-            told_of = f"`{method}` − `{base}`", f"`{language}`", score, values, f"{mean(each):+.1f}", told
-            print(_row(told_of))
+            told_of = f"{_code(method)} − {_code(base)}", f"`{language}`", score, values, f"{mean(each):+.1f}", told
+            print(_row(told_of).replace(" -", " −"))
 
     if picture is not None:
         Path(picture).write_text(_picture(layers), "utf-8")
@@ -120,6 +133,12 @@ def _picture(layers: Mapping[str, Mapping[str, Mapping[int, list[float]]]]) -> s
         handles, labels = every[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4)
         return finished(figure, "alignment-layers", "Alignment error rate by layer and method").file
+
+
+def _code(method: str) -> str:
+    """Return a method's specification as Markdown, without the code marks around what its start is."""
+    spec = method.removesuffix(EARLY)
+    return f"`{spec}`{method[len(spec) :]}"
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -112,6 +112,10 @@ PLANS = {
         "Chinese-GSDSimp",
     ),
 }
+# Their files are of a fit before labels met, and are only measured. Under the new rules the ten word-order features of de,
+# es, fa, gd, ja and tr came nearer by at most 0.2 points in the mean, held-out heads of de and fa cost more bits. Files
+# grew by 18 to 35 %, and that of en is 1.05 MB of at most 1.1.
+KEPT = frozenset("de en es fa fr gd ja ko tr vi".split())
 
 
 def main() -> None:
@@ -127,7 +131,7 @@ def main() -> None:
     figures = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
     names = options.only.split(",")
     with ProcessPoolExecutor(options.workers) as pool:
-        fitted = [] if options.no_fit or options.features else names
+        fitted = [] if options.no_fit or options.features else [name for name in names if name not in KEPT]
         taken = [figures.get(name, {}) if options.same_settings else {} for name in fitted]
         for name, sizes in zip(fitted, pool.map(fit_one, fitted, [options.data] * len(fitted), taken), strict=True):
             figures[name] = {**sizes, "held": taken[fitted.index(name)].get("held", {})}
@@ -337,7 +341,12 @@ def features_one(name: str, data: Path, _: Figures) -> dict[str, Any]:
     own = features.own_treebank(name, [source.treebank for source in plan.sources], plan.test)
     measured = features.measure(load.load_grammar(name), features.sample(data, own), data)
     paths = [path for source in plan.sources for path in paths_of(data, source.treebank, source.splits)]
-    return {"features of": own, "features": measured, "learnt": features.learnt(paths, measured)}
+    return {
+        "features of": own,
+        "features": measured,
+        "learnt": features.learnt(paths, measured),
+        "kinds": features.kinds_of(name, own, measured, data),
+    }
 
 
 if __name__ == "__main__":

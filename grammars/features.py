@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kinds import KINDS, counts
+
 from derivlang.formats import conllu
 from derivlang.grammar import word_order
 from derivlang.grammar.grammar import Grammar
@@ -26,7 +28,11 @@ FAR = 15  # points; a feature further from the language is marked
 @cache
 def sample(data: Path, treebank: str) -> OrderSample:
     """The test split of a treebank."""
-    return sample_of(sorted((data / "ud" / f"UD_{treebank}").glob("*-ud-test.conllu*")))
+    return sample_of(_test_split(data, treebank))
+
+
+def _test_split(data: Path, treebank: str) -> list[Path]:
+    return sorted((data / "ud" / f"UD_{treebank}").glob("*-ud-test.conllu*"))
 
 
 def sample_of(paths: Iterable[Path]) -> OrderSample:
@@ -79,6 +85,12 @@ def mean(parts: list[dict[str, Any]]) -> dict[str, Any]:
 def distances(measured: Mapping[str, Any], key: str = "sample") -> dict[str, float]:
     """By feature with enough dependents: how far English under the grammar is from the language, in points."""
     return {n: 100 * abs(row["own"] - row[key]) for n, row in measured.items() if row["count"] >= FEWEST}
+
+
+def kinds_of(name: str, own: str, measured: Mapping[str, Any], data: Path) -> dict[str, Any]:
+    """The kinds of dependents of far features, in the language's own treebank and in English."""
+    far = [feature for feature, distance in distances(measured).items() if distance > FAR]
+    return counts(name, far, _test_split(data, own), _test_split(data, ENGLISH))
 
 
 def learnt(paths: Iterable[Path], measured: Mapping[str, Any]) -> dict[str, float]:
@@ -149,7 +161,8 @@ def _without_pud(figures: Mapping[str, Mapping[str, Any]]) -> list[str]:
         "",
         "The same for grammars that have not learnt from PUD: fitted without it, or, where there is nothing else, on four",
         "fifths of its heads, measured on the last fifth, for each fifth. The mean distance of these languages is"
-        f" {_mean(every):.1f} points, with PUD {_mean(both):.1f}.",
+        f" {_mean(every):.1f} points, with PUD {_mean(both):.1f}. All are fitted so that"
+        " [relations meet](../guide/syntax.md#relations-that-two-languages-divide-differently).",
         "",
         *_table(known, "without PUD"),
         "",
@@ -157,16 +170,20 @@ def _without_pud(figures: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _why_far(figures: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The far features with the two reasons that numbers show."""
-    rows = []
-    for name, f in figures.items():
-        for feature, distance in distances(f["features"]).items():
-            if distance > FAR:
-                row = f["features"][feature]
-                shares = (row["own"], f["learnt"].get(feature), row["standardised"], row["alone"], row["sample"])
-                rows.append(f"| `{name}` | {feature} | {' | '.join(map(_percent, shares))} |")
-    if not rows:
+    """The far features with the reasons that numbers show."""
+    far = [
+        (name, feature, f["features"][feature], f)
+        for name, f in figures.items()
+        for feature, distance in distances(f["features"]).items()
+        if distance > FAR
+    ]
+    if not far:
         return []
+    rows = []
+    for name, feature, row, f in far:
+        shares = (row["own"], f["learnt"].get(feature), row["standardised"], row["alone"], row["sample"])
+        rows.append(f"| `{name}` | {feature} | {' | '.join(map(_percent, shares))} |")
+    with_kinds = [(name, feature, f["kinds"][feature]) for name, feature, _, f in far if feature in f.get("kinds", {})]
     return [
         f"### Further than {FAR} points",
         "",
@@ -178,7 +195,41 @@ def _why_far(figures: Mapping[str, Mapping[str, Any]]) -> list[str]:
         "| --- | --- | --- | --- | --- | --- | --- |",
         *rows,
         "",
+        *_kinds(with_kinds),
     ]
+
+
+def _kinds(rows: list[tuple[str, str, dict[str, Any]]]) -> list[str]:
+    """The kinds of dependents that explain far features."""
+    if not rows:
+        return []
+    lines = []
+    for name, feature, counted in rows:
+        (many, before), (others, others_before) = counted["own"]["kind"], counted["own"]["others"]
+        theirs, rest = counted["english"]["kind"][0], counted["english"]["others"][0]
+        cells = (
+            KINDS[name, feature].name,
+            _of(many, many + others),
+            _of(before, many),
+            _of(others_before, others),
+            _of(theirs, theirs + rest),
+        )
+        lines.append(f"| `{name}` | {feature} | {' | '.join(cells)} |")
+    return [
+        "One relation has kinds of dependents, each with its order, and English has more or fewer of a kind. Shares of the",
+        "dependents that are of the kind, in the language's trees and in English trees, and shares before the head:",
+        "",
+        "| grammar | feature | kind | in the language | kind before the head | others before the head | in English |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        *lines,
+        "",
+        *(f"- `{name}`, {feature}: {KINDS[name, feature].why}" for name, feature, _ in rows),
+        "",
+    ]
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{_percent(part / whole if whole else None)} of {whole:,}"
 
 
 def _table(figures: Mapping[str, Mapping[str, Any]], key: str) -> list[str]:

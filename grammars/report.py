@@ -72,7 +72,11 @@ def readme(figures: Figures) -> str:
         f"Of {', '.join(f'`{n}`' for n, f in figures.items() if f.get('dropped'))} each head is learnt from with its subtypes"
         " and, counted the same, without any, as trees of another",
         "language have it; relations that a head class has hardly seen are learnt from the heads of other classes:",
-        "[syntax](../docs/guide/syntax.md#relations-that-two-languages-divide-differently).",
+        "[syntax](../docs/guide/syntax.md#relations-that-two-languages-divide-differently). The other files are of a fit before"
+        " these rules.",
+        "Tried for `de`, `es`, `fa`, `gd`, `ja` and `tr`, the rules brought the ten word-order features nearer by at most 0.2"
+        " points in the mean;",
+        "held-out heads of `de` and `fa` cost more bits. Files grew by 18 to 35 %, and that of `en` is 1.05 MB of at most 1.1.",
         "",
         *missing(figures),
         "## Held-out cross-entropy",

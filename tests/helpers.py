@@ -92,9 +92,9 @@ def same_rows(ours: pa.Table, theirs: pa.Table) -> None:
         assert not wrong, f"row {wrong[0]}, {name}: {left[wrong[0]]} is not {right[wrong[0]]}"
 
 
-def undone(folder: Path, split: str | None = None) -> bytes:
-    """What `derivlang undo` writes."""
-    out = folder.parent / f"{folder.name}-{split}.undone"
+def undone(folder: Path, split: str | None = None, suffix: str = ".undone") -> bytes:
+    """What `derivlang undo` writes to a file of this suffix."""
+    out = folder.parent / f"{folder.name}-{split}{suffix}"
     run_undo(folder, split, out)
     return out.read_bytes()
 

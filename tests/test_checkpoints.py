@@ -304,7 +304,7 @@ def test_a_script_that_the_tokenizer_does_not_know_is_a_warning(tmp_path: Path) 
     assert derived_share > 50 > source_share
 
 
-@pytest.mark.parametrize("objective", ["tlm", "weam", "xlm-align"])
+@pytest.mark.parametrize("objective", ["tlm", "weam", "weam:links=hmm", "ppa:queue=20:shortest=1", "xlm-align"])
 def test_pairs_of_real_languages_for_a_checkpoint(tmp_path: Path, objective: str) -> None:
     """Sentences of two languages with links between words; the tokenizer is that of the checkpoint."""
     pairs = [

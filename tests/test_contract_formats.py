@@ -108,7 +108,7 @@ def test_it_is_read_made_verified_and_undone(name: str, tmp_path: Path) -> None:
     format = find_format(name)
     kind = format if format.write is not None or format.running is not None else find_format("jsonl")
     (tmp_path / "back").mkdir()
-    again = written(tmp_path / "back", kind.name, undone(out))
+    again = written(tmp_path / "back", kind.name, undone(out, suffix=kind.suffixes[0]))
     assert contents(kind, again) == contents(format, path)
     corpus = find(SourceRequest(str(path)))
     assert [part.split for part in corpus.parts] == ["test"]

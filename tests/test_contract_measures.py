@@ -21,8 +21,9 @@ from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.settings import EvaluateOptions
-from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
+from derivlang.evaluation.trained import PretrainedRun
 from derivlang.sources.find import SourceRequest
+from derivlang.training.encoder import Encoder
 from tests.plugin.derivlang_sample.measures import Centroids
 from tests.tiny_runs import write_run
 
@@ -55,7 +56,7 @@ def run(spec: str) -> PretrainedRun:
 
 
 @cache
-def model(spec: str) -> ModelEncoder:
+def model(spec: str) -> Encoder:
     return run(spec).language_model(torch.device("cpu"))
 
 
@@ -120,12 +121,10 @@ def test_one_sentence_is_enough(name: str) -> None:
 @ALL
 def test_only_a_measure_that_says_so_needs_a_head(name: str) -> None:
     measure = MEASURES.find(name)
-    if measure.needs_causal:
-        with pytest.raises(AttributeError):
-            measure.measure(model(CAUSAL[0]).base(), sets(CAUSAL[0]))
-    elif measure.needs_head:
-        with pytest.raises(AttributeError):
-            measure.measure(model("trans,inv").base(), sets("trans,inv"))
+    if measure.needs_head or measure.needs_causal:
+        spec = CAUSAL[0] if measure.needs_causal else "trans,inv"
+        with pytest.raises(UsageError, match="it has no head"):
+            measure.measure(model(spec).base(), sets(spec))
     else:
         found = [measure.measure(one, sets("trans,inv")) for one in (model("trans,inv"), model("trans,inv").base())]
         assert found[0] == found[1]

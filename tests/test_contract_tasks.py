@@ -28,10 +28,10 @@ from derivlang.evaluation.report.runs import read_runs
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.evaluation.tasks.registry import TASKS, find_task, register_task, task_of, tuned_tasks
-from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.registry import FORMATS
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest, find
+from derivlang.training.encoder import Encoder
 from tests.plugin.derivlang_sample.blocks import FORMAT
 from tests.plugin.derivlang_sample.tasks import Mood
 from tests.tiny_runs import MARKS, data_folder, languages, model_of, write_run
@@ -159,7 +159,7 @@ def test_it_learns_eight_examples(kind: str) -> None:
     asked = task(kind).with_settings(lr=1e-2)
 
     def make() -> TaskModel:
-        encoder = ModelEncoder(model_of("modernbert", languages("trans,inv").size).base_model, False, CPU, MARKS)
+        encoder = Encoder(model_of("modernbert", languages("trans,inv").size).base_model, MARKS)
         return TaskModel.of(asked, encoder, len(few.classes))
 
     rising = iter(range(999))  # the first of equal dev scores would choose the first epoch

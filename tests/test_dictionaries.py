@@ -230,7 +230,7 @@ def test_faults_of_json_are_told_by_entry(tmp_path: Path) -> None:
     path.write_text('{"a": ["b"],\n\n "c": [""]}')
     told = run("dict", "--read", path)
     assert f"{path}: entry 2: the translation is blank [blank]" in told.err
-    assert "1 pairs of 1 words; 1 entries skipped" in told.out
+    assert "1 pair of 1 word; 1 entry skipped" in told.out
     assert run("dict", "--read", path, "--json").json["unit"] == "entry"
     assert f"{path}: entry 2: " in run("dict", "--read", path, "--strict", code=1).err
 

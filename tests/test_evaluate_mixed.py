@@ -21,7 +21,7 @@ from derivlang.evaluation.rows import LanguageRows
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import PairTask
 from derivlang.evaluation.tasks.registry import task_of
-from derivlang.evaluation.trained import ModelEncoder
+from derivlang.training.encoder import Encoder
 from tests.commands import run as cli
 from tests.test_evaluate_examples import END, classes_of, made, rows
 from tests.tiny_runs import MARKS, batch, data_folder, languages, write_run
@@ -113,17 +113,21 @@ def test_two_mixed_pairs_are_in_one_batch() -> None:
 def test_the_model_gets_the_language_of_each_position() -> None:
     found = mixed("trans,inv", "xnli", 60, "demo:nli").interleaved()
     given: dict[str, torch.Tensor] = {}
-    module = SimpleNamespace(config=SimpleNamespace(pad_token_id=1, model_type="roberta"))
 
     class Recorder:
-        config = module.config
+        config = SimpleNamespace(pad_token_id=1, model_type="roberta")
 
-        def __call__(self, **options: torch.Tensor) -> None:
+        @property
+        def base_model(self) -> Recorder:
+            return self
+
+        def __call__(self, **options: torch.Tensor) -> Any:
             given.update(options)
+            return SimpleNamespace(last_hidden_state=None)
 
     padded = Padded.of(found, np.array([3, 0]))
     assert padded.languages is not None
-    encoder = ModelEncoder(Recorder(), True, torch.device("cpu"), MARKS)
+    encoder = Encoder(Recorder(), MARKS, language_ids=True)
     encoder(torch.from_numpy(padded.ids), torch.from_numpy(padded.mask), torch.from_numpy(padded.languages))
     types = given["token_type_ids"]
     for row, number in zip(types, (3, 0), strict=True):

@@ -23,12 +23,13 @@ from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.blimp import log_likelihoods
 from derivlang.evaluation.tasks.named import short_name
 from derivlang.evaluation.tasks.registry import task_of
-from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
+from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import make_twin
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest
 from derivlang.training import checkpoint
+from derivlang.training.encoder import Encoder
 from derivlang.training.languages import DERIVED, SOURCE, TwinLanguages
 from tests.commands import run as cli
 from tests.tiny_runs import MARKS, languages, model_of, rows_of_twins_equal, save_model, write_run
@@ -74,14 +75,14 @@ def whole(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def encoder(kind: str, spec: str) -> ModelEncoder:
-    return ModelEncoder(model_of(kind, languages(spec).size), False, CPU, MARKS)
+def encoder(kind: str, spec: str) -> Encoder:
+    return Encoder(model_of(kind, languages(spec).size), MARKS)
 
 
 # Scores
 
 
-def slowly(encoder: ModelEncoder, ids: list[int]) -> float:
+def slowly(encoder: Encoder, ids: list[int]) -> float:
     """The (pseudo-)log-likelihood of a sentence by the library's own forward pass, a sub-word at a time, in float64."""
     model, total, mask = encoder.module, 0.0, 4
     framed = [0, *ids, 2]

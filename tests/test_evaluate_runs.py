@@ -25,9 +25,10 @@ from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.padding import by_length, inside, padded
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.registry import task_of
-from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
+from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stages_to
 from derivlang.training.devices import device_of
+from derivlang.training.encoder import Encoder
 from tests.commands import run as cli
 from tests.test_evaluate_examples import made
 from tests.tiny_runs import MARKS, data_folder, languages, model_of, save_model, write_run
@@ -105,7 +106,7 @@ def classifier(kind: str, n_classes: int, task: str = "pos") -> TaskModel:
     with torch.random.fork_rng():
         torch.manual_seed(5)
         size = languages("trans,inv").size
-        return TaskModel.of(task_of(task), ModelEncoder(model_of(kind, size).base_model, False, CPU, MARKS), n_classes)
+        return TaskModel.of(task_of(task), Encoder(model_of(kind, size).base_model, MARKS), n_classes)
 
 
 @pytest.mark.parametrize("kind", ["modernbert", "roberta", "bert"])
@@ -135,6 +136,10 @@ class Fixed(torch.nn.Module):
             {"model_type": "none", "hidden_size": shape[-1], "hidden_dropout_prob": 0.0, "pad_token_id": 1},
         )()
 
+    @property
+    def base_model(self) -> Fixed:
+        return self
+
     def forward(self, **inputs: Any) -> Any:
         return type("Output", (), {"last_hidden_state": self.states})()
 
@@ -143,7 +148,7 @@ class Fixed(torch.nn.Module):
 def test_only_labelled_places_get_a_gradient(name: str) -> None:
     found, _, _ = made("trans,inv", task_of(name), 40, "demo" if name == "pos" else "demo:nli")
     block = Padded.of(found.derived, np.arange(5))
-    model = TaskModel.of(task_of(name), ModelEncoder(Fixed((*block.ids.shape, 4)), False, CPU, MARKS), 17)
+    model = TaskModel.of(task_of(name), Encoder(Fixed((*block.ids.shape, 4)), MARKS), 17)
     loss = model.loss(block, 1)
     loss.backward()
     touched = model.encoder.module.states.grad.abs().sum(-1) > 0
@@ -187,7 +192,7 @@ def test_a_seed_is_of_its_fine_tuning_alone() -> None:
     def tuned(seed: int) -> torch.Tensor:
         size = languages("trans,inv").size
         base = model_of("roberta", size).base_model
-        make = partial(TaskModel.of, task_of("pos"), ModelEncoder(base, False, CPU, MARKS), 17)
+        make = partial(TaskModel.of, task_of("pos"), Encoder(base, MARKS), 17)
         model, _ = fine_tune(make, few, 0, settings, seed, lambda model: 0.0)
         return model.state()[-2]
 
@@ -389,14 +394,14 @@ def test_language_ids_reach_the_model(tmp_path: Path, data: Path, monkeypatch: p
     facts = {"model": {"name": "roberta", "language_ids": True}}
     run = write_run(tmp_path, "trans:overlap=100", kind="roberta", **facts)
     seen: list[int] = []
-    call = ModelEncoder.__call__
+    call = Encoder.__call__
 
-    def spy(self: ModelEncoder, ids: torch.Tensor, mask: torch.Tensor, language: int, **more: Any) -> Any:
+    def spy(self: Encoder, ids: torch.Tensor, mask: torch.Tensor, language: int, **more: Any) -> Any:
         seen.append(language)
-        assert self.token_types
+        assert self.language_ids
         return call(self, ids, mask, language, **more)
 
-    monkeypatch.setattr(ModelEncoder, "__call__", spy)
+    monkeypatch.setattr(Encoder, "__call__", spy)
     found = evaluate(run, options(data, "pos", max_length=60))["tasks"]["pos"]
     assert set(seen) == {0, 1}
     assert found["sup"] != found["source"]  # one text, told as two languages

@@ -160,6 +160,11 @@ def clicked(element: Any) -> bool:
     return True
 
 
+def opened(button: Any) -> bool:
+    """Return whether a button's box is open; a closed one is clicked, and `found` looks again."""
+    return "open" in button.get_attribute("class") or not clicked(button)
+
+
 def hosts(browser: Any) -> set[str]:
     """The hosts that the browser has asked since the last call."""
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
@@ -185,7 +190,8 @@ def test_a_sentence_is_typed_and_its_language_changed(address: str, browser: Any
     found(browser, "#drawing dd", lambda element: element.text == "The cat old sleeps .")
     assert found(browser, "#spec textarea, #spec input").get_attribute("value") == "syn"
     steps.send_keys(Keys.ESCAPE)
-    found(browser, "#step-0-syn button", clicked)
+    # The parameters are drawn anew, closed, when the steps change: open them until they stay open.
+    found(browser, "#step-0-syn button", opened)
     found(browser, "#syn-grammar input", clicked)
     browser.switch_to.active_element.send_keys(Keys.CONTROL, "a")
     browser.switch_to.active_element.send_keys("ja", Keys.ENTER)
@@ -195,6 +201,24 @@ def test_a_sentence_is_typed_and_its_language_changed(address: str, browser: Any
     found(browser, "#statistics", lambda element: "787" in element.text)
     assert hosts(browser) == {"127.0.0.1"}
     assert not [entry for entry in browser.get_log("browser") if "Content Security Policy" in entry["message"]]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of gradio and its packages
+def test_a_phone_shows_both_lines(address: str, browser: Any) -> None:
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    browser.get(address)
+    found(browser, "#drawing dd", lambda element: element.text == "Welcome to ACL .")
+    picked = "The black cat that we saw yesterday sleeps on the old sofa ."
+    found(browser, "button.gallery-item", lambda element: element.text == picked and clicked(element))
+    found(browser, "#drawing dd", lambda element: element.text == picked)
+    assert not browser.find_element("css selector", "#drawing svg.across").is_displayed()
+    edges = "return [...document.querySelectorAll('#drawing svg.down .word')].map(e => e.getBoundingClientRect().right)"
+    assert max(browser.execute_script(edges)) <= 390
+    assert browser.execute_script("return document.documentElement.scrollWidth") == 390
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert hosts(browser) == {"127.0.0.1"}
 
 
 @pytest.mark.slow

@@ -270,6 +270,7 @@ def test_names_and_paths_that_are_not_there(tmp_path: Path) -> None:
         ("VERB&acl:relcl", "N", "v1", "VERB&acl:relcl"),
         ("NOUN&dobj", "V", "v2", "NOUN&obj"),
         ("NOUN&nmod", "V", "v2", "NOUN&obl"),
+        ("NOUN&nmod", "NUM", "v2", "NOUN&nmod"),
         ("NOUN&nmod", "N", "v2", "NOUN&nmod"),
         ("NOUN&nsubjpass", "V", "v2", "NOUN&nsubj:pass"),
         ("AUX&auxpass", "V", "v2", "AUX&aux:pass"),

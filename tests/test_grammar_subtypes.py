@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from derivlang.grammar import file
-from derivlang.grammar.borrowing import FEW, MOST, with_borrowed
+from derivlang.grammar.borrowing import FEW, SHARE, with_borrowed
 from derivlang.grammar.families import Families
-from derivlang.grammar.fit import FitSettings, distinct, fit
+from derivlang.grammar.fit import FitSettings, Problem, distinct, fit
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.load import load_grammar
 from derivlang.grammar.order_model import OrderModel
@@ -114,7 +114,7 @@ def test_names_reach_no_published_model() -> None:
 
 # borrowing
 
-AUXILIARIES = [*["AUX&aux NOUN&nsubj @NOUN&@"] * 200, *["@VERB&@ NOUN&nsubj"] * 50]
+AUXILIARIES = [*["AUX&aux NOUN&nsubj @NOUN&@"] * 200, *["@VERB&@ NOUN&nsubj"] * 495]
 
 
 def test_a_relation_that_a_class_has_not_seen_is_learnt_from_other_classes() -> None:
@@ -122,7 +122,7 @@ def test_a_relation_that_a_class_has_not_seen_is_learnt_from_other_classes() -> 
     own, counts = distinct(all_families, "V")
     got, weights = with_borrowed(own, counts, all_families, "V")
     found = {" ".join(got.labels(f)): count for f, count in enumerate(weights.tolist())}
-    assert found == {"@VERB&@ NOUN&nsubj": 50, "DET&det @VERB&@": FEW, "AUX&aux @VERB&@": MOST}
+    assert found == {"@VERB&@ NOUN&nsubj": 495, "DET&det @VERB&@": FEW, "AUX&aux @VERB&@": SHARE * 500}
     model = OrderModel(Grammar("x", "", "v2", {"V": fit(all_families, "V", FitSettings(l2=0.5))}))
     assert before(model, "AUX&aux @VERB&@ NOUN&nsubj", "AUX&aux") > 0.9
 
@@ -135,7 +135,27 @@ def test_nothing_is_borrowed_without_need() -> None:
     assert with_borrowed(own, counts, families(AUXILIARIES), "ADV")[0] is own
 
 
+def test_borrowed_relations_do_not_outweigh_a_small_class() -> None:
+    """Ten verbs whose nouns follow: 500 nouns before their heads elsewhere count as one."""
+    all_families = families([*["NOUN&nmod @NOUN&@"] * 500, *["@VERB&@ NOUN&obj"] * 10])
+    got, weights = with_borrowed(*distinct(all_families, "V"), all_families, "V")
+    found = {" ".join(got.labels(f)): count for f, count in enumerate(weights.tolist())}
+    assert found == {"@VERB&@ NOUN&obj": 10, "NOUN&nmod @VERB&@": 1}
+
+
 # demonstratives
+
+
+def test_demonstratives_are_penalised_as_a_relation_and_subtypes_more() -> None:
+    some, counts = distinct(families(["DET&det:dem @NOUN&@", "@NOUN&@ NOUN&nmod:poss"]), "N")
+    plain = Problem(some, counts, FitSettings(l2=3.0)).strengths
+    found = Problem(some, counts, FitSettings(l2=3.0, factors={"joint": 2.0, "fine joint": 4.0})).strengths
+    assert set(plain) == {3.0}
+    assert set(found) == {3.0, 6.0, 12.0}
+    one, counts = distinct(families(["DET&det:dem @NOUN&@"]), "N")
+    found = Problem(one, counts, FitSettings(l2=3.0, factors={"joint": 2.0, "fine joint": 4.0})).strengths
+    assert set(found) == {3.0, 6.0}
+
 
 THIS_MAN = """\
 1\tseo\tseo\tDET\t_\tPronType=Dem\t2\tdet\t_\t_

@@ -310,6 +310,17 @@ def test_a_task_of_a_package_is_fine_tuned_and_reported(site: Path, tmp_path: Pa
     assert "there is no task 'mood'" in cli("evaluate", model, *words).stderr
 
 
+def test_an_objective_of_a_package_trains_on_a_stream_of_its_own(site: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    sizes = ("--vocab-size", 300, "--batch-size", 4, "--steps", 2, "--data", tmp_path / "data")
+    words = ("pretrain", "--source", "demo", "--t", "trans,inv", "--objective", "derived-mlm", *sizes)
+    run(site, *words, "-o", tmp_path / "run")
+    streams = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["streams"]
+    assert list(streams) == ["derived"]
+    assert streams["derived"]["rows_per_step"] == 4
+    assert "there is no objective 'derived-mlm'" in cli(*words, "-o", tmp_path / "without").stderr
+
+
 def test_register_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import dataclass
 

@@ -369,7 +369,7 @@ def test_the_papers_numbers_stand_where_they_apply(given: dict[str, Any], publis
     report([tmp_path], tmp_path / "out")
     text = (tmp_path / "out" / "report.md").read_text("utf-8")
     assert ("| paper |" in text) is ("“paper”" in text) is ("Table 3 of the paper" in text) is published
-    assert ("XNLI" in text) is published
+    assert "XNLI" not in text  # the run has no such task
 
 
 # bad input
@@ -443,6 +443,30 @@ def test_rows_of_a_study_name_the_options_that_differ(tmp_path: Path) -> None:
     ]
     pairs = {(one.entry.label, one.base.label) for one in differences_of(setting)}
     assert pairs == {("XLM, width 1", "MLM, width 1"), ("XLM, width 2", "MLM, width 2")}
+
+
+def test_settings_that_follow_from_the_objective_are_told_once(tmp_path: Path) -> None:
+    cells = [{"objective": objective, "seed": seed} for objective, seed in product(("mlm", "xlm"), (1, 2))]
+
+    def made(levels: Mapping[str, Any]) -> Mapping[str, Any]:
+        rows = {"mlm": 16, "xlm": 32}[levels["objective"]]
+        facts = {"settings": {"batch_size": rows}, "seed": levels["seed"], "batch_size": rows, "seq_len": 8}
+        return {"objective": levels["objective"], "alignment": 0.0, "facts": facts}
+
+    (setting,) = settings_of(read_runs([study(tmp_path / "out", cells, made)]))
+    assert "batch_size 16 (MLM) or 32 (XLM)" in setting.notes
+    assert [(entry.label, len(entry.runs)) for entry in setting.entries] == [("MLM", 2), ("XLM", 2)]
+    assert {(one.entry.label, one.base.label) for one in differences_of(setting)} == {("XLM", "MLM")}
+
+
+def test_runs_that_differ_in_a_factor_alone_are_named_by_its_level(tmp_path: Path) -> None:
+    cells = [{"objective": "mlm", **level, "seed": seed} for level, seed in product(({}, {"from": "early"}), (1, 2))]
+
+    def made(levels: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"objective": "mlm", "alignment": 0.0, "facts": {"settings": {"mask": 0.3}, "seed": levels["seed"]}}
+
+    (setting,) = settings_of(read_runs([study(tmp_path / "out", cells, made)]))
+    assert [(entry.label, len(entry.runs)) for entry in setting.entries] == [("MLM", 2), ("MLM, from early", 2)]
 
 
 def test_fine_tuning_that_differs_in_a_study_is_named_too(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from derivlang.core.lexicon import SPECIALS
 from derivlang.formats import text
 from derivlang.formats.words import Splitter
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, WHITE_SPACE, Bpe, train_bpe
-from derivlang.lexical.encoding import Encoded, Encoder
+from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.overlap import choose, read_subwords, subword_counts
 from derivlang.lexical.tokenizer import RECIPE, TOKENIZER, WORDS, Tokenizer
 from derivlang.lexical.train import read_words, train
@@ -287,7 +287,7 @@ def test_joint_ids() -> None:
 @laws
 @given(lines=st.lists(words_of, min_size=1, max_size=4))
 def test_types_once_is_the_text(lines: list[list[str]]) -> None:
-    encoder = Encoder(small())
+    encoder = SubwordEncoder(small())
     theirs = [i for line in lines for i in library(None).encode(" ".join(line)).ids]
     batch = batch_of(lines)
     encoded = encoder.batch(batch)
@@ -300,7 +300,7 @@ def test_types_once_is_the_text(lines: list[list[str]]) -> None:
 
 def test_a_growing_vocabulary_and_a_short_memory_change_nothing() -> None:
     lines = [[f"low{k}x{i % k}" for i in range(50)] for k in (3, 20, 7, 50)]
-    remembers, forgets = Encoder(small()), Encoder(small(), most=5)
+    remembers, forgets = SubwordEncoder(small()), SubwordEncoder(small(), most=5)
     for line in lines:
         batch = batch_of([line])
         want = library(None).encode(" ".join(line)).ids
@@ -308,13 +308,13 @@ def test_a_growing_vocabulary_and_a_short_memory_change_nothing() -> None:
         assert forgets.batch(batch).ids.tolist() == want
     assert remembers.n_types == 3 + 20 + 7 + 50
     assert forgets.n_types == 50  # those of the last batch: it had more than five before
-    assert Encoder(small()).batch(batch_of([])).n_words == 0
+    assert SubwordEncoder(small()).batch(batch_of([])).n_words == 0
 
 
 def test_a_space_inside_a_word_divides_it_and_starts_no_special_token() -> None:
-    spaced, written = (Encoder(small()).types(string_array([word])) for word in ("low <unk>", "low\u00a0<unk>"))
+    spaced, written = (SubwordEncoder(small()).types(string_array([word])) for word in ("low <unk>", "low\u00a0<unk>"))
     assert spaced.ids.tolist() == written.ids.tolist() == library(None).encode("low\u00a0<unk>").ids
-    assert Encoder(small()).types(string_array(["\u00a0", "low"])).offsets.tolist()[:2] == [0, 0]
+    assert SubwordEncoder(small()).types(string_array(["\u00a0", "low"])).offsets.tolist()[:2] == [0, 0]
 
 
 # folders
@@ -342,7 +342,7 @@ def test_a_folder_is_read_back_and_is_the_same_each_time(source: Path) -> None:
     assert recipe["words"]["tokens"] == 20 * 17
     assert recipe["source"]["files"][0]["name"] == "a.tokens"
     assert str(source) not in (source / "tok" / RECIPE).read_text("utf-8")
-    ids = Encoder(loaded).types(types)
+    ids = SubwordEncoder(loaded).types(types)
     assert recipe["words"]["subwords"] == int(np.diff(ids.offsets) @ counts)
 
 
@@ -377,7 +377,7 @@ def test_an_overlap_is_fitted_as_make_fits_it_and_reused(source: Path) -> None:
 def test_a_kept_word_has_the_ids_of_the_source(source: Path) -> None:
     make_twin(source / "tok", "trans:overlap=50", source / "twin")
     twin, tokenizer = Twin.load(source / "twin"), Tokenizer.load(source / "tok")
-    encoder = Encoder(tokenizer)
+    encoder = SubwordEncoder(tokenizer)
     batch = batch_of([["low", "the", "<unk>", "Welcome", "unseen", "."]])
     pipeline = Pipeline.parse("trans:overlap=50")
     lexicon = pipeline.fit(saved=(source / "twin" / "lexicon.tsv").read_text("utf-8"))
@@ -400,7 +400,7 @@ def test_a_kept_word_has_the_ids_of_the_source(source: Path) -> None:
 def test_sub_words_are_kept_by_the_rule_of_words(source: Path, percent: int) -> None:
     tokenizer = Tokenizer.load(source / "tok")
     types, counts = read_words(source / "tok")
-    mass = subword_counts(Encoder(tokenizer).types(types), counts, tokenizer.size)
+    mass = subword_counts(SubwordEncoder(tokenizer).types(types), counts, tokenizer.size)
     total = tokenizer.size - 12
     kept = choose(tokenizer, mass, percent)
     assert int(kept.sum()) == (2 * percent * total + 100) // 200

@@ -12,7 +12,7 @@ from derivlang.core.arrays import lengths_of
 from derivlang.core.batch import Batch, realign
 from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.order import Order
-from derivlang.lexical.encoding import Encoded, Encoder
+from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.subwords import (
     is_token,
     lift_links,
@@ -30,7 +30,7 @@ from tests.test_tokenizers import trained
 WORDS = "we lowered it . newest and widest ones win ! low".split()
 TOKENIZER = Tokenizer(trained([w for n, w in enumerate(WORDS) for _ in range(n + 1)], 42, 1))
 ENTRIES = TOKENIZER.entries()
-ENCODER = Encoder(TOKENIZER)
+ENCODER = SubwordEncoder(TOKENIZER)
 units = st.lists(
     st.lists(st.sampled_from([*WORDS, "<unk>", "\u00a0", "lowest"]), min_size=1, max_size=9), min_size=1, max_size=4
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from copy import deepcopy
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -267,7 +268,7 @@ def test_a_run_keeps_the_keys_of_its_last_steps(accumulate: int, tmp_path: Path)
         net.state.load_state_dict(before)
         batch = one_side(micro_of(made, step)["pairs"], 1)
         with torch.no_grad():
-            out = net.model.states(batch, encoder=net.state.key_encoder)
+            out = replace(net.model, module=net.state.key_encoder).states(batch)
             keys = net.state.encode(out[:, 0], net.state.project_key)
         queue = before["queue"].clone()
         for i, key in enumerate(keys):

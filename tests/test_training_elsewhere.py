@@ -19,13 +19,13 @@ from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.tasks.registry import task_of
-from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
+from derivlang.evaluation.trained import PretrainedRun
 from derivlang.training import devices, processes
 from derivlang.training import folder as runs
 from derivlang.training.batch import MicroBatch
+from derivlang.training.encoder import Encoder
 from derivlang.training.loop import train
 from derivlang.training.loss_module import optimizer_of
-from derivlang.training.model import LanguageModel
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Loss, Objective
 from derivlang.training.start import settings_of
@@ -187,7 +187,7 @@ def test_a_full_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
         name = "large"
 
-        def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+        def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB. GPU 0 has …")
 
     monkeypatch.setattr(registry.OBJECTIVES, "added", {"large": Large})
@@ -316,8 +316,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> PretrainedRun:
     )
 
 
-def there(model: ModelEncoder) -> ModelEncoder:
-    return replace(model, module=copy.deepcopy(model.module).to(HERE), device=HERE)
+def there(model: Encoder) -> Encoder:
+    return replace(model, module=copy.deepcopy(model.module).to(HERE))
 
 
 def test_measures_elsewhere(run: PretrainedRun) -> None:

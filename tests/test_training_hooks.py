@@ -13,7 +13,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.training import folder as runs
 from derivlang.training.batch import MicroBatch
 from derivlang.training.checkpoint import load_model
-from derivlang.training.model import LanguageModel
+from derivlang.training.encoder import Encoder
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
 from derivlang.training.objectives.needs import DICTIONARY, Need
@@ -35,23 +35,23 @@ class Momentum(Objective):
 
     name = "momentum"
 
-    def state(self, model: LanguageModel, context: Context) -> torch.nn.Module:
+    def state(self, model: Encoder, context: Context) -> torch.nn.Module:
         out = torch.nn.Module()
         out.register_buffer("average", model.embeddings.detach().clone())
         out.register_buffer("target", torch.zeros_like(out.average))
         return out
 
-    def before_step(self, model: LanguageModel, state: Any, step: int) -> None:
+    def before_step(self, model: Encoder, state: Any, step: int) -> None:
         assert not torch.is_grad_enabled()
         CALLS.append(("before", step))
         state.target.copy_(state.average * 0.5)
 
-    def loss(self, model: LanguageModel, micro: MicroBatch, state: Any) -> Loss:
+    def loss(self, model: Encoder, micro: MicroBatch, state: Any) -> Loss:
         CALLS.append(("loss", micro.step))
         near = (model.embeddings - state.target).pow(2).sum() * micro.share
         return {"mlm": masked_part(model, micro["rows"]), "near": LossPart(near, weight=0.1)}
 
-    def after_step(self, model: LanguageModel, state: Any, step: int) -> None:
+    def after_step(self, model: Encoder, state: Any, step: int) -> None:
         assert not torch.is_grad_enabled()
         CALLS.append(("after", step))
         state.average.lerp_(model.embeddings, 0.25)
@@ -74,7 +74,7 @@ class Various(Objective):
     def needs(self) -> tuple[Need, ...]:
         return (DICTIONARY,)
 
-    def loss(self, model: LanguageModel, micro: MicroBatch, state: Any) -> Loss:
+    def loss(self, model: Encoder, micro: MicroBatch, state: Any) -> Loss:
         out = {}
         for name in ("rows", "pairs", "pairs:2"):
             if name in micro:
@@ -238,10 +238,10 @@ def test_what_is_needed_is_found_by_name(tmp_path: Path, monkeypatch: pytest.Mon
     class Looks(needing(DICTIONARY, Number())):  # type: ignore[misc]
         """Looks at what it needs."""
 
-        def state(self, model: LanguageModel, context: Context) -> None:
+        def state(self, model: Encoder, context: Context) -> None:
             seen.append(dict(context.found))
 
-        def loss(self, model: LanguageModel, micro: MicroBatch, state: Any) -> Loss:
+        def loss(self, model: Encoder, micro: MicroBatch, state: Any) -> Loss:
             return {"mlm": masked_part(model, micro["rows"])}
 
     monkeypatch.setitem(registry.OBJECTIVES.added, "needy", Looks)

@@ -27,8 +27,9 @@ from derivlang.training.batch import MicroBatch
 from derivlang.training.begin import Init
 from derivlang.training.checkpoint import hash_of_weights, load_model, newest
 from derivlang.training.config import ModelConfig
+from derivlang.training.encoder import Encoder
 from derivlang.training.loss_module import optimizer_of
-from derivlang.training.model import LanguageModel, build_model
+from derivlang.training.model import build_model
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Loss, LossPart, Objective, masked_part
 from derivlang.training.objectives.registry import objective_names, read_objective
@@ -528,7 +529,7 @@ def test_an_update_is_that_of_adamw_on_the_clipped_gradient(tmp_path: Path) -> N
         language_ids=False,
         seed=1,
     )
-    mlm = masked_part(LanguageModel(lm), rows_batch())
+    mlm = masked_part(Encoder(lm, pair().data.marks), rows_batch())
     (mlm.total / mlm.by).backward()
     norm = torch.sqrt(sum(p.grad.pow(2).sum() for p in lm.parameters()))  # type: ignore[arg-type]
     assert log(tmp_path / "run")[0]["grad_norm"] == pytest.approx(norm.item(), rel=1e-4)
@@ -596,7 +597,7 @@ def exploding(at: int) -> type[Objective]:
 
         name = "exploding"
 
-        def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+        def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
             calls.append(1)
             mlm = masked_part(model, micro["rows"])
             return {"mlm": LossPart(mlm.total * (float("nan") if len(calls) >= at else 1.0), mlm.by)}

@@ -15,8 +15,9 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.training.bench import flop_per_token
 from derivlang.training.checkpoint import load_model
 from derivlang.training.config import ModelConfig
+from derivlang.training.encoder import Encoder
 from derivlang.training.languages import DERIVED, SOURCE
-from derivlang.training.model import LanguageModel, build_model, is_tied, set_tie
+from derivlang.training.model import build_model, is_tied, set_tie
 from derivlang.training.quiet import quiet
 from tests.training import (
     CAUSAL,
@@ -25,6 +26,7 @@ from tests.training import (
     batches,
     built,
     loader,
+    marks,
     micro_of,
     model_file,
     model_of,
@@ -41,7 +43,7 @@ ties = pytest.mark.parametrize("tie", [True, False])
 
 def step(lm: Any, *, tie: bool) -> None:
     """One update by the masked words' loss."""
-    model = LanguageModel(lm)
+    model = Encoder(lm, marks())
     part = rows_batch()
     logits = model.predict(model.states(part).flatten(0, 1)[part.targets])
     torch.nn.functional.cross_entropy(logits, part.labels).backward()
@@ -147,7 +149,7 @@ def test_a_run_is_read_by_auto_model_and_auto_tokenizer(kind: str, tmp_path: Pat
     more = {"token_type_ids": part.language} if spoken else {}
     with torch.no_grad():
         theirs = encoder(input_ids=part.ids, attention_mask=part.attention.long(), **more).last_hidden_state
-        ours = LanguageModel(lm, language_ids=spoken).states(part)
+        ours = Encoder(lm, marks(), language_ids=spoken).states(part)
     torch.testing.assert_close(ours[part.attention], theirs[part.attention])
     assert weights(folder).keys() == weights(tmp_path / "run" / "checkpoints" / "step-00000002" / "model").keys()
 
@@ -178,7 +180,7 @@ def test_language_ids_are_token_types(kind: str) -> None:
         weight[DERIVED] += torch.arange(16)
     changed = (model.states(part) - plain).abs().amax(dim=(1, 2)) > 1e-3
     assert changed.tolist() == (part.language[:, 0] == DERIVED).tolist()
-    assert model_of(kind).lm.config.type_vocab_size == 1
+    assert model_of(kind).module.config.type_vocab_size == 1
 
 
 @kinds
@@ -192,7 +194,7 @@ def test_positions_restart_in_the_second_half_of_a_pair(kind: str) -> None:
     first = 2 if kind == "roberta" else 0
     model = model_of(kind)
     seen = []
-    model.lm.base_model.register_forward_pre_hook(
+    model.module.base_model.register_forward_pre_hook(
         lambda module, args, options: seen.append(options["position_ids"]), with_kwargs=True
     )
     model.states(pairs)
@@ -204,17 +206,39 @@ def test_positions_restart_in_the_second_half_of_a_pair(kind: str) -> None:
 def test_states_of_every_layer(kind: str) -> None:
     """The last one is what the head gets; 0 is the embeddings, which do not depend on other positions."""
     model, batch = model_of(kind), rows_batch()
-    n = model.lm.config.num_hidden_layers
+    n = model.module.config.num_hidden_layers
     assert torch.equal(model.states(batch, 0), model.states(batch, layer=0))
     last = model.states(batch)
     assert last.shape == model.states(batch, n).shape == (*batch.ids.shape, 16)
-    out = model.lm.base_model(input_ids=batch.ids, attention_mask=batch.attention, output_hidden_states=True)
+    out = model.module.base_model(input_ids=batch.ids, attention_mask=batch.attention, output_hidden_states=True)
     for layer, states in enumerate(out.hidden_states):
         assert torch.equal(model.states(batch, layer), states)
     changed = batch.ids.clone()
     changed[:, 3] = batch.ids.max()
     differs = (model.states(replace(batch, ids=changed), 0) != model.states(batch, 0)).any(dim=(0, 2))
     assert differs.nonzero().flatten().tolist() == [3]
+
+
+@kinds
+def test_ids_of_padding_have_no_effect(kind: str) -> None:
+    model, batch = model_of(kind), rows_batch()
+    junk = batch.ids.masked_fill(~batch.attention, 17)
+    assert not torch.equal(junk, batch.ids)
+    assert torch.equal(model.states(replace(batch, ids=junk)), model.states(batch))
+
+
+def test_logits_at_some_positions_are_those_of_the_whole_model() -> None:
+    """In the caller's precision, and as float32."""
+    model, batch = model_of("roberta", language_ids=True), rows_batch()
+    derived = torch.ones_like(batch.ids)
+    whole = model.module(input_ids=batch.ids, attention_mask=batch.attention.long(), token_type_ids=derived).logits
+    got = model.logits(batch.ids, batch.attention, DERIVED, batch.targets)
+    torch.testing.assert_close(got, whole.flatten(0, 1)[batch.targets])
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = model.logits(batch.ids, batch.attention, DERIVED, batch.targets)
+        assert model.predict(model.states(batch)).dtype == torch.bfloat16
+    assert rounded.dtype == torch.float32
+    assert not torch.equal(rounded, got)
 
 
 def test_states_without_gradient_have_no_dropout() -> None:
@@ -227,7 +251,7 @@ def test_states_without_gradient_have_no_dropout() -> None:
         language_ids=False,
         seed=1,
     )
-    model, batch = LanguageModel(lm.train()), rows_batch()
+    model, batch = Encoder(lm.train(), marks()), rows_batch()
     assert not torch.equal(model.states(batch), model.states(batch))
     with model.without_gradient():
         assert torch.equal(model.states(batch), model.states(batch))
@@ -385,8 +409,9 @@ def test_a_kind_that_cannot_be_trained() -> None:
     from transformers import AutoConfig, AutoModelForMaskedLM
 
     config = AutoConfig.for_model("xlm", vocab_size=50, emb_dim=16, n_layers=1, n_heads=2)
-    with pytest.raises(UsageError, match="'xlm' cannot be trained here"):
-        LanguageModel(AutoModelForMaskedLM.from_config(config))
+    model = Encoder(AutoModelForMaskedLM.from_config(config), marks())
+    with pytest.raises(UsageError, match="'xlm' is not suitable: it has no head"):
+        model.predict(torch.zeros(1, 16))
 
 
 def test_description_and_name() -> None:

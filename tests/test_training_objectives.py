@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,11 @@ from derivlang.core.spec import param
 from derivlang.sources.find import SourceRequest
 from derivlang.training.batch import MicroBatch, TokenBatch
 from derivlang.training.data import SubwordRows
+from derivlang.training.encoder import Encoder
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.loss_module import COUNTS
 from derivlang.training.masking import Keys, Masked
-from derivlang.training.model import LanguageModel
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.align_mlm import alignment_loss
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
@@ -29,6 +29,7 @@ from derivlang.training.prepare import prepare_data
 from derivlang.training.settings import Where
 from derivlang.training.streams.base import Material
 from tests.plugin.derivlang_sample.objectives import Small
+from tests.plugin.derivlang_sample.streams import DerivedMlm
 from tests.training import (
     CAUSAL,
     ENCODERS,
@@ -54,7 +55,7 @@ SETTINGS = [
     "ppa:queue=5000:moco=0.5:tlm=2.0", "xlm-align:labels=gold:pairs=1.0", "xlm-align:query=unmasked:layer=0",
     "xlm-align:query=all-aligned:filter=no",
 ]  # fmt: skip
-EVERY = [*objective_names(), *SETTINGS, "small"]
+EVERY = [*objective_names(), *SETTINGS, "small", "derived-mlm"]
 CASES = [
     (name, kind)
     for name in EVERY
@@ -71,17 +72,20 @@ cases = pytest.mark.parametrize(("name", "kind"), CASES)
 
 @pytest.fixture(autouse=True)
 def _sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.OBJECTIVES.added, "small", Small)
+    for sample in (Small, DerivedMlm):
+        monkeypatch.setitem(registry.OBJECTIVES.added, sample.name, sample)
 
 
-class Spy(LanguageModel):
+@dataclass(frozen=True, eq=False)
+class Spy(Encoder):
     """Keeps the states, and what was projected on the vocabulary."""
 
-    def __init__(self, lm: Any, **options: Any):
-        super().__init__(lm, **options)
-        self.seen: list[tuple[TokenBatch, torch.Tensor]] = []
-        self.projected: list[int] = []
-        lm.get_output_embeddings().register_forward_hook(lambda module, inputs, out: self.projected.append(len(out)))
+    seen: list[tuple[TokenBatch, torch.Tensor]] = field(default_factory=list)
+    projected: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        output = self.module.get_output_embeddings()
+        output.register_forward_hook(lambda module, inputs, out: self.projected.append(len(out)))
 
     def states(self, batch: TokenBatch, layer: int | None = None) -> torch.Tensor:
         found = super().states(batch, layer)
@@ -208,8 +212,8 @@ def test_xlm_of_equal_weights_is_mlm_and_tlm_on_the_same_rows() -> None:
     """The rows and masks are those of MLM, so its parts are MLM's loss on each language."""
     net, made = network("xlm")
     micro, plain = micro_of(made, 2), micro_of(loader("mlm"), 2)
-    for field in ("ids", "targets", "labels"):
-        assert torch.equal(getattr(micro["rows"], field), getattr(plain["rows"], field))
+    for name in ("ids", "targets", "labels"):
+        assert torch.equal(getattr(micro["rows"], name), getattr(plain["rows"], name))
     _, parts = net(micro)
     n = torch.bincount(micro["rows"].label_language)
     both = (parts["mlm-source"] * n[0] + parts["mlm-derived"] * n[1]) / n.sum()
@@ -288,7 +292,7 @@ def test_the_loss_is_finite_and_has_a_gradient_for_every_weight(name: str, kind:
 def test_padding_changes_nothing(name: str, kind: str) -> None:
     net, made = network(name, kind)
     micro = micro_of(made)
-    more = {"rows": 7, "pairs": 5, "switched": 5}  # columns, the same of every view
+    more = {"rows": 7, "pairs": 5, "switched": 5, "derived": 3}  # columns, the same of every view
     batches = {name: padded(batch, more[name.partition(":")[0]], marks().pad) for name, batch in micro.batches.items()}
     assert net(replace(micro, batches=batches))[0].item() == pytest.approx(net(micro)[0].item(), rel=1e-5)
 
@@ -296,7 +300,7 @@ def test_padding_changes_nothing(name: str, kind: str) -> None:
 @pytest.mark.parametrize(("name", "kind"), MASKED)
 def test_only_masked_positions_are_projected_and_get_a_gradient(name: str, kind: str) -> None:
     net, made = network(name, kind)
-    net.model = Spy(net.lm, language_ids=net.model.language_ids)
+    net.model = Spy(net.lm, marks(), language_ids=net.model.language_ids)
     micro = micro_of(made)
     net(micro)[0].backward()
     batches = list(micro.batches.values())
@@ -542,11 +546,11 @@ def test_an_objective_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         def needs(self) -> tuple[Need, ...]:
             return (DICTIONARY,)
 
-        def state(self, model: LanguageModel, context: Context) -> torch.nn.Module:
+        def state(self, model: Encoder, context: Context) -> torch.nn.Module:
             assert len(context.found[DICTIONARY.name].pairs) == len(pair().pairs.pairs)
             return torch.nn.Linear(model.embeddings.shape[1], 1)
 
-        def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+        def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
             assert state is not None
             extra = state(model.embeddings).pow(2).mean() * micro.share
             return {"mlm": masked_part(model, micro["rows"]), "extra": LossPart(extra, weight=self.weight)}

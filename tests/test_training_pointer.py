@@ -16,7 +16,7 @@ from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.training.batch import MicroBatch, TokenBatch
 from derivlang.training.checkpoint import load_model
 from derivlang.training.config import ModelConfig
-from derivlang.training.model import LanguageModel
+from derivlang.training.encoder import Encoder
 from derivlang.training.objectives.base import masked_part
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.objectives.xlm_align import XlmAlign
@@ -224,13 +224,13 @@ def test_filtering_by_hand() -> None:
 
 def test_labels_have_no_gradient_and_no_dropout(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[bool, bool, bool]] = []
-    real = LanguageModel.states
+    real = Encoder.states
 
-    def states(self: LanguageModel, batch: TokenBatch, layer: int | None = None, **more: Any) -> torch.Tensor:
-        seen.append((torch.is_grad_enabled(), self.lm.training, bool((batch.ids == batch.clean).all())))
-        return real(self, batch, layer, **more)
+    def states(self: Encoder, batch: TokenBatch, layer: int | None = None) -> torch.Tensor:
+        seen.append((torch.is_grad_enabled(), self.module.training, bool((batch.ids == batch.clean).all())))
+        return real(self, batch, layer)
 
-    monkeypatch.setattr(LanguageModel, "states", states)
+    monkeypatch.setattr(Encoder, "states", states)
     net, made = network("xlm-align")
     net(micro_of(made))
     assert sorted(seen) == [(False, False, True), (True, True, False), (True, True, False)]  # TLM and DWA share one
@@ -285,14 +285,14 @@ def test_the_log_has_the_precision_of_all_steps(accumulate: int, tmp_path: Path)
 @pytest.mark.parametrize(("depth", "layer"), [(1, 1), (2, 2), (4, 3), (12, 10), (24, 20)])
 def test_the_layer_by_default_is_at_ten_twelfths(depth: int, layer: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int | None] = []
-    real = LanguageModel.states
+    real = Encoder.states
 
-    def states(self: LanguageModel, batch: TokenBatch, layer: int | None = None, **more: Any) -> torch.Tensor:
+    def states(self: Encoder, batch: TokenBatch, layer: int | None = None) -> torch.Tensor:
         seen.append(layer)
-        return real(self, batch, None, **more)
+        return real(self, batch, None)
 
-    monkeypatch.setattr(LanguageModel, "states", states)
-    monkeypatch.setattr(LanguageModel, "n_layers", depth)
+    monkeypatch.setattr(Encoder, "states", states)
+    monkeypatch.setattr(Encoder, "n_layers", depth)
     net, made = network("xlm-align")
     net(micro_of(made))
     assert [at for at in seen if at is not None] == [layer]
@@ -404,16 +404,16 @@ def test_parameters_out_of_range(spec: str, message: str) -> None:
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_labels_that_are_not_finite(bad: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """States of the labels' layer alone that are no numbers stop the run; the last good checkpoint stays."""
-    real, at = LanguageModel.states, []
+    real, at = Encoder.states, []
 
-    def states(self: LanguageModel, batch: TokenBatch, layer: int | None = None, **more: Any) -> torch.Tensor:
-        found = real(self, batch, layer, **more)
+    def states(self: Encoder, batch: TokenBatch, layer: int | None = None) -> torch.Tensor:
+        found = real(self, batch, layer)
         if layer is None:
             return found
         at.append(1)
         return found * bad if len(at) > 4 else found
 
-    monkeypatch.setattr(LanguageModel, "states", states)
+    monkeypatch.setattr(Encoder, "states", states)
     monkeypatch.setattr("derivlang.training.run.check_step", lambda *_, **__: None)  # it computes losses, too
     with pytest.raises(DataError, match="the loss or a weight became NaN or infinite by step 5") as error:
         trained(tmp_path / "run", "xlm-align", log_every=1, save_every=2)

@@ -27,11 +27,12 @@ from derivlang.sources.find import SourceRequest
 from derivlang.training.batch import MicroBatch, TokenBatch
 from derivlang.training.config import ModelConfig
 from derivlang.training.data import SubwordRows
+from derivlang.training.encoder import Encoder
 from derivlang.training.languages import SpecialIds
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.loss_module import LossModule
 from derivlang.training.masking import LanguageIds, Masked
-from derivlang.training.model import LanguageModel, build_model
+from derivlang.training.model import build_model
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.prepare import prepare_data
@@ -220,8 +221,8 @@ def built(kind: str = "modernbert", *, tie: bool = True, language_ids: bool = Fa
     return made.train()
 
 
-def model_of(kind: str = "modernbert", *, tie: bool = True, language_ids: bool = False) -> LanguageModel:
-    return LanguageModel(built(kind, tie=tie, language_ids=language_ids), language_ids=language_ids)
+def model_of(kind: str = "modernbert", *, tie: bool = True, language_ids: bool = False) -> Encoder:
+    return Encoder(built(kind, tie=tie, language_ids=language_ids), marks(), language_ids=language_ids)
 
 
 def micro_of(made: Loader, step: int = 0, part: int = 0) -> MicroBatch:

@@ -15,6 +15,7 @@ from derivlang.cli.options import STDOUT, Bar, place_of, told
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import COUNT, FILE, PLACE, Group
 from derivlang.core.errors import DataError, UsageError, unknown
+from derivlang.core.messages import counted
 from derivlang.evaluation.settings import EvaluateOptions
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def train(
         "links": len(links.source),
         "seconds": round(seconds, 3),
     }
-    text = f"{len(links.source):,} links of {len(links):,} sentence pairs: {place_of(out)}"
+    text = f"{counted(len(links.source), 'link')} of {counted(len(links), 'sentence pair')}: {place_of(out)}"
     told(json.dumps(result) if as_json else text, as_json=as_json, out=out)
 
 

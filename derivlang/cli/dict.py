@@ -12,6 +12,7 @@ from derivlang.cli.messages import warn
 from derivlang.cli.options import STDOUT, Bar, find_options, place_of, request_of, spec_option, told
 from derivlang.cli.types import FILE, FOLDER, SEED, completes
 from derivlang.core.errors import UsageError
+from derivlang.core.messages import counted
 
 _FORMATS = click.Choice(["muse", "tsv", "json"])
 
@@ -79,12 +80,14 @@ def command(source: str | None, given: Path | None, as_json: bool, **options: An
     if as_json:
         told(json.dumps(result, ensure_ascii=False), as_json=True, out=out)
         return
+    pairs, words = counted(result["pairs"], "pair"), counted(result["entries"], "word")
+    types = counted(result["types"], "type")
     lines = [
-        f"{place_of(out)}: {result['pairs']:,} pairs of {result['entries']:,} words, "
-        f"{result['coverage_types']} % of {result['types']:,} types, {result['coverage_tokens']} % of running words"
+        f"{place_of(out)}: {pairs} of {words}, "
+        f"{result['coverage_types']} % of {types}, {result['coverage_tokens']} % of running words"
     ]
-    counted = (("heldout", "entries held out"), ("noise", "wrong pairs"), ("spaces", "words with a space"))
-    lines += [f"{result[name]:,} {what}" for name, what in counted if result[name]]
+    more = (("heldout", "entries held out"), ("noise", "wrong pairs"), ("spaces", "words with a space"))
+    lines += [f"{result[name]:,} {what}" for name, what in more if result[name]]
     click.echo("\n".join(lines), err=out == STDOUT)
 
 
@@ -99,9 +102,7 @@ def _read(given: Path, options: dict[str, Any], as_json: bool) -> None:
     for fault in result["lines"][:20]:
         place = f":{fault['line']}" if unit == "line" else f": {unit} {fault['line']}"
         click.echo(f"{given}{place}: {fault['what']} [{fault['kind']}]", err=True)
-    units = "lines" if unit == "line" else "entries"
-    click.echo(
-        f"{given}: {result['pairs']:,} pairs of {result['types']:,} words; {result['skipped']:,} {units} skipped"
-    )
+    pairs, words = counted(result["pairs"], "pair"), counted(result["types"], "word")
+    click.echo(f"{given}: {pairs} of {words}; {counted(result['skipped'], unit)} skipped")
     for kind, n in result["faults"].items():
         click.echo(f"{kind}: {n:,}")

@@ -11,14 +11,17 @@ import click
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
 from derivlang.cli.types import FOLDER, PATH, completes
 from derivlang.core.errors import UsageError
+from derivlang.core.messages import counted
 
 TRANSFORMERS = "transformers"
+# The format of a file, by its suffix: what --format need not say.
+_BY_SUFFIX = {".txt": "text", ".jsonl": "jsonl", ".conllu": "conllu", ".tsv": "tsv", ".json": "squad"}
 
 
 @click.command("export", no_args_is_help=True)
 @click.argument("derived", type=FOLDER, metavar="DERIVED|RUN[@STEP]", shell_complete=completes("set"))
 @click.option("--split", help="Split to take.  [default: the only one]")
-@click.option("--format", "kind", required=True, help="Format to write.",
+@click.option("--format", "kind", help="Format to write.  [default: by the suffix of -o]",
               type=click.Choice(["text", "jsonl", "conllu", "pharaoh", "tsv", "squad", TRANSFORMERS]))  # fmt: skip
 @click.option(
     "-o",
@@ -47,9 +50,11 @@ def command(
 
     \b
     derivlang export OUT --split test --format text | head
+    derivlang export OUT --split test -o test.jsonl
     derivlang export OUT --split test --format pharaoh -o test.links
     derivlang export RUN --format transformers -o MODEL
     """
+    kind = kind or _format_of(out)
     if kind == TRANSFORMERS:
         _export_model(derived, out, source=source, unfit={"--split": split, "--documents": documents}, as_json=as_json)
         return
@@ -59,10 +64,22 @@ def command(
         raise UsageError("is a folder", where=str(out), fix="name a file", id="output")
     with Bar() as bar, bar.stage("exporting", total=set_size(derived, split)):
         result = export(derived, ExportRequest(split, kind, source, documents), out)
-    words = "word" if result["spaces"] == 1 else "words"
-    spaces = f"; a space inside {result['spaces']:,} {words}" if result["spaces"] else ""
-    text = json.dumps(result) if as_json else f"{result['rows']:,} rows: {place_of(out)}{spaces}"
+    spaces = f"; a space inside {counted(result['spaces'], 'word')}" if result["spaces"] else ""
+    text = json.dumps(result) if as_json else f"{counted(result['rows'], 'row')}: {place_of(out)}{spaces}"
     told(text, as_json=as_json, out=out)
+
+
+def _format_of(out: Path) -> str:
+    """Return the format that the file's suffix names. UsageError for standard output and for an unknown suffix."""
+    if out.suffix.lower() not in _BY_SUFFIX:
+        what = "standard output needs a format" if out == STDOUT else f"the suffix {out.suffix!r} names no format"
+        raise UsageError(
+            what,
+            where="-o" if out != STDOUT else "export",
+            fix=f"--format NAME, or name the file {', '.join(_BY_SUFFIX)}",
+            id="missing-option",
+        )
+    return _BY_SUFFIX[out.suffix.lower()]
 
 
 def _export_model(run: Path, out: Path, *, source: bool, unfit: dict[str, Any], as_json: bool) -> None:

@@ -10,7 +10,6 @@ import click
 
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.headings import HeadedCommand
-from derivlang.cli.messages import say
 from derivlang.cli.options import names, request_of, run_and_show, run_options, settings_of, source_options, spec_option
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import FOLDER, SEED, completes
@@ -48,6 +47,8 @@ def command(source: str, spec: str, out: Path | None, as_json: bool, **options: 
         options,
         columns=columns,
     )
-    if out is None:
-        say(f"writing to {settings.out}{os.sep}")
-    run_and_show(lambda events: make(pipeline, request_of(source, options), settings, events), as_json=as_json)
+    run_and_show(
+        lambda events: make(pipeline, request_of(source, options), settings, events),
+        as_json=as_json,
+        begins="" if out else f"writing to {settings.out}{os.sep}",
+    )

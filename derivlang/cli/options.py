@@ -169,8 +169,11 @@ def told(text: str, *, as_json: bool, out: Path) -> None:
     click.echo(text, err=not as_json or out == STDOUT)
 
 
-def run_and_show(run: Callable[[Events], dict[str, Any]], *, as_json: bool) -> None:
-    """Run `make` or `parse` with a progress bar, and print the result: its speed, too, unless the set was complete."""
+def run_and_show(run: Callable[[Events], dict[str, Any]], *, as_json: bool, begins: str = "") -> None:
+    """Run `make` or `parse` with a progress bar, and print the result: its speed, too, unless the set was complete.
+
+    begins: what is said once the source is found.
+    """
     from derivlang.engine.events import Events
 
     earlier: list[Path] = []
@@ -179,7 +182,7 @@ def run_and_show(run: Callable[[Events], dict[str, Any]], *, as_json: bool) -> N
         earlier.append(out)
         complete(out)
 
-    with Bar():
+    with Bar(begins=begins):
         result = run(Events(warn, found=found))
     _show(result, as_json, timed=not earlier)
 
@@ -199,9 +202,8 @@ def _show(result: dict[str, Any], as_json: bool, *, timed: bool) -> None:
     for name, count in {**result["changed"], **result["dropped"]}.items():
         click.echo(sentence(name, count, templates))
     for name, entry in manifest.get("entities", {}).items():
-        click.echo(
-            f"{name}: {entry['broken_percent']} % of {entry['entities']:,} entities were split by the reordering"
-        )
+        entities = "entity was" if entry["entities"] == 1 else "entities were"
+        click.echo(f"{name}: {entry['broken_percent']} % of {entry['entities']:,} {entities} split by the reordering")
     speed = f"  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} tokens a second" if timed else ""
     click.echo(f"{result['out']}{os.sep}{speed}")
 
@@ -216,12 +218,14 @@ def _manifest(folder: Path) -> dict[str, Any]:
 class Bar:
     """A progress bar on stderr, if that is a terminal, for each stage of the block's work (`formats/progress.py`).
 
-    A bar is shown after half a second, so that short stages show none. shown: False for no bars at all. current: the
-    bar of the running stage, one of tqdm.
+    A bar is shown after half a second, so that short stages show none. shown: False for no bars at all. begins: what is
+    said when the first stage begins after the source has been found, so that nothing seems to be written of a source
+    that is not there. current: the bar of the running stage, one of tqdm.
     """
 
-    def __init__(self, *, shown: bool = True) -> None:
+    def __init__(self, *, shown: bool = True, begins: str = "") -> None:
         self.current: Any = None
+        self._begins = begins
         self._context = ExitStack()
         self.shown = shown and sys.stderr.isatty() and not is_quiet()
 
@@ -233,6 +237,8 @@ class Bar:
 
     def __exit__(self, *error: object) -> None:
         self._context.close()
+        if error[0] is None:
+            self._begin()
 
     @contextmanager
     def stage(self, what: str, unit: Unit | None = "bytes", total: int | None = None) -> Iterator[None]:
@@ -240,9 +246,11 @@ class Bar:
 
         total: None if unknown. A stage within another one takes its place.
         """
-        from derivlang.formats.progress import progress_to
+        from derivlang.formats.progress import LOOKING, progress_to
 
         self._close()
+        if what != LOOKING:
+            self._begin()
         self.current = self._new(what, unit, total)
         with ExitStack() as context:
             context.callback(self._close)
@@ -255,6 +263,11 @@ class Bar:
         """Set what stands after the bar."""
         if self.current is not None:
             self.current.set_postfix(shown, refresh=False)
+
+    def _begin(self) -> None:
+        if self._begins:
+            say(self._begins)
+            self._begins = ""
 
     def _new(self, what: str, unit: str | None, total: int | None) -> Any:
         if not self.shown:

@@ -11,6 +11,7 @@ import click
 
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
 from derivlang.cli.types import FILE, FOLDER, SEED, completes
+from derivlang.core.messages import counted
 
 
 @click.command("pair", no_args_is_help=True)
@@ -68,9 +69,10 @@ def command(derived: Path, rate: str, noise: str, as_json: bool, out: Path | Non
         told(json.dumps(result, ensure_ascii=False), as_json=True, out=out)
         return
     files = place_of(out) if out == STDOUT else ", ".join(result["files"])
-    lines = [f"{files}: {result['pairs']:,} of {result['sentences']:,} sentence pairs, {result['links']:,} links"]
+    sentences, links = counted(result["sentences"], "sentence pair"), counted(result["links"], "link")
+    lines = [f"{files}: {result['pairs']:,} of {sentences}, {links}"]
     if result["noise"]:
         lines.append(f"{result['noise']:,} wrong {settings.noise_kind}: {out.name}.noise.tsv")
     if result["spaces"]:
-        lines.append(f"a space inside {result['spaces']:,} words")
+        lines.append(f"a space inside {counted(result['spaces'], 'word')}")
     click.echo("\n".join(lines), err=out == STDOUT)

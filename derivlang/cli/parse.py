@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from derivlang.cli.headings import HeadedCommand
-from derivlang.cli.messages import say
 from derivlang.cli.options import request_of, run_and_show, run_options, settings_of, source_options
 from derivlang.cli.types import FOLDER, completes
 
@@ -33,6 +32,8 @@ def command(source: str, out: Path | None, as_json: bool, **options: Any) -> Non
     from derivlang.engine.parse import parse, parses_folder
 
     settings = settings_of(out or Path(), options)
-    if out is None:
-        say(f"writing to {parses_folder(settings)}{os.sep}, where make reads parses")
-    run_and_show(lambda events: parse(request_of(source, options), settings, events), as_json=as_json)
+    run_and_show(
+        lambda events: parse(request_of(source, options), settings, events),
+        as_json=as_json,
+        begins="" if out else f"writing to {parses_folder(settings)}{os.sep}, where make reads parses",
+    )

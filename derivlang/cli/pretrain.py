@@ -12,10 +12,11 @@ import click
 
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.headings import HeadedCommand, under
-from derivlang.cli.messages import say, tell, warn
+from derivlang.cli.messages import tell, warn
 from derivlang.cli.options import Bar, complete, ends_well, find_options, parser_options, request_of, spec_option
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import FOLDER, completes
+from derivlang.core.messages import counted
 from derivlang.core.settings import given
 from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings, Where
 
@@ -78,33 +79,33 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     from derivlang.training.start import settings_of
 
     settings, model_config, log_settings = settings_of(source, options)
+    begins = ""
     if out is None:
         objective = str(read_objective(settings.objective))
         spec = str(Pipeline.parse(settings.spec))
         changed = changed_options("objective", "precision", "compile")
         out = default_folder(source, spec, changed, last=objective)
-        if is_main():
-            say(f"writing to {out}{os.sep}")
+        begins = f"writing to {out}{os.sep}" if is_main() else ""
         options["resume"] = (out / RUN).exists() and not options["force"]
     was_done = options["resume"] and (out / RUN).exists() and folder.read(out)["status"] == "done"
     request = request_of(source, options)
     where = Where(out, parser=options["parser"], parses=options["parses"], **given(Where, options))
     if options["data_only"]:
-        with Bar(shown=is_main()):
+        with Bar(shown=is_main(), begins=begins):
             lengths = read_objective(settings.objective).row_lengths(settings)
             found = prepare_data(settings, request, where, warn, lengths=lengths).data
-        click.echo(f"{found.n_subwords:,} sub-words in {found.n_instances(SOURCE):,} rows")
+        click.echo(f"{counted(found.n_subwords, 'sub-word')} in {counted(found.n_instances(SOURCE), 'row')}")
         return
     duration = Duration(options["steps"], **given(Duration, options))
 
     def logged(step: int, entry: dict[str, Any]) -> None:
         bar.note(loss=f"{entry['loss']:.3f}")
 
-    def begins(what: str) -> None:
+    def begun(what: str) -> None:
         if bar.shown:
             tell(what)
 
-    with Bar(shown=not as_json and is_main()) as bar:
+    with Bar(shown=not as_json and is_main(), begins=begins) as bar:
         result = pretrain(
             settings,
             request,
@@ -113,7 +114,7 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
             model_config=model_config,
             resume=options["resume"],
             force=options["force"],
-            callbacks=Callbacks(warn, begins, replace(log_settings, logged=logged)),
+            callbacks=Callbacks(warn, begun, replace(log_settings, logged=logged)),
         )
     if not is_main():
         return
@@ -123,9 +124,8 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         click.echo(json.dumps(result, ensure_ascii=False))
         return
     parts = ", ".join(f"{name} {value:.3f}" for name, value in result["parts"].items())
-    click.echo(
-        f"{result['steps']:,} steps, {result['tokens']:,} sub-words, {result['parameters']:,} parameters; {parts}"
-    )
+    steps = counted(result["steps"], "step")
+    click.echo(f"{steps}, {result['tokens']:,} sub-words, {result['parameters']:,} parameters; {parts}")
     if "translated_percent" in result:
         masked, translated = (result[f"{name}_percent"] for name in ("masked", "translated"))
         click.echo(f"{masked:.1f} % of the sub-words were masked; {translated:.1f} % of these were translated")

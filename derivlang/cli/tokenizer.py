@@ -61,10 +61,11 @@ def train_(
     from derivlang.lexical.train import train
 
     request = request_of(source, options)
+    begins = ""
     if out is None:
         out = default_folder(source, options=changed_options(), last="tokenizer")
-        say(f"writing to {out}{os.sep}")
-    with Bar():
+        begins = f"writing to {out}{os.sep}"
+    with Bar(begins=begins):
         recipe = train(request, out, vocab_size=vocab_size, min_frequency=min_frequency, force=force, found=complete)
     if as_json:
         click.echo(json.dumps({"out": str(out), **recipe}, ensure_ascii=False))

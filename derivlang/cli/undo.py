@@ -9,6 +9,7 @@ import click
 
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
 from derivlang.cli.types import FILE, FOLDER, completes
+from derivlang.core.messages import counted
 
 
 @click.command("undo", no_args_is_help=True)
@@ -29,5 +30,5 @@ def command(derived: Path, split: str | None, out: Path, as_json: bool) -> None:
 
     with Bar() as bar, bar.stage("undoing", total=set_size(derived, split)):
         result = undo(derived, split, out)
-    text = json.dumps(result) if as_json else f"{result['rows']:,} rows as {result['format']}: {place_of(out)}"
+    text = json.dumps(result) if as_json else f"{counted(result['rows'], 'row')} as {result['format']}: {place_of(out)}"
     told(text, as_json=as_json, out=out)

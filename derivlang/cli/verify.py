@@ -10,6 +10,7 @@ import click
 
 from derivlang.cli.options import Bar, set_size
 from derivlang.cli.types import FOLDER, completes
+from derivlang.core.messages import counted
 
 
 @click.command("verify", no_args_is_help=True)
@@ -34,5 +35,6 @@ def command(derived: Path, as_json: bool) -> None:
         for note in result["notes"]:
             click.echo(f"note: {note['file']}: {note['what']}")
         rows = sum(split["rows"] for split in result["splits"].values())
-        click.echo(f"{derived}: all {rows:,} rows are right" if result["ok"] else f"{derived}: {rows:,} rows checked")
+        right = "its only row is right" if rows == 1 else f"all {rows:,} rows are right"
+        click.echo(f"{derived}: {right}" if result["ok"] else f"{derived}: {counted(rows, 'row')} checked")
     sys.exit(0 if result["ok"] else 1)

@@ -2,6 +2,7 @@
 
     warn("no test split was found")     a DerivlangWarning, by Python's `warnings`, at the line that called derivlang
     logging.getLogger("derivlang")      DEBUG: each stage with its time (formats/progress.py)
+    counted(1, "row"), counted(1200, "row")     "1 row", "1,200 rows"
 
 Functions that warn take a callback, whose default is `warn`. The command line gives its own (cli/messages.py), which
 prints on stderr.
@@ -14,6 +15,12 @@ LOGGER = "derivlang"
 
 class DerivlangWarning(UserWarning):
     """Something that a user should know, and that does not stop the work."""
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, which takes an s unless the count is 1; of `entry`, `entries`."""
+    plural = f"{noun.removesuffix('y')}ies" if noun.endswith("try") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def warn(message: str) -> None:

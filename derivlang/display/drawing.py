@@ -1,7 +1,8 @@
 """Drawings of a row: where each word, link, arc and label stands. No markup is made here (`svg.html` does that).
 
 across   the source line above the derived one, trees above and below: for lines that fit the page
-down     a word a row, the source at the left and the derived words at the right: for phones and long lines
+down     a word a row, the source at the left and the derived words at the right, labels below them: for phones and
+         long lines
 
 Both draw the same pairs: a source word with its derived word, a deleted word, or an inserted one.
 """
@@ -18,9 +19,10 @@ from derivlang.display.widths import is_rtl, isolated, width
 SIZE, SMALL = 15, 11  # px, of words and of labels
 WIDEST = 1600  # px: longer lines are drawn down only
 _SPACE = 16  # between two words
-_LEVEL, _NARROW_LEVEL = 19, 9  # between two levels of arcs, across and down
-_ROW = 28
-_GAP, _STRAIGHT_GAP, _GAP_DOWN = 88, 40, 84  # between the two lines
+_LEVEL, _NARROW_LEVEL = 19, 7  # between two levels of arcs, across and down
+_ROW, _TAGGED_ROW = 28, 38  # heights of a word drawn down, without and with its labels below it
+_GAP, _STRAIGHT_GAP, _GAP_DOWN = 88, 40, 64  # between the two lines
+_BASE = 20  # from the top of a row drawn down to the base of its word
 _TAGS, _LABELS = 14, 13  # heights of the rows of tags and of entity labels
 
 
@@ -257,40 +259,39 @@ def _word(side: _Side, position: int, anchor: str = "middle") -> DrawnText:
 def down(row: LinkedLines, colours: dict[str, int]) -> Drawing:
     """Return the drawing with a word a row."""
     source, derived = _Side(row.source), _Side(row.derived)
-    room, widest, labels = [], [], []
     for side in (source, derived):
         side.small = [_small(side.line, place) for place in range(len(side.line.words))]
+    row_height = _TAGGED_ROW if any([*source.small, *derived.small]) else _ROW
+    room, widest = [], []
+    for side in (source, derived):
         side.widths = [width(word) * SIZE for word in side.line.words]
         highest = max((arc.level for arc in arcs_of(side.line.head)), default=0)
         room.append(highest * _NARROW_LEVEL + 12 if highest else 0)
-        widest.append(max(side.widths, default=0) + 8)
-        labels.append(max((width(text) * SMALL + 8 for text in side.small if text), default=0))
-        side.y = [_ROW * (n + 0.5) + 6 for n in range(len(side.line.words))]
-    left = room[0] + labels[0] + widest[0]
+        widest.append(max([*side.widths, *(width(text) * SMALL for text in side.small)], default=0) + 8)
+        side.y = [row_height * n + _BASE for n in range(len(side.line.words))]
+    left = room[0] + widest[0]
     right = left + _GAP_DOWN
     source.x, derived.x = [left - 4] * len(source.widths), [right + 4] * len(derived.widths)
     _bend_sideways(source, room[0] - 4, -1)
-    _bend_sideways(derived, right + widest[1] + labels[1] + 4, 1)
+    _bend_sideways(derived, right + widest[1] + 4, 1)
     drawn = []
     for word, place, kind in kinds_of(row):
         texts = []
-        if word >= 0:
-            texts.append(_word(source, word, "end"))
-            if source.small[word]:
-                texts.append(DrawnText(left - widest[0], source.y[word], source.small[word], "tag", "end"))
-        if place >= 0:
-            texts.append(_word(derived, place, "start"))
-            if derived.small[place]:
-                texts.append(DrawnText(right + widest[1], derived.y[place], derived.small[place], "tag", "start"))
+        for side, position, anchor in ((source, word, "end"), (derived, place, "start")):
+            if position >= 0:
+                texts.append(_word(side, position, anchor))
+                if side.small[position]:
+                    x, y = side.x[position], side.y[position] + SMALL + 2
+                    texts.append(DrawnText(x, y, side.small[position], "tag", anchor))
         link = ""
         if word >= 0 and place >= 0:
             a, b, middle = source.y[word] - 5, derived.y[place] - 5, (left + right) / 2
             link = f"M{left + 4:.1f},{a:.1f} C{middle:.1f},{a:.1f} {middle:.1f},{b:.1f} {right - 4:.1f},{b:.1f}"
         arcs = tuple(side.arcs[p] for side, p in ((source, word), (derived, place)) if p in side.arcs)
         drawn.append(DrawnPair("; ".join(said_of(row, word, place)), kind, tuple(texts), link, arcs))
-    boxes = [*_boxes_down(source, -1, colours), *_boxes_down(derived, 1, colours)]
-    high = _ROW * max(len(source.x), len(derived.x), 1) + 8
-    return Drawing("down", right + widest[1] + labels[1] + room[1], high, tuple(boxes), tuple(drawn))
+    boxes = [*_boxes_down(source, -1, row_height, colours), *_boxes_down(derived, 1, row_height, colours)]
+    high = row_height * max(len(source.x), len(derived.x), 1) + 8
+    return Drawing("down", right + widest[1] + room[1], high, tuple(boxes), tuple(drawn))
 
 
 def _small(line: Line, place: int) -> str:
@@ -316,11 +317,12 @@ def _bend_sideways(side: _Side, x: float, way: int) -> None:
         side.arcs[arc.word] = (path, arrow, None)
 
 
-def _boxes_down(side: _Side, way: int, colours: dict[str, int]) -> list[Box]:
+def _boxes_down(side: _Side, way: int, row_height: int, colours: dict[str, int]) -> list[Box]:
     out = []
     for span in side.line.spans:
-        wide = max(side.widths[span.first : span.end]) + 8
+        inside = slice(span.first, span.end)
+        wide = max(*side.widths[inside], *(width(text) * SMALL for text in side.small[inside])) + 8
         x = side.x[span.first] + 4 - wide if way < 0 else side.x[span.first] - 4
-        high = _ROW * (span.end - span.first)
-        out.append(Box(x, side.y[span.first] - 5 - _ROW / 2 + 2, wide, high - 4, colours[span.label]))
+        high = row_height * (span.end - span.first)
+        out.append(Box(x, side.y[span.first] - _BASE + 3, wide, high - 4, colours[span.label]))
     return out

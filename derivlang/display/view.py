@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from derivlang.core.errors import UsageError
+from derivlang.core.messages import counted
 from derivlang.display.linked import LinkedLines
 from derivlang.store.export import writing
 
@@ -22,7 +23,7 @@ class View:
         return self._repr_html_()
 
     def __repr__(self) -> str:
-        return f"View of {len(self.rows)} row{'s' if len(self.rows) != 1 else ''}; .save('FILE.html') writes it"
+        return f"View of {counted(len(self.rows), 'row')}; .save('FILE.html') writes it"
 
     def _repr_html_(self) -> str:
         from derivlang.display.page import fragment

@@ -39,7 +39,8 @@ class Job:
 
     pipeline: the whole one, with that of a derived source. lexicon: the fitted one; empty until it is fitted.
     lexicon_text: the text of lexicon.tsv; before the fit, that of the saved lexicon to start from. parser: finds the
-    trees, a name that `find_parser` knows. seen: the source files as they were planned; other files are not checked.
+    trees, a name that `find_parser` knows. options: those of the recipe, as words of a command line. seen: the source
+    files as they were planned; other files are not checked.
     """
 
     corpus: Corpus
@@ -52,6 +53,7 @@ class Job:
     repair_tags: bool = False
     drop_columns: tuple[str, ...] = ()
     parser: str | None = None
+    options: tuple[str, ...] = ()
     seen: Mapping[Path, FileStamp] = field(default_factory=dict)
 
 

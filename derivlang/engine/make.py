@@ -14,8 +14,9 @@ from derivlang.engine.events import Events
 from derivlang.engine.job import Job
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parsed
+from derivlang.engine.recipe import options_of
 from derivlang.formats.opening import check_encoding
-from derivlang.formats.progress import stage
+from derivlang.formats.progress import LOOKING, stage
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest, find
 from derivlang.transforms.lexicon_file import read_lexicon
@@ -37,7 +38,7 @@ def make(
     events = events or Events()
     check_encoding(request.encoding)
     choose(options.engine, options.workers)  # raises for an unknown engine before the source is looked at
-    with stage("looking at the source"):
+    with stage(LOOKING):
         corpus = find(request)
     if request.source and corpus.format == "derived" and Path(request.source).resolve() == options.out.resolve():
         raise UsageError(
@@ -58,5 +59,6 @@ def make(
         encoding=request.encoding,
         repair_tags=options.repair_tags,
         drop_columns=dropped_columns(options.columns, pipeline),
+        options=(*corpus.options.get("recipe", ()), *options_of(request, options)),
     )
     return summary(options.out, build(job, options, events), began)

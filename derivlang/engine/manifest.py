@@ -119,6 +119,7 @@ def manifest_of(
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "pyarrow": pa.__version__},
         "plan": plan_hash,
         **({"parser": parser} if parser else {}),
+        **({"options": list(job.options)} if job.options else {}),
     }
 
 

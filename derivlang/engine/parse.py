@@ -24,7 +24,7 @@ from derivlang.engine.job import Job
 from derivlang.engine.manifest import plan_hash
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import look, make_plan, source_files, source_size
-from derivlang.formats.progress import stage
+from derivlang.formats.progress import LOOKING, stage
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, CorpusFile
@@ -44,7 +44,7 @@ def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[
     Raises UsageError if the source has trees already or is derived, and what `find_parser` raises.
     """
     began = time.perf_counter()
-    with stage("looking at the source"):
+    with stage(LOOKING):
         corpus = find(request)
     if corpus.schema.has_trees:
         raise UsageError(f"{corpus.name} has trees already", fix="make it: no parser is needed", id="has-trees")

@@ -26,10 +26,11 @@ from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, offsets_of, ow
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import warn
 from derivlang.evaluation.padding import by_length, framed, inside, padded, tokens_on
-from derivlang.evaluation.trained import ModelEncoder, PretrainedRun
+from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import rows_done, stage
 from derivlang.training.checkpoint import run_and_step
 from derivlang.training.devices import device_of, to_device
+from derivlang.training.encoder import Encoder
 from derivlang.training.foreign import checkpoint_folder
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.languages.base import unknown_warning
@@ -43,7 +44,7 @@ class LinkEncoder:
     """An encoder of words. layer: whose states are taken; 0 is the embeddings. longest: sub-words of a row."""
 
     languages: Languages
-    model: ModelEncoder
+    model: Encoder
     layer: int
     longest: int
 
@@ -133,10 +134,8 @@ class LinkEncoder:
         rows = np.flatnonzero(lengths)
         for some in by_length(lengths[rows] + 2, tokens_on(to)):
             block, mask = padded(whole, offsets, rows[some])
-            layers = self.model(
-                to_device(block, to), to_device(mask, to), side.language, output_hidden_states=True
-            ).hidden_states
-            states = layers[self.layer].flatten(0, 1)[to_device(np.flatnonzero(inside(mask)), to)].float()
+            states = self.model(to_device(block, to), to_device(mask, to), side.language, layer=self.layer)
+            states = states.flatten(0, 1)[to_device(np.flatnonzero(inside(mask)), to)].float()
             owner = np.concatenate([word[within[row] : within[row + 1]] for row in rows[some]]).astype(np.int64)
             sums.index_add_(0, to_device(owner, to), states)
         return np.asarray(sums.cpu().numpy() / np.maximum(lengths_of(subwords), 1)[:, None])

@@ -22,9 +22,9 @@ from derivlang.evaluation.examples import Instances
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.padding import by_length, padded, tokens_on
 from derivlang.evaluation.tasks.base import Task
-from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done
 from derivlang.training.devices import to_device
+from derivlang.training.encoder import Encoder
 
 _POOL = 32  # number of batches whose rows are sorted by length together
 
@@ -74,11 +74,11 @@ class TaskModel:
     """An encoder with the head of a task. A frozen encoder stays as it was pre-trained, without dropout."""
 
     task: Task
-    encoder: ModelEncoder
+    encoder: Encoder
     head: torch.nn.Module
 
     @classmethod
-    def of(cls, task: Task, encoder: ModelEncoder, n_classes: int) -> TaskModel:
+    def of(cls, task: Task, encoder: Encoder, n_classes: int) -> TaskModel:
         """Return the encoder with a new head, on the encoder's device."""
         return cls(task, encoder, task.head(encoder.module.config, n_classes).to(encoder.device))
 
@@ -103,7 +103,7 @@ class TaskModel:
         words = None if batch.words is None else to_device(batch.words, device)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
             of = language if batch.languages is None else to_device(batch.languages, device)
-            states = self.encoder(ids, mask, of).last_hidden_state
+            states = self.encoder(ids, mask, of)
         return self.head(states, LabelBatch(row, column, words))
 
     def loss(self, batch: Padded, language: int) -> torch.Tensor:

@@ -30,7 +30,7 @@ def framed(ids: Int32, offsets: Int64, marks: SpecialIds) -> tuple[Int32, Int64]
 def padded(ids: Int32, offsets: Int64, rows: Int64) -> tuple[Int64, Bool]:
     """Return (ids int64[B, T], mask bool[B, T]) of rows of ids [M] at offsets [R + 1]; 0 after the end of a row.
 
-    A model gets its own id for padding (`trained.py: ModelEncoder`).
+    A model gets its own id for padding (`training/encoder.py`).
     """
     lengths = lengths_of(offsets)[rows]
     out = np.zeros((len(rows), int(lengths.max(initial=1))), np.int64)

@@ -11,7 +11,7 @@ of the types GPT-2 and Llama. Without the head of a language model, the encoder 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,60 +29,11 @@ from derivlang.training import folder as runs
 from derivlang.training.checkpoint import MODEL, hash_of_weights
 from derivlang.training.config import CAUSAL, auto_class, positions_of
 from derivlang.training.devices import has_bf16
+from derivlang.training.encoder import Encoder, check_head
 from derivlang.training.folder import RUN
-from derivlang.training.languages import TWIN, Languages, SpecialIds, TextLanguages, TwinLanguages
+from derivlang.training.languages import TWIN, Languages, TextLanguages, TwinLanguages
 from derivlang.training.languages import load as load_languages
-from derivlang.training.model import check_head, head_of
 from derivlang.training.quiet import quiet
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ModelEncoder:
-    """A model on its device.
-
-    token_types: whether it gets the language number as token type. marks: the special ids of its languages.
-    """
-
-    module: Any
-    token_types: bool
-    device: torch.device
-    marks: SpecialIds
-
-    @property
-    def causal(self) -> bool:
-        """Whether each position sees only those before it."""
-        return self.module.config.model_type in CAUSAL
-
-    def base(self) -> ModelEncoder:
-        """Return the model without its head."""
-        return replace(self, module=self.module.base_model)
-
-    def __call__(self, ids: torch.Tensor, mask: torch.Tensor, language: int | torch.Tensor, **options: Any) -> Any:
-        """Return the module's output for ids, int64[B, T], and mask, bool[B, T].
-
-        language: of all positions, or int64[B, T].
-        """
-        padding = self.module.config.pad_token_id
-        if padding is not None:  # RoBERTa numbers positions by it
-            ids = ids.masked_fill(~mask, padding)
-        types: dict[str, Any] = {"token_type_ids": torch.zeros_like(ids) + language} if self.token_types else {}
-        if self.causal:
-            types["use_cache"] = False
-        with self._precision():
-            return self.module(input_ids=ids, attention_mask=mask.long(), **types, **options)
-
-    def logits(self, ids: torch.Tensor, mask: torch.Tensor, language: int, at: torch.Tensor) -> torch.Tensor:
-        """Return float[n, V]: logits of a language model at n positions in the flattened rows, int64[n]."""
-        head = head_of(self.module)
-        if head is None:
-            whole: torch.Tensor = self(ids, mask, language).logits
-            return whole.flatten(0, 1)[at].float()
-        states = self.base()(ids, mask, language).last_hidden_state
-        with self._precision():
-            return head(states.flatten(0, 1)[at]).float()
-
-    def _precision(self) -> Any:
-        return torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda" and has_bf16())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,7 +127,7 @@ class PretrainedRun:
         ends = ("ForCausalLM", "LMHeadModel") if self.causal else ("ForMaskedLM",)
         return any(name.endswith(ends) for name in getattr(self.config, "architectures", None) or ())
 
-    def language_model(self, device: torch.device) -> ModelEncoder:
+    def language_model(self, device: torch.device) -> Encoder:
         """Return the masked or causal language model, or the model without a head if there is none.
 
         Raise StoreError if it is damaged.
@@ -197,9 +148,10 @@ class PretrainedRun:
             )
         if self.facts.get("checkpoint") and self.has_lm_head:
             check_head(module, str(path))
-        return ModelEncoder(module.to(device), self.language_ids, device, self.languages.marks)
+        bf16 = device.type == "cuda" and has_bf16()
+        return Encoder(module.to(device), self.languages.marks, language_ids=self.language_ids, bf16=bf16)
 
-    def encoder(self, device: torch.device) -> ModelEncoder:
+    def encoder(self, device: torch.device) -> Encoder:
         """Return the model without its head, loaded from the folder."""
         return self.language_model(device).base()
 

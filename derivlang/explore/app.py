@@ -26,10 +26,18 @@ SENTENCES = (
 _LONGEST = 2000  # characters of a text
 _NO_ADDRESS = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' ws: wss:; worker-src 'self' blob:"
+    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:"
 )
 _SPLITTERS = (("tokenised: words between spaces", "space"), ("raw text: spaCy's tokenizer", "spacy"))
-_CSS = ".gradio-container { max-width: 90rem !important; } .dl-error { color: #b00020; white-space: pre-wrap; }"
+_CSS = """
+.gradio-container { max-width: 90rem !important; }
+@media (max-width: 500px) { /* a phone's width is for the words */
+  .gradio-container .app { padding: .75rem !important; }
+  :is(#drawing, #row-drawing) .html-container { padding: 0 !important; }
+}
+.dl-error { color: #b00020; white-space: pre-wrap; }
+.dark .dl-error { color: #ff8a8a; }
+"""
 
 
 def derived(text: str, spec: str, words: str) -> tuple[str, str]:
@@ -109,8 +117,10 @@ def launching() -> dict[str, Any]:
         "ssr_mode": False,
         "pwa": False,
         "footer_links": [],
-        "theme": gr.themes.Default(font=fonts, font_mono=["ui-monospace", "monospace"]),
-        "css": _CSS,
+        "theme": gr.themes.Default(font=fonts, font_mono=["ui-monospace", "monospace"]).set(
+            block_info_text_color="*neutral_600"  # as dark on white as small text has to be (WCAG AA: 4.5 to 1)
+        ),
+        "head": f"<style>{_CSS}</style>",  # the argument css reaches the components alone
         "app_kwargs": {"middleware": [Middleware(OwnAddressOnly)]},
     }
 
@@ -144,8 +154,8 @@ def _gradio() -> Any:
 
 def _sentence(gr: Any, *, files: bool) -> None:
     with gr.Row():
-        text = gr.Textbox(SENTENCES[0], label="Sentence", lines=2, max_length=_LONGEST, elem_id="text", scale=3)
-        words = gr.Dropdown(list(_SPLITTERS), value="space", label="Words", elem_id="words", scale=1)
+        text = gr.Textbox(SENTENCES[0], label="Sentence", lines=2, max_length=_LONGEST, elem_id="text", **_column(3))
+        words = gr.Dropdown(list(_SPLITTERS), value="space", label="Words", elem_id="words", **_column(1))
     gr.Examples([[sentence] for sentence in SENTENCES], [text], label="Sentences to pick")
     steps = gr.Dropdown(
         offered(files=files),
@@ -157,10 +167,10 @@ def _sentence(gr: Any, *, files: bool) -> None:
     )
     values = gr.State({})
     copied = {"interactive": False, "buttons": ["copy"], "render": False}
-    spec = gr.Textbox("trans,inv", label="Spec", elem_id="spec", **copied)
-    command = gr.Textbox(label="Command", elem_id="command", scale=2, **copied)
+    spec = gr.Textbox("trans,inv", label="Spec", elem_id="spec", **_column(1), **copied)
+    command = gr.Textbox(label="Command", elem_id="command", **_column(2), **copied)
 
-    @gr.render(inputs=[steps])  # type: ignore[untyped-decorator, unused-ignore]  # when the page is loaded, and when the steps change
+    @gr.render(inputs=[steps], show_progress="hidden")  # type: ignore[untyped-decorator, unused-ignore]  # when the page is loaded, and when the steps change
     def parameters(chosen: list[str]) -> None:
         for number, name in enumerate(chosen or []):
             controls = controls_of(name, files=files)
@@ -195,13 +205,20 @@ def _sentence(gr: Any, *, files: bool) -> None:
     )
 
 
+def _column(scale: int) -> dict[str, int]:
+    """Return the arguments of a component of a row: its share of the width, and the width that a phone gives whole."""
+    return {"scale": scale, "min_width": 240}
+
+
 def _changed(kept: dict[Any, Any], steps: list[str], key: tuple[int, str], value: Any) -> tuple[dict[Any, Any], str]:
     values = {**kept, key: value}
     return values, spec_of(steps, values)
 
 
 def _widget(gr: Any, control: Control, name: str) -> Any:
+    # interactive: Gradio would show the components of a render as read-only.
     facts = {"label": control.name, "info": control.help, "value": control.default, "elem_id": name}
+    facts |= {"interactive": True, **_column(1)}
     if control.kind == "choice":
         return gr.Dropdown(list(control.choices), **facts)
     if control.kind == "switch":
@@ -210,8 +227,8 @@ def _widget(gr: Any, control: Control, name: str) -> Any:
         return gr.Slider(control.low, control.high, step=1, **facts)
     if control.kind == "text":
         return gr.Textbox(**facts)
-    whole = {"precision": 0} if control.kind == "whole" else {}
-    return gr.Number(minimum=control.low, maximum=control.high, **whole, **facts)
+    steps = {"precision": 0} if control.kind == "whole" else {"step": 0.05}
+    return gr.Number(minimum=control.low, maximum=control.high, **steps, **facts)
 
 
 def _set(gr: Any, folder: Path) -> None:
@@ -223,7 +240,14 @@ def _set(gr: Any, folder: Path) -> None:
         split = gr.Dropdown(found.splits, value=first, label="Split", elem_id="split")
         row = gr.Number(0, label="Row", precision=0, minimum=0, elem_id="row")
     drawing = gr.HTML(elem_id="row-drawing")
-    table = gr.Dataframe(headers=["statistic", "value"], interactive=False, elem_id="statistics")
+    table = gr.Dataframe(
+        headers=["statistic", "value"],
+        column_widths=["65%", "35%"],
+        wrap=True,
+        max_height=1000,
+        interactive=False,
+        elem_id="statistics",
+    )
 
     def of_row(name: str, number: int) -> str:
         return shown(folder, name, number)

@@ -64,11 +64,17 @@ def read(
 
 
 def write(
-    tables: Iterable[pa.Table], out: BinaryIO, *, columns: Sequence[str], header: bool = True, delimiter: str = ","
+    tables: Iterable[pa.Table],
+    out: BinaryIO,
+    *,
+    columns: Sequence[str],
+    header: bool = True,
+    delimiter: str = ",",
+    newline: str = "\r\n",
 ) -> None:
-    """Write the named columns. Fields are quoted if necessary, null is empty, and lines end with CR LF (RFC 4180)."""
+    """Write the named columns. Fields are quoted if necessary, null is empty, lines end as in RFC 4180 unless told."""
     text = io.TextIOWrapper(out, "utf-8", newline="")
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
+    writer = csv.writer(text, delimiter=delimiter, lineterminator=newline)
     if header:
         writer.writerow(columns)
     for table in tables:
@@ -94,7 +100,11 @@ def look(paths: Sequence[Path], asked: Asked, delimiter: str = ",") -> Look:
     first = [fields for _, fields in islice(_records(paths[0], asked.encoding, delimiter), LOOKED_AT)]
     if not first:
         raise empty_file(paths[0], "row")
-    return replace(look_at_columns(paths[0], first, asked, read, delimiter=delimiter), format="csv")
+    found = look_at_columns(paths[0], first, asked, read, delimiter=delimiter)
+    # The first line end is that of the file; one inside a quoted field is most likely of the same kind.
+    _, line = next(iter(open_lines(paths[0], asked.encoding, ends=True)))
+    newline = {} if line.endswith("\r\n") else {"newline": "\n"}
+    return replace(found, format="csv", layout={**found.layout, **newline})
 
 
 def _records(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -5,18 +5,24 @@ for rows in read("train.parquet"): rows.table.column("text")
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.schema import Schema
 from derivlang.formats.base import Asked, Format, Look
 from derivlang.formats.opening import empty_file, open_file
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
+
+_NOTE = "huggingface"  # the key of the note in a Parquet schema in which `datasets` describes its columns
 
 
 def read(path: Path | str, *, limit: int | None = None) -> Iterator[Rows]:
@@ -62,11 +68,65 @@ def _file(path: Path) -> Iterator[pq.ParquetFile]:
             yield pq.ParquetFile(stream)
 
 
+def class_names(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
+    """Return the class labels in a table's note for `datasets`, by column."""
+    note = (schema.metadata or {}).get(_NOTE.encode())
+    if not note:
+        return {}
+    found = {}
+    for name, feature in json.loads(note)["info"]["features"].items():
+        inner = feature.get("feature", feature) if isinstance(feature, dict) else {}
+        if isinstance(inner, dict) and inner.get("_type") == "ClassLabel":
+            found[name] = tuple(inner["names"])
+    return found
+
+
+def write(tables: Iterable[pa.Table], out: BinaryIO, layout: Mapping[str, Any] | None = None) -> None:
+    """Write the tables, which have the same columns, as a file.
+
+    layout: `note` is the note for `datasets` of the file that is restored; class labels in it are numbers again.
+    """
+    note = (layout or {}).get("note")
+    metadata = {_NOTE: note} if note else None
+    classes = class_names(pa.schema([], metadata))
+    writer = None
+    try:
+        for table in tables:
+            for number, name in enumerate(table.column_names):
+                if name in classes:
+                    table = table.set_column(number, name, _numbers(table[name].combine_chunks(), classes[name]))
+            writer = writer or pq.ParquetWriter(out, table.schema.with_metadata(metadata))
+            writer.write_table(table.replace_schema_metadata(metadata))
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _numbers(column: pa.Array, classes: Sequence[str]) -> pa.Array:
+    """Return names of classes as their numbers; -1 for other names."""
+    if pa.types.is_list(column.type):
+        return pa.ListArray.from_arrays(column.offsets, _numbers(column.values, classes), mask=column.is_null())
+    return pc.index_in(column, pa.array(classes)).fill_null(-1).cast(pa.int64())
+
+
 def _look(paths: Sequence[Path], asked: Asked) -> Look:
     sample = next((rows.table for rows in FORMAT.rows(paths[0], limit=100)), None)
-    return Look(columns=schema(paths[0]), sample=sample)
+    columns = schema(paths[0])
+    layout = {"note": columns.metadata[_NOTE.encode()].decode()} if class_names(columns) else {}
+    return Look(columns=columns, sample=sample, layout=layout)
+
+
+def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:
+    write(tables, out, layout)
 
 
 FORMAT = Format(
-    name="parquet", suffixes=(".parquet",), what="Parquet file", read=read, count=count, look=_look, binary=True
+    name="parquet",
+    suffixes=(".parquet",),
+    what="Parquet file",
+    read=read,
+    write=_write,
+    count=count,
+    look=_look,
+    binary=True,
 )

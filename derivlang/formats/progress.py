@@ -29,6 +29,7 @@ Unit = Literal["bytes", "words", "rows", "steps"]
 Advance = Callable[[int], None]
 # Name, unit (None: nothing can be counted), total (None: unknown) -> a context for the stage.
 ShowStage = Callable[[str, Unit | None, int | None], AbstractContextManager[None]]
+LOOKING = "looking at the source"  # the stage before the source has been found
 
 _log = logging.getLogger(LOGGER)
 _receivers: ContextVar[dict[Unit, Advance] | None] = ContextVar("receivers", default=None)

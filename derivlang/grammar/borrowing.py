@@ -21,7 +21,9 @@ from derivlang.grammar.subtypes import plain
 from derivlang.grammar.weights import Float
 
 FEW = 5  # a relation with fewer dependents in a class is borrowed
-MOST = 50  # dependents of a borrowed relation, those of the class itself counted
+# The dependents of a borrowed relation count for at most this share of the class's heads, so that many such relations
+# do not outweigh what a small class shows itself: Persian objects precede verbs, and nouns follow adverbs.
+SHARE = 0.1
 
 
 def with_borrowed(own: Families, counts: Float, families: Families, name: str) -> tuple[Families, Float]:
@@ -45,12 +47,13 @@ def with_borrowed(own: Families, counts: Float, families: Families, name: str) -
     others = np.flatnonzero(dependents & ~inside)
     pairs = Counter(zip(families.members[others].tolist(), (others < heads[others]).tolist(), strict=True))
     totals = Counter(relations[code] for code in families.members[others].tolist())
+    most = SHARE * float(counts.sum())
     found: dict[tuple[str, ...], float] = {}
     for (code, before), count in pairs.items():
         relation = relations[code]
         if seen[relation] < FEW:
             line: tuple[str, ...] = (labels[code], usual) if before else (usual, labels[code])
-            part = count * min(1.0, (MOST - seen[relation]) / totals[relation])
+            part = count * min(1.0, most / totals[relation])
             found[line] = found.get(line, 0.0) + part
     for f, count in enumerate(counts.tolist()):
         line = tuple(own.labels(f))

@@ -23,7 +23,7 @@ from derivlang.formats.progress import stage, steps_done
 from derivlang.grammar.borrowing import with_borrowed
 from derivlang.grammar.enumerate_orders import MOST_MEMBERS, all_orders, indicators
 from derivlang.grammar.families import Families, head_class
-from derivlang.grammar.subtypes import dropped
+from derivlang.grammar.subtypes import dropped, plain
 from derivlang.grammar.thinning import thinned
 from derivlang.grammar.weights import BOS, EOS, PAIRS, PUBLISHED, VIEWS, Float, Weights, views
 
@@ -156,15 +156,25 @@ class Problem:
     def _strengths(self) -> Float:
         out = np.full(len(self.cells), float(self.settings.l2))
         begin = 0
-        for view, v in zip(VIEWS, self._sizes_of_views, strict=True):
+        for number, (codes, v) in enumerate(zip(self._codes, self._sizes_of_views, strict=True)):
+            divided = np.array([plain(name) != name for name in codes])
             for kind in PAIRS:
-                inside = (self.cells >= begin) & (self.cells < begin + v * v)
-                factors = self.settings.factors or {}
-                out[inside] *= (
-                    float(factors.get(kind, 1.0)) * factors.get(view, 1.0) * factors.get(f"{kind}-{view}", 1.0)
-                )
+                inside = np.flatnonzero((self.cells >= begin) & (self.cells < begin + v * v))
+                first, second = np.divmod(self.cells[inside] - begin, v)
+                fine = divided[first] | divided[second]
+                out[inside] *= np.where(fine, self._factor(kind, number), self._factor(kind, number, of_plain=True))
                 begin += v * v
         return out
+
+    def _factor(self, kind: str, number: int, *, of_plain: bool = False) -> float:
+        """Return the factor of a kind in a view. of_plain: of a fine view, that of the view without subtypes.
+
+        Demonstratives have that one: `det:dem` is of a universal feature and common, while a subtype may be rare.
+        """
+        name = VIEWS[number]
+        view = name.removeprefix("fine ") if of_plain else name
+        factors = self.settings.factors or {}
+        return float(factors.get(kind, 1.0)) * factors.get(view, 1.0) * factors.get(f"{kind}-{view}", 1.0)
 
 
 def fit(families: Families, name: str, settings: FitSettings, counts: Float | None = None) -> Weights:

@@ -7,6 +7,7 @@ attached `cc` and commas to the first conjunct, v2 to the following one.
 
     v2 NOUN&obl:tmod under a verb   ->  v1 NOUN&nmod:tmod, then NOUN&nmod
     v1 NOUN&nmod under a verb       ->  v2 NOUN&obl
+    NOUN&nmod under a numeral (two of them), an adjective or an adverb  ->  v2 NOUN&nmod, then NOUN&obl: v2 has both
     v2 AUX&cop                      ->  v1 AUX&cop, then VERB&cop  (v1 treebanks differ)
     PRON&nmod:poss (my, her)        ->  the same, then DET&det:poss, DET&nmod:poss, DET&det: a determiner elsewhere
 """
@@ -93,8 +94,10 @@ def _v1(upos: str, relation: str) -> tuple[list[str], list[str]]:
 
 def _v2(upos: str, relation: str, head_class: str) -> tuple[list[str], list[str]]:
     plain, _, subtype = relation.partition(":")
-    new = _TO_V2.get(plain, "obl" if plain == "nmod" and head_class != "N" else plain)
+    new = _TO_V2.get(plain, "obl" if plain == "nmod" and head_class == "V" else plain)
     relations = [f"{new}:{subtype}" if subtype else new, new.partition(":")[0]]
+    if plain == "nmod" and head_class not in ("N", "V"):
+        relations += [f"obl:{subtype}", "obl"] if subtype else ["obl"]
     tags = ["CCONJ" if upos == "CONJ" else upos]
     if plain == "cop" and upos == "VERB":
         tags.insert(0, "AUX")

@@ -14,13 +14,13 @@ Source: Dryer and Haspelmath (eds.) 2013, *The World Atlas of Language Structure
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, lengths_of
+from derivlang.core.arrays import Bool, Int32, Int64, lengths_of
 from derivlang.grammar import exact
 from derivlang.grammar.families import Families, families_of_trees
 from derivlang.grammar.order_model import OrderModel
@@ -87,13 +87,18 @@ class OrderSample:
 def sample_of_tables(tables: Iterable[pa.Table]) -> OrderSample:
     """Return the sample of tables with the columns head, upos, deprel and feats; punctuation is left out."""
     heads, offsets, columns = words_of_tables(tables, ("upos", "deprel", "feats"))
-    upos, deprel, feats = columns["upos"], columns["deprel"], columns["feats"]
-    families, words = families_of_trees(heads, offsets, *marked(upos, deprel, feats))
-    start = np.repeat(offsets[:-1], np.diff(offsets))
-    governor = np.where(heads > 0, start + heads - 1, 0)
-    tags, plain = np.array(upos), np.array([relation.partition(":")[0] for relation in deprel])
+    families, words = families_of_trees(heads, offsets, *marked(columns["upos"], columns["deprel"], columns["feats"]))
     is_dependent = np.ones(len(words), bool)
     is_dependent[families.head_places] = False
+    flags = flags_of_words(heads, offsets, columns)
+    return OrderSample(families, tuple(found[words] & is_dependent for found in flags))
+
+
+def flags_of_words(heads: Int32, offsets: Int64, columns: Mapping[str, Sequence[str]]) -> list[Bool]:
+    """Return bool[N] for each of `FEATURES`: the words that are such dependents. columns: upos, deprel and feats."""
+    upos, deprel, feats = columns["upos"], columns["deprel"], columns["feats"]
+    governor = governors(heads, offsets)
+    tags, plain = np.array(upos), np.array([relation.partition(":")[0] for relation in deprel])
     flags = []
     for feature in FEATURES:
         related = (heads > 0) & (plain == feature.relation)
@@ -105,10 +110,18 @@ def sample_of_tables(tables: Iterable[pa.Table]) -> OrderSample:
         if feature.marked is not None:
             passes = np.zeros(len(related), bool)
             which = np.flatnonzero(related)
-            passes[which] = [feature.marked(upos[word], deprel[word], feats[word]) for word in which]
+            passes[which] = [feature.marked(upos[word], deprel[word], feats[word]) for word in which.tolist()]
             found = passes if passes.any() else found
-        flags.append(found[words] & is_dependent)
-    return OrderSample(families, tuple(flags))
+        flags.append(found)
+    return flags
+
+
+def governors(heads: Int32, offsets: Int64) -> Int64:
+    """Return int64[N]: the index of each word's head among all words; 0 for roots.
+
+    heads [2, 0, 2, 0] of sentences of two words -> [1, 0, 3, 0]
+    """
+    return np.where(heads > 0, np.repeat(offsets[:-1], np.diff(offsets)) + heads - 1, 0)
 
 
 def observed(sample: OrderSample) -> list[tuple[int, float]]:

@@ -1,6 +1,6 @@
 """Encode every word type once; the ids of a corpus are then gathered from those of its types.
 
-    types   lower -> 17 4      Encoder.batch:   lower the lower   ->   ids 17 4 9 17 4, offsets 0 2 3 5
+    types   lower -> 17 4      SubwordEncoder.batch:   lower the lower   ->   ids 17 4 9 17 4, offsets 0 2 3 5
 
 The ids equal those of `encode_batch` for the words joined by one space. A space inside a word becomes U+00A0 in text,
 so text is split into the same words. A word of only white space has no sub-words.
@@ -67,8 +67,8 @@ class Encoded:
         return Encoded(ids, offsets)
 
 
-class Encoder:
-    """Encoder of words by type. It remembers types, so a batch costs only its new types.
+class SubwordEncoder:
+    """SubwordEncoder of words by type. It remembers types, so a batch costs only its new types.
 
     most: maximum number of types to remember; above it, the encoder forgets all of them at the next batch.
     """

@@ -28,7 +28,7 @@ from derivlang.core.keys import draw, text_key
 from derivlang.core.version import __version__
 from derivlang.lexical import noise
 from derivlang.lexical.bitext import FORMATS, Format, Pairs, Subwords, files_of, holding_space, open_writer
-from derivlang.lexical.encoding import Encoded, Encoder
+from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.percent import Share, number, portion
 from derivlang.lexical.segments import GoldLinks, Segments, links_of, segment_keys, segments
 from derivlang.lexical.subwords import lift_links, lift_offsets
@@ -209,7 +209,7 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
     with ExitStack() as files:
         language = plan.derived.manifest["source"]["language"]
         writer, _ = open_writer(out, options.format, language, files, subwords=options.tokenizers is not None)
-        encoders = None if options.tokenizers is None else [Encoder(Tokenizer.load(f)) for f in options.tokenizers]
+        encoders = [SubwordEncoder(Tokenizer.load(f)) for f in options.tokenizers or ()]
         aside = str(out) != "-"  # standard output has no room for a second file
         recipe = files.enter_context(writing(out.with_name(f"{out.name}.recipe.json"))) if aside else None
         listed = files.enter_context(writing(out.with_name(f"{out.name}.noise.tsv"))) if options.noise else None
@@ -221,7 +221,7 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
             if not len(numbers):
                 continue
             pairs, rows, ties = _pairs(plan, numbers, group, ties)
-            if encoders is not None:
+            if encoders:
                 pairs = replace(pairs, subwords=_subwords(plan, pairs, *encoders))
             if listed is not None:
                 listed.write("".join("\t".join(map(str, row)) + "\n" for row in rows).encode())
@@ -270,7 +270,7 @@ def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs
     return Pairs(plan.chosen[numbers], group.keys, source, target, links.sorted()), rows, ties
 
 
-def _subwords(plan: _Plan, pairs: Pairs, ours: Encoder, theirs: Encoder) -> Subwords:
+def _subwords(plan: _Plan, pairs: Pairs, ours: SubwordEncoder, theirs: SubwordEncoder) -> Subwords:
     """Return the ids of both sides, and the gold links of their sub-words.
 
     A word and its transliteration have equally many sub-words, and the k-th is linked to the k-th. If words were
@@ -290,7 +290,7 @@ def _subwords(plan: _Plan, pairs: Pairs, ours: Encoder, theirs: Encoder) -> Subw
     return Subwords(ids[0], ids[1], found.sorted())
 
 
-def _encoded(encoder: Encoder, words: pa.Array) -> Encoded:
+def _encoded(encoder: SubwordEncoder, words: pa.Array) -> Encoded:
     """Return the sub-words of the words of list<string>[P]."""
     coded = words.flatten().dictionary_encode()
     return encoder.types(coded.dictionary).take(to_numpy(coded.indices))

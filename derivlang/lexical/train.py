@@ -22,7 +22,7 @@ from derivlang.engine.plan import make_plan, source_files, source_size, total_si
 from derivlang.formats.opening import check_encoding
 from derivlang.formats.progress import stage
 from derivlang.lexical.bpe import SUFFIX, train_bpe
-from derivlang.lexical.encoding import Encoder
+from derivlang.lexical.encoding import SubwordEncoder
 from derivlang.lexical.tokenizer import FORMAT, RECIPE, WORDS, Tokenizer, check_free, dump, same_recipe, write_folder
 from derivlang.sources.find import SourceRequest, find
 from derivlang.store.disk import disk
@@ -86,7 +86,7 @@ def train(
         "words": {
             "types": len(types),
             "tokens": int(counts.sum()),
-            "subwords": int(np.diff(Encoder(tokenizer).types(types).offsets) @ counts),
+            "subwords": int(np.diff(SubwordEncoder(tokenizer).types(types).offsets) @ counts),
         },
     }
 

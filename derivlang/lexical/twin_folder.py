@@ -19,7 +19,7 @@ from derivlang.core.lexicon import Lexicon, special_types
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.lexical.bpe import SUFFIX
-from derivlang.lexical.encoding import Encoded, Encoder
+from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.overlap import (
     SUBWORDS,
     choose,
@@ -105,11 +105,11 @@ class Twin:
         """Return int32[M]: the derived language's joint ids of a *source* batch's sub-words, in source order."""
         return self.joint.of(encoded, self.kept(batch.types)[batch.words])
 
-    def encode(self, encoder: Encoder, batch: Batch) -> Encoded:
+    def encode(self, encoder: SubwordEncoder, batch: Batch) -> Encoded:
         """Return the joint ids of a *derived* batch without inserted words. encoder: the source's."""
         return self.encode_words(encoder, batch.types, batch.words)
 
-    def encode_words(self, encoder: Encoder, types: pa.Array, words: Int32) -> Encoded:
+    def encode_words(self, encoder: SubwordEncoder, types: pa.Array, words: Int32) -> Encoded:
         """Return the joint ids of *derived* words. types: Arrow strings; words: int32[N], codes into them."""
         encoded = encoder.types(self.map.apply(types)).take(words)
         return Encoded(self.joint.of(encoded, self.kept(types)[words]), encoded.offsets)
@@ -159,7 +159,7 @@ def make_twin(
         fitted = _only(pipeline.fit(types, counts))
     script = load_script(trans.script, trans.table)
     twin = twin_of(source, script)
-    encoded = Encoder(source).types(types)
+    encoded = SubwordEncoder(source).types(types)
     entry_counts = subword_counts(encoded, counts, source.size)
     kept = None
     if shared is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import NLI, UPOS, Field, Schema, Side, is_nli, own_columns
+from derivlang.formats.parquet import class_names
 
 WORDS = ("tokens", "words", "forms")
 _DEEPEST = 32  # levels of nesting; a Parquet file with some 100 can be written, but not read
@@ -154,19 +154,6 @@ def without_nli(schema: Schema, labels: Callable[[str], Iterable[str | None]]) -
         for f in schema.fields
     ]
     return replace(schema, fields=tuple(fields))
-
-
-def class_names(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
-    """Return the class labels in a table's note for `datasets`, by column."""
-    note = (schema.metadata or {}).get(b"huggingface")
-    if not note:
-        return {}
-    found = {}
-    for name, feature in json.loads(note)["info"]["features"].items():
-        inner = feature.get("feature", feature) if isinstance(feature, dict) else {}
-        if isinstance(inner, dict) and inner.get("_type") == "ClassLabel":
-            found[name] = tuple(inner["names"])
-    return found
 
 
 def _depth(kind: pa.DataType) -> int:

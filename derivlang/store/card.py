@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import Any
 
 from derivlang.store.manifest import counts_of, document_of
@@ -31,7 +32,7 @@ def card(manifest: dict[str, Any]) -> str:
         "",
         "## Recipe",
         "",
-        f"    derivlang make --t '{manifest['spec']}' {name}",
+        f"    {shlex.join(['derivlang', 'make', '--t', manifest['spec'], *manifest.get('options', []), name])}",
         "",
         "| | |",
         "|---|---|",

@@ -1,7 +1,7 @@
 """Derived sets in the formats of other tools, and undone to the format of their source.
 
 text        a line for each row, or for each document; pairs and questions have a line for each side
-jsonl       all columns, `key` as 16 hex digits
+jsonl       all columns, `key` as 16 hex digits, class labels by name (a JSON line has no place for a list of classes)
 conllu      trees and tags; `# text` is rebuilt
 pharaoh     word links i-j, source first, 0-based, sorted
 tsv         token TAB tag, or the columns of a pair
@@ -33,7 +33,8 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats import conllu, delimited, jsonl, squad, tagged
 from derivlang.formats.base import Format as FileFormat
-from derivlang.formats.registry import find_format
+from derivlang.formats.opening import PACKED
+from derivlang.formats.registry import find_format, suffixes
 from derivlang.store.disk import disk
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
@@ -78,11 +79,15 @@ def export(folder: Path, request: ExportRequest, out: Path) -> dict[str, Any]:
 
 
 def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
-    """Write the source of a split: plain text byte for byte, a labelled set in the format of its source."""
+    """Write the source of a split: plain text byte for byte, a labelled set in the format of its source.
+
+    Raises UsageError for a file whose suffix is of another format.
+    """
     derived = Derived(folder)
     name = derived.choose_split(split)
     source, given = derived.manifest["source"], {field.column: field.input for field in derived.schema.fields}
-    format = None if derived.schema.running else _format_of(source["format"])
+    format = find_format("text") if derived.schema.running else _format_of(source["format"], out)
+    _refuse_other_suffix(format, out)
     rows = 0
 
     def groups() -> Iterator[Loaded]:
@@ -98,18 +103,36 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
             yield table.rename_columns([given.get(name, name) for name in table.column_names])
 
     with writing(out) as stream:
-        if format is not None and format.write is not None:
+        if format.write is not None:
             format.write(tables(), stream, derived.schema, source.get("layout", {}))
         else:
             for group in groups():
                 stream.write("".join(group.source.texts().to_pylist()).encode())
-    return {"out": str(out), "rows": rows, "format": format.name if format is not None else "text"}
+    return {"out": str(out), "rows": rows, "format": format.name}
 
 
-def _format_of(name: str) -> FileFormat:
-    """Return the format that `undo` writes: that of the source, or JSON lines if it has no files or no writer."""
-    format = find_format("jsonl" if name == "hub" else name)
+def _format_of(name: str, out: Path) -> FileFormat:
+    """Return the format that `undo` writes: that of the source, or JSON lines if it has no files or no writer.
+
+    Parquet files and sets of the hub become Parquet if the file is called so, else JSON lines.
+    """
+    if name in ("hub", "parquet"):
+        return find_format("parquet" if out.suffix.lower() == ".parquet" else "jsonl")
+    format = find_format(name)
     return format if format.write is not None else find_format("jsonl")
+
+
+def _refuse_other_suffix(format: FileFormat, out: Path) -> None:
+    """Raise UsageError for a file whose name promises another format, or a compressed file."""
+    packed = out.suffix in PACKED
+    if packed or (out.suffix.lower() in suffixes() and out.suffix.lower() not in format.suffixes):
+        fix = "name a file without it" if packed else f"name the file {' or '.join(format.suffixes)}"
+        raise UsageError(
+            f"the file would hold {format.noun}{', not compressed' if packed else ''}",
+            where=str(out),
+            fix=fix,
+            id="output",
+        )
 
 
 def labelled(batch: Batch, schema: Schema, *, parses: bool = True) -> pa.Table:
@@ -214,7 +237,14 @@ def _pharaoh(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, o
 
 
 def _jsonl(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
-    jsonl.write((group.table for group in groups), out)
+    def named(table: pa.Table) -> pa.Table:
+        for number, name in enumerate(table.column_names):
+            field = schema.field(name.removeprefix("source_")) if name != "source" else None
+            if field is not None and field.classes is not None:
+                table = table.set_column(number, name, _named(table[name].combine_chunks(), field.classes))
+        return table
+
+    jsonl.write((named(group.table) for group in groups), out)
 
 
 def _conllu(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
@@ -288,13 +318,13 @@ def _refuse_unfit(schema: Schema, request: ExportRequest) -> None:
 
 
 def _named(column: pa.Array, classes: tuple[str, ...]) -> pa.Array:
-    """Return class numbers as names; -1 is `-`."""
+    """Return class numbers as names, and other columns as they are; -1 is `-`, and a null list stays null."""
     names = string_array([*classes, "-"])
 
     def name(codes: pa.Array) -> pa.Array:
         numbers = to_numpy(codes.fill_null(-1))
         return names.take(to_arrow(np.where(numbers < 0, len(classes), numbers)))
 
-    if pa.types.is_list(column.type):
-        return pa.ListArray.from_arrays(column.offsets, name(column.values))
-    return name(column)
+    if pa.types.is_list(column.type) and pa.types.is_integer(column.type.value_type):
+        return pa.ListArray.from_arrays(column.offsets, name(column.values), mask=column.is_null())
+    return name(column) if pa.types.is_integer(column.type) else column

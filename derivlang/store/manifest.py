@@ -39,7 +39,7 @@ _FIELDS: dict[str, Kind] = {
     "columns_left_out": list,
     "lexicon": (str, type(None)),
 }
-_OPTIONAL: dict[str, Kind] = {"fingerprint_format": int}
+_OPTIONAL: dict[str, Kind] = {"fingerprint_format": int, "options": list}
 _SOURCE: dict[str, Kind] = {
     **dict.fromkeys(("name", "format", "language", "licence", "citation"), str),
     "files": list,
@@ -142,8 +142,12 @@ def document_of(manifest: dict[str, Any]) -> str:
 
 
 def counts_of(entry: dict[str, Any], document: str) -> dict[str, int]:
-    """Return the counts of a split by the nouns of messages. entry: the split. document: what a document is."""
-    return {f"{document}s" if name == "documents" else name: entry[name] for name in COUNTS if name in entry}
+    """Return the counts of a split by the nouns of messages, of one thing the singular: {"row": 1, "tokens": 5}.
+
+    entry: the split. document: what a document is.
+    """
+    nouns = {name: document if name == "documents" else name.removesuffix("s") for name in COUNTS if name in entry}
+    return {noun if entry[name] == 1 else f"{noun}s": entry[name] for name, noun in nouns.items()}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def load_model(folder: Path, *, causal: bool) -> Any:
     """
     import transformers
 
-    from derivlang.training.model import check_head
+    from derivlang.training.encoder import check_head
 
     kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForMaskedLM
     with quiet(), parse_errors(str(folder), "model", error=StoreError, id="model"):

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from derivlang.training.batch import MicroBatch
-from derivlang.training.model import LanguageModel
+from derivlang.training.encoder import Encoder
 from derivlang.training.objectives.base import Context, LossPart, Objective, Share
 from derivlang.training.settings import TrainingSettings
 
@@ -23,7 +23,7 @@ class LossModule(torch.nn.Module):
     def __init__(self, lm: Any, objective: Objective, context: Context, *, language_ids: bool, seed: int):
         super().__init__()
         self.lm, self.objective = lm.train(), objective
-        self.model = LanguageModel(lm, language_ids=language_ids)
+        self.model = Encoder(lm, context.vocabulary.marks, language_ids=language_ids)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.state = objective.state(self.model, context)

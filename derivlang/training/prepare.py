@@ -45,6 +45,7 @@ from derivlang.training.languages.base import unknown_warning
 from derivlang.training.languages.texts import SCRIPT_HINT
 from derivlang.training.prepared import Prepared
 from derivlang.training.settings import Packing, TrainingSettings, Where
+from derivlang.training.word_dictionary import WordDictionary
 from derivlang.transforms.lexicon_file import read_lexicon
 
 Say = Callable[[str], None]
@@ -84,11 +85,13 @@ def _prepare(
 ) -> Prepared:
     pipeline = Pipeline.parse(settings.spec)
     languages, files = _languages(folder, pipeline, settings, request, where, say)
-    pairs: JointDictionary | None = None
+    pairs: JointDictionary | WordDictionary | None = None
     if isinstance(languages, TwinLanguages):
         dictionary = where.dictionary or _dictionary(settings, request, folder, files[TOKENIZER], warn, say)
         pairs = JointDictionary.read(dictionary, languages)
         files |= {DICTIONARY: dictionary, f"{DICTIONARY}.recipe.json": Path(f"{dictionary}.recipe.json")}
+    elif where.dictionary is not None:
+        pairs = WordDictionary.read(where.dictionary)
     read = _taken if where.data_as_is else _encoded(pipeline, request, where, settings, warn, say)
     encoded = {length: read(folder, languages, settings, length) for length in sorted(lengths)}
     if isinstance(languages, TextLanguages):

@@ -9,6 +9,7 @@ from pathlib import Path
 from derivlang.training.data import Data
 from derivlang.training.dictionary import JointDictionary
 from derivlang.training.languages import Languages
+from derivlang.training.word_dictionary import WordDictionary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -17,12 +18,12 @@ class Prepared:
 
     folder: that of the encoded data, shared by runs. files: what a run keeps to use its model, by name: folders of
     tokenizers, a fitted lexicon, a dictionary. data: encoded for rows of `seq_len` sub-words; encoded: for each row
-    length. pairs: the dictionary; None with a tokenizer that has no twin.
+    length. pairs: the dictionary; with the tokenizer of a checkpoint it is one of words, None if none was given.
     """
 
     folder: Path
     languages: Languages
     files: Mapping[str, Path]
     data: Data
-    pairs: JointDictionary | None
+    pairs: JointDictionary | WordDictionary | None
     encoded: Mapping[int, Data]

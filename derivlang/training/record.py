@@ -74,7 +74,7 @@ class RunInputs:
         elif before.get("data") != prepared.data.fingerprint:
             what = f"its data was {before.get('data')}, and is now {prepared.data.fingerprint}"
         elif prepared.pairs is not None and (before.get("dictionary") or {}).get("sha256") != prepared.pairs.sha256:
-            what = f"its dictionary was not {prepared.files[DICTIONARY]}"
+            what = f"its dictionary was not {prepared.files.get(DICTIONARY, 'the given one')}"
         elif began != begins:
             what = f"it began from {began or 'a new model'}, and now begins from {begins or 'a new model'}"
         elif any(streams.get(name, {}).get("sha256") != facts.get("sha256") for name, facts in self.facts.items()):

@@ -202,7 +202,12 @@ class Where:
     run: Path
     data: Path | None = setting(None, "Folder of encoded data, shared by runs.", unset="OUT/data")
     tokenizer: Path | None = setting(None, "Folder of a tokenizer.", unset="train one")
-    dictionary: Path | None = setting(None, "Dictionary of `dict --level token`.", unset="make one", file=True)
+    dictionary: Path | None = setting(
+        None,
+        "Dictionary of `dict --level token`; with the tokenizer of a checkpoint, of words.",
+        unset="make one",
+        file=True,
+    )
     init: str | None = setting(
         None, "Model to begin from: RUN, RUN@STEP, FOLDER of a checkpoint, or hub:NAME.", unset="a new model"
     )

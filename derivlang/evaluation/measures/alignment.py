@@ -28,13 +28,12 @@ from derivlang.core.arrays import Bool, Int64, Ints
 from derivlang.evaluation.measures.base import Figures, Measure
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.statistics import wilson
-from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done, stage
-from derivlang.lexical.encoding import Encoder as SubwordEncoder
+from derivlang.lexical.encoding import SubwordEncoder
 from derivlang.lexical.train import read_words
 from derivlang.training.dictionary import DICTIONARY, JointDictionary
+from derivlang.training.encoder import Encoder
 from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, TwinLanguages
-from derivlang.training.model import language_embeddings
 
 NEIGHBOURS = 10
 _CELLS = 1 << 24  # number of similarities in a block
@@ -45,18 +44,18 @@ class Alignment(Measure):
 
     needs_twin = True
 
-    def measure(self, model: ModelEncoder, sets: MeasureSets) -> dict[str, Any]:
+    def measure(self, model: Encoder, sets: MeasureSets) -> dict[str, Any]:
         """Return the figures of the module docstring, and the numbers "rows", "rows_heldout" and "rows_shared".
 
         A figure over no rows is None.
         """
         assert isinstance(sets.languages, TwinLanguages)  # needs_twin
         pairs = EmbeddingPairs.load(sets.folder, sets.languages)
-        rows = model.module.get_input_embeddings().weight.detach().float()
+        rows = model.embeddings.detach().float()
         with stage("comparing embeddings", "rows"):
             found = figures(rows, rows, pairs)
-            if model.token_types:
-                types = language_embeddings(model.module).detach().float()
+            if model.language_ids:
+                types = model.language_embeddings.detach().float()
                 added = figures(rows + types[SOURCE], rows + types[DERIVED], pairs)
                 found |= {f"{name}_language": value for name, value in added.items()}
         own, n = int(pairs.own.sum()), len(pairs.own)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from derivlang.evaluation.measures.sets import MeasureSets
-    from derivlang.evaluation.trained import ModelEncoder
+    from derivlang.training.encoder import Encoder
 
 Figures = Mapping[str, float | None]
 
@@ -27,7 +27,7 @@ class Measure(ABC):
     needs_twin: ClassVar[bool] = False
 
     @abstractmethod
-    def measure(self, model: ModelEncoder, sets: MeasureSets) -> Any:
+    def measure(self, model: Encoder, sets: MeasureSets) -> Any:
         """Return what `evaluation.json` holds under the name of the measure: JSON, with a float or None for a figure.
 
         The same model and sets give the same result. A result that has a figure for each layer is a list of `{"layer":

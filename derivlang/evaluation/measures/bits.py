@@ -18,9 +18,9 @@ import torch
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, owners, positions
 from derivlang.evaluation.padding import by_length, framed, padded, tokens_on
-from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done
 from derivlang.training.devices import to_device
+from derivlang.training.encoder import Encoder
 
 _LOGITS = 1 << 25  # maximum number of logits in memory
 
@@ -40,14 +40,14 @@ class SentenceBits:
         return float(self.subwords.sum() + self.ends.sum())
 
     @classmethod
-    def of(cls, model: ModelEncoder, ids: Int32, offsets: Int64, language: int) -> SentenceBits:
+    def of(cls, model: Encoder, ids: Int32, offsets: Int64, language: int) -> SentenceBits:
         """Return the bits of sentences of one language. ids: int32[M], sub-words; offsets: int64[S + 1]."""
         model.module.train(False)
         whole, offsets = framed(ids, offsets, model.marks)
         to, lengths = model.device, lengths_of(offsets)
         found = np.zeros(len(whole))
         with torch.inference_mode():
-            for rows in by_length(lengths, _tokens(model)):
+            for rows in by_length(lengths, tokens_for(model)):
                 block, mask = padded(whole, offsets, rows)
                 before = np.zeros_like(mask)  # positions that predict the next one
                 before[:, :-1] = mask[:, 1:]
@@ -61,7 +61,7 @@ class SentenceBits:
         return cls(found[expand_ranges(offsets[:-1] + 1, lengths - 2)], found[offsets[1:] - 1])
 
 
-def masked_bits(model: ModelEncoder, ids: Int32, offsets: Int64, language: int) -> Floats:
+def masked_bits(model: Encoder, ids: Int32, offsets: Int64, language: int) -> Floats:
     """Return float64[M]: the bits of each sub-word under a masked model that sees all others of its sentence.
 
     ids: int32[M], sub-words of one language; offsets: int64[S + 1]. Each sub-word is a row of its own:
@@ -74,7 +74,7 @@ def masked_bits(model: ModelEncoder, ids: Int32, offsets: Int64, language: int) 
     to, sentence, place = model.device, owners(offsets).astype(np.int64), positions(offsets) + 1
     found = np.zeros(len(ids))
     with torch.inference_mode():
-        for rows in by_length(lengths_of(ends)[sentence], _tokens(model)):
+        for rows in by_length(lengths_of(ends)[sentence], tokens_for(model)):
             block, mask = padded(whole, ends, sentence[rows])
             at = np.arange(len(rows)) * block.shape[1] + place[rows]
             gold = to_device(block.ravel()[at], to)
@@ -86,6 +86,6 @@ def masked_bits(model: ModelEncoder, ids: Int32, offsets: Int64, language: int) 
     return np.asarray(found / math.log(2))
 
 
-def _tokens(model: ModelEncoder) -> int:
-    """Return the number of padded sub-words in a batch."""
-    return max(1, min(tokens_on(model.device), _LOGITS // int(model.module.config.vocab_size)))
+def tokens_for(model: Encoder, share: float = 1.0) -> int:
+    """Return the number of padded sub-words in a batch of which a share is predicted."""
+    return max(1, min(tokens_on(model.device), int(_LOGITS / share) // int(model.module.config.vocab_size)))

@@ -19,13 +19,13 @@ from derivlang.core.threads import one_thread
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.measures.states import ParallelWords
-from derivlang.evaluation.trained import ModelEncoder
+from derivlang.training.encoder import Encoder
 
 
 class Contextual(Measure):
     """Words whose most similar word in the other language is their own."""
 
-    def measure(self, model: ModelEncoder, sets: MeasureSets) -> list[dict[str, Any]]:
+    def measure(self, model: Encoder, sets: MeasureSets) -> list[dict[str, Any]]:
         """Return [{"layer", "words", "chance"}, …] over the words of `sets.pairs`."""
         by_chance = chance(sets.words)
         return [

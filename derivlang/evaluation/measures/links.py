@@ -30,7 +30,7 @@ from derivlang.core.threads import one_thread
 from derivlang.evaluation.measures.base import Figures, Measure
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.measures.states import ParallelWords
-from derivlang.evaluation.trained import ModelEncoder
+from derivlang.training.encoder import Encoder
 
 METHODS: dict[str, Callable[[Floats], Bool]] = {"argmax": argmax, "itermax": itermax, "transport": transport}
 WAYS = {"": "AER", "joint_": "joint AER"}  # prefix of a figure, and its title
@@ -39,7 +39,7 @@ WAYS = {"": "AER", "joint_": "joint AER"}  # prefix of a figure, and its title
 class WordLinks(Measure):
     """Alignment error rate of links between words by argmax, itermax and optimal transport."""
 
-    def measure(self, model: ModelEncoder, sets: MeasureSets) -> list[dict[str, Any]]:
+    def measure(self, model: Encoder, sets: MeasureSets) -> list[dict[str, Any]]:
         """Return [{"layer", "argmax", "itermax", "transport", "joint_argmax", …, "joint_left_out"}, …].
 
         All are over the words of `sets.pairs`. joint_left_out: the number of sentences that have no part in the joint

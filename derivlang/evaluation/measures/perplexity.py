@@ -29,15 +29,15 @@ from derivlang.core.arrays import Bool, expand_ranges, lengths_of, positions
 from derivlang.core.keys import Draws
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures.base import Figures, Measure
+from derivlang.evaluation.measures.bits import tokens_for
 from derivlang.evaluation.measures.sets import MeasureSets
-from derivlang.evaluation.padding import by_length, framed, inside, padded, tokens_on
-from derivlang.evaluation.trained import ModelEncoder
+from derivlang.evaluation.padding import by_length, framed, inside, padded
 from derivlang.formats.progress import rows_done, stage
 from derivlang.training.devices import to_device
+from derivlang.training.encoder import Encoder
 from derivlang.training.languages import DERIVED, SOURCE, LanguageSide
 
 RATE = 0.15
-_LOGITS = 1 << 25  # maximum number of logits in memory
 
 
 class Perplexity(Measure):
@@ -46,7 +46,7 @@ class Perplexity(Measure):
     unit = ""
     needs_head = True
 
-    def measure(self, model: ModelEncoder, sets: MeasureSets) -> dict[str, Any]:
+    def measure(self, model: Encoder, sets: MeasureSets) -> dict[str, Any]:
         """Return {"source", "derived", "positions", "sentences"}. A perplexity is None if no sub-word is masked.
 
         positions: number of predicted ones. For a causal model also "source_bits" and "derived_bits", a word, and
@@ -72,7 +72,7 @@ class Perplexity(Measure):
         return rows | {f"{found['positions']:,} sub-words": {side: found[side] for side in ("source", "derived")}}
 
 
-def _exact(model: ModelEncoder, sets: MeasureSets) -> dict[str, Any]:
+def _exact(model: Encoder, sets: MeasureSets) -> dict[str, Any]:
     text, found = sets.sentences, dict[str, Any]()
     for side, bits in zip(("source", "derived"), sets.bits(model), strict=True):
         found[side] = 2 ** min(bits.total / (len(bits.subwords) + text.n_sentences), 1000.0)
@@ -90,17 +90,16 @@ def chosen(text: Heldout) -> Bool:
     return np.asarray(draws < np.uint64(int(RATE * 2**64)))
 
 
-def _one(model: ModelEncoder, text: Heldout, side: LanguageSide, masked: Bool, language: int) -> float | None:
+def _one(model: Encoder, text: Heldout, side: LanguageSide, masked: Bool, language: int) -> float | None:
     if not masked.any():
         return None
     model.module.train(False)
     within = text.offsets_in(side)
     whole, offsets = framed(np.where(masked, np.int32(model.marks.mask), side.ids), within, model.marks)
     to, lengths = model.device, lengths_of(offsets)
-    tokens = max(1, min(tokens_on(to), int(_LOGITS / RATE) // model.module.config.vocab_size))
     total: Any = 0.0  # accumulated on the device, which is synchronised once
     with torch.inference_mode():
-        for rows in by_length(lengths, tokens):
+        for rows in by_length(lengths, tokens_for(model, RATE)):
             block, mask = padded(whole, offsets, rows)
             at = expand_ranges(within[rows], lengths[rows] - 2)
             gold = to_device(side.ids[at[masked[at]]].astype(np.int64), to)

@@ -17,7 +17,7 @@ from derivlang.align.lexical import Floats
 from derivlang.evaluation.measures.alignment import EmbeddingPairs
 from derivlang.evaluation.measures.base import Figures, Measure
 from derivlang.evaluation.measures.sets import MeasureSets
-from derivlang.evaluation.trained import ModelEncoder
+from derivlang.training.encoder import Encoder
 from derivlang.training.languages import TwinLanguages
 
 PAIRS = 200
@@ -28,13 +28,13 @@ class Projection(Measure):
 
     needs_twin = True
 
-    def measure(self, model: ModelEncoder, sets: MeasureSets) -> dict[str, Any]:
+    def measure(self, model: Encoder, sets: MeasureSets) -> dict[str, Any]:
         """Return {"explained", "source", "derived"}; the lists have no rows if the languages share all sub-words."""
         assert isinstance(sets.languages, TwinLanguages)  # needs_twin
         pairs = EmbeddingPairs.load(sets.folder, sets.languages)
         apart = np.flatnonzero(pairs.own & ~pairs.known & (pairs.counts > 0))
         asked = apart[np.argsort(-pairs.counts[apart], kind="stable")[:PAIRS]]
-        rows = model.module.get_input_embeddings().weight.detach().float().cpu().numpy().astype(np.float64)
+        rows = model.embeddings.detach().float().cpu().numpy().astype(np.float64)
         points, explained = principal(np.concatenate([rows[pairs.source[asked]], rows[pairs.derived[asked]]]))
         source, derived = np.split(np.round(points, 4), 2)
         if len(asked):  # the signs of components are arbitrary: the source lies left and below

@@ -17,13 +17,13 @@ import torch
 
 from derivlang.evaluation.measures.base import Figures, Measure
 from derivlang.evaluation.measures.sets import MeasureSets
-from derivlang.evaluation.trained import ModelEncoder
+from derivlang.training.encoder import Encoder
 
 
 class Retrieval(Measure):
     """Sentences whose most similar sentence of the other language is their own."""
 
-    def measure(self, model: ModelEncoder, sets: MeasureSets) -> list[dict[str, Any]]:
+    def measure(self, model: Encoder, sets: MeasureSets) -> list[dict[str, Any]]:
         """Return [{"layer", "sentences", "first", "chance"}, …] over `sets.pairs`."""
         states = sets.states(model)
         found = []

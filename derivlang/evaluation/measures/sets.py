@@ -10,8 +10,8 @@ from pathlib import Path
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures.bits import SentenceBits
 from derivlang.evaluation.measures.states import JointStates, ParallelStates, ParallelWords
-from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import stage
+from derivlang.training.encoder import Encoder
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 
 
@@ -29,9 +29,9 @@ class MeasureSets:
     n_pairs: int
     n_sentences: int
     out: Path | None = None
-    _bits: dict[ModelEncoder, tuple[SentenceBits, SentenceBits]] = field(default_factory=dict)
-    _states: dict[ModelEncoder, ParallelStates] = field(default_factory=dict)
-    _joint: dict[ModelEncoder, JointStates] = field(default_factory=dict)
+    _bits: dict[Encoder, tuple[SentenceBits, SentenceBits]] = field(default_factory=dict)
+    _states: dict[Encoder, ParallelStates] = field(default_factory=dict)
+    _joint: dict[Encoder, JointStates] = field(default_factory=dict)
 
     @cached_property
     def _text(self) -> Heldout:
@@ -57,7 +57,7 @@ class MeasureSets:
         """The folder of files that measures write."""
         return self.folder / "evaluation" if self.out is None else self.out
 
-    def bits(self, model: ModelEncoder) -> tuple[SentenceBits, SentenceBits]:
+    def bits(self, model: Encoder) -> tuple[SentenceBits, SentenceBits]:
         """Return the bits of `sentences` under a causal model, in the source and in the derived language."""
         if model not in self._bits:
             text = self.sentences
@@ -67,13 +67,13 @@ class MeasureSets:
             self._bits[model] = source, derived
         return self._bits[model]
 
-    def states(self, model: ModelEncoder) -> ParallelStates:
+    def states(self, model: Encoder) -> ParallelStates:
         """Return the states of `pairs`, by layer, each sentence encoded alone."""
         if model not in self._states:
             self._states[model] = ParallelStates.of(model, self.pairs, self.words)
         return self._states[model]
 
-    def joint_states(self, model: ModelEncoder) -> JointStates:
+    def joint_states(self, model: Encoder) -> JointStates:
         """Return the states of `pairs`, by layer, each sentence encoded with its derived one."""
         if model not in self._joint:
             self._joint[model] = JointStates.of(model, self.pairs)

@@ -20,10 +20,10 @@ import torch
 from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.padding import by_length, framed, padded, tokens_on
-from derivlang.evaluation.trained import ModelEncoder
 from derivlang.formats.progress import rows_done, stage
 from derivlang.training.config import positions_of
 from derivlang.training.devices import to_device
+from derivlang.training.encoder import Encoder
 from derivlang.training.languages import DERIVED, SOURCE
 
 
@@ -93,7 +93,7 @@ class ParallelStates:
     first: Layers
 
     @classmethod
-    def of(cls, model: ModelEncoder, text: Heldout, words: ParallelWords) -> ParallelStates:
+    def of(cls, model: Encoder, text: Heldout, words: ParallelWords) -> ParallelStates:
         """Return the states of a text. Any head of the model is left out."""
         with stage("encoding parallel sentences", "rows", 2 * text.n_sentences):
             ours, theirs = (_means(model, side) for side in _sides(text, words, model))
@@ -113,7 +113,7 @@ class JointStates:
     layers: Layers
 
     @classmethod
-    def of(cls, model: ModelEncoder, text: Heldout) -> JointStates:
+    def of(cls, model: Encoder, text: Heldout) -> JointStates:
         """Return the states of a text. Any head of the model is left out."""
         longest = positions_of(model.module.config)
         length = sum(np.diff(text.offsets_in(side)) + 2 for side in (text.source, text.derived))
@@ -139,7 +139,7 @@ class _Rows(NamedTuple):
     groupings: tuple[Int64, ...]
 
 
-def _sides(text: Heldout, words: ParallelWords, model: ModelEncoder) -> tuple[_Rows, _Rows]:
+def _sides(text: Heldout, words: ParallelWords, model: Encoder) -> tuple[_Rows, _Rows]:
     """Return a row for each sentence, of each language. Groups: words, sentences, and the `<s>` of each sentence."""
     found = []
     for side, language in ((text.source, SOURCE), (text.derived, DERIVED)):
@@ -169,10 +169,10 @@ def _joined(source: _Rows, derived: _Rows) -> _Rows:
     return _Rows(ids, language, offsets, tuple(groupings))
 
 
-def _means(model: ModelEncoder, rows: _Rows) -> list[list[torch.Tensor]]:
+def _means(model: Encoder, rows: _Rows) -> list[list[torch.Tensor]]:
     """Return for each grouping, and in it for each layer, the mean state of each group's sub-words, [groups, D]."""
-    encoder, to = model.base(), model.device
-    encoder.module.train(False)
+    to = model.device
+    model.module.train(False)
     lengths = lengths_of(rows.offsets)
     sizes = [np.bincount(groups[groups >= 0]) for groups in rows.groupings]
     sums: list[list[torch.Tensor]] = []
@@ -180,9 +180,7 @@ def _means(model: ModelEncoder, rows: _Rows) -> list[list[torch.Tensor]]:
         block, mask = padded(rows.ids, rows.offsets, some)
         language, _ = padded(rows.language, rows.offsets, some)
         with torch.no_grad():  # not inference mode, so that a measure may train a probe on the states
-            layers = encoder(
-                to_device(block, to), to_device(mask, to), to_device(language, to), output_hidden_states=True
-            ).hidden_states
+            layers = model.layers(to_device(block, to), to_device(mask, to), to_device(language, to))
         if not sums:
             sums = [[torch.zeros(len(size), layers[0].shape[-1], device=to) for _ in layers] for size in sizes]
         at, positions = expand_ranges(rows.offsets[some], lengths[some]), np.flatnonzero(mask)

@@ -28,8 +28,8 @@ from derivlang.evaluation.measures.base import Figures, Measure
 from derivlang.evaluation.measures.bits import SentenceBits
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.measures.states import ParallelWords
-from derivlang.evaluation.trained import ModelEncoder
 from derivlang.store.export import writing
+from derivlang.training.encoder import Encoder
 from derivlang.training.languages import LanguageSide
 
 _SIDES = ("source", "derived")
@@ -41,7 +41,7 @@ class Surprisal(Measure):
     unit = " bits"
     needs_causal = True
 
-    def measure(self, model: ModelEncoder, sets: MeasureSets) -> dict[str, Any]:
+    def measure(self, model: Encoder, sets: MeasureSets) -> dict[str, Any]:
         """Write both files. Return {"source", "derived", "words", "sentences"}: the mean bits of a sentence."""
         text = sets.sentences
         sets.files.mkdir(parents=True, exist_ok=True)

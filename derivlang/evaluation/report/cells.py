@@ -93,12 +93,13 @@ def pair(
     regimes: Regimes = REGIMES,
     mark: tuple[str, ...] = (HERE,),
 ) -> Iterable[Row]:
-    """Yield the row of our results and, if the paper has one, the row of its numbers. mark: last labels of our row."""
+    """Yield the row of our results and, if the paper has one of the numbers, its row. mark: last labels of ours."""
     cells = [score_cell(entry, column, regime) for column in found for regime, _ in regimes]
     yield Row((*labels, *mark), (*cells, runs_cell(entry.runs if entry else ())))
     if line is not None:
         printed = [column.of(line, regime) for column in found for regime, _ in regimes]
-        yield Row((*labels, PAPER), (*map(number_cell, printed), TableCell("")), paper=True)
+        if any(number is not None for number in printed):
+            yield Row((*labels, PAPER), (*map(number_cell, printed), TableCell("")), paper=True)
 
 
 def score_columns(found: Sequence[Column], regimes: Regimes = REGIMES) -> tuple[tuple[str, tuple[str, ...]], ...]:

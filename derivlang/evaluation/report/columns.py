@@ -1,4 +1,4 @@
-"""The score columns of a report: of the tasks that runs have, and of the paper's three where its numbers stand."""
+"""The score columns of a report: of the tasks that runs have."""
 
 from __future__ import annotations
 

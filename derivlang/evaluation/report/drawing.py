@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def panels(titles: Sequence[str], title: str) -> Iterator[tuple[Any, list[Any]]]
         figure.suptitle(shown(title), fontsize=9.5, x=0.02, ha="left")
         every = [figure.add_subplot(rows, columns, number) for number in range(1, len(titles) + 1)]
         for axes, told in zip(every, titles, strict=True):
-            axes.set_title(shown(told), fontsize=7)
+            axes.set_title(fill(shown(told), 40), fontsize=7)
             axes.set(xticks=(), yticks=(), aspect="equal")
             axes.set_adjustable("datalim")
         yield figure, every

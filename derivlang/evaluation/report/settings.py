@@ -156,7 +156,7 @@ class Setting:
     """Runs that may be compared.
 
     title, notes: what all numbers share. entries: rows, in the paper's order. published: whether the paper's numbers
-    stand in the tables. tasks: the paper's if they do, and others that runs have.
+    stand in the tables. tasks: those that runs have, the paper's first if its numbers stand there.
     """
 
     title: str
@@ -265,7 +265,7 @@ def _title(run: Run) -> str:
     facts, model = run.facts, run.facts["model"]
     whole = "" if run.steps == facts["steps"] else f" of {facts['steps']:,}"
     parts = [facts["source"], model["name"], f"{run.steps:,}{whole} steps"]
-    if facts.get("batch_size") and facts.get("seq_len"):
+    if run.plan is None and facts.get("batch_size") and facts.get("seq_len"):  # methods of a study may need others
         parts.append(f"batches of {facts['batch_size']} × {facts['seq_len']}")
     if model.get("tie") is False:
         parts.append("embeddings untied")
@@ -290,23 +290,49 @@ def _pretraining(run: Run) -> dict[str, Any]:
 
 
 def _shared_settings(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the settings that runs share, as text by part ("" for pre-training, or a task), and the others by run.
+    """Return the settings of the runs as text by part ("" for pre-training, or a task), and the options by run.
 
-    Only runs of a study differ; see `settings_of`.
+    Options are settings, and levels of other factors, in which runs of one objective and language differ. Settings that
+    differ, but follow from these two, are told with the values of all. Only runs of a study differ (`settings_of`).
     """
     shared: dict[str, str] = {}
     options: dict[str, list[str]] = {run.id: [] for run in runs}
+    rows = _by(runs, lambda run: (Variant.of(run), Language.of(run.facts["spec"]))).values()
     for part in ("", *_tasks(runs)):
         found = {run.id: run.settings(part) if part else _pretraining(run) for run in runs}
-        known = [one for one in found.values() if one is not None]
-        names = list(dict.fromkeys(name for one in known for name in one))
-        differ = [name for name in names if len({str(one.get(name)) for one in known}) > 1]
-        if text := _text({name: known[0][name] for name in names if name not in differ}):
+        known = [(run, one) for run in runs if (one := found[run.id]) is not None]
+        names = list(dict.fromkeys(name for _, one in known for name in one))
+        told = [name for name in names if not _is_option(name, rows, found)]
+        if text := ", ".join(_with_rows(name, known) for name in told):
             shared[part] = text
-        for run, one in found.items():
-            told = {name: one.get(name, "–") for name in differ} if one is not None else {}
-            options[run] += [" ".join(filter(None, [part, text])) for text in filter(None, [_text(told)])]
-    return shared, {run: ", ".join(told) for run, told in options.items()}
+        for run_id, one in found.items():
+            differ = {name: one.get(name, "–") for name in names if name not in told} if one is not None else {}
+            options[run_id] += [" ".join(filter(None, [part, text])) for text in filter(None, [_text(differ)])]
+    for row in rows:  # the levels of factors that no setting says, such as those of `init`
+        for alike in _by(row, lambda run: (tuple(options[run.id]), run.seed)).values():
+            every = dict.fromkeys(name for run in alike for name in run.levels)
+            names = [name for name in every if len({run.levels.get(name) for run in alike}) > 1]
+            for run in row if len(alike) > 1 else ():
+                level = _text({name: run.levels[name] for name in names if name in run.levels})
+                options[run.id] += [level] if level and level not in options[run.id] else []
+    return shared, {name: ", ".join(told) for name, told in options.items()}
+
+
+def _is_option(name: str, rows: Iterable[Sequence[Run]], found: Mapping[str, Mapping[str, Any] | None]) -> bool:
+    """Return whether a setting differs between runs of one objective and language. found: the settings by run."""
+    values = ([str(one.get(name)) for run in row if (one := found[run.id]) is not None] for row in rows)
+    return any(len(set(row)) > 1 for row in values)
+
+
+def _with_rows(name: str, known: Sequence[tuple[Run, Mapping[str, Any]]]) -> str:
+    """Return a setting as text, e.g. "batch_size 16 (MLM; XLM) or 32 (tlm)", with the objectives if they differ."""
+    objectives: dict[str, list[str]] = defaultdict(list)
+    for run, one in known:
+        objectives[str(one.get(name, "–"))].append(Variant.of(run).family)
+    if len(objectives) == 1:
+        return f"{name} {next(iter(objectives))}"
+    told = (f"{value} ({'; '.join(sorted(set(of)))})" for value, of in objectives.items())
+    return f"{name} {' or '.join(told)}"
 
 
 def _text(settings: Mapping[str, Any]) -> str:
@@ -314,8 +340,9 @@ def _text(settings: Mapping[str, Any]) -> str:
 
 
 def _tasks(runs: Iterable[Run], first: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return these tasks in their order, then the others that runs have."""
-    return (*first, *sorted({task for run in runs for task in run.tasks} - set(first)))
+    """Return the tasks that runs have: these in their order, then the others."""
+    found = {task for run in runs for task in run.tasks}
+    return (*(task for task in first if task in found), *sorted(found - set(first)))
 
 
 def _listed(values: Iterable[str]) -> str:

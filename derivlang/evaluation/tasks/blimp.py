@@ -40,7 +40,7 @@ from derivlang.sources.read import tables
 
 if TYPE_CHECKING:
     from derivlang.engine.batches import Source
-    from derivlang.evaluation.trained import ModelEncoder
+    from derivlang.training.encoder import Encoder
     from derivlang.training.languages import Languages
 
 _BY = ("linguistics_term", "UID", "field")  # BLiMP's names of phenomena, of paradigms, and of parts of grammar
@@ -64,7 +64,7 @@ class MinimalPairs(UntunedTask):
                 same = pc.equal(pc.utf8_trim_whitespace(good), pc.utf8_trim_whitespace(bad))
                 _refuse(same, rows.where, f"{' and '.join(self.texts)} are the same")
 
-    def score(self, model: ModelEncoder, languages: Languages, source: Source, longest: int) -> dict[str, Any]:
+    def score(self, model: Encoder, languages: Languages, source: Source, longest: int) -> dict[str, Any]:
         batches = (batch for split in source.corpus.splits for batch in source.batches(split))
         parts = [_Pairs.of(batch, languages, longest) for batch in batches]
         n_pairs = sum(len(part.fits) for part in parts)
@@ -116,7 +116,7 @@ class _Pairs:
         lengths = np.maximum(*(lengths_of(offsets) for _, offsets in sides))
         return cls(batch, units, sides, np.asarray(lengths[units].max(axis=1) <= longest - 2))
 
-    def outcomes(self, model: ModelEncoder, language: int) -> Int64:
+    def outcomes(self, model: Encoder, language: int) -> Int64:
         """Return int64[F], for the pairs that fit: 2 if the good sentence is more probable, 1 for a tie, else 0."""
         good, bad = log_likelihoods(model, *self.rows(language), language).reshape(-1, 2).T
         return np.asarray(1 + np.sign(good - bad), np.int64)
@@ -135,7 +135,7 @@ class _Pairs:
         yield from layer.values.filter(to_arrow(self.fits)).to_pylist()
 
 
-def log_likelihoods(model: ModelEncoder, ids: Int32, offsets: Int64, language: int) -> Floats:
+def log_likelihoods(model: Encoder, ids: Int32, offsets: Int64, language: int) -> Floats:
     """Return float64[S]: the (pseudo-)log-likelihood of each sentence of a language, in nats.
 
     ids: int32[M], offsets: int64[S + 1]. Equal sentences are computed once, so that they tie exactly.

@@ -11,8 +11,8 @@ from derivlang.evaluation.tasks.named import NamedTask
 
 if TYPE_CHECKING:
     from derivlang.engine.batches import Source
-    from derivlang.evaluation.trained import ModelEncoder
     from derivlang.sources.corpus import Corpus
+    from derivlang.training.encoder import Encoder
     from derivlang.training.languages import Languages
 
 SIDES = ("source", "derived")
@@ -41,7 +41,7 @@ class UntunedTask(NamedTask):
         """Raise DataError, with file and line, for a set that cannot be scored."""
 
     @abstractmethod
-    def score(self, model: ModelEncoder, languages: Languages, source: Source, longest: int) -> dict[str, Any]:
+    def score(self, model: Encoder, languages: Languages, source: Source, longest: int) -> dict[str, Any]:
         """Return the entry in `evaluation.json`: {"settings", "groups", "chance": {headline: percent}}.
 
         model: with its head. longest: the maximum number of sub-words in a row. The same model and set give the same.

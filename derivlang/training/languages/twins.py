@@ -1,6 +1,6 @@
 """Languages of a tokenizer and its twin: both have the same sub-words, so no derived text is written or tokenised.
 
-    source batch ──Encoder──▶ ids ──▶ order lifted to sub-words, joint ids of the twin ──▶ derived ids
+    source batch ──SubwordEncoder──▶ ids ──▶ order lifted to sub-words, joint ids of the twin ──▶ derived ids
 
 The derived ids of a sentence are `twin.ids(encoded, batch)[order.index]`. The slots of a word are its sub-words.
 """
@@ -19,7 +19,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.policies import Policies
 from derivlang.lexical.bpe import SUFFIX
-from derivlang.lexical.encoding import Encoded, Encoder
+from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.subwords import subword_order
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.lexical.twin_folder import Twin, trans_of
@@ -55,8 +55,8 @@ class TwinLanguages(Languages):
         return cls(pipeline, Tokenizer.load(folder / TOKENIZER), Twin.load(folder / TWIN))
 
     @cached_property
-    def encoder(self) -> Encoder:
-        return Encoder(self.tokenizer)
+    def encoder(self) -> SubwordEncoder:
+        return SubwordEncoder(self.tokenizer)
 
     def both(self, batch: Batch, policies: Policies | None = None) -> Both:
         encoded = self.encoder.batch(batch)

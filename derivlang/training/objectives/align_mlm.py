@@ -19,7 +19,7 @@ from derivlang.training.objectives.needs import DICTIONARY, Need
 if TYPE_CHECKING:
     import torch
 
-    from derivlang.training.model import LanguageModel
+    from derivlang.training.encoder import Encoder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,14 +32,14 @@ class AlignMlm(Objective):
     def needs(self) -> tuple[Need, ...]:
         return (DICTIONARY,)
 
-    def state(self, model: LanguageModel, context: Context) -> torch.nn.Module:
+    def state(self, model: Encoder, context: Context) -> torch.nn.Module:
         import torch
 
         state = torch.nn.Module()
         state.register_buffer("pairs", torch.from_numpy(context.found[DICTIONARY.name].pairs.astype("int64")))
         return state
 
-    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         assert state is not None
         mlm = masked_part(model, micro["rows"])
         align = alignment_loss(model.embeddings, state.pairs) * micro.share  # type: ignore[arg-type]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import torch
 
     from derivlang.training.config import ModelConfig
-    from derivlang.training.model import LanguageModel
+    from derivlang.training.encoder import Encoder
     from derivlang.training.settings import TrainingSettings
 
 
@@ -107,25 +107,25 @@ class Objective(Parameterised):
         """Return the rows [B, H] of a stream with masked positions and their labels; by default the usual masking."""
         return mask(rows, keys, context.vocabulary, context.rate)
 
-    def state(self, model: LanguageModel, context: Context) -> torch.nn.Module | None:
+    def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:
         """Return what the loss needs on the device and checkpoints keep: a dictionary, further layers, a queue."""
         return None
 
-    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         """Return the parts of the loss of a micro-batch, and shares for the log."""
         raise NotImplementedError
 
-    def before_step(self, model: LanguageModel, state: torch.nn.Module | None, step: int) -> None:
+    def before_step(self, model: Encoder, state: torch.nn.Module | None, step: int) -> None:
         """Prepare a step, from 0: called once, before its first micro-batch, without gradient."""
         return None
 
-    def after_step(self, model: LanguageModel, state: torch.nn.Module | None, step: int) -> None:
+    def after_step(self, model: Encoder, state: torch.nn.Module | None, step: int) -> None:
         """Follow the update of the weights, e.g. in a momentum encoder: called once a step, without gradient."""
         return None
 
 
 def masked_part(
-    model: LanguageModel, batch: TokenBatch, states: torch.Tensor | None = None, *, weight: float = 1.0
+    model: Encoder, batch: TokenBatch, states: torch.Tensor | None = None, *, weight: float = 1.0
 ) -> LossPart:
     """Return the cross-entropy at the masked positions, divided by their number in the whole step.
 
@@ -138,7 +138,7 @@ def masked_part(
     return LossPart(cross_entropy(logits, batch.labels, reduction="sum"), batch.totals.masked, weight)
 
 
-def masked_part_by_language(model: LanguageModel, batch: TokenBatch) -> tuple[LossPart, LossPart]:
+def masked_part_by_language(model: Encoder, batch: TokenBatch) -> tuple[LossPart, LossPart]:
     """Return the cross-entropy at the masked positions of the source and of the derived language, each as a mean."""
     from torch.nn.functional import cross_entropy
 
@@ -150,7 +150,7 @@ def masked_part_by_language(model: LanguageModel, batch: TokenBatch) -> tuple[Lo
     return source, derived
 
 
-def _logits(model: LanguageModel, batch: TokenBatch, states: torch.Tensor | None) -> torch.Tensor:
+def _logits(model: Encoder, batch: TokenBatch, states: torch.Tensor | None) -> torch.Tensor:
     if states is None:
         states = model.states(batch).flatten(0, 1)[batch.targets]
     return model.predict(states).float()

@@ -24,7 +24,7 @@ from derivlang.training.objectives.base import Context, Loss, Objective, masked_
 if TYPE_CHECKING:
     import torch
 
-    from derivlang.training.model import LanguageModel
+    from derivlang.training.encoder import Encoder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,5 +42,5 @@ class Clm(Objective):
         after = np.flatnonzero(asked)
         return Masked(rows.ids, rows.language, after - 1, rows.ids.ravel()[after], rows.language.ravel()[after])
 
-    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         return {"clm": masked_part(model, micro["rows"])}

@@ -36,7 +36,7 @@ from derivlang.training.objectives.needs import DICTIONARY, LANGUAGE_IDS, Need
 if TYPE_CHECKING:
     import torch
 
-    from derivlang.training.model import LanguageModel
+    from derivlang.training.encoder import Encoder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,14 +88,14 @@ class DictMlm(Objective):
         language[swapped] = 1 - language[swapped]
         return Masked(inputs, language, *_labels(rows, chosen))
 
-    def state(self, model: LanguageModel, context: Context) -> torch.nn.Module | None:
+    def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:
         return conditioning(model) if self.condition else None
 
-    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         return {"mlm": conditioned_part(model, micro["rows"], state)}
 
 
-def conditioning(model: LanguageModel) -> torch.nn.Module:
+def conditioning(model: Encoder) -> torch.nn.Module:
     """Return the layer from a state and a language embedding, float[n, 2d], to the state to predict from."""
     import torch
 
@@ -103,7 +103,7 @@ def conditioning(model: LanguageModel) -> torch.nn.Module:
     return torch.nn.Linear(2 * width, width)
 
 
-def conditioned_part(model: LanguageModel, batch: TokenBatch, layer: torch.nn.Module | None) -> LossPart:
+def conditioned_part(model: Encoder, batch: TokenBatch, layer: torch.nn.Module | None) -> LossPart:
     """Return the cross-entropy at the masked positions, given the language of each label; None: not given."""
     import torch
 

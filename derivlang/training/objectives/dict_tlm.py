@@ -2,7 +2,8 @@
 
     L = mean over masked positions i of  -log p(x_i)         <s> we low er it </s> <s> we' low er it </s>
 
-In the copy, `switch` % of the words that have a dictionary entry are replaced by a translation (streams/switched.py).
+In the copy, `switch` % of the words that have a dictionary entry are replaced by a translation (streams/switched.py;
+with the tokenizer of a checkpoint streams/switched_words.py, by a dictionary of words).
 Words are masked whole in both halves. The labels are what stands there, so the label of a replaced word is its
 translation. The log has the dose: the share of masked positions whose label is a translation. Source: Chaudhary et al.
 (2020), sections 2.2 and 2.3.
@@ -26,14 +27,14 @@ from derivlang.training.data import SubwordRows
 from derivlang.training.masking import Keys, Masked
 from derivlang.training.objectives.base import Context, Loss, Objective
 from derivlang.training.objectives.dict_mlm import conditioned_part, conditioning
-from derivlang.training.objectives.needs import DICTIONARY, LANGUAGE_IDS, Need
+from derivlang.training.objectives.needs import ANY_DICTIONARY, LANGUAGE_IDS, Need
 from derivlang.training.streams.base import Stream
 from derivlang.training.streams.switched import CodeSwitched
 
 if TYPE_CHECKING:
     import torch
 
-    from derivlang.training.model import LanguageModel
+    from derivlang.training.encoder import Encoder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +50,13 @@ class DictTlm(Objective):
         return (CodeSwitched(switch=self.switch / 100, reset=False),)
 
     def needs(self) -> tuple[Need, ...]:
-        return (DICTIONARY, LANGUAGE_IDS) if self.condition else (DICTIONARY,)
+        return (ANY_DICTIONARY, LANGUAGE_IDS) if self.condition else (ANY_DICTIONARY,)
 
     def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
         return masking.mask(rows, keys, context.vocabulary, context.rate, whole_words=True)
 
-    def state(self, model: LanguageModel, context: Context) -> torch.nn.Module | None:
+    def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:
         return conditioning(model) if self.condition else None
 
-    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         return {"tlm": conditioned_part(model, micro["switched"], state)}

@@ -16,7 +16,7 @@ from derivlang.training.objectives.base import Loss, Objective, masked_part
 if TYPE_CHECKING:
     import torch
 
-    from derivlang.training.model import LanguageModel
+    from derivlang.training.encoder import Encoder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,5 +25,5 @@ class Mlm(Objective):
 
     name = "mlm"
 
-    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         return {"mlm": masked_part(model, micro["rows"])}

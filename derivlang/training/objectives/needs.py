@@ -39,18 +39,33 @@ class Need(ABC):
 
 
 class DictionaryNeed(Need):
-    """The bilingual dictionary of the run: a `JointDictionary`."""
+    """The bilingual dictionary of the run between sub-words: a `JointDictionary`."""
 
     name = "dictionary"
 
     def prepare(self, prepared: Prepared) -> Any:
-        if prepared.pairs is None:
+        if not prepared.languages.has_twin:
             raise UsageError(
                 "the objective needs a dictionary of the entries of a tokenizer and its twin, but the tokenizer of "
                 f"{prepared.files[TOKENIZER]} was made elsewhere and has no twin",
                 where="--objective",
                 fix="give another objective, e.g. mlm or tlm, or leave --init or --tokenizer out",
                 id="no-twin",
+            )
+        return prepared.pairs
+
+
+class AnyDictionaryNeed(DictionaryNeed):
+    """The same or, with the tokenizer of a checkpoint, a dictionary of words: a `WordDictionary`."""
+
+    def prepare(self, prepared: Prepared) -> Any:
+        if prepared.pairs is None:
+            raise UsageError(
+                f"the tokenizer of {prepared.files[TOKENIZER]} was made elsewhere and has no twin, so the objective "
+                "needs a dictionary of words",
+                where="--objective",
+                fix="give a dictionary with --dictionary, e.g. of MUSE, and the sentences with --pairs",
+                id="no-dictionary",
             )
         return prepared.pairs
 
@@ -99,4 +114,5 @@ class LinksNeed(Need):
 
 
 DICTIONARY = DictionaryNeed()
+ANY_DICTIONARY = AnyDictionaryNeed()
 LANGUAGE_IDS = LanguageIdsNeed()

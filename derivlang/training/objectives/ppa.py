@@ -19,7 +19,7 @@ where the paper leaves them out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from derivlang.core.errors import UsageError
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import torch
 
     from derivlang.training.config import ModelConfig
-    from derivlang.training.model import LanguageModel
+    from derivlang.training.encoder import Encoder
     from derivlang.training.settings import TrainingSettings
 
 
@@ -71,12 +71,12 @@ class Ppa(Objective):
                 id="bad-value",
             )
 
-    def state(self, model: LanguageModel, context: Context) -> torch.nn.Module:
+    def state(self, model: Encoder, context: Context) -> torch.nn.Module:
         from derivlang.training.contrast import Momentum
 
-        return Momentum(model.lm.base_model, model.embeddings.shape[1], self.width, self.queue)
+        return Momentum(model.base().module, model.embeddings.shape[1], self.width, self.queue)
 
-    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         import torch
 
         from derivlang.training.contrast import Momentum, info_nce, one_side
@@ -85,22 +85,22 @@ class Ppa(Objective):
         batch = micro["pairs"]
         query = state.encode(model.states(one_side(batch, 0))[:, 0], state.project)
         with torch.no_grad():
-            second = model.states(one_side(batch, 1), encoder=state.key_encoder)
+            second = replace(model, module=state.key_encoder).states(one_side(batch, 1))
             key = state.encode(second[:, 0], state.project_key)
         state.add(key, batch.totals.rows)
         total = info_nce(query, key, state.queue, self.temperature)
         moco = LossPart(total, batch.totals.rows, self.moco)
         return {"moco": moco, "tlm": masked_part(model, batch, weight=self.tlm)}
 
-    def before_step(self, model: LanguageModel, state: torch.nn.Module | None, step: int) -> None:
+    def before_step(self, model: Encoder, state: torch.nn.Module | None, step: int) -> None:
         from derivlang.training.contrast import Momentum
 
         assert isinstance(state, Momentum)
         state.fresh.clear()
 
-    def after_step(self, model: LanguageModel, state: torch.nn.Module | None, step: int) -> None:
+    def after_step(self, model: Encoder, state: torch.nn.Module | None, step: int) -> None:
         from derivlang.training.contrast import Momentum
 
         assert isinstance(state, Momentum)
         state.fill(step)
-        state.follow(model.lm.base_model, self.momentum)
+        state.follow(model.base().module, self.momentum)

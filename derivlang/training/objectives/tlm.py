@@ -20,7 +20,7 @@ from derivlang.training.streams.pairs import SentencePairs
 if TYPE_CHECKING:
     import torch
 
-    from derivlang.training.model import LanguageModel
+    from derivlang.training.encoder import Encoder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,5 +34,5 @@ class Tlm(Objective):
     def streams(self) -> tuple[Stream, ...]:
         return (SentencePairs(share=1.0, reset=self.reset),)
 
-    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         return {"tlm": masked_part(model, micro["pairs"])}

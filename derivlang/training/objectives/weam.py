@@ -34,7 +34,7 @@ from derivlang.training.streams.linked import LinkedPairs
 if TYPE_CHECKING:
     import torch
 
-    from derivlang.training.model import LanguageModel
+    from derivlang.training.encoder import Encoder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,14 +51,14 @@ class Weam(Objective):
     def needs(self) -> tuple[Need, ...]:
         return (LinksNeed(self.links),)
 
-    def state(self, model: LanguageModel, context: Context) -> torch.nn.Module:
+    def state(self, model: Encoder, context: Context) -> torch.nn.Module:
         """Return W2 and g."""
         from torch.nn import GELU, Linear, Sequential
 
         width = model.embeddings.shape[1]
         return Sequential(Linear(width, width), Linear(width, width), GELU(), Linear(width, width))
 
-    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         from torch.nn.functional import cross_entropy
 
         assert state is not None

@@ -21,7 +21,7 @@ from derivlang.training.streams.pairs import SentencePairs
 if TYPE_CHECKING:
     import torch
 
-    from derivlang.training.model import LanguageModel
+    from derivlang.training.encoder import Encoder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class Xlm(Objective):
     def streams(self) -> tuple[Stream, ...]:
         return (Packed(), SentencePairs(share=self.pairs, reset=self.reset)) if self.pairs else (Packed(),)
 
-    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         source, derived = masked_part_by_language(model, micro["rows"])
         parts = {
             "mlm-source": replace(source, weight=self.source),

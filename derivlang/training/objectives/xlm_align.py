@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     import torch
 
     from derivlang.training.config import ModelConfig
-    from derivlang.training.model import LanguageModel
+    from derivlang.training.encoder import Encoder
     from derivlang.training.settings import TrainingSettings
 
 OWN = "self"
@@ -94,13 +94,13 @@ class XlmAlign(Objective):
         drawn = np.flatnonzero(choose_masked(rows, keys, rate))
         return Masked(rows.ids, rows.language, drawn, rows.ids.ravel()[drawn], rows.language.ravel()[drawn])
 
-    def state(self, model: LanguageModel, context: Context) -> torch.nn.Module:
+    def state(self, model: Encoder, context: Context) -> torch.nn.Module:
         import torch
 
         width = model.embeddings.shape[1]
         return torch.nn.ModuleDict({"query": torch.nn.Linear(width, width), "key": torch.nn.Linear(width, width)})
 
-    def loss(self, model: LanguageModel, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
+    def loss(self, model: Encoder, micro: MicroBatch, state: torch.nn.Module | None) -> Loss:
         import torch
 
         from derivlang.training.pointer import NONE, last_link, other_side, pointer_loss
@@ -120,7 +120,7 @@ class XlmAlign(Objective):
         }
 
     def _links(
-        self, model: LanguageModel, micro: MicroBatch, allowed: torch.Tensor
+        self, model: Encoder, micro: MicroBatch, allowed: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor | float, dict[str, Share]]:
         """Return (links bool[B, H, H], 0 or NaN if they come from states that are not finite, shares for the log)."""
         from derivlang.training.pointer import gold_links, self_links

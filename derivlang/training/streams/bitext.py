@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.align.links import Links, check_range, parse_lines
-from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.core.arrays import Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.arrow import to_numpy
 from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors
@@ -58,12 +58,16 @@ class WordLists:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairFile:
-    """The sentence pairs of a file. links: between words, or None. sha256: hash of the files."""
+    """The sentence pairs of a file. links: between words, or None. sha256: hash of the files.
+
+    languages: int8[N] for each side, the language of each word; None: the left side is SOURCE, the right side DERIVED.
+    """
 
     source: WordLists
     derived: WordLists
     links: Links | None
     sha256: str
+    languages: tuple[Ints, Ints] | None = None
 
 
 def read_pairs(path: Path, links_file: Path | None = None) -> PairFile:
@@ -133,7 +137,7 @@ class FilePairs(PairSource):
     """The pairs of a file as sub-words, each side of at most `room` and at least `shortest`."""
 
     def __init__(self, file: PairFile, languages: Languages, room: int, shortest: int = 1):
-        self.marks = languages.marks
+        self.marks, self._languages = languages.marks, file.languages
         sides = (file.source, file.derived)
         source, derived = (languages.encode(s.types, s.codes, s.offsets, i) for i, s in enumerate(sides))
         encoded = source, derived
@@ -164,7 +168,7 @@ class FilePairs(PairSource):
         return PieceTokens(
             encoded.ids[at].astype(np.int64),
             words - np.repeat(first, sizes),
-            np.full(len(at), side, np.int8),
+            np.full(len(at), side, np.int8) if self._languages is None else self._languages[side][words],
             np.zeros(len(at), bool),
         )
 

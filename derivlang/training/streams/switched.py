@@ -3,8 +3,9 @@
     <s> we low er it </s> <s> we' low er it </s>          switch: share of the words with an entry that are replaced
 
 The sentences are those of both corpora. An epoch has each once in each language, and every epoch draws other words.
-The copy keeps the word order. A word has an entry if each of its sub-words has one. Source: Chaudhary et al. (2020),
-sections 2.2 and 2.3, where such copies stand in for translations (DICT-TLM).
+The copy keeps the word order. A word has an entry if each of its sub-words has one. With the tokenizer of a checkpoint
+the sentences are those of a file, and the dictionary is one of words (switched_words.py). Source: Chaudhary et al.
+(2020), sections 2.2 and 2.3, where such copies stand in for translations (DICT-TLM).
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ from typing import ClassVar
 import numpy as np
 
 from derivlang.core.arrays import Bool, Int64, Ints, offsets_of
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, UsageError
 from derivlang.training.data import PieceTokens, SubwordRows
 from derivlang.training.dictionary import JointDictionary
 from derivlang.training.masking import Keys, whole_words
 from derivlang.training.objectives.needs import DICTIONARY
 from derivlang.training.streams.base import Material
+from derivlang.training.streams.bitext import FilePairs, read_pairs
 from derivlang.training.streams.pair_source import DerivedPairs
 from derivlang.training.streams.pairs import PairRows, SentencePairs
+from derivlang.training.streams.switched_words import SwitchedWordRows, code_switched
+from derivlang.training.word_dictionary import WordDictionary
 
 _AT_ONCE = 1 << 10  # rows in which an entry is looked for at once
 
@@ -36,11 +40,27 @@ class CodeSwitched(SentencePairs):
     share: float = 1.0
     switch: float = 0.15
 
-    def open(self, material: Material) -> SwitchedRows:
-        settings = material.settings
+    def open(self, material: Material) -> PairRows:
+        settings, dictionary = material.settings, material.found[DICTIONARY.name]
+        if isinstance(dictionary, WordDictionary):
+            return self._of_words(material, dictionary)
         data = material.encoded[self.piece_length(settings)]
         copies = Copies(data, Fraction(100), seed=settings.dictionary_seed)
-        return SwitchedRows(self, copies, self.length(settings), material.found[DICTIONARY.name])
+        return SwitchedRows(self, copies, self.length(settings), dictionary)
+
+    def _of_words(self, material: Material, dictionary: WordDictionary) -> SwitchedWordRows:
+        """Return the rows of sentences of a file. Raise UsageError if there is none."""
+        settings = material.settings
+        if material.pairs is None:
+            raise UsageError(
+                "a dictionary of words replaces words of the sentences of a file, but there is none",
+                where="--dictionary",
+                fix="give the sentences with --pairs",
+                id="missing-file",
+            )
+        length, seed = self.length(settings), settings.dictionary_seed
+        file = code_switched(read_pairs(material.pairs), dictionary, self.switch, seed)
+        return SwitchedWordRows(self, FilePairs(file, material.languages, length // 2 - 2), length)
 
 
 class Copies(DerivedPairs):

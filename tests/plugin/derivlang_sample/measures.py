@@ -8,13 +8,13 @@ import torch
 
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.sets import MeasureSets
-from derivlang.evaluation.trained import ModelEncoder
+from derivlang.training.encoder import Encoder
 
 
 class Centroids(Measure):
     """Cosine between the mean sentence state of the source and that of the derived language, by layer."""
 
-    def measure(self, model: ModelEncoder, sets: MeasureSets) -> list[dict[str, Any]]:
+    def measure(self, model: Encoder, sets: MeasureSets) -> list[dict[str, Any]]:
         """Return [{"layer", "cosine"}, …], in percent, over `sets.pairs`."""
         return [
             {"layer": layer, "cosine": 100 * float(torch.cosine_similarity(source.mean(0), derived.mean(0), dim=0))}

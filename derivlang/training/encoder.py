@@ -1,0 +1,176 @@
+"""The encoder: the one place that calls a model of `transformers`, for objectives, measures and tasks.
+
+    ids, mask, language, positions ──▶ states [B, T, d] ──at the positions that predict──▶ head ──▶ logits [n, V]
+
+It gives each type of model what it expects: its own id for padding, token types, where positions begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from inspect import signature
+from typing import Any
+
+import torch
+
+from derivlang.core.errors import UsageError
+from derivlang.training.batch import TokenBatch
+from derivlang.training.config import AFTER_PADDING, CAUSAL
+from derivlang.training.languages import SpecialIds
+
+# The heads of models, from states to logits, by the module that only models with such a head have.
+_HEADS: dict[str, Callable[[Any, Any], Any]] = {
+    "lm_head": lambda lm, states: lm.lm_head(states),  # RoBERTa, XLM-R, GPT-2, Llama
+    "cls": lambda lm, states: lm.cls(states),  # BERT
+    "decoder": lambda lm, states: lm.decoder(lm.head(states)),  # ModernBERT
+    "vocab_projector": lambda lm, states: lm.vocab_projector(  # DistilBERT
+        lm.vocab_layer_norm(lm.activation(lm.vocab_transform(states)))
+    ),
+    "generator_lm_head": lambda lm, states: lm.generator_lm_head(lm.generator_predictions(states)),  # ELECTRA
+    "predictions": lambda lm, states: lm.predictions(states),  # ALBERT
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoder:
+    """A masked or causal language model of `transformers`, or one without a head, on any device.
+
+    marks: the special ids of its languages. language_ids: whether it gets the language numbers, as token types. bf16:
+    whether it computes in bfloat16; if not, in the caller's precision.
+    """
+
+    module: Any
+    marks: SpecialIds
+    language_ids: bool = field(default=False, kw_only=True)
+    bf16: bool = field(default=False, kw_only=True)
+
+    @property
+    def causal(self) -> bool:
+        """Whether each position sees only those before it."""
+        return self.module.config.model_type in CAUSAL
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the weights."""
+        return next(self.module.parameters()).device  # type: ignore[no-any-return]
+
+    @property
+    def n_layers(self) -> int:
+        """The number of layers above the embeddings."""
+        return int(self.module.config.num_hidden_layers)
+
+    @property
+    def embeddings(self) -> torch.Tensor:
+        """float[V, d]: the input embedding matrix."""
+        return self.module.get_input_embeddings().weight  # type: ignore[no-any-return]
+
+    @property
+    def language_embeddings(self) -> torch.Tensor:
+        """float[2, d]: the embeddings of the token types. Raises UsageError if the model has none."""
+        table = getattr(getattr(self.module.base_model, "embeddings", None), "token_type_embeddings", None)
+        if table is None:
+            raise UsageError("the model has no token types", where="--model", id="no-token-types")
+        return table.weight  # type: ignore[no-any-return]
+
+    def base(self) -> Encoder:
+        """Return the encoder without its head."""
+        return replace(self, module=self.module.base_model)
+
+    def states(self, batch: TokenBatch, layer: int | None = None) -> torch.Tensor:
+        """Return float[B, H, d]: the states of a batch at a layer. 0: the embeddings; None: the last layer."""
+        return self(batch.ids, batch.attention, batch.language, batch.positions, layer)  # type: ignore[no-any-return]
+
+    def __call__(self, ids: Any, mask: Any, language: Any, positions: Any = None, layer: int | None = None) -> Any:
+        """Return float[B, T, d]: the states of ids, int64[B, T], at a layer. 0: the embeddings; None: the last layer.
+
+        mask: bool[B, T], False for padding. language: a number for all positions, or int64[B, T]. positions: int64[B,
+        T], from 0; None: 0 … T - 1. Raise UsageError for positions if the model numbers them itself.
+        """
+        if layer is not None:
+            return self.layers(ids, mask, language, positions)[layer]
+        return self._output(ids, mask, language, positions).last_hidden_state
+
+    def layers(self, ids: Any, mask: Any, language: Any, positions: Any = None) -> tuple[torch.Tensor, ...]:
+        """Return the states of every layer, float[B, T, d] each, from the embeddings to the last layer."""
+        found = self._output(ids, mask, language, positions, output_hidden_states=True)
+        return found.hidden_states  # type: ignore[no-any-return]
+
+    def predict(self, states: torch.Tensor) -> torch.Tensor:
+        """Return float[n, V]: the logits of states float[n, d]. Raise UsageError for an unknown type of model."""
+        with self._precision():
+            return _head(self.module)(states)
+
+    def logits(self, ids: torch.Tensor, mask: torch.Tensor, language: int, at: torch.Tensor) -> torch.Tensor:
+        """Return float32[n, V]: the logits at n positions in the flattened rows, int64[n]."""
+        return self.predict(self(ids, mask, language).flatten(0, 1)[at]).float()
+
+    @contextmanager
+    def without_gradient(self) -> Iterator[None]:
+        """Compute states in the block without gradient and without dropout, e.g. for labels of the model's own."""
+        training = self.module.training
+        self.module.eval()
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            self.module.train(training)
+
+    def _output(self, ids: Any, mask: Any, language: Any, positions: Any, **options: Any) -> Any:
+        config, base = self.module.config, self.module.base_model
+        padding = config.pad_token_id
+        if padding is not None:  # RoBERTa numbers positions by it
+            ids = ids.masked_fill(~mask, padding)
+        if self.language_ids:
+            options["token_type_ids"] = torch.zeros_like(ids) + language
+        if positions is not None:
+            if "position_ids" not in signature(base.forward).parameters:
+                raise UsageError(
+                    f"a model of the type {config.model_type!r} numbers its positions itself, so they cannot "
+                    "begin again in the second half of a pair",
+                    where="--objective",
+                    fix="give an objective that does not reset positions",
+                    id="positions",
+                )
+            options["position_ids"] = positions + (padding + 1 if config.model_type in AFTER_PADDING else 0)
+        if self.causal:
+            options["use_cache"] = False  # keys and values of earlier positions are for generation
+        with self._precision():
+            return base(input_ids=ids, attention_mask=mask.long(), **options)
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        return torch.autocast("cuda", torch.bfloat16) if self.bf16 else nullcontext()
+
+
+def check_head(lm: Any, where: str) -> None:
+    """Raise UsageError if the head, applied to states, does not give the logits of the whole model."""
+    head, ids, training = _head(lm, where), torch.arange(4)[None] + 5, lm.training
+    lm.eval()
+    try:
+        with torch.no_grad():
+            logits = head(lm.base_model(input_ids=ids).last_hidden_state)
+            fits = torch.allclose(logits, lm(input_ids=ids).logits, atol=1e-4)
+    finally:
+        lm.train(training)
+    if not fits:
+        raise _unsuitable(lm, where)
+
+
+def _head(lm: Any, where: str | None = None) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return the function from states float[n, d] to logits float[n, V]. Raise UsageError if it is not known."""
+    head = next((head for name, head in _HEADS.items() if hasattr(lm, name)), None)
+    if head is None:
+        raise _unsuitable(lm, where)
+    return partial(head, lm)
+
+
+def _unsuitable(lm: Any, where: str | None) -> UsageError:
+    return UsageError(
+        f"a model of the type {lm.config.model_type!r} is not suitable: it has no head that is a known function of the "
+        "last layer's states",
+        where=where,
+        fix="give a checkpoint of BERT, RoBERTa, XLM-R, DistilBERT, ModernBERT, GPT-2 or a similar type",
+        id="model",
+    )
