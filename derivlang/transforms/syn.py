@@ -40,8 +40,8 @@ from derivlang.syntax.parts import bonds
 from derivlang.syntax.words import WordKinds, see
 from derivlang.transforms.base import Transform
 
-# Raise it when a drawn order is laid out or a label is read differently: the fingerprint changes, the draws do not. A higher
-# `rule_version` changes the draws, too.
+# Raise it when a drawn order is laid out or a label is read differently: the fingerprint changes, the draws do not.
+# A higher `rule_version` changes the draws, too.
 _LAYOUT = 3
 _COLDEST = 1e-6  # below this temperature, scores overflow
 
