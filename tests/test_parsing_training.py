@@ -9,7 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
+from derivlang.cli.main import main
 from derivlang.core.arrays import offsets_of
 from derivlang.core.trees import first_fault
 from derivlang.parsing.bundled import ModelParser
@@ -17,13 +19,14 @@ from derivlang.parsing.model import make_model, save_model
 from derivlang.parsing.packed import PackedSentences
 from derivlang.parsing.scores import compare, mask_rare, score
 from derivlang.parsing.training.batches import batches
-from derivlang.parsing.training.config import ParserConfig
+from derivlang.parsing.training.config import ParserConfig, student
 from derivlang.parsing.training.fit import fit
 from derivlang.parsing.training.network import TorchNetwork
 from derivlang.parsing.training.plain_text import plain_sentences
 from derivlang.parsing.training.teach import taught
 from derivlang.parsing.training.vocabulary import build_vocabulary, encode_treebank
 from derivlang.parsing.treebank import Text, Treebank
+from tests.test_parsing_adapters import Chain
 
 torch = pytest.importorskip("torch", reason="training needs torch: pip install 'derivlang[train]'")
 
@@ -172,9 +175,8 @@ def test_scores_count_all_words_and_relations_up_to_the_colon() -> None:
     assert strings[:6] == ["The", "<unk>", "<unk>", "a", "cat", "."]  # The and the are one word, seen twice
 
 
-def test_the_command_trains_scores_and_lists(tmp_path: Path) -> None:
-    from tests.helpers import cli
-
+def write_treebank(folder: Path) -> None:
+    """Write the sentences, twice, as the splits train and dev."""
     lines = []
     for number, (words, tags, heads, names) in enumerate(SENTENCES * 2):
         lines.append(f"# sent_id = {number}")
@@ -182,7 +184,13 @@ def test_the_command_trains_scores_and_lists(tmp_path: Path) -> None:
         lines += ["\t".join([str(i), w, "_", t, "_", "_", h, d, "_", "_"]) for i, (w, t, h, d) in enumerate(rows, 1)]
         lines.append("")
     for split in ("train", "dev"):
-        (tmp_path / f"xx_tiny-ud-{split}.conllu").write_text("\n".join(lines) + "\n", "utf-8")
+        (folder / f"xx_tiny-ud-{split}.conllu").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def test_the_command_trains_scores_and_lists(tmp_path: Path) -> None:
+    from tests.helpers import cli
+
+    write_treebank(tmp_path)
     out = tmp_path / "model"
     done = cli("parser", "train", tmp_path, "-o", out, "--epochs", 2, "--licence", "CC0-1.0", "--json")
     assert done.returncode == 0, done.stderr
@@ -190,7 +198,53 @@ def test_the_command_trains_scores_and_lists(tmp_path: Path) -> None:
     again = cli("parser", "train", tmp_path, "-o", out)
     assert again.returncode == 2
     assert "[out-exists]" in again.stderr
-    assert f"[default: {ParserConfig().epochs}]" in cli("parser", "train", "--help").stdout
+    told = " ".join(cli("parser", "train", "--help").stdout.split())
+    assert f"[default: {ParserConfig().epochs}, with --teacher {student().epochs}]" in told
     scored = cli("parser", "score", out, tmp_path, "--split", "dev", "--json")
     assert scored.returncode == 0, scored.stderr
     assert '"words": 52' in scored.stdout
+
+
+def test_the_command_trains_a_student(tmp_path: Path) -> None:
+    import json
+
+    from tests.helpers import cli
+
+    write_treebank(tmp_path)
+    (tmp_path / "a.txt").write_text("The old dog sees a house .\n" * 3, "utf-8")
+    teacher, out = tmp_path / "teacher", tmp_path / "small"
+    save_model(parser(fit(bank(), None, replace(TINY, epochs=2)), tmp_path / "tiny").model, teacher)
+    given = ["parser", "train", tmp_path, "--text", tmp_path / "a.txt", "-o", out, "--epochs", 1, "--json"]
+    done = cli(*given, "--teacher", teacher)
+    assert done.returncode == 0, done.stderr
+    card = json.loads(done.stdout)
+    assert card["teacher"] == {"name": str(teacher), "fingerprint": ModelParser.load(teacher).fingerprint}
+    assert card["settings"]["cell"] == "light"
+    assert card["settings"]["width"] == TINY.width
+    assert ModelParser.load(out).model.matrices["forward0.state"].shape[0] == 2 * student().hidden[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("--teacher tiny/", "the teacher has no text to parse"),
+        ("--teacher chain --text a.txt", "the parser 'chain' is not a model of derivlang"),
+        ("--teacher tiny/ --text a.txt", "the teacher 'tiny' does not know: xcomp"),
+    ],
+)
+def test_a_teacher_that_cannot_teach_is_refused(
+    options: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from derivlang.parsing import registry
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(registry.PARSERS.added, "chain", Chain())
+    parser(fit(bank(), None, replace(TINY, epochs=1)), Path("tiny"))
+    Path("a.txt").write_text("The old dog sees a house .\n", "utf-8")
+    Path("a.conllu").write_text("1\ta\t_\tVERB\t_\t_\t0\troot\t_\t_\n2\tb\t_\tVERB\t_\t_\t1\txcomp\t_\t_\n\n", "utf-8")
+    done = CliRunner().invoke(main, ["parser", "train", "a.conllu", "-o", "small", *options.split()])
+    assert done.exit_code == 2
+    assert "[parser-teacher]" in done.stderr
+    assert told in done.stderr
+    assert not Path("small").exists()
+    registry._load.cache_clear()

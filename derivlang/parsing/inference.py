@@ -63,12 +63,12 @@ class Network:
         self.grid = largest_grid([*reading, *(m[name] for name in outputs)])
         self.cells = [cell_of(m[f"forward{layer}.state"]) for layer in range(n_layers)]
         self.layers: list[list[tuple[Matrix, Matrix]]] = []
-        for layer in range(n_layers):
+        for layer, cell in enumerate(self.cells):
             grid, largest = (WORD_GRID, int(WORD_GRID * WORD_LIMIT)) if layer == 0 else (self.grid, self.grid)
             sides = []
             for side in ("forward", "backward"):
                 name = f"{side}{layer}"
-                unit, offset = cell_of(m[f"{name}.state"]).units(m[f"{name}.state"].shape[1], self.grid)
+                unit, offset = cell.units(m[f"{name}.state"].shape[1], self.grid)
                 bias = f[f"{name}.bias"] * unit + offset
                 scale: Float32 = f[f"{name}.input.scale"] * unit / np.float32(grid)
                 given = Matrix.of(m[f"{name}.input"], scale, bias, largest, make)

@@ -19,7 +19,7 @@ from derivlang.parsing.packed import PackedSentences
 from derivlang.parsing.quantised import MIDDLE, STEPS, Matrix, look_up
 
 
-class Cell(Protocol):
+class RecurrentCell(Protocol):
     """gates: rows of the matrices for each unit."""
 
     gates: int
@@ -121,10 +121,10 @@ class Light:
             out[rows] = last[:a]
 
 
-CELLS: dict[int, Cell] = {4: Lstm(), 2: Light()}
+CELLS: dict[int, RecurrentCell] = {4: Lstm(), 2: Light()}
 
 
-def cell_of(state: Int8) -> Cell:
+def cell_of(state: Int8) -> RecurrentCell:
     """Return the cell whose states this matrix [gates * hidden, hidden] multiplies. Raises ValueError."""
     rows, hidden = state.shape
     for gates, cell in CELLS.items():

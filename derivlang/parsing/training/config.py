@@ -42,9 +42,9 @@ class ParserConfig:
 
 
 def student(seed: int = 1) -> ParserConfig:
-    """Return the settings of a small parser that learns from the trees of another one.
+    """Return the settings of a small parser that also learns from the trees of another one, its teacher.
 
-    The teacher's trees are many and even, so that less noise is needed.
+    The teacher's trees are many and consistent, so training needs less noise.
     """
     return ParserConfig(
         seed=seed,

@@ -60,7 +60,8 @@ def fit(
 ) -> TrainedParser:
     """Train a parser on a treebank and, if there is one, a text; `report` gets a line per epoch.
 
-    teacher: a parser whose trees of the text are learnt too; the words and their vectors are the teacher's.
+    teacher: a parser whose trees of the text are learnt too. The words, their vectors and the relations are then the
+    teacher's; without a text, a teacher has no effect.
     The result is the same for the same seed on one machine with one thread.
     """
     import torch

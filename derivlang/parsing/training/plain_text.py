@@ -1,4 +1,4 @@
-"""Pre-training on running text: the LSTMs learn to guess masked words before they see a tree."""
+"""Pre-training on running text: the layers learn to guess masked words before they see a tree."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def plain_sentences(text: Text) -> Treebank:
 
 
 def pretrain(network: TorchNetwork, text: EncodedTreebank, report: Callable[[str], None]) -> None:
-    """Train the network's word vectors and LSTMs to guess masked words; `report` gets a line every 200 steps.
+    """Train the network's word vectors and layers to guess masked words; `report` gets a line every 200 steps.
 
     The loss is the cross-entropy over the `guessed` most frequent words, at the masked words that are among them.
     """

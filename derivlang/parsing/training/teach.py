@@ -1,4 +1,4 @@
-"""Trees for a student: those of a treebank, and those that a larger parser, its teacher, gives plain text."""
+"""Trees for a small parser, the student: a treebank's, and those that its teacher, a larger parser, gives a text."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from derivlang.parsing.repeats import take_sentences
 from derivlang.parsing.training.plain_text import plain_sentences
 from derivlang.parsing.treebank import Text, Treebank
 
-COPIES = 4  # of the treebank: its trees are correct, the teacher's nearly
-SHORTEST = 3  # words of a sentence of the text
+COPIES = 4  # of the treebank: its trees are correct, the teacher's are nearly correct
+SHORTEST = 3  # words; shorter sentences of the text are left out
 
 
 def taught(train: Treebank, text: Text, teacher: ModelParser) -> Treebank:
