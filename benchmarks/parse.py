@@ -6,7 +6,7 @@ are the whole text, 2.05 M words). The process is a fresh one; its CPU time hold
 sentences, the model, the parse. BLAS is held to one thread. Where ONNX Runtime is installed, the same is measured with
 its products of 8-bit integers, in turns, and the trees are compared.
 
-    python parse.py FILE MB float|integer     one run, JSON
+    python parse.py FILE MB float|integer [PARSER]     one run, JSON
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def _rows(report: Report, kind: str, runs: list[Usage]) -> None:
         report.row(f"{kind}, {found['sentences']:,} sentences", words, f"{run.cpu:.1f}", speed, f"{run.peak:.0f}")
 
 
-def main(path: Path, megabytes: float, kind: str) -> None:
-    """Parse the text; print words, sentences, a hash of the trees, and the CPU seconds of loading the model."""
+def main(path: Path, megabytes: float, kind: str, name: str = "english") -> None:
+    """Parse the text; print words, sentences, a hash of the trees, and the CPU seconds of loading and of parsing."""
     import derivlang.parsing.products as products
     from derivlang.core.batch import split_sentences
     from derivlang.formats.base import Piece
@@ -69,20 +69,24 @@ def main(path: Path, megabytes: float, kind: str) -> None:
     if kind == "float":
         products.fastest_product = lambda: products.FloatProduct
     began = time.process_time()
-    parser = find_parser("english", "en")
+    parser = find_parser(name, "en")
     load = time.process_time() - began
     size = min(path.stat().st_size, int(megabytes * 1e6))
     words = sentences = 0
+    parsing = 0.0
     trees = hashlib.sha256()
     for batch in read(path, Splitter("space", "en"), Piece(0, size)):
         cut = split_sentences(batch)
+        began = time.process_time()
         parses = parser.parse(cut.words, cut.types, cut.sentences)
+        parsing += time.process_time() - began
         for codes in (parses.upos, parses.head, parses.deprel):
             trees.update(codes.tobytes())
         words += cut.n_words
         sentences += len(cut.sentences) - 1
-    print(json.dumps({"words": words, "sentences": sentences, "trees": trees.hexdigest(), "load": load}))
+    found = {"words": words, "sentences": sentences, "trees": trees.hexdigest(), "load": load, "parse": parsing}
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3])
+    main(Path(sys.argv[1]), float(sys.argv[2]), *sys.argv[3:])
