@@ -510,6 +510,8 @@ def test_bits_of_a_causal_model_by_a_slow_loop(kind: str, spec: str, tmp_path: P
             bits = slow_bits(encoder.module, [0, *own.tolist(), 2])
             by_word = [sum(bits[a:b]) for a, b in pairwise(encoded.offsets.tolist())]
             assert row["bits"] == pytest.approx(by_word, rel=1e-4)
+            assert row["subword_bits"] == pytest.approx(bits[:-1], rel=1e-4)
+            assert row["subword_words"] == np.repeat(np.arange(len(words)), np.diff(encoded.offsets)).tolist()
             assert row["end"] == pytest.approx(bits[-1], rel=1e-4)
             assert row["total"] == pytest.approx(sum(bits), rel=1e-4)
             total, n_words = total + sum(bits), n_words + len(words)
@@ -535,6 +537,10 @@ def test_surprisal_of_words_whose_subwords_are_apart(tmp_path: Path) -> None:
         spelt = {int(text.words[at]): mapped[at] for at in range(a, b)}
         assert row["words"] == [spelt[word] for word in by_word]
         assert row["bits"] == pytest.approx(list(by_word.values()), rel=1e-4)
+        assert row["subword_bits"] == pytest.approx(bits[:-1], rel=1e-4)
+        places = list(by_word)
+        slots = text.derived.slots[a:b].tolist()
+        assert row["subword_words"] == [places.index(int(text.words[at])) for at in slots]
 
 
 def test_equal_languages_are_equally_perplexing() -> None:

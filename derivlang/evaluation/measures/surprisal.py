@@ -6,6 +6,8 @@
     bits     list<float>     -log2 p(word | what is before it in the sentence), the sum over its sub-words
     end      double          the same for the closing </s>
     total    double          -log2 p(sentence), of all its sub-words and of </s>
+    subword_bits     list<float>    the same for each sub-word, in the order of the language
+    subword_words    list<int32>    the place of its word in `words`; -1 if that has no sub-words in the other language
 
 Row i of both files is the same sentence. With an order of sub-words (unit=token) those of a word may be apart: its
 place is that of the first, and its bits are of all. Words of white space alone have no sub-words and are left out.
@@ -72,15 +74,18 @@ def _table(
     text: Heldout, side: LanguageSide, words: ParallelWords, bits: SentenceBits, forms: pa.Array, number: Int64
 ) -> pa.Table:
     """Return the table of a language. forms: [M], the word of each sub-word; number: int64[M], its place."""
-    kept = np.flatnonzero(number >= 0)
+    kept, offsets = np.flatnonzero(number >= 0), text.offsets_in(side)
     by_word = np.bincount(number[kept], bits.subwords[kept], minlength=len(words.source))
     _, first = np.unique(number[kept], return_index=True)
-    totals = np.bincount(owners(text.offsets_in(side)), bits.subwords, minlength=text.n_sentences) + bits.ends
+    totals = np.bincount(owners(offsets), bits.subwords, minlength=text.n_sentences) + bits.ends
+    places = np.where(number < 0, -1, number - words.offsets[:-1][owners(offsets)])
     return pa.table(
         {
             "words": list_array(words.offsets, forms.take(to_arrow(kept[first]))),
             "bits": list_array(words.offsets, to_arrow(by_word.astype(np.float32))),
             "end": bits.ends,
             "total": totals,
+            "subword_bits": list_array(offsets, to_arrow(bits.subwords.astype(np.float32))),
+            "subword_words": list_array(offsets, to_arrow(places.astype(np.int32))),
         }
     )
