@@ -147,9 +147,12 @@ def test_every_step_is_a_command_that_can_be_typed(name: str, tmp_path: Path) ->
 @pytest.mark.parametrize(("scale", "name"), [("tiny", "align-mlm-tiny"), ("small", "align-mlm-small")])
 def test_reproduce_is_a_shipped_study(scale: str, name: str, tmp_path: Path) -> None:
     options = ("-o", tmp_path / "out", "--dry-run", "--rate", "1e6", "--json", "--data-dir", tmp_path)
-    assert run("reproduce", "align-mlm", "--scale", scale, *options).json == run("study", name, *options).json
+    expected = run("study", name, *options).json
+    assert run("reproduce", "align-mlm", "--scale", scale, *options).json == expected
+    assert run("study", "align-mlm", "--scale", scale, *options).json == expected
     assert not (tmp_path / "out").exists()
     assert "did you mean align-mlm-" in run("reproduce", "align-mln", code=2).err
+    assert "only shipped studies have scales" in run("study", "own.toml", "--scale", scale, code=2).err
 
 
 # What a file means

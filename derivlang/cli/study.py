@@ -9,13 +9,16 @@ import click
 from derivlang.cli.options import ends_well
 from derivlang.cli.studies import study_command, study_options
 from derivlang.cli.types import completes
+from derivlang.core.errors import UsageError
 
 
 @click.command("study", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("file", metavar="FILE", shell_complete=completes("study"))
+@click.option("--scale", type=click.Choice(["tiny", "small", "paper"]),
+              help="Scale of a shipped study whose name is given without one.")  # fmt: skip
 @study_options
 @ends_well()
-def command(file: str, **options: Any) -> None:
+def command(file: str, scale: str | None, **options: Any) -> None:
     """Run the study of FILE, a TOML file or the name of a shipped study, from data to report.
 
     A study has a cell for every combination of its factors' levels: a run of pretrain, then evaluate. The same command
@@ -25,6 +28,10 @@ def command(file: str, **options: Any) -> None:
     \b
     derivlang study overlap.toml -o overlap --data-dir DIR --workers 2
     derivlang study overlap.toml -o overlap --cells "perm.*,identity.0.1"
-    derivlang study overlap.toml -o overlap --dry-run
+    derivlang study alignment-methods --scale tiny -o methods --dry-run
     """
-    study_command(file, options)
+    if scale and file.endswith(".toml"):
+        raise UsageError(
+            "only shipped studies have scales", where="--scale", fix="write the sizes into the file", id="bad-value"
+        )
+    study_command(f"{file}-{scale}" if scale else file, options)
