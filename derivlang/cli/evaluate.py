@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from derivlang.cli.messages import say
 from derivlang.cli.options import Bar, data_dir_option, ends_well, events, names, parser_options, spec_option
@@ -18,6 +19,7 @@ from derivlang.cli.types import FOLDER, completes
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared
 from derivlang.evaluation.finetune_settings import ROWS, FinetuneSettings, regime_of
+from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.named import NamedTask
@@ -75,7 +77,8 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 )
 @click.option("--task", "tasks", default="none", show_default=True, shell_complete=completes("tasks"),
               help=f"Tasks: any of {', '.join(sorted(TASKS.built_in))}; pos:French-GSD names another set, pos:A+B "
-              "takes train and dev from A and test from B, blimp:FILE names minimal pairs.")  # fmt: skip
+              "takes train and dev from A and test from B, blimp:FILE names minimal pairs. Measures may be "
+              "named, too.")  # fmt: skip
 @click.option("--regime", "regimes", default="sup,zs", show_default=True,
               help="Regimes: sup fine-tunes on the derived language, zs on the source, cs on pairs with one side in "
               "each (tasks with pairs: pawsx, qa, xnli).")  # fmt: skip
@@ -123,7 +126,11 @@ def command(
     from derivlang.training.folder import read
 
     run = _run(run, {name: options.pop(name) for name in ("init", "spec", "source", "out")}, options)
-    asked = _listed(tasks, "--task")
+    asked, measured = _listed(tasks, "--task"), _listed(measures, "--measure")
+    if also := [name for name in asked if name in MEASURES.built_in]:  # --task links,retrieval measures these alone
+        asked = tuple(name for name in asked if name not in also)
+        typed = click.get_current_context().get_parameter_source("measures") is not ParameterSource.DEFAULT
+        measured = (*also, *(measured if typed else ()))
     frozen = {"frozen": options.pop("frozen")}
     fitting = set(declared(FinetuneSettings)) - set(frozen)
     numbers: dict[str, Numbers] = {name: given for name in fitting if (given := options.pop(name))}
@@ -139,7 +146,7 @@ def command(
     settings = EvaluateOptions(
         tasks=tuple(map(fitted, named)),
         regimes=tuple(dict.fromkeys(regime_of(name) for name in _listed(regimes, "--regime"))),
-        measures=tuple(dict.fromkeys(_listed(measures, "--measure"))),
+        measures=tuple(dict.fromkeys(measured)),
         **options,
     )
     if not settings.tasks and not settings.measures:
@@ -286,8 +293,6 @@ def _short(settings: EvaluateOptions, shown: dict[str, Any]) -> Iterator[str]:
 
 
 def _rows(shown: dict[str, Any]) -> Iterator[tuple[str, Measure, dict[str, Figures]]]:
-    from derivlang.evaluation.measures.registry import MEASURES
-
     for name, found in shown.items():
         measure = MEASURES.find(name)
         yield name, measure, measure.rows(found)
