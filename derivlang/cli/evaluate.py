@@ -127,7 +127,7 @@ def command(
 
     run = _run(run, {name: options.pop(name) for name in ("init", "spec", "source", "out")}, options)
     asked, measured = _listed(tasks, "--task"), _listed(measures, "--measure")
-    if also := [name for name in asked if name in MEASURES.built_in]:  # --task links,retrieval measures these alone
+    if also := [name for name in asked if name in MEASURES.names()]:  # --task links,retrieval measures these alone
         asked = tuple(name for name in asked if name not in also)
         typed = click.get_current_context().get_parameter_source("measures") is not ParameterSource.DEFAULT
         measured = (*also, *(measured if typed else ()))

@@ -125,7 +125,10 @@ CELLS: dict[int, RecurrentCell] = {4: Lstm(), 2: Light()}
 
 
 def cell_of(state: Int8) -> RecurrentCell:
-    """Return the cell whose states this matrix [gates * hidden, hidden] multiplies. Raises ValueError."""
+    """Return the cell whose states this matrix [gates * hidden, hidden] multiplies.
+
+    Raises ValueError if no cell has this number of rows.
+    """
     rows, hidden = state.shape
     for gates, cell in CELLS.items():
         if rows == gates * hidden:

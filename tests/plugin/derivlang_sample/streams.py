@@ -1,4 +1,4 @@
-"""derived: rows of the derived language alone. derived-mlm: masked words of these rows."""
+"""A stream with rows of the derived language alone, and an objective that reads it: masked words of these rows."""
 
 from __future__ import annotations
 
