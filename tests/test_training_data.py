@@ -362,6 +362,12 @@ def test_a_file_that_was_cut_off_is_refused(name: str, tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(StoreError, match=r"is missing or was cut off"):
         prepared(tmp_path / "data")
+    record = tmp_path / "data" / "data.json"
+    recipe = json.loads(record.read_text("utf-8"))
+    del recipe["files"][name]
+    record.write_text(json.dumps(recipe), "utf-8")
+    with pytest.raises(StoreError, match=rf"{name}\.bin: is missing or was cut off"):
+        prepared(tmp_path / "data")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', '{"format": 99, "files": {}}', "\x00"])

@@ -251,17 +251,15 @@ def _check(recipe: dict[str, Any]) -> None:
     check_types(recipe, {"files": dict, "fingerprint": str, "seq_len": int, "kept": bool}, {"sha256": dict})
     if not 3 <= recipe["seq_len"] <= _LONGEST:
         raise ValueError(f"seq_len is {recipe['seq_len']}")
-    names = ["begins", "sentences", "keys", "pieces", *(["kept"] if recipe["kept"] else [])]
-    for name in dict.fromkeys([*names, *recipe["files"]]):
-        dtype, n = recipe["files"][name]
+    for name, (dtype, n) in recipe["files"].items():
         if dtype not in _DTYPES or not isinstance(n, int) or n < 0:
             raise ValueError(f"{name} has the type {short(dtype)} and {short(n)} entries")
 
 
 def mapped(folder: Path, name: str, recipe: dict[str, Any]) -> Any:
-    """Return the array of a file, memory-mapped. Raise StoreError if the file is cut off or changed."""
-    path, (dtype, n) = folder / f"{name}.bin", recipe["files"][name]
-    if not path.exists() or path.stat().st_size != n * np.dtype(dtype).itemsize:
+    """Return the array of a file, memory-mapped. Raise StoreError if the file is missing, cut off or changed."""
+    path, (dtype, n) = folder / f"{name}.bin", recipe["files"].get(name, (None, 0))
+    if dtype is None or not path.exists() or path.stat().st_size != n * np.dtype(dtype).itemsize:
         raise StoreError("is missing or was cut off", where=str(path), fix="remove the folder and run again", id="data")
     told = (recipe.get("sha256") or {}).get(name)  # missing in folders of earlier versions
     if told is not None and told != file_hash(path):

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz [READER ...] [--inputs N] [--seconds S] [--seed K] [--only NUMBER] [--json]`"""
+"""`python -m tests.fuzz [READER ...] [--inputs N] [--first NUMBER] [--seconds S] [--seed K] [--json]`"""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=1000, help="Inputs for each reader.")
     parser.add_argument("--seconds", type=float, help="Time for each reader, at most.")
     parser.add_argument("--seed", type=int, default=0, help="Another seed gives other inputs.")
-    parser.add_argument("--only", type=int, help="One input, by its number.")
+    parser.add_argument(
+        "--first", type=int, default=0, help="Number of the first input: one of a run, or where it stopped."
+    )
     parser.add_argument("--json", action="store_true", help="One JSON object a line: inputs begun, faults, totals.")
     options = parser.parse_args()
     names = options.readers or list(READERS)
@@ -27,7 +29,7 @@ def main() -> int:
         READERS[name].seeds()  # before memory is bounded: some train a model
     limit_memory()
     failed = False
-    numbers = range(options.inputs) if options.only is None else range(options.only, options.only + 1)
+    numbers = range(options.first, options.first + options.inputs)
     if not options.json:
         print(f"{'reader':<28}{'inputs':>9}{'seconds':>9}  faults")
     for name in names:

@@ -11,6 +11,7 @@ import io
 import json
 import random
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -255,8 +256,7 @@ def ipc_column(data: bytes, rng: random.Random) -> bytes:
 
 def member(data: bytes, rng: random.Random) -> bytes:
     """One array of an npz file lost, of another shape or type, or with other values."""
-    with np.load(io.BytesIO(data), allow_pickle=False) as file:
-        arrays = dict(file)
+    arrays = dict(_arrays(data))
     name = rng.choice(sorted(arrays))
     array, how = arrays[name], rng.randrange(6)
     if how == 0:
@@ -277,6 +277,12 @@ def member(data: bytes, rng: random.Random) -> bytes:
     out = io.BytesIO()
     np.savez(out, **arrays)
     return out.getvalue()
+
+
+@lru_cache(maxsize=1)
+def _arrays(data: bytes) -> dict[str, np.ndarray]:
+    with np.load(io.BytesIO(data), allow_pickle=False) as file:
+        return dict(file)
 
 
 def header(data: bytes, rng: random.Random) -> bytes:

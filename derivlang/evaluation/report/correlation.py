@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import permutations, product
 
 import numpy as np
@@ -53,7 +54,7 @@ def spearman(
     except ImportError:
         raise UsageError("a report needs scipy", fix="pip install 'derivlang[train]'", id="missing-package") from None
     n = len(first)
-    places = _places([0] * n if groups is None else groups)
+    places = _places((0,) * n if groups is None else tuple(groups))
     exact = math.prod(math.factorial(len(group)) for group in places) <= _EXACT
     if n < 3 or len(set(first)) == 1 or len(set(second)) == 1:
         return Correlation(n, None, None, None, exact)
@@ -67,27 +68,28 @@ def spearman(
     return Correlation(n, rho, p, floor, exact)
 
 
-def _places(groups: Sequence[Hashable]) -> list[list[int]]:
-    """Return the points of each group: a b a   ->   [0, 2], [1]."""
+def _places(groups: tuple[Hashable, ...]) -> tuple[tuple[int, ...], ...]:
+    """Return the points of each group: a b a   ->   (0, 2), (1,)."""
     found: dict[Hashable, list[int]] = {}
     for place, group in enumerate(groups):
         found.setdefault(group, []).append(place)
-    return list(found.values())
+    return tuple(map(tuple, found.values()))
 
 
-def _all_orders(n: int, places: list[list[int]]) -> Int64:
-    """Return int64[P, n]: all permutations within groups. Groups [0, 2] and [1]: 0 1 2 and 2 1 0."""
+@lru_cache(maxsize=4)  # a report asks for the same permutations once a panel
+def _all_orders(n: int, places: tuple[tuple[int, ...], ...]) -> Int64:
+    """Return int64[P, n]: all permutations within groups. Groups (0, 2) and (1,): 0 1 2 and 2 1 0."""
     flat = np.concatenate([np.array(group, np.int64) for group in places])
     out = np.empty((math.prod(math.factorial(len(group)) for group in places), n), np.int64)
     out[:, flat] = [[place for part in parts for place in part] for parts in product(*map(permutations, places))]
     return out
 
 
-def _keyed_orders(n: int, places: list[list[int]], seed: int) -> Int64:
+def _keyed_orders(n: int, places: tuple[tuple[int, ...], ...], seed: int) -> Int64:
     """Return int64[PERMUTATIONS, n]: keyed permutations within groups."""
     keys = np.repeat(np.arange(PERMUTATIONS, dtype=np.uint64), n)
     draws = Draws(f"permutation:seed={seed}").draw(keys, np.tile(np.arange(n), PERMUTATIONS)).reshape(-1, n)
     out = np.empty((PERMUTATIONS, n), np.int64)
-    for group in places:
+    for group in map(list, places):
         out[:, group] = np.array(group)[np.argsort(draws[:, group], axis=1, kind="stable")]
     return out

@@ -5,8 +5,10 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import resources
 from itertools import groupby
+from typing import Any
 
 from derivlang.core.errors import UsageError
 from derivlang.evaluation.report.cells import EMPTY, Document, Row, Table, TableCell
@@ -31,15 +33,22 @@ class TableLayout:
 
 def page(document: Document) -> str:
     """Return the whole page. Raise UsageError without jinja2."""
+    page: str = _template().render(document=document).lstrip()
+    return page
+
+
+@cache
+def _template() -> Any:
+    """Return the compiled template. It calls `layout` and `base64`."""
     try:
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup
     except ImportError:
         raise UsageError("a report needs jinja2", fix="pip install 'derivlang[train]'", id="missing-package") from None
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string((resources.files(__package__ or "") / _TEMPLATE).read_text("utf-8"))
     base64 = {"base64": lambda content: b64encode(content).decode()}
-    return template.render(document=document, layout=layout, text=Markup(' class="text"'), **base64).lstrip()
+    environment.globals |= {"layout": layout, "text": Markup(' class="text"'), **base64}
+    return environment.from_string((resources.files(__package__ or "") / _TEMPLATE).read_text("utf-8"))
 
 
 def layout(one: Table) -> TableLayout:
