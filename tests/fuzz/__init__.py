@@ -7,5 +7,5 @@
     python -m tests.fuzz --inputs 100000           # the long run; prints a table
     python -m tests.fuzz manifest --inputs 2000    # one reader
 
-Inputs are a function of (reader, seed, number), so that a fault is repeated by its number: `--only 1234`.
+Inputs are a function of (reader, seed, number), so that a fault is repeated by its number: `--first 1234 --inputs 1`.
 """
