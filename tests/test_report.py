@@ -41,6 +41,7 @@ from derivlang.evaluation.report.overview import (  # noqa: E402
     epoch_choice,
     overview,
 )  # fmt: skip
+from derivlang.evaluation.report.page import _template  # noqa: E402
 from derivlang.evaluation.report.runs import read_runs  # noqa: E402
 from derivlang.evaluation.report.settings import Language, Setting, settings_of  # noqa: E402
 from derivlang.evaluation.report.sweeps import sweeps  # noqa: E402
@@ -1017,6 +1018,7 @@ def test_no_runs(tmp_path: Path) -> None:
 def test_a_missing_package_is_named(tmp_path: Path, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = run(tmp_path / "a")
     monkeypatch.setitem(sys.modules, package, None)
+    _template.cache_clear()  # an earlier report has loaded jinja2
     with pytest.raises(DerivlangError, match=rf"a report needs {package.partition('.')[0]}.*\n.*derivlang\[train\]"):
         report([folder], tmp_path / "out")
 

@@ -488,6 +488,30 @@ def test_a_log_that_was_cut_off_goes_on(unfinished: Path, tmp_path: Path) -> Non
     same_runs(unfinished / "whole", tmp_path / "run", 9)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "{",
+        "[]",
+        '{"loss": 1}',
+        '{"step": 2.5}',
+        '{"step": 2, "loss": "1"}',
+        '{"step": 2, "parts": {"mlm": NaN}}',
+        '{"step": 2, "loss": {}}',
+    ],
+)
+def test_a_damaged_log_is_refused_with_its_line(unfinished: Path, line: str, tmp_path: Path) -> None:
+    shutil.copytree(unfinished / "run", tmp_path / "run")
+    path = tmp_path / "run" / "log.jsonl"
+    lines = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join([lines[0], line, *lines[1:], ""]), "utf-8")
+    before = path.read_bytes()
+    with pytest.raises(DataError, match=r"log\.jsonl:2: this is not a valid entry of a log"):
+        trained(tmp_path / "run", steps=9, resume=True)
+    assert path.read_bytes() == before
+
+
 def test_the_learning_rate() -> None:
     wanted = settings(steps=20, warmup=0.2, learning_rate=1.0)
     assert [wanted.learning_rate_at(step) for step in range(4)] == [0.25, 0.5, 0.75, 1.0]

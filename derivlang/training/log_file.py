@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors
+from derivlang.store.record import check_types, short
 
 LOG = "log.jsonl"
+_OBJECTS = ("parts", "tokens_per_step")
 
 
 def read_log(run: Path) -> list[dict[str, Any]]:
-    """Return the entries of a run's log up to the first damaged line, as the last may be cut off; [] without a log."""
+    """Return the entries of a run's log; [] without a log.
+
+    A last line without an end was cut off while it was written, and is left out. Raise DataError for any other line
+    that is not an entry.
+    """
     path = run / LOG
     if not path.exists():
         return []
+    with parse_errors(str(path), "log"):
+        *lines, _cut_off = path.read_bytes().split(b"\n")
     out = []
-    for line in path.read_text("utf-8", "replace").splitlines():
-        try:
-            with parse_errors(str(path), "log"):
-                entry = json.loads(line)
-                _ = entry["step"] <= 0
-        except DataError:
-            break
-        out.append(entry)
+    for number, line in enumerate(lines, 1):
+        with parse_errors(f"{path}:{number}", "entry of a log", fix="remove the line"):
+            out.append(_entry(line))
     return out
+
+
+def _entry(line: bytes) -> dict[str, Any]:
+    """Raise an exception unless the values, and those of objects, are finite numbers, and the step is a whole one."""
+    entry: dict[str, Any] = json.loads(line)
+    check_types(entry, {"step": int})
+    for name, value in entry.items():
+        numbers = value.values() if name in _OBJECTS else [value]
+        if not all(isinstance(number, (int, float)) and math.isfinite(number) for number in numbers):
+            raise ValueError(f"{name} is {short(value)}")
+    return entry

@@ -581,10 +581,12 @@ def _report(name: str) -> Callable[[Path, bytes], str | None]:
 
 def _undrawn(setting: Setting, prefix: str) -> ReportSection:
     """The part of a report on a setting, without its figures."""
+    from derivlang.evaluation.report.curves import curve_table, logged_curves
     from derivlang.evaluation.report.differences import differences_of
     from derivlang.evaluation.report.overview import correlations
     from derivlang.evaluation.report.write import ReportSection
 
+    curve_table(setting, logged_curves(setting))
     return ReportSection(setting, differences_of(setting), correlations(setting), [], [], [], [])
 
 
@@ -596,8 +598,35 @@ def _evaluated() -> Path:
     return run(Path(mkdtemp(prefix="derivlang-tests-")) / "run")
 
 
+# What the seed of run.json and of evaluation.json leaves out.
+_MORE = {
+    "run.json": b"""{"status": "done", "factors": {"size": 1}, "streams": {"rows": {"rows_per_step": 16}, "pairs":
+{"percent": 25.1, "cut_sentences": 3, "short_pairs": 1, "sentences": 9}}, "weights": "269fd9ad", "settings":
+{"mask": 0.3}, "environments": [{"torch": "2", "threads": 1}], "init": {"run": "r", "weights": "w"}, "result":
+{"tokens": 9, "loss": 5.1, "tokens_per_step": {"rows": 403.9, "pairs": 9}, "masked_percent": 28.4,
+"translated_percent": 5.9}}""",
+    "evaluation.json": b"""{"retrieval": [{"layer": 0, "sentences": 1.4, "first": 0.1, "chance": 0.1}, {"layer": 1,
+"sentences": 2.7, "first": 0.4, "chance": 0.1}], "links": [{"layer": 0, "argmax": 42.0, "transport": 46.5,
+"joint_argmax": 42.0, "joint_left_out": 0}, {"layer": 1, "argmax": 39.1, "joint_argmax": 3}], "projection":
+{"explained": 24.5, "source": [[-0.4, 0.2]], "derived": [[0.1, 0.3]]}, "heldout": {"links": {"pairs": 10}}, "tasks":
+{"blimp:a.jsonl": {"settings": {"score": "bits", "items": 4, "left_out": 0}, "chance": {"accuracy": 50.0},
+"groups": [{"by": "all", "name": "all", "items": 4, "source": {"accuracy": 75.0, "low": 30.0, "high": 95.0, "ties": 0},
+"derived": {"accuracy": 50.0, "low": 15.0, "high": 85.0, "ties": 1}}]}}}""",
+}
+
+
 def _run_seed(name: str) -> Callable[[], list[bytes]]:
-    return lambda: [(_evaluated() / name).read_bytes()]
+    def seeds() -> list[bytes]:
+        seed = (_evaluated() / name).read_bytes()
+        more = [json.dumps(json.loads(seed) | json.loads(_MORE[name])).encode()] if name in _MORE else []
+        return [seed, *more]
+
+    return seeds
+
+
+def _log_seed() -> list[bytes]:
+    """A log with a figure that the report draws over steps."""
+    return [b"".join(b'{"step": %d, "loss": 2.5, "precision_percent": %d.5}\n' % (n, 60 + n) for n in range(1, 5))]
 
 
 def _study_seed() -> list[bytes]:
@@ -626,6 +655,7 @@ def _study(folder: Path, data: bytes) -> str | None:
 reader("study.json", "json", _study_seed, "evaluation.report.plan")(_study)
 reader("run.json", "json", _run_seed("run.json"), "evaluation.report.runs")(_report("run.json"))
 reader("evaluation.json", "json", _run_seed("evaluation.json"))(_report("evaluation.json"))
+reader("log.jsonl, reported", "jsonl", _log_seed, "training.log_file")(_report("log.jsonl"))
 reader("evaluation counts", "npz", _run_seed("evaluation/pos.sup.1.npz"))(_report("evaluation/pos.sup.1.npz"))
 
 
@@ -679,7 +709,7 @@ def _trained_seed(name: Callable[[], str]) -> Callable[[], list[bytes]]:
 
 for _what, _kind, _name, _modules in (
     ("run.json, resumed", "json", lambda: "run.json", ("training.folder",)),
-    ("log.jsonl", "jsonl", lambda: "log.jsonl", ("training.log_file",)),
+    ("log.jsonl", "jsonl", lambda: "log.jsonl", ()),
     ("checkpoint state", "json", lambda: f"{_checkpoint()}/state.json", ("training.checkpoint",)),
     ("checkpoint optimiser", "bytes", lambda: f"{_checkpoint()}/training.pt", ()),
     ("checkpoint weights", "safetensors", lambda: f"{_checkpoint()}/model/model.safetensors", ()),

@@ -56,14 +56,16 @@ def check_facts(facts: dict[str, Any]) -> None:
     check_types(dictionary, {}, {"coverage": _SHARE, "by": str, "seed": int, "sha256": str})
     result = facts.get("result") or {}
     check_types(result, {}, {"tokens_per_step": dict})
-    for name in ("tokens", "masked_percent", "translated_percent"):
+    for name in ("masked_percent", "translated_percent"):
         _check_number(result.get(name), name)
-    for name, count in (result.get("tokens_per_step") or {}).items():
-        _check_number(count, f"tokens_per_step: {name}")
+    if "tokens_per_step" in result:
+        _check_number(result.get("tokens"), "tokens", none=False)
+        for name, count in (result["tokens_per_step"] or {}).items():
+            _check_number(count, f"tokens_per_step: {name}", none=False)
     check_types(facts.get("streams") or {}, {}, {"pairs": dict})
     pairs = (facts.get("streams") or {}).get("pairs") or {}
     for name in ("percent", "cut_sentences", "short_pairs"):
-        _check_number(pairs.get(name), name)
+        _check_number(pairs.get(name), name, none=name not in pairs)
     for value in (dictionary.get("coverage"), facts.get("parallel")):
         if value is not None:
             percent(str(value), "percent", zero=True)
@@ -116,6 +118,7 @@ def _check_scores(evaluation: Mapping[str, Any]) -> None:
             _check_number(value, f"{part}.{name}")
     for measure, names in LAYER_FIGURES.items():
         for layer in evaluation.get(measure) or ():
+            check_types(layer, {"layer": int})
             for name in ("layer", *names):
                 _check_number(layer.get(name), f"{measure}.{name}")
     _check_points(evaluation.get("projection") or {})
@@ -126,7 +129,7 @@ def _check_points(found: Any) -> None:
     if not found:
         return
     check_types(found, {"source": list, "derived": list})
-    _check_number(found.get("explained"), "projection.explained")
+    _check_number(found.get("explained"), "projection.explained", none=False)
     if len(found["source"]) != len(found["derived"]):
         raise ValueError("projection: source and derived are of different lengths")
     for x, y in (*found["source"], *found["derived"]):
