@@ -20,10 +20,10 @@ PACKAGE = Path(__file__).parents[1] / "derivlang"
 # Calls that read a file, or turn the bytes of one into something else.
 READING = {"open_lines", "open_bytes", "open_file", "read_text", "read_bytes", "ParquetFile", "read_table", "memmap",
            "from_pretrained", "decompress", "json.load", "json.loads", "tomllib.load", "tomllib.loads", "np.load",
-           "torch.load", "csv.reader", "ipc.open_file"}  # fmt: skip
+           "torch.load", "csv.reader", "ipc.open_file", "read_record"}  # fmt: skip
 # Modules that read nothing foreign, with the reason.
 EXEMPT = {
-    "evaluation.evaluate": "bytes for a hash alone",
+    "evaluation.report.write": "whether a record has a name",
     "evaluation.export": "a tokenizer that it has just built",
     "training.streams.linked": "links, by align.links",
     "evaluation.report.page": "a template of the package",
@@ -35,7 +35,6 @@ EXEMPT = {
     "engine.watch": "bytes for a hash alone",
     "study.plan": "a level that it has just written",
     "study.processes": "the log of a command that it has just run",
-    "study.records": "records, by store.record",
     "training.dictionary": "bytes for a hash alone",
     "training.memory": "/proc and /sys",
     "training.record": "a level of the command line, where any text is one",

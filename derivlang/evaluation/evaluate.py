@@ -79,9 +79,8 @@ def evaluate(
     result = _stored(trained, force=options.force)
     for measure, found in _measures(trained, device, options, events):
         result[measure] = found
-        result.setdefault("heldout", {})[measure] = {
-            "pairs": options.pairs, "sentences": options.sentences, "length": _longest(trained, options)
-        }  # fmt: skip
+        read = {"pairs": options.pairs, "sentences": options.sentences, "length": _longest(trained, options)}
+        result["heldout"] = {**(result.get("heldout") or {}), measure: read}
         _write(trained, result)
     for task in options.tasks:
         if isinstance(task, UntunedTask):
@@ -149,7 +148,7 @@ def _stored(trained: PretrainedRun, *, force: bool) -> dict[str, Any]:
     found = read_record(
         path,
         "evaluation.json",
-        lambda found: check_types(found, {"signature": dict, "tasks": dict}),
+        lambda found: check_types(found, {"signature": dict, "tasks": dict}, {"heldout": dict}),
         id="evaluation",
         fix="remove it; finished cells are kept",
     )

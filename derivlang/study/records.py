@@ -16,7 +16,7 @@ from derivlang.core.errors import StoreError
 from derivlang.evaluation.cell import RULES
 from derivlang.evaluation.report.plan import FORMAT, STUDY
 from derivlang.store.export import writing
-from derivlang.store.record import read_record
+from derivlang.store.record import check_types, read_record
 from derivlang.study.begins import RUNS
 from derivlang.study.cells import Cell
 from derivlang.study.file import TEXT, Study
@@ -85,13 +85,14 @@ def check_shared(study: Study, steps: Sequence[PlannedCommand], place: Place) ->
     """Raise StoreError if OUT holds the text or a tokenizer of another study."""
     before = _json(place.out / STUDY)
     fix = "give another -o"
-    if study.text and (place.out / TEXT).exists() and before.get("text", list(study.text)) != list(study.text):
+    text, joined = list(study.text), before.get("text")
+    if text and (place.out / TEXT).exists() and joined is not None and joined != text:
         raise StoreError(
-            f"was joined from {', '.join(before['text']) or 'nothing'}, and the study has {', '.join(study.text)}",
+            f"was joined from {', '.join(joined) or 'nothing'}, and the study has {', '.join(text)}",
             where=str(place.out / TEXT), fix=fix, id="other-study",
         )  # fmt: skip
     for step in steps:
-        earlier = before.get("tokenizers", {}).get(step.name)
+        earlier = (before.get("tokenizers") or {}).get(step.name)
         if earlier is not None and earlier != step.facts and (place.out / step.name).exists():
             where = str(place.out / step.name)
             raise StoreError(
@@ -107,7 +108,7 @@ def check_fits(step: PlannedCommand, place: Place) -> None:
     record, done = _json(run / "run.json"), _json(run / PRETRAINED)
     if done and done.get("fingerprint") == record.get("fingerprint") and done.get("options") != step.facts:
         raise StoreError(
-            f"was trained with {_difference(done['options'], step.facts)}",
+            f"was trained with {_difference(done.get('options') or {}, step.facts)}",
             where=str(run),
             fix="give another -o, or remove this folder to train it again",
             id="other-study",
@@ -127,7 +128,18 @@ def _write(path: Path, record: dict[str, Any]) -> None:
 
 
 def _json(path: Path) -> dict[str, Any]:
+    """Return a record, or {} if it is missing or damaged: then its step runs again, and says what is wrong."""
     try:
-        return read_record(path, "record", id="run")
+        return read_record(path, "record", _check, id="run")
     except StoreError:
         return {}
+
+
+def _check(record: dict[str, Any]) -> None:
+    """Raise ValueError if a field that is read here has another type."""
+    check_types(record, {}, {"init": dict, "options": dict, "text": list, "tokenizers": dict})
+    check_types(record.get("init") or {}, {}, {"weights": str, "embeddings": str}, where="init.")
+    tokenizers = record.get("tokenizers") or {}
+    check_types(tokenizers, dict.fromkeys(tokenizers, dict), where="tokenizers.")
+    texts = {str(place): text for place, text in enumerate(record.get("text") or ())}
+    check_types(texts, dict.fromkeys(texts, str), where="text.")

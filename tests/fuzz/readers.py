@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 from zlib import crc32
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from derivlang.evaluation.cell import FinetuneCell
     from derivlang.evaluation.report.settings import Setting
     from derivlang.evaluation.report.write import ReportSection
+    from derivlang.study.file import Study as SharedStudy
+    from derivlang.study.plan import PlannedCommand
 
 DEMO = Path(__file__).parents[2] / "derivlang" / "sources" / "demo"
 GRAMMARS = Path(__file__).parents[2] / "grammars"
@@ -521,7 +523,12 @@ def _(folder: Path, data: bytes) -> str | None:
     return None
 
 
-@reader("study.toml", "text", files("../../study/studies/align-mlm-tiny.toml"), "study.file")
+@reader(
+    "study.toml",
+    "text",
+    files("../../study/studies/align-mlm-tiny.toml", "../../study/studies/alignment-methods-tiny.toml", size=20_000),
+    "study.file",
+)
 def _(folder: Path, data: bytes) -> str | None:
     from derivlang.cli.studies import options_of
     from derivlang.study.file import read
@@ -653,6 +660,62 @@ def _study(folder: Path, data: bytes) -> str | None:
 
 
 reader("study.json", "json", _study_seed, "evaluation.report.plan")(_study)
+
+
+@cache
+def _study_folder() -> tuple[SharedStudy, list[PlannedCommand], Path]:
+    """A study of two cells, one of which begins from the other; its commands; and its folder, with finished runs."""
+    from derivlang.cli.studies import options_of
+    from derivlang.study.file import read
+    from derivlang.study.plan import Place, plan
+    from derivlang.study.records import mark_done, write_study
+
+    folder = Path(mkdtemp(prefix="derivlang-tests-"))
+    text = """[study]\ntext = ["demo"]\nsteps = 3\nmodel = "tiny"\n[cell]\nt = "inv"\nvocab-size = 400
+[[grid]]\n[grid.factors]\nobjective = ["mlm"]\nseed = [1]
+[[grid]]\n[grid.factors]\nobjective = ["align-mlm"]\nseed = [1]\n[grid.cell]\ninit = "mlm.1"\n"""
+    (folder / "s.toml").write_text(text, "utf-8")
+    study = read(str(folder / "s.toml"), options_of("pretrain"), options_of("evaluate"))
+    place = Place(folder / "out")
+    (place.out / "text").mkdir(parents=True)
+    steps = plan(study, place)
+    for step in steps:
+        (place.out / step.name).mkdir(parents=True, exist_ok=True)
+        if step.cell is not None and step.arguments[0] == "pretrain":
+            run = place.out / "runs" / step.cell.name
+            run.mkdir(parents=True)
+            init = {"run": "runs/mlm.1", "weights": "w"} if step.cell.needs else None
+            facts = {"status": "done", "fingerprint": "f", "weights": "w", "init": init}
+            (run / "run.json").write_text(json.dumps(facts), "utf-8")
+            mark_done(step, place)
+    write_study(study, place)
+    return study, steps, place.out
+
+
+def _records(name: str) -> Callable[[Path, bytes], str | None]:
+    def read(folder: Path, data: bytes) -> str | None:
+        from derivlang.study.plan import Place
+        from derivlang.study.records import check_fits, check_shared, is_done, other_beginning
+
+        study, steps, out = _study_folder()
+        shutil.copytree(out, folder / "out")
+        (folder / "out" / name).write_bytes(data)
+        place = Place(folder / "out")
+        check_shared(study, steps, place)
+        for step in steps:
+            check_fits(step, place)
+            if step.cell is not None:
+                is_done(step, place)
+                other_beginning(step.cell, place)
+        return None
+
+    return read
+
+
+for _name in ("study.json", "runs/mlm.1/run.json", "runs/align-mlm.1/run.json", "runs/align-mlm.1/pretrained.json"):
+    reader(
+        f"{_name} of a study", "json", lambda name=_name: [(_study_folder()[2] / name).read_bytes()], "study.records"
+    )(_records(_name))
 reader("run.json", "json", _run_seed("run.json"), "evaluation.report.runs")(_report("run.json"))
 reader("evaluation.json", "json", _run_seed("evaluation.json"))(_report("evaluation.json"))
 reader("log.jsonl, reported", "jsonl", _log_seed, "training.log_file")(_report("log.jsonl"))
@@ -734,6 +797,25 @@ for _path in ("run.json", "model/config.json"):
     reader(f"{_path}, evaluated", "json", lambda name=_path: [(_trained() / name).read_bytes()], "evaluation.trained")(
         _loaded(_path)
     )
+
+
+@reader(
+    "evaluation.json, evaluated again",
+    "json",
+    lambda: [json.dumps(_measured(_trained())).encode()],
+    "evaluation.evaluate",
+)
+def _(folder: Path, data: bytes) -> str | None:
+    shutil.copytree(_trained(), folder / "run")
+    (folder / "run" / "evaluation.json").write_bytes(data)
+    _measured(folder / "run")
+    return None
+
+
+def _measured(run: Path) -> dict[str, Any]:
+    from derivlang.evaluation.evaluate import EvaluateOptions, evaluate
+
+    return evaluate(run, EvaluateOptions(measures=("alignment",), pairs=20, sentences=20, threads=1))
 
 
 def _encoded_folder() -> Path:
