@@ -255,6 +255,17 @@ def test_held_out_alignment_comes_first(grid: Path) -> None:
     assert texts(table, "DICT-MLM", "trans,inv", "paper")[:5] == [EMPTY] * 4 + ["64.2"]
 
 
+def test_given_dictionaries_and_pairs_are_rows_of_their_own(tmp_path: Path) -> None:
+    run(tmp_path / "made", objective="dict-mlm")
+    for seed, digest in ((1, "a"), (2, "a"), (1, "b")):
+        facts = {"dictionary": {"file": "mine.tsv", "pairs": 9, "sha256": digest * 64}}
+        run(tmp_path / f"{digest}{seed}", objective="dict-mlm", seed=seed, facts=facts)
+    run(tmp_path / "pairs", objective="xlm", facts={"parallel": None, "streams": {"pairs": {"sha256": "c" * 64}}})
+    entries = {entry.label: len(entry.runs) for entry in setting(tmp_path).entries}
+    given = {f"DICT-MLM, dictionary mine.tsv ({digest * 7})": n for digest, n in (("a", 2), ("b", 1))}
+    assert entries == {"XLM, pairs ccccccc": 1, "DICT-MLM": 1, **given}
+
+
 def test_sweeps_are_there_where_their_runs_are(tmp_path: Path) -> None:
     run(tmp_path / "x25", objective="xlm")
     assert sweeps(setting(tmp_path)) == []

@@ -224,6 +224,22 @@ def test_a_pair_with_itself_alone_is_an_empty_dictionary(tmp_path: Path) -> None
     assert "holds no pair" in refused(tmp_path / "run", dictionary=path, objective="align-mlm", code=1)
 
 
+def test_a_given_dictionary_or_pairs_are_not_recorded_as_made_ones(tmp_path: Path) -> None:
+    path = tmp_path / "mine.tsv"
+    path.write_bytes((data_folder() / "dictionary-25-random-1.tsv").read_bytes())
+    given = {"dictionary": path, "objective": "align-mlm"}
+    for flag, value in (("--dict-coverage", 30), ("--dict-by", "frequency")):
+        assert f"leave {flag} out" in refused(tmp_path / "run", flag, value, **given)
+    prefix = tmp_path / "pairs"
+    for side in ("source", "derived"):
+        (tmp_path / f"pairs.{side}").write_text("the cat sleeps .\n", "utf-8")
+    assert "leave --parallel out" in refused(tmp_path / "run", "--parallel", 30, pairs=prefix)
+    pretrain(tmp_path / "run", "--json", "--steps", 1, **given)
+    record = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))
+    assert set(record["dictionary"]) == {"file", "pairs", "sha256"}
+    assert (record["dictionary"]["file"], record["parallel"]) == ("mine.tsv", "25")
+
+
 def test_a_rate_without_a_pair(tmp_path: Path) -> None:
     for objective in ("xlm", "tlm"):
         said = refused(tmp_path / "run", "--parallel", "0.5", objective=objective, code=1)

@@ -17,7 +17,7 @@ from derivlang.cli.options import Bar, complete, ends_well, find_options, parser
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import FOLDER, completes
 from derivlang.core.messages import counted
-from derivlang.core.settings import given
+from derivlang.core.settings import declared, given
 from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings, Where
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -68,6 +68,13 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
             fix="leave one of them out",
             id="bad-value",
         )
+    for file, of_made in (("dictionary", ("coverage", "dictionary_by")), ("pairs", ("parallel",))):
+        for name in of_made if options[file] is not None else ():
+            if options[name] is not None:
+                flag = declared(TrainingSettings)[name].option
+                raise UsageError(
+                    f"tells how to make what --{file} gives", where=flag, fix=f"leave {flag} out", id="usage"
+                )
     from derivlang.pipeline import Pipeline
     from derivlang.training import folder
     from derivlang.training.folder import RUN

@@ -100,7 +100,8 @@ def _prepare(
             share, "the derived language", f"the tokenizer of {languages.tokenizer.folder}", SCRIPT_HINT
         ):
             warn(told)
-    return Prepared(folder, languages, files, encoded[settings.seq_len], pairs, encoded)
+    given = "" if where.dictionary is None else where.dictionary.name
+    return Prepared(folder, languages, files, encoded[settings.seq_len], pairs, encoded, given)
 
 
 def _languages(

@@ -19,6 +19,7 @@ class Prepared:
     folder: that of the encoded data, shared by runs. files: what a run keeps to use its model, by name: folders of
     tokenizers, a fitted lexicon, a dictionary. data: encoded for rows of `seq_len` sub-words; encoded: for each row
     length. pairs: the dictionary; with the tokenizer of a checkpoint it is one of words, None if none was given.
+    given: the name of the file of a dictionary that was given, "" if it was made.
     """
 
     folder: Path
@@ -27,3 +28,4 @@ class Prepared:
     data: Data
     pairs: JointDictionary | WordDictionary | None
     encoded: Mapping[int, Data]
+    given: str = ""

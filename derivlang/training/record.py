@@ -112,16 +112,8 @@ class RunInputs:
                 "tie": settings.tie,
                 "language_ids": settings.language_ids,
             },
-            "dictionary": None
-            if prepared.pairs is None
-            else {
-                "coverage": settings.coverage,
-                "by": settings.dictionary_by,
-                "seed": settings.dictionary_seed,
-                "pairs": len(prepared.pairs.pairs),
-                "sha256": prepared.pairs.sha256,
-            },
-            "parallel": settings.parallel,
+            "dictionary": self._dictionary(),
+            "parallel": None if any("sha256" in facts for facts in self.facts.values()) else settings.parallel,
             "data": prepared.data.fingerprint,
             "fingerprint": self.fingerprint,
             "settings": record_of(settings),
@@ -132,6 +124,15 @@ class RunInputs:
             },
         }
         return found if self.init is None else found | {"init": self.init.facts}
+
+    def _dictionary(self) -> dict[str, Any] | None:
+        """Return what run.json tells of the dictionary: how it was chosen, or the name of the file that was given."""
+        settings, prepared = self.settings, self.prepared
+        if prepared.pairs is None:
+            return None
+        chosen = {"coverage": settings.coverage, "by": settings.dictionary_by, "seed": settings.dictionary_seed}
+        origin = {"file": prepared.given} if prepared.given else chosen
+        return {**origin, "pairs": len(prepared.pairs.pairs), "sha256": prepared.pairs.sha256}
 
 
 def record_of(settings: TrainingSettings) -> dict[str, Any]:

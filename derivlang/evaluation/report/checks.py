@@ -53,7 +53,7 @@ def check_facts(facts: dict[str, Any]) -> None:
     check_levels(facts.get("factors") or {}, "factors")
     check_types(facts["model"], {"name": str}, {"tie": bool, "language_ids": bool})
     dictionary = facts.get("dictionary") or {}
-    check_types(dictionary, {}, {"coverage": _SHARE, "by": str, "seed": int, "sha256": str})
+    check_types(dictionary, {}, {"coverage": _SHARE, "by": str, "seed": int, "sha256": str, "file": str})
     result = facts.get("result") or {}
     check_types(result, {}, {"tokens_per_step": dict})
     for name in ("masked_percent", "translated_percent"):
@@ -64,6 +64,7 @@ def check_facts(facts: dict[str, Any]) -> None:
             _check_number(count, f"tokens_per_step: {name}", none=False)
     check_types(facts.get("streams") or {}, {}, {"pairs": dict})
     pairs = (facts.get("streams") or {}).get("pairs") or {}
+    check_types(pairs, {}, {"sha256": str})
     for name in ("percent", "cut_sentences", "short_pairs"):
         _check_number(pairs.get(name), name, none=name not in pairs)
     for value in (dictionary.get("coverage"), facts.get("parallel")):

@@ -321,7 +321,7 @@ def run_list(runs: Sequence[Run]) -> Table:
 
 
 def _dictionary(facts: Mapping[str, Any]) -> str:
-    return " ".join(filter(None, [_percent(facts.get("coverage")), facts.get("by")]))
+    return facts.get("file") or " ".join(filter(None, [_percent(facts.get("coverage")), facts.get("by")]))
 
 
 def _percent(value: Any) -> str:

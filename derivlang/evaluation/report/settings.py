@@ -52,6 +52,11 @@ class Variant:
         known, uses = name in OBJECTIVES, name not in ("mlm", "xlm")
         if uses and dictionary.get("by", "random") != "random":
             given.append(f"dictionary by {dictionary['by']}")
+        if uses and "file" in dictionary:
+            given.append(f"dictionary {dictionary['file']} ({dictionary.get('sha256', '')[:7]})")
+        pairs = (run.facts.get("streams") or {}).get("pairs") or {}
+        if "sha256" in pairs:
+            given.append(f"pairs {pairs['sha256'][:7]}")
         return cls(
             OBJECTIVES.index(name) if known else len(OBJECTIVES),
             name,
