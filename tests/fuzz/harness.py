@@ -67,12 +67,12 @@ def run(
 
 
 def one(reader: Reader, data: bytes, number: int, *, intact: bool = False) -> Fault | None:
-    """Give one input to a reader."""
+    """Give one input to a reader. An intact one has ten times as long: modules may be imported first."""
     ignored: list[str] = []
     hook, sys.unraisablehook = sys.unraisablehook, lambda seen: ignored.append(repr(seen.exc_value))
     folder = Path(tempfile.mkdtemp(prefix="derivlang-fuzz-"))
     try:
-        with limited(SECONDS), warnings.catch_warnings():
+        with limited(10 * SECONDS if intact else SECONDS), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = reader.read(folder, data)
         if found is not None and not intact:

@@ -827,13 +827,13 @@ def _encoded_folder() -> Path:
 
 def _encoded(name: str) -> Callable[[Path, bytes], str | None]:
     def read(folder: Path, data: bytes) -> str | None:
-        from derivlang.training.encode import open_data
+        from derivlang.training.encode import take
         from derivlang.training.languages import SOURCE
-        from tests.training import pair
+        from tests.training import SEQ_LEN, pair
 
         shutil.copytree(_encoded_folder(), folder / "data", ignore=shutil.ignore_patterns("tokenizer", "twin"))
         (folder / "data" / name).write_bytes(data)
-        found = open_data(folder / "data", pair().languages)
+        found = take(folder / "data", pair().languages, seq_len=SEQ_LEN)
         n = min(4, found.n_instances(SOURCE))
         found.rows(np.arange(n), np.zeros(n, np.int64))
         return None
