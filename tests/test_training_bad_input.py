@@ -224,6 +224,14 @@ def test_a_pair_with_itself_alone_is_an_empty_dictionary(tmp_path: Path) -> None
     assert "holds no pair" in refused(tmp_path / "run", dictionary=path, objective="align-mlm", code=1)
 
 
+def test_the_size_of_a_given_tokenizer_is_recorded(tmp_path: Path) -> None:
+    run("tokenizer", "train", "demo", "--vocab-size", 250, "-o", tmp_path / "tok")
+    given = {"tokenizer": tmp_path / "tok", "data": tmp_path / "data"}
+    assert "tok has 250 entries" in refused(tmp_path / "run", "--vocab-size", 300, **given)
+    pretrain(tmp_path / "run", "--json", "--steps", 1, **given)
+    assert json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["settings"]["vocab_size"] == 250
+
+
 def test_a_given_dictionary_or_pairs_are_not_recorded_as_made_ones(tmp_path: Path) -> None:
     path = tmp_path / "mine.tsv"
     path.write_bytes((data_folder() / "dictionary-25-random-1.tsv").read_bytes())

@@ -68,6 +68,16 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
             fix="leave one of them out",
             id="bad-value",
         )
+    from derivlang.pipeline import Pipeline
+    from derivlang.training import folder
+    from derivlang.training.folder import RUN
+    from derivlang.training.languages import SOURCE, tokenizer_of
+    from derivlang.training.objectives.registry import read_objective
+    from derivlang.training.prepare import prepare_data
+    from derivlang.training.processes import is_main
+    from derivlang.training.run import Callbacks, pretrain
+    from derivlang.training.start import settings_of
+
     for file, of_made in (("dictionary", ("coverage", "dictionary_by")), ("pairs", ("parallel",))):
         for name in of_made if options[file] is not None else ():
             if options[name] is not None:
@@ -75,16 +85,15 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
                 raise UsageError(
                     f"tells how to make what --{file} gives", where=flag, fix=f"leave {flag} out", id="usage"
                 )
-    from derivlang.pipeline import Pipeline
-    from derivlang.training import folder
-    from derivlang.training.folder import RUN
-    from derivlang.training.languages import SOURCE
-    from derivlang.training.objectives.registry import read_objective
-    from derivlang.training.prepare import prepare_data
-    from derivlang.training.processes import is_main
-    from derivlang.training.run import Callbacks, pretrain
-    from derivlang.training.start import settings_of
-
+    if options["vocab_size"] is not None and options["tokenizer"] is not None:
+        size = tokenizer_of(options["tokenizer"]).size
+        if size != options["vocab_size"]:
+            raise UsageError(
+                f"{options['tokenizer']} has {size:,} entries",
+                where="--vocab-size",
+                fix="leave out --vocab-size, or --tokenizer to train one",
+                id="other-tokenizer",
+            )
     settings, model_config, log_settings = settings_of(source, options)
     begins = ""
     if out is None:

@@ -93,6 +93,7 @@ def pretrain(
             callbacks.say,
             lengths=objective.row_lengths(settings),
         )
+        settings = replace(settings, vocab_size=prepared.languages.tokenizer.size)  # a given tokenizer has its own
         found = {need.name: need.prepare(prepared) for need in objective.needs()}
         streams = open_streams(objective, Material(settings, prepared.languages, prepared.encoded, where.pairs, found))
         context = Context(LanguageIds.of(prepared.languages), settings.mask, found)

@@ -44,6 +44,7 @@ __all__ = [
     "fingerprint_of",
     "is_foreign",
     "load",
+    "tokenizer_of",
 ]
 
 
@@ -59,8 +60,12 @@ def is_foreign(tokenizer: Path) -> bool:
     return (tokenizer / CONFIG).is_file() and not (tokenizer / RECIPE).exists()
 
 
+def tokenizer_of(folder: Path) -> Tokenizer | ForeignTokenizer:
+    """Return the tokenizer of a folder. Raise StoreError if there is none, or if it is damaged."""
+    return ForeignTokenizer.load(folder) if is_foreign(folder) else Tokenizer.load(folder)
+
+
 def fingerprint_of(tokenizer: Path) -> str:
-    """Return 16 hex digits that identify the tokenizer of a folder. Raise StoreError if there is none."""
-    if is_foreign(tokenizer):
-        return ForeignTokenizer.load(tokenizer).fingerprint
-    return Tokenizer.load(tokenizer).fingerprint()
+    """Return 16 hex digits that identify the tokenizer of a folder. Raise StoreError as `tokenizer_of`."""
+    found = tokenizer_of(tokenizer)
+    return found.fingerprint if isinstance(found, ForeignTokenizer) else found.fingerprint()
