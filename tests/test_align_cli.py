@@ -129,7 +129,7 @@ def test_bad_links(texts: tuple[Path, Path], tmp_path: Path) -> None:
     far = written(tmp_path / "far", "0-0\n0-2\n\n\n\n")
     assert f"{far}:2: the link 0-2 is to target word 2" in fails(1, "score", far, good, "--target", texts[1])
     few = written(tmp_path / "few", "0-0\n")
-    assert f"{few}, {good}: 1 lines of links, but 5 lines of gold links [lengths]" in fails(1, "score", few, good)
+    assert f"{few}, {good}: 1 line of links, but 5 lines of gold links [lengths]" in fails(1, "score", few, good)
     assert "[lengths]" in fails(1, "score", few, few, "--source", texts[0])
 
 

@@ -283,7 +283,7 @@ def test_links_of_a_file_replace_those_of_the_pairs(files: Path, tmp_path: Path)
     [
         (None, "is neither gold, hmm, eflomal nor a file that is there"),
         ("", "lines of links, but"),
-        ("0-0", "1 lines of links, but"),
+        ("0-0", "1 line of links, but"),
         ("\n" * 80, "its sentence pairs have no links"),
         ("0-0\n" * 79 + "0-99\n", "the link 0-99 is to target word 99"),
         ("0-0\n" * 79 + "0:1\n", "'0:1' is not a link"),

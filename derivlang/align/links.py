@@ -16,6 +16,7 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, lengths_of, offsets_of, owners
 from derivlang.core.errors import DataError
+from derivlang.core.messages import counted
 
 _LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
 _LAST_WORD = 99_999  # of a sentence; so `keys_of` stays below 2^63 for up to 900 million sentences
@@ -103,7 +104,7 @@ def check_range(links: Links, n_source: Ints | None, n_target: Ints | None, wher
             continue
         if len(links) != len(sizes):
             raise DataError(
-                f"{len(links):,} lines of links, but {len(sizes):,} {side} sentences",
+                f"{counted(len(links), 'line')} of links, but {counted(len(sizes), f'{side} sentence')}",
                 where=where,
                 fix="line n of the links must belong to line n of the texts",
                 id="lengths",

@@ -15,6 +15,7 @@ import numpy as np
 
 from derivlang.align.links import Links, keys_of
 from derivlang.core.errors import DataError
+from derivlang.core.messages import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def score(links: Links, gold: Links) -> AlignmentScore:
     """
     if len(links) != len(gold):
         raise DataError(
-            f"{len(links):,} lines of links, but {len(gold):,} lines of gold links",
+            f"{counted(len(links), 'line')} of links, but {counted(len(gold), 'line')} of gold links",
             fix="score the links of the same sentence pairs, in the same order",
             id="lengths",
         )
