@@ -458,7 +458,7 @@ BAD: dict[str, tuple[list[object], int, str]] = {
     "no folder": (["tokenizer", "twin", "{tok}x", "--t", "trans", "-o", "{out}"], 1, "no such folder"),
     "no tokenizer": (["tokenizer", "twin", "{folder}", "--t", "trans", "-o", "{out}"], 1, "not a tokenizer"),
     "inv": (twin_with("--t", "inv"), 2, "inv has none"),
-    "two scripts": (twin_with("--t", "trans,trans:greek"), 2, "2 of them"),
+    "two scripts": (twin_with("--t", "trans,trans:greek"), 2, "has trans and trans"),
     "no script": (twin_with("--t", "trans:klingon"), 2, "no script 'klingon'"),
     "two overlaps": (twin_with("--t", "trans:overlap=25", "--subword-overlap", 25), 2, "sub-words cannot be kept"),
     "overlap out of range": (twin_with("--t", "trans", "--subword-overlap", 101), 2, "101"),

@@ -72,8 +72,8 @@ def test_encoded_data_without_its_source(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--t", "inv"], "inv has none"),
-        (["--t", "lex:file=words.tsv"], "a twin needs trans as the only transform that changes words, but lex:words.tsv has lex"),
-        (["--t", "trans,trans:script=greek"], "has 2 of them"),
+        (["--t", "lex:file=words.tsv"], "trans as the only transform that changes words, but lex:words.tsv has lex"),
+        (["--t", "trans,trans:script=greek"], "has trans and trans"),
         (["--t", "trnas"], "there is no transform 'trnas'; did you mean trans"),
         (["--objective", "aling-mlm"], "there is no objective 'aling-mlm'; did you mean align-mlm"),
         (["--objective", "align-mlm:alpha=x"], "alpha='x' must be a number"),
