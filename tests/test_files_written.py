@@ -116,3 +116,47 @@ def test_nothing_is_written_of_a_source_that_is_not_there(tmp_path: Path, monkey
         assert "writing to" not in refused
     written(tmp_path / "a.txt", "A cat .\n")
     assert run("make", "--t", "inv", "a.txt").err == f"derivlang: writing to a.txt.inv{os.sep}\n"
+
+
+STUDY = """\
+[study]
+source = "demo"
+model = "tiny"
+steps = 1
+[factors]
+objective = ["mlm"]
+[cell]
+t = "inv"
+vocab-size = 300
+[evaluate]
+task = "pos:nowhere/"
+"""
+REFUSED = {  # what is found to be wrong only when the input is read, and the id of its error
+    "make --t inv --lang qq a.txt": "language",
+    "tokenizer train --lang qq a.txt": "language",
+    "tokenizer twin tok --t trans:overlap=25 --lexicon a.txt": "other-lexicon",
+    "grammar fit a.conllu": "conllu-columns",
+    "parser train a.conllu": "conllu-columns",
+    "report a": "not-a-run",
+    "study a.toml": "missing-file",
+    "pretrain --source a.txt --t trans,inv --lang qq --vocab-size 100 --steps 1": "language",
+}
+
+
+@pytest.mark.parametrize("typed", REFUSED)
+def test_a_refused_command_does_not_say_that_it_writes(
+    typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if typed.split()[0] in ("parser", "report", "study", "pretrain"):
+        pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "a.txt", "A cat .\n")
+    written(tmp_path / "a.conllu", "1\tA\n\n")
+    written(tmp_path / "a.toml", STUDY)
+    (tmp_path / "a").mkdir()
+    if "twin" in typed:
+        run("tokenizer", "train", "demo", "--vocab-size", 300, "-o", "tok")
+    refused = run(*typed.split(), code=None)
+    assert refused.code
+    assert f"[{REFUSED[typed]}]" in refused.err
+    assert "writing to" not in refused.err
