@@ -86,6 +86,29 @@ def test_export_takes_the_format_from_the_suffix(name: str, begins: bytes, tmp_p
     assert (tmp_path / name).read_bytes().startswith(begins)
 
 
+def test_a_table_of_texts_is_exported_as_csv(tmp_path: Path) -> None:
+    table = written(tmp_path / "a.csv", 'id,text,label\n1,"Look, a cat.",glad\n2,It rains.,sad\n')
+    out = make("inv", table, tmp_path / "out")
+    run("export", out, "-o", tmp_path / "b.csv")
+    assert (tmp_path / "b.csv").read_text("utf-8") == 'text,id,label\n"cat a , Look .",1,glad\nrains It .,2,sad\n'
+    words = make("inv", written(tmp_path / "a.jsonl", ROWS), tmp_path / "words")
+    assert "this set does not fit the format csv" in run("export", words, "-o", tmp_path / "c.csv", code=2).err
+
+
+def test_semicolons_between_the_fields_of_a_csv_file(tmp_path: Path) -> None:
+    table = written(tmp_path / "a.csv", 'text;label\n"Look; a cat.";glad\n')
+    assert "separated by semicolons [csv]" in run("make", "--t", "inv", table, "-o", tmp_path / "out", code=1).err
+    texts = written(tmp_path / "b.csv", "Look; a cat.\nIt rains.\n")
+    run("make", "--t", "inv", texts, "-o", tmp_path / "out", "--column-names", "text")
+
+
+@pytest.mark.parametrize("suffix", [".conll", ".bio", ".iob"])
+def test_words_and_tags_in_a_file_of_one_sentence(suffix: str, tmp_path: Path) -> None:
+    out = make("inv", written(tmp_path / f"a{suffix}", "Ada B-PER\nslept O\n. O\n"), tmp_path / "out")
+    run("undo", out, "-o", tmp_path / f"b{suffix}")
+    assert (tmp_path / f"b{suffix}").read_text("utf-8") == "Ada\tB-PER\nslept\tO\n.\tO\n"
+
+
 def test_export_needs_a_format(tmp_path: Path) -> None:
     out = make("inv", written(tmp_path / "a.jsonl", ROWS), tmp_path / "out")
     assert "standard output needs a format [missing-option]" in run("export", out, code=2).err
