@@ -6,8 +6,12 @@ import inspect
 import os
 import re
 import shutil
+from copy import copy
 from pathlib import Path
 from typing import Any
+
+from myst_nb.core import render
+from myst_nb.core.utils import coalesce_streams as _coalesce_streams
 
 import derivlang
 
@@ -54,6 +58,26 @@ copybutton_prompt_is_regexp = True
 def setup(app: Any) -> None:
     """Connect what the configuration adds to Sphinx."""
     app.connect("autodoc-process-docstring", _bold_parameters)
+    render.coalesce_streams = _as_written
+
+
+def _as_written(outputs: list[Any]) -> list[Any]:
+    """Join the parts of each stream as they were written, then let myst_nb do the rest.
+
+    myst_nb ends each part with a line end, but a part ends wherever the kernel's buffer was full:
+    ["one li", "ne\\n"] is "one line", not two.
+    """
+    streams: dict[str, Any] = {}
+    joined = []
+    for output in outputs:
+        name = output["name"] if output["output_type"] == "stream" else None
+        if name in streams:
+            streams[name]["text"] += output["text"]
+            continue
+        joined.append(copy(output))
+        if name is not None:
+            streams[name] = joined[-1]
+    return _coalesce_streams(joined)
 
 
 def _bold_parameters(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,7 +20,8 @@ from derivlang.explore import app
 from derivlang.explore.controls import controls_of, offered, spec_of
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.registry import TRANSFORMS, find_transform, transform_names
-from tests.commands import make, run
+from tests.commands import environment, make, run
+from tests.helpers import ROOT
 
 # Controls
 
@@ -236,3 +239,23 @@ def test_the_focus_shows_a_pair(browser: Any, tmp_path: Path) -> None:
     assert browser.find_element("css selector", "svg.across").is_displayed()
     browser.get("about:blank")
     assert hosts(browser) == set()
+
+
+SPACE = """
+import json, runpy, socket, sys
+import gradio
+
+def refused(*place, **options):
+    raise OSError("the page looks for an address")
+
+socket.getaddrinfo = refused
+gradio.Blocks.launch = lambda page, **options: print(json.dumps([options["share"], page.analytics_enabled]))
+runpy.run_path(sys.argv[1])
+"""
+
+
+def test_the_hosted_space_builds_its_page_without_a_network() -> None:
+    pytest.importorskip("gradio", reason="pip install 'derivlang[explore]'")
+    command = [sys.executable, "-W", "ignore", "-c", SPACE, str(ROOT / "examples/explore/app.py")]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=True)
+    assert json.loads(done.stdout.splitlines()[-1]) == [False, False]

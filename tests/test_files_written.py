@@ -86,6 +86,29 @@ def test_export_takes_the_format_from_the_suffix(name: str, begins: bytes, tmp_p
     assert (tmp_path / name).read_bytes().startswith(begins)
 
 
+def test_a_table_of_texts_is_exported_as_csv(tmp_path: Path) -> None:
+    table = written(tmp_path / "a.csv", 'id,text,label\n1,"Look, a cat.",glad\n2,It rains.,sad\n')
+    out = make("inv", table, tmp_path / "out")
+    run("export", out, "-o", tmp_path / "b.csv")
+    assert (tmp_path / "b.csv").read_text("utf-8") == 'text,id,label\n"cat a , Look .",1,glad\nrains It .,2,sad\n'
+    words = make("inv", written(tmp_path / "a.jsonl", ROWS), tmp_path / "words")
+    assert "this set does not fit the format csv" in run("export", words, "-o", tmp_path / "c.csv", code=2).err
+
+
+def test_semicolons_between_the_fields_of_a_csv_file(tmp_path: Path) -> None:
+    table = written(tmp_path / "a.csv", 'text;label\n"Look; a cat.";glad\n')
+    assert "separated by semicolons [csv]" in run("make", "--t", "inv", table, "-o", tmp_path / "out", code=1).err
+    texts = written(tmp_path / "b.csv", "Look; a cat.\nIt rains.\n")
+    run("make", "--t", "inv", texts, "-o", tmp_path / "out", "--column-names", "text")
+
+
+@pytest.mark.parametrize("suffix", [".conll", ".bio", ".iob"])
+def test_words_and_tags_in_a_file_of_one_sentence(suffix: str, tmp_path: Path) -> None:
+    out = make("inv", written(tmp_path / f"a{suffix}", "Ada B-PER\nslept O\n. O\n"), tmp_path / "out")
+    run("undo", out, "-o", tmp_path / f"b{suffix}")
+    assert (tmp_path / f"b{suffix}").read_text("utf-8") == "Ada\tB-PER\nslept\tO\n.\tO\n"
+
+
 def test_export_needs_a_format(tmp_path: Path) -> None:
     out = make("inv", written(tmp_path / "a.jsonl", ROWS), tmp_path / "out")
     assert "standard output needs a format [missing-option]" in run("export", out, code=2).err
@@ -116,3 +139,47 @@ def test_nothing_is_written_of_a_source_that_is_not_there(tmp_path: Path, monkey
         assert "writing to" not in refused
     written(tmp_path / "a.txt", "A cat .\n")
     assert run("make", "--t", "inv", "a.txt").err == f"derivlang: writing to a.txt.inv{os.sep}\n"
+
+
+STUDY = """\
+[study]
+source = "demo"
+model = "tiny"
+steps = 1
+[factors]
+objective = ["mlm"]
+[cell]
+t = "inv"
+vocab-size = 300
+[evaluate]
+task = "pos:nowhere/"
+"""
+REFUSED = {  # what is found to be wrong only when the input is read, and the id of its error
+    "make --t inv --lang qq a.txt": "language",
+    "tokenizer train --lang qq a.txt": "language",
+    "tokenizer twin tok --t trans:overlap=25 --lexicon a.txt": "other-lexicon",
+    "grammar fit a.conllu": "conllu-columns",
+    "parser train a.conllu": "conllu-columns",
+    "report a": "not-a-run",
+    "study a.toml": "missing-file",
+    "pretrain --source a.txt --t trans,inv --lang qq --vocab-size 100 --steps 1": "language",
+}
+
+
+@pytest.mark.parametrize("typed", REFUSED)
+def test_a_refused_command_does_not_say_that_it_writes(
+    typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if typed.split()[0] in ("parser", "report", "study", "pretrain"):
+        pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "a.txt", "A cat .\n")
+    written(tmp_path / "a.conllu", "1\tA\n\n")
+    written(tmp_path / "a.toml", STUDY)
+    (tmp_path / "a").mkdir()
+    if "twin" in typed:
+        run("tokenizer", "train", "demo", "--vocab-size", 300, "-o", "tok")
+    refused = run(*typed.split(), code=None)
+    assert refused.code
+    assert f"[{REFUSED[typed]}]" in refused.err
+    assert "writing to" not in refused.err

@@ -290,6 +290,7 @@ BAD = {
     "an axis that is no factor": (('x = "overlap"', 'x = "overlay"'), "did you mean overlap"),
     "a misspelt key of the report": (("lines =", "line ="), "key of .report. 'line'; did you mean lines"),
     "cells with one name": (('"perm"]', '"identity,"]'), "two cells have the name identity.0.1"),
+    "cells whose names differ in a capital": (('"perm"]', '"Identity"]'), "two cells have the name Identity.0.1"),
     "a factor that nothing depends on": (("{order}", "inv"), "are the same run .*\n.*depends on the factor order"),
     "a wrong type in [study]": (("steps = 2", "steps = 'two'"), "steps = 'two' must be a whole number"),
     "both source and text": (("steps = 2", "text = ['demo']"), "both source and text"),

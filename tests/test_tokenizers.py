@@ -466,7 +466,7 @@ BAD: dict[str, tuple[list[object], int, str]] = {
     "no sub-words": (twin_with("--t", "trans", "--subwords", "{folder}/nothing"), 1, "cannot be read"),
     "other sub-words": (twin_with("--t", "trans", "--subwords", "{folder}/a.tokens"), 1, "not a file of kept"),
     "no lexicon": (twin_with("--t", "trans:overlap=25", "--lexicon", "{folder}/nothing"), 1, "nothing: cannot be read"),
-    "lexicon for nothing": (twin_with("--t", "trans", "--lexicon", "{folder}/a.tokens"), 2, "was fitted for nothing"),
+    "lexicon for nothing": (twin_with("--t", "trans", "--lexicon", "{folder}/a.tokens"), 2, "is not a lexicon"),
     "joint with sub-words": (twin_with("--t", "trans", "--subword-overlap", 25, "--joint"), 2, "--joint"),
     "joint in the paper's ids": (twin_with("--t", "trans", "--compat", "paper", "--joint"), 2, "--joint"),
     "over the source": (["tokenizer", "twin", "{tok}", "--t", "trans", "-o", "{tok}", "--force"], 2, "over its source"),

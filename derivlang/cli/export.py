@@ -15,14 +15,25 @@ from derivlang.core.messages import counted
 
 TRANSFORMERS = "transformers"
 # The format of a file, by its suffix: what --format need not say.
-_BY_SUFFIX = {".txt": "text", ".jsonl": "jsonl", ".conllu": "conllu", ".tsv": "tsv", ".json": "squad"}
+_BY_SUFFIX = {
+    ".txt": "text",
+    ".jsonl": "jsonl",
+    ".conllu": "conllu",
+    ".tsv": "tsv",
+    ".csv": "csv",
+    ".json": "squad",
+}
 
 
 @click.command("export", no_args_is_help=True)
 @click.argument("derived", type=FOLDER, metavar="DERIVED|RUN[@STEP]", shell_complete=completes("set"))
 @click.option("--split", help="Split to take.  [default: the only one]")
-@click.option("--format", "kind", help="Format to write.  [default: by the suffix of -o]",
-              type=click.Choice(["text", "jsonl", "conllu", "pharaoh", "tsv", "squad", TRANSFORMERS]))  # fmt: skip
+@click.option(
+    "--format",
+    "kind",
+    help="Format to write.  [default: by the suffix of -o]",
+    type=click.Choice(["text", "jsonl", "conllu", "pharaoh", "tsv", "csv", "squad", TRANSFORMERS]),
+)
 @click.option(
     "-o",
     "--out",

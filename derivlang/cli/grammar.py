@@ -9,7 +9,6 @@ from typing import Literal
 import click
 
 from derivlang.cli.folders import changed_options, default_folder
-from derivlang.cli.messages import say
 from derivlang.cli.options import Bar
 from derivlang.cli.types import FILE, PLACE, Group, Whole, completes
 from derivlang.core.errors import UsageError
@@ -188,13 +187,14 @@ def fit(
         raise UsageError(
             f"{wrong[0]!r} is not a head class", where="--classes", fix=f"N, V, {', '.join(UPOS)}", id="grammar-class"
         )
+    begins = ""
     if out is None:
         folder = default_folder(treebanks[0].name, options=changed_options("treebanks") | _others(treebanks))
         out = Path(f"{folder}.grammar.tsv")
         if out.exists():
             fix = "delete it to fit it again, or name another file with -o"
             raise UsageError("the grammar file exists already", where=str(out), fix=fix, id="out-exists")
-        say(f"writing to {out}")
+        begins = f"writing to {out}"
     if not out.parent.is_dir():
         raise UsageError(f"there is no folder {out.parent}", where="-o", id="missing-folder")
     with Bar() as bar, bar.stage("reading"):
@@ -211,7 +211,7 @@ def fit(
     }
     strengths = (l2,) if l2 else None
     recipe = GrammarRecipe(out.name.partition(".")[0], language, names, kept, labels, punct, strengths, thin)
-    with Bar():
+    with Bar(begins=begins):
         grammar, chosen = build(recipe, families, held, about)
     file.write(grammar, out)
     result = {"out": str(out), **file.read(out).summary()}

@@ -219,8 +219,8 @@ class Bar:
     """A progress bar on stderr, if that is a terminal, for each stage of the block's work (`formats/progress.py`).
 
     A bar is shown after half a second, so that short stages show none. shown: False for no bars at all. begins: what is
-    said when the first stage begins after the source has been found, so that nothing seems to be written of a source
-    that is not there. current: the bar of the running stage, one of tqdm.
+    said when the input has been checked, so that a refused command does not seem to write anything: at the first stage
+    after LOOKING, at `begin`, or at the end of the block. current: the bar of the running stage, one of tqdm.
     """
 
     def __init__(self, *, shown: bool = True, begins: str = "") -> None:
@@ -238,7 +238,7 @@ class Bar:
     def __exit__(self, *error: object) -> None:
         self._context.close()
         if error[0] is None:
-            self._begin()
+            self.begin()
 
     @contextmanager
     def stage(self, what: str, unit: Unit | None = "bytes", total: int | None = None) -> Iterator[None]:
@@ -250,7 +250,7 @@ class Bar:
 
         self._close()
         if what != LOOKING:
-            self._begin()
+            self.begin()
         self.current = self._new(what, unit, total)
         with ExitStack() as context:
             context.callback(self._close)
@@ -264,10 +264,16 @@ class Bar:
         if self.current is not None:
             self.current.set_postfix(shown, refresh=False)
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Say `begins`, unless it has been said: everything is checked, and the work begins."""
         if self._begins:
             say(self._begins)
             self._begins = ""
+
+    def complete(self, out: Path) -> None:
+        """Say that the folder is complete, and nothing of what would begin."""
+        self._begins = ""
+        complete(out)
 
     def _new(self, what: str, unit: str | None, total: int | None) -> Any:
         if not self.shown:

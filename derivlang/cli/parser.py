@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from derivlang.cli.folders import default_folder
-from derivlang.cli.messages import say, tell
+from derivlang.cli.messages import tell
 from derivlang.cli.options import Bar, data_dir_option
 from derivlang.cli.types import COUNT, FILE, FOLDER, PATH, SEED, Group, completes
 from derivlang.core.errors import DataError, DerivlangError, UsageError
@@ -74,9 +74,10 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     from derivlang.parsing.training.fit import fit
 
     treebank = locate(treebank, options["data_dir"])
+    begins = ""
     if out is None:
         out = default_folder(treebank.name, last="parser")
-        say(f"writing to {out}{os.sep}")
+        begins = f"writing to {out}{os.sep}"
     if (out / CARD).exists() and not options["force"]:
         raise UsageError(
             "the folder already has a model", where=str(out), fix="pass another -o, or --force", id="out-exists"
@@ -94,7 +95,9 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     config = student(options["seed"]) if teacher else ParserConfig(seed=options["seed"])
     if options["epochs"]:
         config = replace(config, epochs=options["epochs"])
-    trained = fit(banks["train"], banks.get("dev"), config, text, tell, teacher)
+    with Bar(shown=False, begins=begins) as bar:
+        bar.begin()
+        trained = fit(banks["train"], banks.get("dev"), config, text, tell, teacher)
     card = {
         **trained.card(options["language"]),
         "name": out.name,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from derivlang.cli.messages import say
+from derivlang.cli.options import Bar
 from derivlang.cli.types import FOLDER, completes
 
 
@@ -30,10 +30,12 @@ def command(runs: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     """
     from derivlang.evaluation.report.write import PAGE, report
 
+    begins = ""
     if out is None:
         out = Path("report")
-        say(f"writing to {out}{os.sep}")
-    result = report(runs, out)
+        begins = f"writing to {out}{os.sep}"
+    with Bar(begins=begins):
+        result = report(runs, out)
     if as_json:
         click.echo(json.dumps(result))
         return

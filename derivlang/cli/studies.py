@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from derivlang.cli.messages import say, tell
-from derivlang.cli.options import data_dir_option, names
+from derivlang.cli.options import Bar, data_dir_option, names
 from derivlang.cli.types import COUNT, FOLDER
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import given
@@ -160,11 +160,14 @@ def study_command(name: str, options: dict[str, Any]) -> None:
         say(f"wrote {first}: first --data-only, then sbatch it{after}, then the same command without --array")
         return
     began = time.perf_counter()
-    if options["out"] is None:
-        say(f"writing to {out}{os.sep}")
-
     some = None if study is whole else whole
-    found = (prepare if options["data_only"] else run_study)(study, place, tell, whole=some)
+    with Bar(shown=False, begins="" if options["out"] else f"writing to {out}{os.sep}") as bar:
+
+        def told(line: str) -> None:
+            bar.begin()
+            tell(line)
+
+        found = (prepare if options["data_only"] else run_study)(study, place, told, whole=some)
     found["seconds"] = round(time.perf_counter() - began, 1)
     what = found.get("report") or found["out"]
     click.echo(json.dumps(found) if options["as_json"] else f"{what}  in {found['seconds'] / 60:.1f} minutes")

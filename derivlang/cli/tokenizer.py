@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from derivlang.cli.folders import changed_options, default_folder
-from derivlang.cli.messages import say
-from derivlang.cli.options import Bar, complete, find_options, request_of, spec_option
+from derivlang.cli.options import Bar, find_options, request_of, spec_option
 from derivlang.cli.types import FILE, FOLDER, SEED, Group, Whole, completes
 
 _FORCE = click.option("--force", is_flag=True, help="Replace an existing tokenizer in the output folder.")
@@ -65,8 +64,10 @@ def train_(
     if out is None:
         out = default_folder(source, options=changed_options(), last="tokenizer")
         begins = f"writing to {out}{os.sep}"
-    with Bar(begins=begins):
-        recipe = train(request, out, vocab_size=vocab_size, min_frequency=min_frequency, force=force, found=complete)
+    with Bar(begins=begins) as bar:
+        recipe = train(
+            request, out, vocab_size=vocab_size, min_frequency=min_frequency, force=force, found=bar.complete
+        )
     if as_json:
         click.echo(json.dumps({"out": str(out), **recipe}, ensure_ascii=False))
         return
@@ -123,12 +124,22 @@ def twin_(
     shared = None
     if subword_overlap is not None or subwords is not None:
         shared = Shared(subword_overlap or 0, by, seed, subwords)
+    begins = ""
     if out is None:
         out = default_folder(str(folder), str(trans_of(Pipeline.parse(spec))), changed_options("folder"))
-        say(f"writing to {out}{os.sep}")
-    recipe = make_twin(
-        folder, spec, out, lexicon=lexicon, shared=shared, joint=joint, compat=compat, force=force, found=complete
-    )
+        begins = f"writing to {out}{os.sep}"
+    with Bar(begins=begins) as bar:
+        recipe = make_twin(
+            folder,
+            spec,
+            out,
+            lexicon=lexicon,
+            shared=shared,
+            joint=joint,
+            compat=compat,
+            force=force,
+            found=bar.complete,
+        )
     if as_json:
         click.echo(json.dumps({"out": str(out), **recipe}, ensure_ascii=False))
         return

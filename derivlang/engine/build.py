@@ -19,7 +19,7 @@ from derivlang.engine.manifest import Results, manifest_of, plan_hash
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import look, make_plan, source_files, source_size, total_size
 from derivlang.engine.vocabulary import TypeCounts, read_vocabulary, save_vocabulary, shares
-from derivlang.formats.progress import stage
+from derivlang.formats.progress import LOOKING, stage
 from derivlang.store.card import CARD, card
 from derivlang.store.journal import STAGE, Journal
 from derivlang.store.manifest import COUNTS, LEXICON, NAME, document_of, dump
@@ -28,6 +28,8 @@ from derivlang.store.manifest import COUNTS, LEXICON, NAME, document_of, dump
 def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
     """Make the set of a job in `options.out`, unless it is there already. Returns its manifest."""
     engine = choose(options.engine, options.workers)
+    with stage(LOOKING):
+        job.corpus.splitter()  # raises for a language without word rules before any work is announced
     reference = _reference(job, options)
     if not job.seen:
         wanted = [*(list(options.splits) or job.corpus.splits), *([reference] if reference else [])]

@@ -97,6 +97,8 @@ def count(
 
 def look(paths: Sequence[Path], asked: Asked, delimiter: str = ",") -> Look:
     """Return the names of the columns and the first rows."""
+    if delimiter == "," and not asked.names:
+        _refuse_semicolons(paths[0], asked.encoding)
     first = [fields for _, fields in islice(_records(paths[0], asked.encoding, delimiter), LOOKED_AT)]
     if not first:
         raise empty_file(paths[0], "row")
@@ -105,6 +107,19 @@ def look(paths: Sequence[Path], asked: Asked, delimiter: str = ",") -> Look:
     _, line = next(iter(open_lines(paths[0], asked.encoding, ends=True)))
     newline = {} if line.endswith("\r\n") else {"newline": "\n"}
     return replace(found, format="csv", layout={**found.layout, **newline})
+
+
+def _refuse_semicolons(path: Path, encoding: str) -> None:
+    """Raise DataError csv if the header row has semicolons and no comma, as spreadsheets write it in many countries."""
+    _, line = next(iter(open_lines(path, encoding)), (1, ""))
+    if ";" in line and "," not in line:
+        raise DataError(
+            "the fields seem to be separated by semicolons",
+            where=f"{path}:1",
+            fix="save the file with commas: pandas.read_csv(FILE, sep=';').to_csv('commas.csv', index=False); "
+            "or, if a row is one text, --column-names text",
+            id="csv",
+        )
 
 
 def _records(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -25,7 +25,7 @@ from derivlang.core.errors import DataError
 from derivlang.core.schema import Field, Schema, Side
 from derivlang.formats.base import Asked, Format, Look
 from derivlang.formats.header import looks_like_header
-from derivlang.formats.opening import open_lines
+from derivlang.formats.opening import open_lines, suffix_of
 from derivlang.formats.rows import Rows, in_tables
 from derivlang.formats.sentence_lines import line_blocks, word_values
 from derivlang.formats.tab_separated import columns_of, join_columns, split_columns
@@ -132,12 +132,14 @@ def _language_prefix(lines: list[str]) -> str:
 
 
 def _recognises(path: Path, asked: Asked) -> bool:
-    """Return whether there is an empty line between rows, no header, and no option about columns.
+    """Return whether no option is about columns, and the suffix is this format's alone or the rows have this form.
 
-    Files of sentence pairs have the same suffix, but no empty lines between rows.
+    Files of sentence pairs are called `.tsv`, too, but have no empty lines between rows.
     """
     if asked.columns or asked.names or asked.quoting or asked.header is not None:
         return False
+    if suffix_of(path) != ".tsv":
+        return True
     for number, line in open_lines(path, asked.encoding):
         if number == 1 and looks_like_header(line.split("\t")):
             return False
@@ -159,7 +161,7 @@ def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Ma
 MEANING = Schema((Side("", words="tokens"),), (Field("ner_tags", "entities"),))
 FORMAT = Format(
     name="tagged",
-    suffixes=(".tsv",),
+    suffixes=(".tsv", ".conll", ".bio", ".iob", ".iob2"),
     what="file of words and tags",
     read=read,
     write=_write,

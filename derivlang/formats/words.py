@@ -73,6 +73,13 @@ class Splitter:
             self.version = version("spacy")
             tokenizer = _tokenizer(self.language)
         except ImportError as error:
+            if "E048" in str(error):  # spaCy's id of this error: it has no such language
+                raise UsageError(
+                    f"spaCy has no word rules for the language {self.language!r}",
+                    where="--lang",
+                    fix="pass --lang xx for rules that fit most alphabets, or --words unicode or --words space",
+                    id="language",
+                ) from None
             named = f": {error.name}" if error.name and error.name != "spacy" else f": {error}"
             first = str(named).splitlines()[0]
             raise UsageError(

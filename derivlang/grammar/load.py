@@ -50,7 +50,7 @@ def load_grammar(name_or_path: str | os.PathLike[str], *, where: str | None = No
     names = shipped()
     if text in names:
         return read(names[text])
-    if os.sep in text or text.endswith((*orm.SUFFIXES, SUFFIX, ".tsv")):
+    if "/" in text or os.sep in text or text.endswith((*orm.SUFFIXES, SUFFIX, ".tsv")):
         raise UsageError(
             f"there is no grammar file {text}",
             where=where,

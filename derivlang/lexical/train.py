@@ -20,7 +20,7 @@ from derivlang.core.version import __version__
 from derivlang.engine.job import Job, count_vocabulary
 from derivlang.engine.plan import make_plan, source_files, source_size, total_size
 from derivlang.formats.opening import check_encoding
-from derivlang.formats.progress import stage
+from derivlang.formats.progress import LOOKING, stage
 from derivlang.lexical.bpe import SUFFIX, train_bpe
 from derivlang.lexical.encoding import SubwordEncoder
 from derivlang.lexical.tokenizer import FORMAT, RECIPE, WORDS, Tokenizer, check_free, dump, same_recipe, write_folder
@@ -45,7 +45,9 @@ def train(
     if not (out / RECIPE).exists():
         check_free(out, force=force)
     check_encoding(request.encoding)
-    corpus = find(request)
+    with stage(LOOKING):
+        corpus = find(request)
+        corpus.splitter()  # raises for a language without word rules before any work is announced
     job = Job(corpus, encoding=request.encoding)
     split = corpus.splits[0]
     with stage("hashing", total=source_size(job, [split])):

@@ -4,7 +4,8 @@ text        a line for each row, or for each document; pairs and questions have 
 jsonl       all columns, `key` as 16 hex digits, class labels by name (a JSON line has no place for a list of classes)
 conllu      trees and tags; `# text` is rebuilt
 pharaoh     word links i-j, source first, 0-based, sorted
-tsv         token TAB tag, or the columns of a pair
+tsv         token TAB tag, or the texts and the values of a row
+csv         the texts and the values of a row, with a header
 squad       question sets as JSON
 
 A space inside a word (CoNLL-U allows it) becomes U+00A0 in `text`, so that the links of `pharaoh` fit its words. Such
@@ -31,7 +32,7 @@ from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.schema import Schema
-from derivlang.formats import conllu, delimited, jsonl, squad, tagged
+from derivlang.formats import conllu, csv, delimited, jsonl, squad, tagged
 from derivlang.formats.base import Format as FileFormat
 from derivlang.formats.opening import PACKED
 from derivlang.formats.registry import find_format, suffixes
@@ -39,7 +40,7 @@ from derivlang.store.disk import disk
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
 
-Format = Literal["text", "jsonl", "conllu", "pharaoh", "tsv", "squad"]
+Format = Literal["text", "jsonl", "conllu", "pharaoh", "tsv", "csv", "squad"]
 FORMATS: tuple[str, ...] = get_args(Format)
 
 
@@ -274,8 +275,17 @@ def _tsv(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: 
         renamed = (t.rename_columns(["tokens" if n == words else n for n in t.column_names]) for t in tables)
         tagged.write(renamed, out, tag_column=tags)
         return
-    columns = [side.text for side in schema.sides if side.text] + [f.column for f in schema.fields if f.kind == "value"]
-    delimited.write(tables, out, columns=columns)
+    delimited.write(tables, out, columns=_plain_columns(schema))
+
+
+def _csv(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
+    tables = (labelled(group.source if request.source else group.derived, schema) for group in groups)
+    csv.write(tables, out, columns=_plain_columns(schema), newline="\n")
+
+
+def _plain_columns(schema: Schema) -> list[str]:
+    """Return the columns with one value a row: texts, then labels."""
+    return [side.text for side in schema.sides if side.text] + [f.column for f in schema.fields if f.kind == "value"]
 
 
 def _squad(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
@@ -288,6 +298,7 @@ _WRITERS: dict[str, Callable[[Iterator[Loaded], Schema, ExportRequest, BinaryIO]
     "conllu": _conllu,
     "pharaoh": _pharaoh,
     "tsv": _tsv,
+    "csv": _csv,
     "squad": _squad,
 }
 
@@ -307,6 +318,7 @@ def _refuse_unfit(schema: Schema, request: ExportRequest) -> None:
         "conllu": len(schema.sides) == 1,
         "squad": any(f.kind == "answers" for f in schema.fields),
         "tsv": not schema.running,
+        "csv": not schema.running and any(side.text for side in schema.sides),
     }
     if not fits.get(request.format, True):
         raise UsageError(

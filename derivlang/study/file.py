@@ -268,7 +268,7 @@ class _Reader:
         names: dict[str, Cell] = {}
         runs: dict[tuple[Any, ...], Cell] = {}
         for cell in cells:
-            other = names.setdefault(cell.name, cell)
+            other = names.setdefault(cell.name.lower(), cell)  # some systems take `A` and `a` for one folder
             if other is not cell:
                 fix = "give the factors, in the same order, levels with other letters or digits"
                 raise UsageError(f"two cells have the name {cell.name}", where=self.place, fix=fix, id="same-cell")

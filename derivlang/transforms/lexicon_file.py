@@ -66,9 +66,16 @@ def saved_states(transforms: Sequence[Transform], text: str | None, where: str) 
 def other_lexicon(transforms: Sequence[Transform], text: str, where: str) -> UsageError:
     """Return the error for a saved lexicon that does not fit the transforms."""
     found = [title for title, _ in sections(text)]
+    if not found:
+        return UsageError(
+            "the file is not a lexicon of derivlang",
+            where=where,
+            fix="pass the lexicon.tsv of a set made with the same --t",
+            id="other-lexicon",
+        )
     return UsageError(
-        f"the lexicon was fitted for {', '.join(found) or 'nothing'}, "
-        f"but the pipeline has {', '.join(_wanted(transforms)) or 'no transform that needs one'}",
+        f"the lexicon was fitted for {', '.join(found)}, but "
+        f"the pipeline has {', '.join(_wanted(transforms)) or 'no transform that needs one'}",
         where=where,
         fix="pass the lexicon.tsv of a set made with the same --t",
         id="other-lexicon",

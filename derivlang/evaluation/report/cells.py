@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 EMPTY = "–"
 # What a table says of its intervals.
 INTERVALS = (
-    "In small type: the 95 % interval of the mean, which covers pre-training seeds and test documents "
-    "(docs/studies/statistics.md). It needs three seeds; of two, their values stand there."
+    "In small type: the 95 % interval of the mean, which covers pre-training seeds and test documents (explained in "
+    "the documentation: What an interval in the report says). It needs three seeds; of two, their values stand there."
 )
 HERE, PAPER = "here", "paper"
 Regimes: TypeAlias = Sequence[tuple[str, str]]

@@ -291,7 +291,7 @@ def _recipe(run: Run) -> str:
 
 def _pretraining(run: Run) -> dict[str, Any]:
     found = run.facts.get("settings") or {}
-    return {name: value for name, value in found.items() if name not in _OF_ROWS and value is not None}
+    return {name: value for name, value in found.items() if name not in _OF_ROWS and value not in (None, "")}
 
 
 def _shared_settings(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, str]]:

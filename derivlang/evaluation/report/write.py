@@ -43,6 +43,7 @@ from derivlang.evaluation.report.runs import Run, read_runs, same_model
 from derivlang.evaluation.report.scores import scores_file, scores_of
 from derivlang.evaluation.report.settings import Entry, Setting, settings_of
 from derivlang.evaluation.report.sweeps import sweeps
+from derivlang.formats.progress import stage
 from derivlang.store.disk import whole_folder
 from derivlang.store.record import read_record
 
@@ -74,6 +75,11 @@ def report(folders: Iterable[Path], out: Path) -> dict[str, Any]:
     """
     _check_free(out)
     runs = read_runs(folders)
+    with stage("drawing", None):
+        return _write(runs, out)
+
+
+def _write(runs: Sequence[Run], out: Path) -> dict[str, Any]:
     scores = scores_of(runs)
     grids = grids_of(runs, scores)
     studies = [_study(grid, f"f{n}-" if len(grids) > 1 else "") for n, grid in enumerate(grids, 1)]
