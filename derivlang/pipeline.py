@@ -153,7 +153,7 @@ class Pipeline:
         """
         return fitting.fit(self.transforms, types, counts, saved=saved, where=where)
 
-    def needs_counts(self, saved: str | None) -> bool:
+    def needs_counts(self, saved: str | None = None) -> bool:
         """Return whether a reference vocabulary must be counted, beyond what a saved lexicon holds."""
         return fitting.needs_counts(self.transforms, saved)
 

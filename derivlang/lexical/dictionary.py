@@ -163,7 +163,6 @@ def check_dictionary(
     path: Path,
     *,
     strict: bool = False,
-    named: str | None = None,
     out: Path | None = None,
     out_format: str | None = None,
 ) -> tuple[Dictionary, dict[str, Any]]:
@@ -174,7 +173,7 @@ def check_dictionary(
     DataError, if strict at the first fault.
     """
     kind = format_of(out, out_format) if out is not None else None
-    found = read_dictionary(path, named, strict=strict)
+    found = read_dictionary(path, strict=strict)
     if out is not None and kind is not None:
         text, _ = written(found.pairs, [1] * len(found.pairs), kind)
         write_texts(out.parent, {out.name: text})

@@ -18,12 +18,11 @@ def read_record(
     what: str,
     check: Callable[[dict[str, Any]], object] = lambda found: None,
     *,
-    error: type[DerivlangError] = StoreError,
     id: str,
     fix: str | None = None,
 ) -> dict[str, Any]:
-    """Return the object in a file. Raises `error` if it cannot be read, or if `check` raises anything."""
-    with parse_errors(str(path), what, error=error, id=id, fix=fix):
+    """Return the object in a file. Raise StoreError if it cannot be read, or if `check` raises anything."""
+    with parse_errors(str(path), what, error=StoreError, id=id, fix=fix):
         found = json.loads(path.read_text("utf-8"))
         if not isinstance(found, dict):
             raise TypeError("it is not an object")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +44,8 @@ _PLAIN_TEXT = re.compile(r".*\.(txt|tokens)")
 Problem = dict[str, Any]
 
 
-def verify(folder: Path, progress: Callable[[int], None] = lambda rows: None) -> dict[str, Any]:
-    """Verify a set. progress: called with the number of rows checked since the last call.
+def verify(folder: Path) -> dict[str, Any]:
+    """Verify a set.
 
     Returns {"ok", "out", "splits": {name: {"rows", "tokens"}}, "problems": [{"file", "row", "column", "what"}],
     "notes": [{"file", "what"}]}. `problems` has at most one entry a file, its first problem. `notes` lists unusual
@@ -63,7 +62,7 @@ def verify(folder: Path, progress: Callable[[int], None] = lambda rows: None) ->
     splits: dict[str, Any] = {}
     for split in derived.splits:
         seen = _Seen(_SourceText(derived, split))
-        found = [problem for shard in derived.shards(split) for problem in _check_shard(derived, shard, seen, progress)]
+        found = [problem for shard in derived.shards(split) for problem in _check_shard(derived, shard, seen)]
         if not found:
             found += _check_counts(derived.manifest["splits"][split], seen)
         if not found and (what := seen.text.fault()):
@@ -168,9 +167,7 @@ class _Seen:
         self.articles = ArticleCount()
 
 
-def _check_shard(
-    derived: Derived, shard: dict[str, Any], seen: _Seen, progress: Callable[[int], None]
-) -> list[Problem]:
+def _check_shard(derived: Derived, shard: dict[str, Any], seen: _Seen) -> list[Problem]:
     """Return the first problem of a shard, or []. A wrong row is reported rather than the hash that it also changes."""
     file, path = shard["file"], derived.folder / shard["file"]
     if not path.is_file():
@@ -183,7 +180,6 @@ def _check_shard(
             if problem is not None:
                 return [problem]
             seen.rows += table.num_rows
-            progress(table.num_rows)
     except DerivlangError as error:
         return [_problem(file, error.what)]
     if not intact:
