@@ -20,11 +20,11 @@ from derivlang.core.layers.spans import complete_classes
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.policies import Policies
 from derivlang.core.reading import to_batch
-from derivlang.core.rules import Rule
+from derivlang.core.rules import Mode, Rule
 from derivlang.core.schema import Schema, answered_side
 from derivlang.core.to_table import to_table
 from derivlang.formats.pieces import Splitting
-from derivlang.formats.words import Mode, Splitter
+from derivlang.formats.words import Splitter
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.infer import infer, without_nli

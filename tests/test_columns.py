@@ -24,7 +24,8 @@ from derivlang.engine.make import make as run_make
 from derivlang.engine.options import MakeOptions
 from derivlang.formats import csv as csv_format
 from derivlang.formats import delimited
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from tests.helpers import cli, manifest, right, rows, undone
 
 REVIEWS = "sentence\tstars\nA good film .\t5\nBad , bad .\t1\n"

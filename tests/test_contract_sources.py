@@ -17,8 +17,9 @@ import pytest
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.formats import delimited, squad
 from derivlang.sources.corpus import PACKED, Corpus, CorpusFile
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
 from derivlang.sources.named import named_sources
+from derivlang.sources.request import SourceRequest
 from tests.helpers import (
     file_bytes,
     first_blocks,

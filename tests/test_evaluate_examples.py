@@ -23,7 +23,8 @@ from derivlang.evaluation.tasks.qa import normal_forms
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.lexical.bpe import SPECIAL_TOKENS
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.training.languages import Languages
 from tests.tiny_runs import batch, languages
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from derivlang.sources.corpus import Corpus
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from tests.helpers import cli, conllu, file_bytes, make, right, rows, same_rows, undone
 from tests.real import SHARED, needs_data
 

@@ -29,7 +29,7 @@ from derivlang.lexical.train import WORDS, read_words, train
 from derivlang.lexical.twin_folder import Twin, make_twin
 from derivlang.lexical.vocabulary import token_entries
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.training.config import ModelConfig
 
 DEEP = "[" * 100_000

@@ -17,7 +17,7 @@ from derivlang.formats import conllu
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import Twin, make_twin
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.transforms.scripts import load_script
 from derivlang.transforms.trans import map_script, private_share
 from tests.helpers import make, manifest, right, rows, undone

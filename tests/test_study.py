@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from derivlang.cli.studies import options_of
 from derivlang.core.errors import DataError, StoreError
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.study import processes as running
 from derivlang.study.begins import stages
 from derivlang.study.cells import Cell

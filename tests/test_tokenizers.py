@@ -27,7 +27,7 @@ from derivlang.lexical.train import read_words, train
 from derivlang.lexical.twin import JointIds, clashes, joint_file, twin_of
 from derivlang.lexical.twin_folder import Shared, Twin, make_twin
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.transforms.scripts import load_script, script_names
 from tests.commands import run
 from tests.helpers import make

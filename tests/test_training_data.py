@@ -16,7 +16,7 @@ from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.errors import DataError, StoreError
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.training.data import Data
 from derivlang.training.encode import encode, take
 from derivlang.training.languages import DERIVED, SOURCE, TWIN, TwinLanguages

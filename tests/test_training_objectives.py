@@ -12,7 +12,7 @@ import torch
 
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.training.batch import MicroBatch, TokenBatch
 from derivlang.training.data import SubwordRows
 from derivlang.training.encoder import Encoder

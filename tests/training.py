@@ -23,7 +23,7 @@ import torch
 from derivlang.core.batch import Batch
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.training.batch import MicroBatch, TokenBatch
 from derivlang.training.config import ModelConfig
 from derivlang.training.data import SubwordRows

@@ -11,8 +11,9 @@ from derivlang.display.linked import LinkedLines, linked_rows
 from derivlang.display.reordering import Reordering
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
 from derivlang.sources.read import Reading, batches
+from derivlang.sources.request import SourceRequest
 from derivlang.store.load import load
 from derivlang.store.manifest import Derived
 

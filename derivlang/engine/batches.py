@@ -23,8 +23,9 @@ from derivlang.engine.parse import parsed
 from derivlang.engine.plan import make_plan, source_files
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
 from derivlang.sources.read import Reading
+from derivlang.sources.request import SourceRequest
 
 
 @dataclass(frozen=True, slots=True)

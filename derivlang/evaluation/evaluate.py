@@ -49,7 +49,8 @@ from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
 from derivlang.sources.corpus import Corpus
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.store.export import writing
 from derivlang.store.record import check_types, read_record
 from derivlang.training.devices import device_of

@@ -35,7 +35,8 @@ from derivlang.lexical.percent import Share, number
 from derivlang.lexical.ranking import RULE_VERSION, By, cut
 from derivlang.lexical.vocabulary import Entries, count, token_entries, word_entries
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.store.export import writing
 from derivlang.transforms import fingerprint
 from derivlang.transforms.lexicon_file import read_lexicon

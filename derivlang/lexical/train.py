@@ -24,7 +24,8 @@ from derivlang.formats.progress import stage
 from derivlang.lexical.bpe import SUFFIX, train_bpe
 from derivlang.lexical.encoding import SubwordEncoder
 from derivlang.lexical.tokenizer import FORMAT, RECIPE, WORDS, Tokenizer, check_free, dump, same_recipe, write_folder
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import disk
 
 

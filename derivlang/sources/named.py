@@ -14,11 +14,11 @@ from typing import Any
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.plugins import Registry
+from derivlang.core.rules import Mode
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
 from derivlang.core.splits import SPLITS
 from derivlang.formats.conllu import MEANING as CONLLU
 from derivlang.formats.squad import MEANING as SQUAD
-from derivlang.formats.words import Mode
 from derivlang.sources.corpus import Corpus, CorpusFile, first_existing, not_found
 
 WIKIANN = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")

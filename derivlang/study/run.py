@@ -17,7 +17,8 @@ from derivlang.evaluation.sets import parts_of
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.tasks.untuned import UntunedTask
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import disk, file_lock
 from derivlang.study.begins import RUNS
 from derivlang.study.commands import text_of

@@ -15,7 +15,7 @@ import transformers
 from derivlang.core.errors import StoreError
 from derivlang.core.version import __version__
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.training import folder
 from derivlang.training.begin import Init
 from derivlang.training.config import ModelConfig
