@@ -214,7 +214,7 @@ def test_dev_scores_stand_in_a_table_of_their_own(grid: Path, tmp_path: Path) ->
     for task in evaluation["tasks"].values():
         del task["dev"]
     write(folder / "evaluation.json", evaluation)
-    assert dev_overview(setting(folder)) is None
+    assert not dev_overview(setting(folder)).rows
 
 
 def test_one_run_has_an_interval_in_its_own_table_alone_and_every_number_its_signature(grid: Path) -> None:

@@ -19,7 +19,7 @@ from derivlang.core.errors import StoreError
 from derivlang.core.version import __version__
 from derivlang.evaluation.report import listings
 from derivlang.evaluation.report.by_factor import by_factor, contrasts, factor_notes, marginal_means
-from derivlang.evaluation.report.cells import ALIGNMENTS, Document, Part, Table
+from derivlang.evaluation.report.cells import ALIGNMENTS, Document, Part, Table, with_rows
 from derivlang.evaluation.report.columns import Column, regimes_of
 from derivlang.evaluation.report.correlation import Correlation
 from derivlang.evaluation.report.curves import curve_table, curves_of, layer_curves, layer_table, logged_curves
@@ -38,7 +38,7 @@ from derivlang.evaluation.report.overview import (
     overview,
 )
 from derivlang.evaluation.report.page import page
-from derivlang.evaluation.report.projection import projection_figures, projection_table
+from derivlang.evaluation.report.projection import PROJECTION, projection_figures, projection_table
 from derivlang.evaluation.report.runs import Run, read_runs, same_model
 from derivlang.evaluation.report.scores import scores_file, scores_of
 from derivlang.evaluation.report.settings import Entry, Setting, settings_of
@@ -124,7 +124,7 @@ def _study(grid: FactorGrid, prefix: str) -> Part:
     folded = []
     for headline in grid.headlines:
         shown.append((by_factor(grid, headline), factor_figures(grid, headline, prefix)))
-        more = [table for table in (marginal_means(grid, headline), contrasts(grid, headline)) if table is not None]
+        more = with_rows((marginal_means(grid, headline), contrasts(grid, headline)))
         if headline.column is None:  # of a measure
             folded += more
         else:
@@ -139,18 +139,17 @@ def _document(
         Part(f"s{number}", one.setting.title, one.setting.notes, _shown(one), _folded(one))
         for number, one in enumerate(sections, 1)
     ]
-    listed = [table for table in (listings.doses(runs), listings.run_list(runs)) if table is not None]
-    at_end = [Part(table.id, table.title, (), [(table, ())]) for table in listed]
-    embeddings = projection_table([one.setting for one in sections])
-    if embeddings is not None:
-        at_end.insert(0, Part(embeddings.id, embeddings.title, (), [(embeddings, pictures)]))
+    listed = with_rows((projection_table([s.setting for s in sections]), listings.doses(runs), listings.run_list(runs)))
+    at_end = [
+        Part(table.id, table.title, (), [(table, pictures if table.id == PROJECTION else ())]) for table in listed
+    ]
     published = any(one.setting.published for one in sections)
     return Document("What the models transfer", _told(runs, published), [*studies, *parts, *at_end])
 
 
 def _shown(part: ReportSection) -> list[tuple[Table, list[Figure]]]:
     """Return the tables in order, each with the figures below it."""
-    found: list[tuple[Table | None, list[Figure]]] = [
+    found = [
         (overview(part.setting), part.deltas),
         (listings.differences(part.setting, part.differences), []),
         (listings.test_sets(part.setting), []),
@@ -160,22 +159,23 @@ def _shown(part: ReportSection) -> list[tuple[Table, list[Figure]]]:
         (curve_table(part.setting, curves_of(part.setting)), part.curves),
         (layer_table(part.setting, layer_curves(part.setting)), part.layers),
     ]
-    return [(table, figures) for table, figures in found if table is not None]
+    return [(table, figures) for table, figures in found if table.rows]
 
 
 def _folded(part: ReportSection) -> list[Table]:
     """Return the longer tables, which are folded on the page."""
     setting = part.setting
-    found = (
-        listings.other_differences(setting, part.differences),
-        epoch_choice(setting),
-        dev_overview(setting),
-        listings.untuned(setting),
-        listings.every_alignment(setting),
-        listings.inside(setting),
-        listings.every_score(setting),
+    return with_rows(
+        (
+            listings.other_differences(setting, part.differences),
+            epoch_choice(setting),
+            dev_overview(setting),
+            listings.untuned(setting),
+            listings.every_alignment(setting),
+            listings.inside(setting),
+            listings.every_score(setting),
+        )
     )
-    return [table for table in found if table is not None]
 
 
 def _told(runs: Sequence[Run], published: bool) -> str:
