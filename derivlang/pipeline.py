@@ -106,11 +106,6 @@ class Pipeline:
         return Pipeline(self.transforms + after.transforms)
 
     @property
-    def needs_reference(self) -> bool:
-        """Whether a reference vocabulary must be counted before this pipeline can run."""
-        return any(transform.needs_reference for transform in self.transforms)
-
-    @property
     def has_order(self) -> bool:
         """Whether some transform changes the order of words."""
         return any(transform.has_order for transform in self.transforms)

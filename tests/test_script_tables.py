@@ -24,7 +24,6 @@ from tests.helpers import make, manifest, right, rows, undone
 from tests.real import SHARED, needs_data
 
 TEXT = "Le café est fermé .\nOù est la garçonnière ? – Là-bas !\n"
-GREEK = "Ο καφές είναι καλός .\n"
 
 
 @pytest.fixture

@@ -105,12 +105,8 @@ class Twin:
         """Return int32[M]: the derived language's joint ids of a *source* batch's sub-words, in source order."""
         return self.joint.of(encoded, self.kept(batch.types)[batch.words])
 
-    def encode(self, encoder: SubwordEncoder, batch: Batch) -> Encoded:
-        """Return the joint ids of a *derived* batch without inserted words. encoder: the source's."""
-        return self.encode_words(encoder, batch.types, batch.words)
-
     def encode_words(self, encoder: SubwordEncoder, types: pa.Array, words: Int32) -> Encoded:
-        """Return the joint ids of *derived* words. types: Arrow strings; words: int32[N], codes into them."""
+        """Return the joint ids of *derived* words. encoder: the source's; words: int32[N], codes into types."""
         encoded = encoder.types(self.map.apply(types)).take(words)
         return Encoded(self.joint.of(encoded, self.kept(types)[words]), encoded.offsets)
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrow import to_arrow, to_numpy
+from derivlang.core.arrow import decoded, to_arrow, to_numpy
 from derivlang.core.articles import ArticleCount
 from derivlang.core.batch import Batch
 from derivlang.core.compare import differs
@@ -264,7 +264,7 @@ def _first_difference(derived: Derived, table: pa.Table) -> tuple[int | None, li
     for name in table.column_names:
         if name not in expected:
             return 0, [name], "the column is not one of the set", source
-        ours, theirs = _plain(table[name].combine_chunks()), _plain(expected[name])
+        ours, theirs = decoded(table[name].combine_chunks()), decoded(expected[name])
         if describe(ours.type) != describe(theirs.type):
             return 0, [name], f"the column is {ours.type}, not {theirs.type}", source
         rows = np.flatnonzero(differs(ours, theirs))
@@ -353,14 +353,6 @@ def _undone_key(derived: Derived, row: pa.Table) -> int | None:
     except (LayerError, ValueError, IndexError):
         return None
     return int(source.record_keys[0])
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    """Return a column with its dictionaries decoded: two equal lists of strings may have different codes."""
-    kind = column.type
-    if pa.types.is_list(kind) and pa.types.is_dictionary(kind.value_type):
-        return column.cast(pa.list_(kind.value_type.value_type))
-    return column
 
 
 def _problem(file: str, what: str) -> Problem:

@@ -18,7 +18,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +83,7 @@ def hash_of_weights(model: Path) -> str:
         for path in sorted(model.glob(pattern)):
             digest.update(path.name.encode())
             with path.open("rb") as file:
-                while data := file.read(1 << 20):
-                    digest.update(data)
+                file_digest(file, lambda: digest)
     return digest.hexdigest()[:16]
 
 
@@ -246,8 +245,5 @@ def _check(folder: Path, state: dict[str, Any]) -> None:
 
 def _seen(path: Path) -> tuple[int, str]:
     """Return (number of bytes, hash) of a file."""
-    digest = sha256()
     with path.open("rb") as file:
-        while data := file.read(1 << 20):
-            digest.update(data)
-    return path.stat().st_size, digest.hexdigest()
+        return path.stat().st_size, file_digest(file, "sha256").hexdigest()
