@@ -188,9 +188,10 @@ def typed(settings: Any, names: Iterable[str]) -> list[str]:
 
     header=False, names=("a", "b"), quoting=True  ->  ["--no-header", "--column-names=a,b", "--quoting"]
     """
+    kind: type = type(settings)
     found: list[str] = []
     for name in names:
-        one, value = declared(type(settings))[name], getattr(settings, name)
+        one, value = declared(kind)[name], getattr(settings, name)
         if value == one.default:
             continue
         option = str(one.option)

@@ -9,7 +9,6 @@ All training objectives that need a dictionary read this file.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -38,6 +37,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.export import writing
+from derivlang.store.record import record_text
 from derivlang.transforms import fingerprint
 from derivlang.transforms.lexicon_file import read_lexicon
 
@@ -155,7 +155,7 @@ def make_dictionary(
     }
     texts = {name: text for name, (text, _) in files.items()}
     if str(options.out) != "-":  # standard output has no room for a second file
-        texts[f"{options.out.name}.recipe.json"] = json.dumps(recipe, ensure_ascii=False, indent=1) + "\n"
+        texts[f"{options.out.name}.recipe.json"] = record_text(recipe)
     write_texts(options.out.parent, texts)
     return {"out": str(options.out), **result}
 

@@ -34,7 +34,6 @@ from derivlang.lexical.tokenizer import (
     RECIPE,
     Tokenizer,
     check_free,
-    dump,
     require_source,
     same_recipe,
     write_folder,
@@ -43,6 +42,7 @@ from derivlang.lexical.train import read_words
 from derivlang.lexical.twin import Compat, JointIds, clashes, joint_file, twin_of
 from derivlang.pipeline import Pipeline
 from derivlang.store.manifest import LEXICON
+from derivlang.store.record import record_text
 from derivlang.transforms.lexicon_file import read_lexicon
 from derivlang.transforms.scripts import load_script
 from derivlang.transforms.trans import By, Trans, Transliteration, map_script
@@ -200,7 +200,7 @@ def make_twin(
         if both is not None:
             (fresh / JOINT).mkdir()
             both.save(fresh / JOINT)
-        (fresh / RECIPE).write_text(dump(recipe), "utf-8", newline="\n")
+        (fresh / RECIPE).write_text(record_text(recipe), "utf-8", newline="\n")
 
     write_folder(out, write, force=force)
     return recipe

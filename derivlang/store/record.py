@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,16 @@ def read_record(
         except DerivlangError as caught:  # an error of an option or a spec: here the file is at fault
             raise ValueError(caught.what) from caught
     return found
+
+
+def record_text(found: Mapping[str, Any]) -> str:
+    """Return an object as the JSON text that derivlang writes."""
+    return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+
+
+def digest(value: Any) -> str:
+    """Return 16 hex digits that identify a value by its JSON."""
+    return sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def check_types(

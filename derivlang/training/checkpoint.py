@@ -10,7 +10,6 @@ the step. Damaged checkpoints are skipped with a warning.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -27,7 +26,7 @@ import torch
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.store.disk import disk
-from derivlang.store.record import Kind, check_types, read_record
+from derivlang.store.record import Kind, check_types, read_record, record_text
 from derivlang.training.config import auto_class
 from derivlang.training.quiet import quiet
 
@@ -131,7 +130,7 @@ def save(
                 "fingerprint": fingerprint,
                 "files": {str(p.relative_to(fresh)): list(_seen(p)) for p in sorted(fresh.rglob("*")) if p.is_file()},
             }
-            (fresh / STATE).write_text(json.dumps(recipe, indent=1) + "\n", "utf-8", newline="\n")
+            (fresh / STATE).write_text(record_text(recipe), "utf-8", newline="\n")
             for path in fresh.rglob("*"):
                 if path.is_file():
                     with path.open("rb") as file:

@@ -9,7 +9,6 @@ DIR/figures/*.png, *.svg
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -44,7 +43,7 @@ from derivlang.evaluation.report.scores import scores_file, scores_of
 from derivlang.evaluation.report.settings import Entry, Setting, settings_of
 from derivlang.evaluation.report.sweeps import sweeps
 from derivlang.store.disk import whole_folder
-from derivlang.store.record import read_record
+from derivlang.store.record import read_record, record_text
 
 PAGE, MARKDOWN, DATA, FIGURES, SCORES = "index.html", "report.md", "report.json", "figures", "scores.tsv"
 FORMAT = 1
@@ -92,9 +91,7 @@ def report(folders: Iterable[Path], out: Path) -> dict[str, Any]:
         (folder / PAGE).write_text(page(document), "utf-8", newline="\n")
         (folder / MARKDOWN).write_text(markdown(document), "utf-8", newline="\n")
         (folder / SCORES).write_text(scores_file(scores, runs), "utf-8", newline="")
-        (folder / DATA).write_text(
-            json.dumps(_data(runs, parts), ensure_ascii=False, indent=1) + "\n", "utf-8", newline="\n"
-        )
+        (folder / DATA).write_text(record_text(_data(runs, parts)), "utf-8", newline="\n")
 
     whole_folder(out, write)
     return {
