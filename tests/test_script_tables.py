@@ -20,6 +20,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.transforms.scripts import load_script
 from derivlang.transforms.trans import map_script, private_share
+from tests.commands import written
 from tests.helpers import make, manifest, right, rows, undone
 from tests.real import SHARED, needs_data
 
@@ -28,9 +29,7 @@ TEXT = "Le café est fermé .\nOù est la garçonnière ? – Là-bas !\n"
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    path = tmp_path / "text.tokens"
-    path.write_text(TEXT, "utf-8")
-    return path
+    return written(tmp_path / "text.tokens", TEXT)
 
 
 def test_old_fingerprints_stay() -> None:
