@@ -204,6 +204,11 @@ def typed(settings: Any, names: Iterable[str]) -> list[str]:
     return found
 
 
+def text_of(value: str | int | float | bool) -> str:
+    """Return a value as it is typed on a command line and written in a study's file: true, 25, 0.002, perm."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _without_none(hint: Any) -> tuple[Any, bool]:
     """Return (the type without `| None`, whether it had `| None`)."""
     if get_origin(hint) not in (types.UnionType, Union):  # the second: of a Literal
