@@ -74,7 +74,7 @@ def _make(folder: Path, intervals: str) -> dict[str, float]:
     from derivlang.grammar.memo import Memo
     from derivlang.grammar.sampler import Sampler
     from derivlang.pipeline import Pipeline
-    from derivlang.sources.find import SourceRequest
+    from derivlang.sources.request import SourceRequest
 
     told = {"draws": 0.0}
     draw = Sampler.draw

@@ -73,7 +73,7 @@ def main(sets: list[Path]) -> None:
     from derivlang.engine.make import make
     from derivlang.engine.options import MakeOptions
     from derivlang.pipeline import Pipeline
-    from derivlang.sources.find import SourceRequest
+    from derivlang.sources.request import SourceRequest
 
     told: dict[str, float] = {}
     with TemporaryDirectory() as work:

@@ -122,7 +122,7 @@ def profile(data: Path, out: Path) -> None:
     from derivlang.engine.make import make
     from derivlang.engine.options import MakeOptions
     from derivlang.pipeline import Pipeline
-    from derivlang.sources.find import SourceRequest
+    from derivlang.sources.request import SourceRequest
 
     clock = Clock()
     gone = _wrap_all(clock)

@@ -15,9 +15,9 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.tree import Tree
 from derivlang.core.layers.words import Words
 from derivlang.core.parse_errors import parse_errors
-from derivlang.core.rules import Rule
+from derivlang.core.rules import Mode, Rule
 from derivlang.formats.pieces import Splitting
-from derivlang.formats.words import Mode, Splitter
+from derivlang.formats.words import Splitter
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.lexicon_file import read_lexicon

@@ -15,16 +15,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from derivlang.core.arrow import decoded
 from derivlang.core.errors import DerivlangError, UsageError
 from derivlang.core.layers.spans import complete_classes
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.policies import Policies
 from derivlang.core.reading import to_batch
-from derivlang.core.rules import Rule
+from derivlang.core.rules import Mode, Rule
 from derivlang.core.schema import Schema, answered_side
 from derivlang.core.to_table import to_table
 from derivlang.formats.pieces import Splitting
-from derivlang.formats.words import Mode, Splitter
+from derivlang.formats.words import Splitter
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.infer import infer, without_nli
@@ -239,7 +240,7 @@ def _derive_rows(table: pa.Table, indices: list[int], recipe: _Recipe) -> pa.Tab
         exact=pipeline.is_permutation,
         policies=recipe.policies,
     )
-    plain = {name: _plain(column) for name, column in columns.items()}
+    plain = {name: decoded(column) for name, column in columns.items()}
     return pa.table(plain, metadata=arrow_schema(plain, recipe.schema).metadata)
 
 
@@ -270,11 +271,3 @@ def _with_tags(schema: Schema, dataset: Any, columns: Columns, streaming: bool) 
             field = replace(field, classes=(*proper, *sorted(set(names) - set(proper))))
         fields.append(field)
     return Schema(schema.sides, tuple(fields), schema.running)
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    """Return a column with the dictionaries of its lists decoded."""
-    kind = column.type
-    if pa.types.is_list(kind) and pa.types.is_dictionary(kind.value_type):
-        return column.cast(pa.list_(kind.value_type.value_type))
-    return column

@@ -106,11 +106,6 @@ class Pipeline:
         return Pipeline(self.transforms + after.transforms)
 
     @property
-    def needs_reference(self) -> bool:
-        """Whether a reference vocabulary must be counted before this pipeline can run."""
-        return any(transform.needs_reference for transform in self.transforms)
-
-    @property
     def has_order(self) -> bool:
         """Whether some transform changes the order of words."""
         return any(transform.has_order for transform in self.transforms)
@@ -153,7 +148,7 @@ class Pipeline:
         """
         return fitting.fit(self.transforms, types, counts, saved=saved, where=where)
 
-    def needs_counts(self, saved: str | None) -> bool:
+    def needs_counts(self, saved: str | None = None) -> bool:
         """Return whether a reference vocabulary must be counted, beyond what a saved lexicon holds."""
         return fitting.needs_counts(self.transforms, saved)
 

@@ -164,6 +164,11 @@ def written(path: Path, text: str | bytes) -> Path:
     return path
 
 
+def cut_off(path: Path) -> None:
+    """Leave the first half of a file."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
 # Folders
 
 

@@ -20,7 +20,7 @@ from derivlang.engine.events import Events
 from derivlang.engine.make import make as run_make
 from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.store.export import undo as run_undo
 from derivlang.store.verify import verify
 

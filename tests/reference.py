@@ -9,7 +9,16 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from typing import NamedTuple
+
+# shares
+
+
+def rounded(share: Fraction | int, n: int) -> int:
+    """A share in percent of n, halves rounded up."""
+    return int((Fraction(share) * n / 100 + Fraction(1, 2)) // 1)
+
 
 # keys and draws
 

@@ -11,7 +11,7 @@ import pytest
 from derivlang.store.journal import Journal
 from derivlang.store.verify import verify
 from tests import commands
-from tests.commands import run
+from tests.commands import run, written
 from tests.helpers import make, manifest, right, rows
 from tests.real import SHARED, needs_data
 
@@ -27,9 +27,7 @@ WIKITEXT = """\
 
 
 def text(folder: Path, content: str = WIKITEXT, name: str = "a.test.tokens") -> Path:
-    path = folder / name
-    path.write_bytes(content.encode())
-    return path
+    return written(folder / name, content)
 
 
 def counts(out: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from derivlang.core.errors import DerivlangError, StoreError, UsageError
 from derivlang.engine.batches import Source
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.training.encode import encode
 from derivlang.training.foreign import checkpoint_folder, load_model
 from derivlang.training.languages import DERIVED, SOURCE, TextLanguages

@@ -24,17 +24,13 @@ from derivlang.engine.make import make as run_make
 from derivlang.engine.options import MakeOptions
 from derivlang.formats import csv as csv_format
 from derivlang.formats import delimited
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
+from tests.commands import written
 from tests.helpers import cli, manifest, right, rows, undone
 
 REVIEWS = "sentence\tstars\nA good film .\t5\nBad , bad .\t1\n"
 NLI = "premise\thypothesis\tlabel\nHe left .\tHe went .\tentailment\nShe sang .\tNo .\tcontradictory\n"
-
-
-def file(folder: Path, name: str, content: str | bytes) -> Path:
-    path = folder / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
 
 
 def made(path: Path, **asked: Any) -> Path:
@@ -48,7 +44,7 @@ def made(path: Path, **asked: Any) -> Path:
 
 
 def test_two_columns_are_not_taken_for_a_pair(tmp_path: Path) -> None:
-    path = file(tmp_path, "x.tsv", REVIEWS)
+    path = written(tmp_path / "x.tsv", REVIEWS)
     with pytest.raises(UsageError) as caught:
         find(SourceRequest(str(path)))
     assert caught.value.id == "no-columns"
@@ -74,7 +70,7 @@ def test_what_the_user_says_is_done(
     asked: dict[str, Any], texts: str, n_rows: int, suffix: str, tmp_path: Path
 ) -> None:
     content = REVIEWS if suffix == "tsv" else REVIEWS.replace(",", ";").replace("\t", ",")
-    out = made(file(tmp_path, f"x.{suffix}", content), **asked)
+    out = made(written(tmp_path / f"x.{suffix}", content), **asked)
     table = rows(out)
     assert table.num_rows == n_rows
     assert texts in table.column_names
@@ -84,7 +80,7 @@ def test_what_the_user_says_is_done(
 
 def test_the_advice_is_true(tmp_path: Path) -> None:
     """Each of the two lines of flags in the error, as it stands there, makes a set."""
-    path = file(tmp_path, "x.tsv", REVIEWS)
+    path = written(tmp_path / "x.tsv", REVIEWS)
     told = cli("make", "--t", "inv", path, "-o", tmp_path / "no")
     assert told.returncode == 2
     header, names = told.stderr.partition("if it is a header: ")[2].split("; if it is data, name the columns: ")
@@ -97,7 +93,7 @@ def test_the_advice_is_true(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("header", [None, False, True])
 def test_pairs_without_a_header_are_told_their_names(header: bool | None, tmp_path: Path) -> None:
-    path = file(tmp_path, "x.tsv", NLI.partition("\n")[2])
+    path = written(tmp_path / "x.tsv", NLI.partition("\n")[2])
     if header is not True:
         with pytest.raises(UsageError, match="--column-names premise,hypothesis,label"):
             find(SourceRequest(str(path), header=header))
@@ -106,7 +102,7 @@ def test_pairs_without_a_header_are_told_their_names(header: bool | None, tmp_pa
 
 
 def test_names_and_a_row_that_looks_like_a_header(tmp_path: Path) -> None:
-    path = file(tmp_path, "x.tsv", NLI)
+    path = written(tmp_path / "x.tsv", NLI)
     with pytest.raises(UsageError, match=r"add --header .*or --no-header"):
         find(SourceRequest(str(path), names=("a", "b", "c"), texts=("a",)))
     with pytest.raises(UsageError, match="a name occurs twice"):
@@ -115,29 +111,29 @@ def test_names_and_a_row_that_looks_like_a_header(tmp_path: Path) -> None:
 
 def test_names_that_are_too_few(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"x\.tsv:1: the line has 2 columns, expected 1"):
-        find(SourceRequest(str(file(tmp_path, "x.tsv", REVIEWS)), names=("text",)))
+        find(SourceRequest(str(written(tmp_path / "x.tsv", REVIEWS)), names=("text",)))
 
 
 def test_one_column_is_not_taken_for_text(tmp_path: Path) -> None:
-    path = file(tmp_path, "x.tsv", "One .\nTwo .\n")
+    path = written(tmp_path / "x.tsv", "One .\nTwo .\n")
     with pytest.raises(UsageError, match="--column-names text"):
         find(SourceRequest(str(path)))
     assert rows(made(path, names=("text",))).num_rows == 2
 
 
 def test_words_and_tags_stay_recognised(tmp_path: Path) -> None:
-    path = file(tmp_path, "x.tsv", "Ann\tB-PER\nsang\tO\n\nBo\tB-PER\n")
+    path = written(tmp_path / "x.tsv", "Ann\tB-PER\nsang\tO\n\nBo\tB-PER\n")
     assert find(SourceRequest(str(path))).format == "tagged"
 
 
 def test_an_empty_line_at_the_end_makes_no_tags(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"x\.tsv:4: the line has 1 column, expected 3"):
-        made(file(tmp_path, "x.tsv", NLI + "\n"))
+        made(written(tmp_path / "x.tsv", NLI + "\n"))
 
 
 def test_rows_of_another_language_are_kept(tmp_path: Path) -> None:
     """Only the files of XNLI 1.0 hold languages that were not asked for."""
-    path = file(tmp_path, "x.tsv", "text\tlanguage\nHello .\ten\nSalut .\tfr\n")
+    path = written(tmp_path / "x.tsv", "text\tlanguage\nHello .\ten\nSalut .\tfr\n")
     assert rows(made(path))["language"].to_pylist() == ["en", "fr"]
 
 
@@ -156,7 +152,7 @@ def test_rows_of_another_language_are_kept(tmp_path: Path) -> None:
 def test_a_flag_that_has_no_effect_is_refused(
     name: str | None, content: str, asked: dict[str, Any], option: str, tmp_path: Path
 ) -> None:
-    source = content if name is None else str(file(tmp_path, name, content))
+    source = content if name is None else str(written(tmp_path / name, content))
     with pytest.raises(UsageError) as caught:
         find(SourceRequest(source, **asked))
     assert (caught.value.id, caught.value.where) == ("unused-option", option)
@@ -164,8 +160,8 @@ def test_a_flag_that_has_no_effect_is_refused(
 
 def test_files_of_one_source_have_the_same_columns(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    file(tmp_path / "in", "a.train.jsonl", '{"text":"a","label":1}\n')
-    path = file(tmp_path / "in", "b.test.jsonl", '{"text":"a"}\n')
+    written(tmp_path / "in" / "a.train.jsonl", '{"text":"a","label":1}\n')
+    path = written(tmp_path / "in" / "b.test.jsonl", '{"text":"a"}\n')
     with pytest.raises(DataError) as caught:
         made(tmp_path / "in")
     assert (caught.value.id, caught.value.where) == ("missing-column", str(path))
@@ -186,14 +182,14 @@ def test_quoted_fields(packed: str, suffix: str, tmp_path: Path) -> None:
     content = stream.getvalue() + "\r\n"  # a blank line at the end is no row
     data = content.encode()
     data = {"": data, ".gz": gzip.compress(data), ".zst": zstandard.compress(data)}[packed]
-    out = made(file(tmp_path, f"x.{suffix}{packed}", data), quoting=suffix == "tsv")
+    out = made(written(tmp_path / f"x.{suffix}{packed}", data), quoting=suffix == "tsv")
     assert rows(out)["id"].to_pylist() == ["1", "2", "3"]
     assert rows(out)["label"].to_pylist() == ["good", "", "x"]
     assert list(csv.reader(io.StringIO(undone(out).decode(), newline=""), delimiter=delimiter)) == table
 
 
 def test_tsv_is_literal(tmp_path: Path) -> None:
-    path = file(tmp_path, "x.tsv", 'text\tlabel\n"a"" b\t"c"\n')
+    path = written(tmp_path / "x.tsv", 'text\tlabel\n"a"" b\t"c"\n')
     out = made(path)
     assert rows(out)["source"].to_pylist() == [['"a""', "b"]]
     assert rows(out)["label"].to_pylist() == ['"c"']
@@ -213,7 +209,7 @@ def test_tsv_is_literal(tmp_path: Path) -> None:
     ],
 )
 def test_bad_csv_is_named_by_its_line(content: str, id: str, line: int, tmp_path: Path) -> None:
-    path = file(tmp_path, "x.csv", content)
+    path = written(tmp_path / "x.csv", content)
     with pytest.raises(DataError) as caught:
         made(path)
     assert (caught.value.id, caught.value.where) == (id, f"{path}:{line}")
@@ -228,14 +224,14 @@ def test_any_values_come_back_from_csv(tmp_path: Path, values: list[tuple[str, s
     table = pa.table({"a": [a for a, _ in values], "b": [b for _, b in values]})
     out = io.BytesIO()
     csv_format.write([table], out, columns=["a", "b"])
-    path = file(tmp_path, "x.csv", out.getvalue())
+    path = written(tmp_path / "x.csv", out.getvalue())
     read = [rows.table for rows in csv_format.read(path, columns=["a", "b"])]
     assert pa.concat_tables(read).equals(table)
     assert csv_format.count(path) == len(values)
 
 
 def test_undo_gives_the_header_and_the_order_of_the_columns(tmp_path: Path) -> None:
-    path = file(tmp_path, "x.tsv", "label\tid\ttext\ngood\t1\tA film .\nbad\t2\tNo .\n")
+    path = written(tmp_path / "x.tsv", "label\tid\ttext\ngood\t1\tA film .\nbad\t2\tNo .\n")
     assert undone(made(path)) == path.read_bytes()
     again = tmp_path / "again"
     run_make(Pipeline.parse("inv"), SourceRequest(str(tmp_path / "x.tsv.out")), MakeOptions(again))
@@ -276,8 +272,8 @@ def test_a_late_label_decides(tmp_path: Path) -> None:
     """What a set's labels are does not depend on its first rows, nor on one of its files."""
     (tmp_path / "in").mkdir()
     row = '{"premise":"a","hypothesis":"b","label":"neutral"}\n'
-    file(tmp_path / "in", "x.train.jsonl", row * 1500)
-    file(tmp_path / "in", "x.test.jsonl", row + row.replace("neutral", "maybe"))
+    written(tmp_path / "in" / "x.train.jsonl", row * 1500)
+    written(tmp_path / "in" / "x.test.jsonl", row + row.replace("neutral", "maybe"))
     out = made(tmp_path / "in")
     assert rows(out, "test")["label"].to_pylist() == ["neutral", "maybe"]
     assert set(rows(out, "train")["label"].to_pylist()) == {"neutral"}
@@ -341,7 +337,7 @@ def test_the_hub_says_what_is_wrong_with_the_name_that_was_typed(monkeypatch: py
     ],
 )  # fmt: skip
 def test_numbers_and_nesting_without_a_bound(name: str, content: str, tmp_path: Path) -> None:
-    path = file(tmp_path, name, content)
+    path = written(tmp_path / name, content)
     with pytest.raises(DataError) as caught:
         made(path)
     assert str(caught.value.where).startswith(str(path))
@@ -350,7 +346,7 @@ def test_numbers_and_nesting_without_a_bound(name: str, content: str, tmp_path: 
 
 @pytest.mark.parametrize("encoding", ["idna", "punycode", "undefined", "hex", "utf9", "a\0b", ""])
 def test_encodings_that_are_none_of_text(encoding: str, tmp_path: Path) -> None:
-    path = file(tmp_path, "x.txt", "a .\n")
+    path = written(tmp_path / "x.txt", "a .\n")
     with pytest.raises(UsageError, match=r"unknown encoding"):
         made(path, encoding=encoding)
 
@@ -358,7 +354,7 @@ def test_encodings_that_are_none_of_text(encoding: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["unicode_escape", "utf-7", "utf-16", "utf-32", "raw_unicode_escape"])
 @pytest.mark.parametrize("name", ["x.txt", "x.jsonl", "x.csv", "x.conllu", "x.json"])
 def test_encodings_that_do_not_fit(name: str, encoding: str, tmp_path: Path) -> None:
-    path = file(tmp_path, name, b"text,label\n\\ud800 a+,b\n")
+    path = written(tmp_path / name, b"text,label\n\\ud800 a+,b\n")
     with pytest.raises(DerivlangError):
         made(path, encoding=encoding)
 
@@ -389,7 +385,7 @@ def test_a_file_name_that_is_no_utf8(tmp_path: Path) -> None:
 
 
 def test_a_nul_in_a_text_of_json_is_named_by_its_line(tmp_path: Path) -> None:
-    path = file(tmp_path, "x.jsonl", '{"text":"a"}\n{"text":"b\\u0000"}\n')
+    path = written(tmp_path / "x.jsonl", '{"text":"a"}\n{"text":"b\\u0000"}\n')
     with pytest.raises(DataError) as caught:
         made(path)
     assert (caught.value.id, caught.value.where) == ("nul-byte", f"{path}:2")
@@ -402,7 +398,7 @@ def test_columns_by_name_in_python() -> None:
 
 def test_delimited_read_needs_names(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--column-names"):
-        list(delimited.read(file(tmp_path, "x.tsv", "a\tb\n")))
+        list(delimited.read(written(tmp_path / "x.tsv", "a\tb\n")))
 
 
 def test_a_null_among_tags_is_an_error_with_its_row(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ from derivlang.formats.base import WHOLE, Asked, Format
 from derivlang.formats.registry import find_format, format_names, format_of, formats, suffixes
 from derivlang.formats.rows import Rows
 from derivlang.formats.words import Splitter
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from tests.helpers import conllu, make, right, undone
 
 QUESTIONS = {

@@ -22,7 +22,7 @@ from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.trained import PretrainedRun
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.training.encoder import Encoder
 from tests.plugin.derivlang_sample.measures import Centroids
 from tests.tiny_runs import write_run

@@ -17,8 +17,10 @@ import pytest
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.formats import delimited, squad
 from derivlang.sources.corpus import PACKED, Corpus, CorpusFile
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
 from derivlang.sources.named import named_sources
+from derivlang.sources.request import SourceRequest
+from tests.commands import written
 from tests.helpers import (
     file_bytes,
     first_blocks,
@@ -274,7 +276,7 @@ def test_an_unknown_source_gives_near_names() -> None:
 
 
 def test_the_environment_names_a_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path / "ner/wikiann/en/dev.tsv", "Ann\tB-PER\nsang\tO\n\n")
+    written(tmp_path / "ner/wikiann/en/dev.tsv", "Ann\tB-PER\nsang\tO\n\n")
     monkeypatch.setenv("DERIVLANG_DATA", str(tmp_path))
     corpus = find(SourceRequest("ner"))
     assert corpus.splits == ["validation"]
@@ -283,14 +285,8 @@ def test_the_environment_names_a_data_folder(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("packed", PACKED)
 def test_packed_files_are_found(packed: str, tmp_path: Path) -> None:
-    write(tmp_path / f"panx/fr/test.tsv{packed}", "")
+    written(tmp_path / f"panx/fr/test.tsv{packed}", "")
     assert [part.name for part in find(SourceRequest("ner:fr", tmp_path)).parts] == [f"test.tsv{packed}"]
-
-
-def write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, "utf-8")
-    return path
 
 
 # the original files of XNLI 1.0 and of the machine-translated MultiNLI
@@ -328,10 +324,10 @@ def original_xnli(folder: Path) -> None:
         xnli_row("fr", "entailment", "Le garçon est parti.", "Il est parti !", 1),
         xnli_row("en", "entailment", "They ran off.", "They ran.", 3),
     ]
-    write(folder / "xnli.dev.tsv", "\n".join([header, *dev]) + "\n")
-    write(folder / "xnli.test.tsv", "\n".join([header, *dev[:4]]) + "\n")
+    written(folder / "xnli.dev.tsv", "\n".join([header, *dev]) + "\n")
+    written(folder / "xnli.test.tsv", "\n".join([header, *dev[:4]]) + "\n")
     train = ["premise\thypo\tlabel", "You know, it rained .\tIt rained .\tentailment", "A .\tNot A .\tcontradictory"]
-    write(folder / "multinli.train.en.tsv", "\n".join(train) + "\n")
+    written(folder / "multinli.train.en.tsv", "\n".join(train) + "\n")
 
 
 @pytest.mark.parametrize("place", [".", "xnli"])
@@ -494,7 +490,7 @@ def test_wikiann_of_the_hub(hub: Callable[..., list[Any]], tmp_path: Path) -> No
     hub({("unimelb-nlp/wikiann", "fr"): wikiann_like()})
     out = make("inv", "ner:fr", tmp_path / "out")
     right(out)
-    file = write(tmp_path / "dev.tsv", "Ann\tB-PER\nLee\tI-PER\nmet\tO\nBo\tB-PER\n.\tO\n\nParis\tB-LOC\n!\tO\n\n")
+    file = written(tmp_path / "dev.tsv", "Ann\tB-PER\nLee\tI-PER\nmet\tO\nBo\tB-PER\n.\tO\n\nParis\tB-LOC\n!\tO\n\n")
     table, local = rows(out, "train"), rows(make("inv", file, tmp_path / "file"))
     for column in ("tokens", "order", "source", "key"):
         assert table[column].to_pylist() == local[column].to_pylist()
@@ -560,7 +556,7 @@ def test_text_columns_of_a_set_of_the_hub(hub: Callable[..., list[Any]], tmp_pat
 
 def test_local_files_come_before_the_hub(hub: Callable[..., list[Any]], tmp_path: Path) -> None:
     calls = hub({})
-    write(tmp_path / "ner/wikiann/fr/test.tsv", "Ann\tB-PER\n\n")
+    written(tmp_path / "ner/wikiann/fr/test.tsv", "Ann\tB-PER\n\n")
     find(SourceRequest("ner:fr", tmp_path))
     assert calls == []
 
@@ -594,7 +590,7 @@ def test_squad_rows_of_one_paragraph_share_their_context(tmp_path: Path) -> None
         ],
     }
     data = {"version": "1.1", "data": [{"title": "T", "paragraphs": [paragraph]}]}
-    out = make("perm", write(tmp_path / "test.json", json.dumps(data)), tmp_path / "out")
+    out = make("perm", written(tmp_path / "test.json", json.dumps(data)), tmp_path / "out")
     right(out)
     table = rows(out)
     assert len(set(map(tuple, table["context_tokens"].to_pylist()))) == 1

@@ -24,6 +24,7 @@ from derivlang.lexical.percent import percent, portion
 from derivlang.lexical.ranking import cut
 from tests.commands import run, trees
 from tests.helpers import make, rows
+from tests.reference import rounded
 from tests.strategies import any_word, laws
 
 SENTENCES = [f"w{i % 97} w{i % 13} common the . w{i}\n" for i in range(400)]
@@ -48,10 +49,6 @@ def dictionary(source: Path, out: Path, *options: object, spec: str = "trans") -
 
 def sources(path: Path) -> list[str]:
     return [word for word, _ in read_dictionary(path).pairs]
-
-
-def rounded(share: int | Fraction, n: int) -> int:
-    return int((Fraction(share) * n / 100 + Fraction(1, 2)) // 1)
 
 
 # shares

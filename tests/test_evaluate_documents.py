@@ -25,7 +25,7 @@ from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats import rows
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.training.languages import DERIVED, SOURCE
 from tests.test_evaluate_runs import options
 from tests.tiny_runs import batch, data_folder, write_run

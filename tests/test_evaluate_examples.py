@@ -23,7 +23,8 @@ from derivlang.evaluation.tasks.qa import normal_forms
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.lexical.bpe import SPECIAL_TOKENS
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.training.languages import Languages
 from tests.tiny_runs import batch, languages
 
@@ -64,7 +65,7 @@ def back(both: Languages, ids: list[int]) -> list[int]:
 
 def written(derived: Batch, both: Languages, tags: list[str]) -> tuple[list[list[int]], list[dict[int, str]]]:
     """Rows and labels of a derived batch, by encoding its words one after the other."""
-    encoded = both.twin.encode(both.encoder, derived)
+    encoded = both.twin.encode_words(both.encoder, derived.types, derived.words)
     ids, marked = [], []
     for a, b in zip(derived.unit_words[:-1], derived.unit_words[1:], strict=True):
         row, here = [BEGIN], {}

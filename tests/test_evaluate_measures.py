@@ -41,7 +41,7 @@ from derivlang.evaluation.measures.states import ParallelWords
 from derivlang.evaluation.measures.surprisal import Surprisal
 from derivlang.evaluation.statistics import wilson
 from derivlang.evaluation.trained import PretrainedRun
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.training.encoder import Encoder
 from derivlang.training.languages import LanguageSide
 from tests.tiny_runs import MARKS, languages, model_of, rows_of_twins_equal, save_model, write_run

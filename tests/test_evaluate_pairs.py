@@ -27,7 +27,7 @@ from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import make_twin
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.training import checkpoint
 from derivlang.training.encoder import Encoder
 from derivlang.training.languages import DERIVED, SOURCE, TwinLanguages

@@ -12,15 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from derivlang.core.messages import counted
-from tests.commands import run
+from tests.commands import run, written
 from tests.helpers import make
 
 ROWS = '{"tokens":["A","cat"],"ner_tags":["O","B-PER"],"topic":"pets"}\n'
-
-
-def written(path: Path, text: str) -> Path:
-    path.write_text(text, "utf-8")
-    return path
 
 
 def test_counted() -> None:

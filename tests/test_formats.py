@@ -23,6 +23,7 @@ from derivlang.core.trees import in_cycle
 from derivlang.formats import conllu, delimited, jsonl, opening, parquet, squad, tagged
 from derivlang.formats.opening import open_bytes, open_lines
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
+from tests.commands import written
 from tests.real import SHARED, needs_data
 
 in_one_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -30,13 +31,7 @@ CHARACTERS = st.characters(exclude_characters="\t\n\r\0\ufeff", exclude_categori
 VALUES = st.text(CHARACTERS, min_size=1, max_size=6)
 
 
-def file(folder: Path, name: str, content: str | bytes) -> Path:
-    path = folder / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
-
-
-def written(write: Callable[..., None], tables: Iterable[pa.Table], **options: Any) -> bytes:
+def output_of(write: Callable[..., None], tables: Iterable[pa.Table], **options: Any) -> bytes:
     out = io.BytesIO()
     write(tables, out, **options)
     return out.getvalue()
@@ -74,14 +69,14 @@ def test_lines_end_at_newlines_only(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     expected = [line.removesuffix("\r") for line in expected[:-1]] + expected[-1:]
     if not expected[-1]:
         expected.pop()
-    assert list(open_lines(file(tmp_path, "x.txt", text))) == list(enumerate(expected, 1))
+    assert list(open_lines(written(tmp_path / "x.txt", text))) == list(enumerate(expected, 1))
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "gb18030", "shift_jis", "latin-1", "utf-8-sig"])
 def test_other_encodings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
     monkeypatch.setattr(opening, "BLOCK", 3)
     text = "\u010a\u0a0a une\ndeux\n" if encoding.startswith("utf") else "une\r\ndeux\n"
-    path = file(tmp_path, "x.txt", text.encode(encoding))
+    path = written(tmp_path / "x.txt", text.encode(encoding))
     assert [line for _, line in open_lines(path, encoding)] == text.replace("\r", "").split("\n")[:-1]
 
 
@@ -89,9 +84,9 @@ def test_other_encodings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encodi
 def test_compressed_files_are_read_as_their_content(tmp_path: Path, content: bytes) -> None:
     compressor = zstandard.ZstdCompressor()
     paths = [
-        file(tmp_path, "x.txt", content),
-        file(tmp_path, "x.txt.gz", gzip.compress(content[:100]) + gzip.compress(content[100:])),
-        file(tmp_path, "x.txt.zst", compressor.compress(content[:100]) + compressor.compress(content[100:])),
+        written(tmp_path / "x.txt", content),
+        written(tmp_path / "x.txt.gz", gzip.compress(content[:100]) + gzip.compress(content[100:])),
+        written(tmp_path / "x.txt.zst", compressor.compress(content[:100]) + compressor.compress(content[100:])),
     ]
     for path in paths:
         with open_bytes(path) as stream:
@@ -121,7 +116,7 @@ def test_conllu_comes_back_to_the_byte(name: str, entities: bool) -> None:
     path = UD / name
     read = list(conllu.read(path, entities=entities))
     with open_bytes(path) as stream:
-        assert written(conllu.write, tables_of(read)) == stream.read()
+        assert output_of(conllu.write, tables_of(read)) == stream.read()
     assert conllu.count(path) == sum(rows.table.num_rows for rows in read)
 
 
@@ -158,7 +153,7 @@ SMALL = """\
 
 
 def test_conllu_parts(tmp_path: Path) -> None:
-    path = file(tmp_path, "x.conllu", "\n# only a comment\n\n" + SMALL + "1\t_\t_\t_\t_\t_\t0\troot\t_\t_")
+    path = written(tmp_path / "x.conllu", "\n# only a comment\n\n" + SMALL + "1\t_\t_\t_\t_\t_\t0\troot\t_\t_")
     (rows,) = conllu.read(path, entities=True)
     first, last = rows.table.to_pylist()
     assert (first["idx"], last["idx"], last["comments"], last["tokens"]) == ("s1", "", [], ["_"])
@@ -179,16 +174,16 @@ def test_conllu_parts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("entities", [False, True])
 def test_conllu_small_comes_back(tmp_path: Path, entities: bool) -> None:
-    path = file(tmp_path, "x.conllu", SMALL * 2)
-    assert written(conllu.write, tables_of(conllu.read(path, entities=entities))) == (SMALL * 2).encode()
+    path = written(tmp_path / "x.conllu", SMALL * 2)
+    assert output_of(conllu.write, tables_of(conllu.read(path, entities=entities))) == (SMALL * 2).encode()
 
 
 def test_conllu_text_is_replaced_or_added(tmp_path: Path) -> None:
     bare = "1\ta\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
-    (rows,) = conllu.read(file(tmp_path, "x.conllu", SMALL + bare + bare))
+    (rows,) = conllu.read(written(tmp_path / "x.conllu", SMALL + bare + bare))
     table = rows.table.append_column("text", pa.array(["new", "b", None]))
     replaced = SMALL.replace("# text = Vámonos al mar", "# text = new")
-    assert written(conllu.write, [table]).decode() == replaced + "# text = b\n" + bare + bare
+    assert output_of(conllu.write, [table]).decode() == replaced + "# text = b\n" + bare + bare
 
 
 NODE = dict.fromkeys(conllu.NODE_FIELDS, "_") | {"id": "1-2"}
@@ -209,13 +204,13 @@ def test_conllu_refuses_damaged_comments_and_nodes(column: str, value: list[Any]
     types = pa.list_(pa.string() if column == "comments" else conllu.NODE)
     table = pa.table({"tokens": [["le", "chat"]], column: pa.array([value], types)})
     with pytest.raises(DerivlangError, match=r"null|lies outside"):
-        written(conllu.write, [table])
+        output_of(conllu.write, [table])
 
 
 @pytest.mark.parametrize(("name", "value"), [("comments", "text"), ("mwt", ["1-2"]), ("mwt", 3)])
 def test_conllu_refuses_columns_of_another_type(name: str, value: Any) -> None:
     with pytest.raises(DerivlangError, match=f"the column {name} is|lies outside|null|line end") as caught:
-        written(conllu.write, [pa.table({"tokens": [["le", "chat"]], name: [value]})])
+        output_of(conllu.write, [pa.table({"tokens": [["le", "chat"]], name: [value]})])
     assert caught.value.id.startswith("conllu-")
 
 
@@ -227,8 +222,8 @@ def test_conllu_needs_only_tokens() -> None:
         "",
         "1\tdort\t_\t_\t_\t_\t0\t_\t_\t_",
     ]
-    assert written(conllu.write, [table.slice(0, 2)]).decode() == "\n".join(lines) + "\n\n"
-    assert written(conllu.write, [table.slice(1)]).decode() == lines[-1] + "\n\n"
+    assert output_of(conllu.write, [table.slice(0, 2)]).decode() == "\n".join(lines) + "\n\n"
+    assert output_of(conllu.write, [table.slice(1)]).decode() == lines[-1] + "\n\n"
 
 
 @st.composite
@@ -253,8 +248,8 @@ def sentences(draw: st.DrawFn) -> str:
 @given(st.lists(sentences(), min_size=1, max_size=4))
 @in_one_folder
 def test_any_wellformed_conllu_comes_back(tmp_path: Path, blocks: list[str]) -> None:
-    path = file(tmp_path, "x.conllu", "".join(blocks))
-    assert written(conllu.write, tables_of(conllu.read(path))) == path.read_bytes()
+    path = written(tmp_path / "x.conllu", "".join(blocks))
+    assert output_of(conllu.write, tables_of(conllu.read(path))) == path.read_bytes()
 
 
 @given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=10), min_size=1, max_size=5))
@@ -280,20 +275,20 @@ def test_tagged_comes_back_to_the_byte(name: str) -> None:
     path = SHARED / "ner/wikiann" / name
     read = list(tagged.read(path))
     with open_bytes(path) as stream:
-        assert written(tagged.write, tables_of(read)) == stream.read()
+        assert output_of(tagged.write, tables_of(read)) == stream.read()
     assert tagged.count(path) == sum(rows.table.num_rows for rows in read) == read[-1].documents[-1] + 1
 
 
 def test_tagged_prefixes_are_taken_off_only_if_all_have_one(tmp_path: Path) -> None:
-    (rows,) = tagged.read(file(tmp_path, "x.tsv", "en:a\tO\nen:en:b\tB-X\n\nen::\tO\n"))
+    (rows,) = tagged.read(written(tmp_path / "x.tsv", "en:a\tO\nen:en:b\tB-X\n\nen::\tO\n"))
     assert column([rows], "tokens") == [["a", "en:b"], [":"]]
-    (rows,) = tagged.read(file(tmp_path, "x.tsv", "en:a\tO\nb\tO\n"))
+    (rows,) = tagged.read(written(tmp_path / "x.tsv", "en:a\tO\nb\tO\n"))
     assert column([rows], "tokens") == [["en:a", "b"]]
 
 
 def test_tagged_reads_conll2003(tmp_path: Path) -> None:
     content = "-DOCSTART- -X- O O\n\nEU NNP I-NP B-ORG\n. . O O\n\n\n-DOCSTART- -X- O O\nPeter NNP I-NP B-PER\n"
-    path = file(tmp_path, "x.txt", content)
+    path = written(tmp_path / "x.txt", content)
     (rows,) = tagged.read(path)
     assert column([rows], "tokens") == [["EU", "."], ["Peter"]]
     assert column([rows], "ner_tags") == [["B-ORG", "O"], ["B-PER"]]
@@ -314,7 +309,7 @@ def test_any_tagged_sentences_come_back(
     tokens, tags = ([["x", *(pair[i] for pair in s)] for s in sentences] for i in (0, 1))
     table = pa.table({"tokens": tokens, "tags": tags})
     options = {"tag_column": "tags", "final_empty_line": final_empty_line}
-    path = file(tmp_path, "x.tsv", written(tagged.write, [table, table.slice(1)], **options))
+    path = written(tmp_path / "x.tsv", output_of(tagged.write, [table, table.slice(1)], **options))
     read = list(tagged.read(path))
     assert (column(read, "tokens"), column(read, "ner_tags")) == (tokens + tokens[1:], tags + tags[1:])
 
@@ -329,7 +324,7 @@ PAIR = ("premise", "hypothesis", "label")
 def test_delimited_comes_back_to_the_byte(name: str) -> None:
     read = list(delimited.read(SHARED / name, columns=PAIR))
     with open_bytes(SHARED / name) as stream:
-        assert written(delimited.write, tables_of(read), columns=PAIR) == stream.read()
+        assert output_of(delimited.write, tables_of(read), columns=PAIR) == stream.read()
     assert delimited.count(SHARED / name) == sum(rows.table.num_rows for rows in read)
 
 
@@ -359,19 +354,19 @@ def test_pawsx_has_a_header_and_quoted_fields() -> None:
     ],
 )
 def test_quoted_fields(tmp_path: Path, field: str, expected: str) -> None:
-    path = file(tmp_path, "x.tsv", f"{field}\tx\n")
+    path = written(tmp_path / "x.tsv", f"{field}\tx\n")
     assert column(delimited.read(path, columns=["a", "b"], quoting=True), "a") == [expected]
     assert column(delimited.read(path, columns=["a", "b"]), "a") == [field]
 
 
 def test_headers(tmp_path: Path) -> None:
-    path = file(tmp_path, "x.tsv", "text\tother\na\tb\n")
+    path = written(tmp_path / "x.tsv", "text\tother\na\tb\n")
     assert column(delimited.read(path, columns=["x", "y"]), "x") == ["text", "a"]
     assert column(delimited.read(path, header=True), "other") == ["b"]
     assert (delimited.count(path), delimited.count(path, header=True)) == (2, 1)
-    path = file(tmp_path, "y.tsv", "text\n\nb\n")
+    path = written(tmp_path / "y.tsv", "text\n\nb\n")
     assert column(delimited.read(path), "text") == ["", "b"]
-    path = file(tmp_path, "z.tsv", "text\tlabel\na\tb")
+    path = written(tmp_path / "z.tsv", "text\tlabel\na\tb")
     assert column(delimited.read(path, header=False, columns=["x", "y"]), "x") == ["text", "a"]
 
 
@@ -383,7 +378,7 @@ def test_headers(tmp_path: Path) -> None:
 def test_squad_comes_back_as_the_same_rows(tmp_path: Path, name: str) -> None:
     path = SHARED / "qa" / name
     read = list(squad.read(path))
-    again = list(squad.read(file(tmp_path, "x.json", written(squad.write, tables_of(read)))))
+    again = list(squad.read(written(tmp_path / "x.json", output_of(squad.write, tables_of(read)))))
     assert pa.concat_tables(tables_of(read)).equals(pa.concat_tables(tables_of(again)))
     assert [rows.documents.tolist() for rows in read] == [rows.documents.tolist() for rows in again]
     assert squad.count(path) == read[-1].documents[-1] + 1
@@ -397,7 +392,7 @@ def test_squad_limit_counts_paragraphs_and_answers_may_be_absent(tmp_path: Path)
         {"context": "x", "qas": []},
         {"context": "🐈 🐁 c", "qas": qas},
     ]
-    path = file(tmp_path, "x.json", json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
+    path = written(tmp_path / "x.json", json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
     (rows,) = squad.read(path)
     assert rows.documents.tolist() == [0, 0, 2, 2]
     assert column([rows], "answers")[:2] == [
@@ -407,7 +402,7 @@ def test_squad_limit_counts_paragraphs_and_answers_may_be_absent(tmp_path: Path)
     (two,) = squad.read(path, limit=2)
     assert two.documents.tolist() == [0, 0]
     table = rows.table.append_column("documents", pa.array(rows.documents))
-    data = json.loads(written(squad.write, [table.slice(0, 1), table.slice(1)]))
+    data = json.loads(output_of(squad.write, [table.slice(0, 1), table.slice(1)]))
     assert [len(p["qas"]) for a in data["data"] for p in a["paragraphs"]] == [2, 2]
     assert data["version"] == "v2.0"
     assert data["data"][0]["paragraphs"][0]["qas"][1]["is_impossible"] is True
@@ -430,23 +425,23 @@ JSON_VALUES = st.fixed_dictionaries(
 @in_one_folder
 def test_any_json_lines_come_back(tmp_path: Path, values: list[dict[str, Any]]) -> None:
     content = "\n\n".join(json.dumps(value, ensure_ascii=False) for value in values)
-    read = list(jsonl.read(file(tmp_path, "x.jsonl", content)))
+    read = list(jsonl.read(written(tmp_path / "x.jsonl", content)))
     assert [row for rows in read for row in rows.table.to_pylist()] == values
     assert read[0].lines.tolist() == list(range(1, 2 * len(values), 2))
     assert jsonl.count(tmp_path / "x.jsonl") == len(values)
-    again = file(tmp_path, "y.jsonl", written(jsonl.write, tables_of(read)))
+    again = written(tmp_path / "y.jsonl", output_of(jsonl.write, tables_of(read)))
     assert tables_of(jsonl.read(again)) == tables_of(read)
 
 
 def test_json_lines_keys_are_hexadecimal(tmp_path: Path) -> None:
     table = pa.table({"key": pa.array([255, 2**64 - 1], pa.uint64()), "text": ["é", '"']})
     expected = '{"key":"00000000000000ff","text":"é"}\n{"key":"ffffffffffffffff","text":"\\""}\n'
-    assert written(jsonl.write, [table]).decode() == expected
+    assert output_of(jsonl.write, [table]).decode() == expected
 
 
 def test_json_lines_keep_the_schema_of_the_first_rows(tmp_path: Path) -> None:
     first = ['{"a":1.5,"b":{"c":["x"],"d":1}}'] * ROWS_PER_TABLE
-    path = file(tmp_path, "x.jsonl", "\n".join([*first, '{"b":{"c":[]},"a":2}']))
+    path = written(tmp_path / "x.jsonl", "\n".join([*first, '{"b":{"c":[]},"a":2}']))
     one, two = tables_of(jsonl.read(path))
     assert two.schema == one.schema
     assert two.to_pylist() == [{"a": 2.0, "b": {"c": [], "d": None}}]
@@ -471,17 +466,17 @@ def many(folder: Path, format: str, n: int) -> tuple[Callable[..., Any], Path]:
     sentence = "1\ta\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
     match format:
         case "conllu":
-            return conllu.read, file(folder, "x.conllu", sentence * n)
+            return conllu.read, written(folder / "x.conllu", sentence * n)
         case "tagged":
-            return tagged.read, file(folder, "x.tsv", "a\tO\n\n" * n)
+            return tagged.read, written(folder / "x.tsv", "a\tO\n\n" * n)
         case "delimited":
-            return delimited.read, file(folder, "y.tsv", "text\tlabel\n" + "a\tb\n" * n)
+            return delimited.read, written(folder / "y.tsv", "text\tlabel\n" + "a\tb\n" * n)
         case "squad":
             paragraph = {"context": "c", "qas": [{"id": "i", "question": "q", "answers": []}]}
             data = {"data": [{"title": "t", "paragraphs": [paragraph] * n}]}
-            return squad.read, file(folder, "x.json", json.dumps(data))
+            return squad.read, written(folder / "x.json", json.dumps(data))
         case "jsonl":
-            return jsonl.read, file(folder, "x.jsonl", '{"a":1}\n' * n)
+            return jsonl.read, written(folder / "x.jsonl", '{"a":1}\n' * n)
         case _:
             pq.write_table(pa.table({"a": [1] * n}), folder / "x.parquet")
             return parquet.read, folder / "x.parquet"

@@ -16,7 +16,8 @@ import pytest
 from derivlang.core.arrow import string_array
 from derivlang.engine.job import Job
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.transforms.trans import Trans
 from tests.commands import make, wiki
 

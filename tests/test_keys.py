@@ -143,7 +143,6 @@ def test_keys_of_real_sentences_do_not_meet() -> None:
 # draws
 
 N = 1 << 16
-STREAM = text_key("perm|window=0,seed=1|rule=1|occurrence=0")
 
 
 def draws(seed: int = 1, *, keys: UInt64 | None = None, shift: int = 0) -> UInt64:

@@ -74,6 +74,7 @@ LIGHT = {
     "derivlang.evaluation.tasks.named",
     "derivlang.evaluation.tasks.registry",
     "derivlang.evaluation.tasks.untuned",
+    "derivlang.sources.request",
     "derivlang.training.settings",
 }
 MODULES = sorted(path.relative_to(ROOT) for path in PACKAGE.rglob("*.py"))

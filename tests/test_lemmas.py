@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from derivlang.sources.corpus import Corpus
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
+from tests.commands import written
 from tests.helpers import cli, conllu, file_bytes, make, right, rows, same_rows, undone
 from tests.real import SHARED, needs_data
 
@@ -32,9 +34,7 @@ TREEBANK = conllu(
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    path = tmp_path / "a.conllu"
-    path.write_text(TREEBANK, "utf-8")
-    return path
+    return written(tmp_path / "a.conllu", TREEBANK)
 
 
 def old_fields(monkeypatch: pytest.MonkeyPatch) -> None:

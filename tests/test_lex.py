@@ -19,7 +19,7 @@ from derivlang.core.keys import draw, text_key
 from derivlang.store.manifest import Derived
 from derivlang.store.verify import verify
 from derivlang.transforms.lexicon_file import read_lexicon
-from tests.commands import change, run, shards, trees
+from tests.commands import change, run, shards, trees, written
 from tests.helpers import make, right, rows, same_rows, undone
 from tests.strategies import batch_of, laws, sentence_lists, units_of
 
@@ -41,15 +41,11 @@ TEXT = "The cat is not the dog . The DOG is US !\nI , Paris and us : the cat <un
 
 @pytest.fixture
 def french(tmp_path: Path) -> Path:
-    path = tmp_path / "en-fr.txt"
-    path.write_text(FRENCH, "utf-8")
-    return path
+    return written(tmp_path / "en-fr.txt", FRENCH)
 
 
 def text(folder: Path, content: str = TEXT, name: str = "a.tokens") -> Path:
-    path = folder / name
-    path.write_text(content, "utf-8")
-    return path
+    return written(folder / name, content)
 
 
 def words_of(sentence: str, spec: str) -> list[str]:

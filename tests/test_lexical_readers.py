@@ -29,16 +29,12 @@ from derivlang.lexical.train import WORDS, read_words, train
 from derivlang.lexical.twin_folder import Twin, make_twin
 from derivlang.lexical.vocabulary import token_entries
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.training.config import ModelConfig
+from tests.commands import written
 
 DEEP = "[" * 100_000
 DIGITS = "1" * 5_000
-
-
-def written(path: Path, content: str | bytes) -> Path:
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
 
 
 # dictionaries

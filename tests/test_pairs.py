@@ -27,6 +27,7 @@ from derivlang.store.manifest import Derived
 from derivlang.transforms import registry
 from tests.commands import change, pairs, questions, run, shards, trees
 from tests.helpers import make
+from tests.reference import rounded
 from tests.strategies import Drop, Mark, batch_of, few_words, laws, seeds, sentence_lists, units_of
 
 WORDS = "the a cat dog <unk> sat , ran & < > \" don't".split()
@@ -65,10 +66,6 @@ def whole(folder: Path, out: Path) -> list[dict[str, Any]]:
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
     return pq.read_table(path).to_pylist()
-
-
-def rounded(share: Fraction | int, n: int) -> int:
-    return int((Fraction(share) * n / 100 + Fraction(1, 2)) // 1)
 
 
 # rates

@@ -376,8 +376,8 @@ def test_what_a_pipeline_declares() -> None:
     assert not chain("inv,mark").is_permutation
     assert not chain("drop").is_permutation
     assert Pipeline.parse("trans").injective
-    assert Pipeline.parse("inv,trans:overlap=1").needs_reference
-    assert not Pipeline.parse("trans:overlap=100,trans").needs_reference
+    assert Pipeline.parse("inv,trans:overlap=1").needs_counts()
+    assert not Pipeline.parse("trans:overlap=100,trans").needs_counts()
 
 
 def test_a_missing_layer_is_named() -> None:

@@ -31,7 +31,7 @@ from derivlang.grammar.fit import FitSettings, fit
 from derivlang.lexical.bpe import train_bpe
 from derivlang.lexical.train import train as train_tokenizer
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.store.export import undo
 from derivlang.store.verify import verify
 from tests import commands

@@ -21,6 +21,7 @@ from derivlang.evaluation.resample import by_document, replicates
 from derivlang.evaluation.statistics import holm
 from derivlang.evaluation.tasks.registry import find_task
 from tests import commands
+from tests.commands import cut_off
 from tests.runs import DOCUMENTS, SEEDS, run, runs, write
 
 stats = pytest.importorskip("scipy.stats")
@@ -215,7 +216,7 @@ def test_dev_scores_stand_in_a_table_of_their_own(grid: Path, tmp_path: Path) ->
     for task in evaluation["tasks"].values():
         del task["dev"]
     write(folder / "evaluation.json", evaluation)
-    assert dev_overview(setting(folder)) is None
+    assert not dev_overview(setting(folder)).rows
 
 
 def test_one_run_has_an_interval_in_its_own_table_alone_and_every_number_its_signature(grid: Path) -> None:
@@ -901,10 +902,6 @@ def test_nothing_is_half_written(one: Path, tmp_path: Path, monkeypatch: pytest.
 # bad input
 
 
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
 def changed(path: Path, **values: Any) -> None:
     write(path, {**json.loads(path.read_text()), **values})
 
@@ -918,7 +915,8 @@ def not_a_number(folder: Path) -> None:
     ("spoil", "told"),
     [
         (lambda f: (f / "run.json").unlink(), r"not a run: there is no run\.json"),
-        (lambda f: cut(f / "run.json"), r"run\.json: this is not a valid run\.json: .* \[run\]\n  leave this run out"),
+        (lambda f: cut_off(f / "run.json"),
+         r"run\.json: this is not a valid run\.json: .* \[run\]\n  leave this run out"),
         (lambda f: (f / "run.json").write_text("[]"), r"run\.json: .*not an object"),
         (lambda f: (f / "run.json").write_bytes(b"\xff\xfe"), r"run\.json: this is not a valid"),
         (lambda f: changed(f / "run.json", format=2), "format 2, but this version reads 1"),
@@ -928,11 +926,12 @@ def not_a_number(folder: Path) -> None:
         (lambda f: changed(f / "run.json", fingerprint="0" * 16), r"evaluation\.json: is of .* has made "
                                                                   r"0{16} at step 1,000 \[stale-evaluation\]\n  ev"),
         (lambda f: changed(f / "run.json", step=900), r"evaluation\.json: is of .* at step 1,000, .* at step 900"),
-        (lambda f: cut(f / "evaluation.json"), r"evaluation\.json: this is not a valid .*\n  evaluate the run again"),
+        (lambda f: cut_off(f / "evaluation.json"),
+         r"evaluation\.json: this is not a valid .*\n  evaluate the run again"),
         (lambda f: changed(f / "evaluation.json", signature={}), r"evaluation\.json: .*fingerprint is missing"),
         (lambda f: changed(f / "evaluation.json", alignment={"all": "high"}), 'alignment.all is "high", not a number'),
         (not_a_number, r"pos\.sup\.accuracy\.mean is NaN, not a number"),
-        (lambda f: cut(f / "evaluation" / "pos.zs.1.npz"), r"pos\.zs\.1\.npz: this is not a valid"),
+        (lambda f: cut_off(f / "evaluation" / "pos.zs.1.npz"), r"pos\.zs\.1\.npz: this is not a valid"),
         (lambda f: (f / "evaluation" / "pos.zs.1.npz").write_bytes(b""), r"pos\.zs\.1\.npz: "),
         (lambda f: np.savez(f / "evaluation" / "pos.zs.1.npz", other=np.zeros(3)), r"pos\.zs\.1\.npz: .*accuracy"),
     ],

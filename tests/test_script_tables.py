@@ -17,21 +17,19 @@ from derivlang.formats import conllu
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import Twin, make_twin
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.transforms.scripts import load_script
 from derivlang.transforms.trans import map_script, private_share
+from tests.commands import written
 from tests.helpers import make, manifest, right, rows, undone
 from tests.real import SHARED, needs_data
 
 TEXT = "Le café est fermé .\nOù est la garçonnière ? – Là-bas !\n"
-GREEK = "Ο καφές είναι καλός .\n"
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    path = tmp_path / "text.tokens"
-    path.write_text(TEXT, "utf-8")
-    return path
+    return written(tmp_path / "text.tokens", TEXT)
 
 
 def test_old_fingerprints_stay() -> None:

@@ -23,7 +23,7 @@ from derivlang.engine.job import Job, Result, ShardTask, run_task
 from derivlang.engine.make import make as make_set
 from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from tests import commands
 from tests.commands import leftovers, make, rows, run, shards, snapshot, wiki
 

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from derivlang.cli.studies import options_of
 from derivlang.core.errors import DataError, StoreError
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.study import processes as running
 from derivlang.study.begins import stages
 from derivlang.study.cells import Cell
@@ -805,7 +806,7 @@ def test_cells_that_begin_from_others_are_an_array_of_their_own(tmp_path: Path) 
     assert "array-2.sh, each when the one before is done" in ran.err
 
 
-def test_a_study_trains_cells_from_a_cell(tmp_path: Path) -> None:
+def test_a_study_trains_a_cell_from_a_cell(tmp_path: Path) -> None:
     text = (
         SMALL.partition("[factors]")[0]
         + """
@@ -814,17 +815,15 @@ def test_a_study_trains_cells_from_a_cell(tmp_path: Path) -> None:
     [[grid]]
     factors = { start = ["cold"] }
     [[grid]]
-    factors = { seed = [1, 2] }
+    factors = { seed = [1] }
     cell = { init = "cold" }
     """
     )
     small(tmp_path, text=text)
-    assert run("study", tmp_path / "grid.toml", "-o", tmp_path / "out", "--workers", "2", "--json").json["cells"] == 3
-    cold, *others = (
-        json.loads((tmp_path / "out" / "runs" / name / "run.json").read_text()) for name in ("cold", "1", "2")
-    )
-    assert [one["init"] for one in others] == [{"run": "runs/cold", "weights": cold["weights"]}] * 2
-    assert len({cold["weights"], *(one["weights"] for one in others)}) == 3
+    assert run("study", tmp_path / "grid.toml", "-o", tmp_path / "out", "--json").json["cells"] == 2
+    cold, one = (json.loads((tmp_path / "out" / "runs" / name / "run.json").read_text()) for name in ("cold", "1"))
+    assert one["init"] == {"run": "runs/cold", "weights": cold["weights"]}
+    assert cold["weights"] != one["weights"]
 
 
 # What a study needs besides cells

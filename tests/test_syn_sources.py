@@ -17,7 +17,7 @@ from derivlang.core.policies import Policies
 from derivlang.engine.events import Events
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse as run_parse
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from tests import reference
 from tests.commands import snapshot
 from tests.helpers import (

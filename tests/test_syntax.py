@@ -27,7 +27,7 @@ from derivlang.core.policies import Policies
 from derivlang.engine.batches import Source
 from derivlang.grammar.families import Families, head_class
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.syntax.arrange import Rules, TreeBlock, arrange
 from derivlang.syntax.forest import Forest, forest_of
 from derivlang.syntax.layout import Listing

@@ -27,7 +27,7 @@ from derivlang.lexical.train import read_words, train
 from derivlang.lexical.twin import JointIds, clashes, joint_file, twin_of
 from derivlang.lexical.twin_folder import Shared, Twin, make_twin
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.transforms.scripts import load_script, script_names
 from tests.commands import run
 from tests.helpers import make
@@ -392,8 +392,8 @@ def test_a_kept_word_has_the_ids_of_the_source(source: Path) -> None:
         shift = 0 if same else tokenizer.size - 12
         assert ids[at].tolist() == [int(k) + (shift if k >= 12 else 0) for k in encoded.ids[at]]
     assert both == {True, False}
-    assert twin.encode(encoder, derived).ids.tolist() == ids.tolist()
-    assert twin.encode(encoder, derived).offsets.tolist() == encoded.offsets.tolist()
+    assert twin.encode_words(encoder, derived.types, derived.words).ids.tolist() == ids.tolist()
+    assert twin.encode_words(encoder, derived.types, derived.words).offsets.tolist() == encoded.offsets.tolist()
 
 
 @pytest.mark.parametrize("percent", [0, 25, 50, 75, 100])

@@ -86,7 +86,6 @@ def test_links_and_offsets_lifted() -> None:
     assert lift_links(np.zeros((0, 2), int), ONE, ONE).shape == (0, 2)
     assert lift_offsets(np.array([0, 2, 4]), ONE).tolist() == [0, 3, 4]
     assert ONE.words().tolist() == [0, 1, 1, 3]
-    assert ONE.firsts().tolist() == [0, 1, 3]
 
 
 @laws

@@ -190,7 +190,7 @@ def test_a_run_with_another_tokenizer_is_refused(first: Path, tmp_path: Path) ->
 
 def other_tokenizer(folder: Path) -> Path:
     from derivlang.lexical.train import train
-    from derivlang.sources.find import SourceRequest
+    from derivlang.sources.request import SourceRequest
 
     train(SourceRequest("demo"), folder / "tokenizer", vocab_size=350)
     return folder / "tokenizer"

@@ -16,7 +16,7 @@ from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.errors import DataError, StoreError
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.training.data import Data
 from derivlang.training.encode import encode, take
 from derivlang.training.languages import DERIVED, SOURCE, TWIN, TwinLanguages
@@ -248,7 +248,7 @@ def test_the_derived_ids_are_those_of_the_text_that_make_writes(spec: str, tmp_p
     data, languages = found.data, found.languages
     assert data.recipe["cut_sentences"] == 0
     batch = batch_of(rows(out, "train")["tokens"].to_pylist())
-    expected = languages.twin.encode(languages.encoder, batch)
+    expected = languages.twin.encode_words(languages.encoder, batch.types, batch.words)
     derived = data.rows(np.arange(data.n_instances(SOURCE)), np.full(data.n_instances(SOURCE), DERIVED))
     assert derived.ids[derived.word_ids >= 0].tolist() == expected.ids.tolist()
     source = batch_of(rows(out, "train")["source_tokens"].to_pylist()) if has_source(out) else None
@@ -270,7 +270,8 @@ def test_the_same_sentence_by_sentence_in_memory(spec: str) -> None:
         both = found.languages.both(batch)
         moved = realign(batch, pipeline.order(batch))
         derived = twin.map.apply(moved.types)
-        encoded = twin.encode(found.languages.encoder, batch_of([derived.take(moved.words).to_pylist()]))
+        text = batch_of([derived.take(moved.words).to_pylist()])
+        encoded = twin.encode_words(found.languages.encoder, text.types, text.words)
         assert both.derived.ids.tolist() == encoded.ids.tolist()
 
 

@@ -36,7 +36,7 @@ from derivlang.training.objectives.registry import objective_names, read_objecti
 from derivlang.training.prepared import Prepared
 from derivlang.training.record import RunInputs, record_of
 from derivlang.training.settings import Duration, TrainingSettings
-from tests.commands import command_line, environment, run
+from tests.commands import command_line, cut_off, environment, run
 from tests.training import data_folder, loader, log, model_file, network, pair, rows_batch, settings, trained, weights
 
 TIMES = ("seconds", "tokens_per_second")
@@ -260,10 +260,6 @@ class Damage:
     file: str
     change: Callable[[Path], None]
     said: str
-
-
-def cut_off(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
 def change_a_byte(path: Path) -> None:

@@ -15,7 +15,7 @@ from derivlang.engine.make import make as make_set
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse as parse_set
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import locked
 from tests import commands
 from tests.commands import make, run, snapshot, spawn, wiki

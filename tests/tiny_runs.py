@@ -18,7 +18,7 @@ from derivlang.engine.batches import Source
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import make_twin
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.training.config import CAUSAL
 from derivlang.training.languages import TOKENIZER, TWIN, SpecialIds, TwinLanguages
 

@@ -23,7 +23,7 @@ import torch
 from derivlang.core.batch import Batch
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.training.batch import MicroBatch, TokenBatch
 from derivlang.training.config import ModelConfig
 from derivlang.training.data import SubwordRows
@@ -31,7 +31,7 @@ from derivlang.training.encoder import Encoder
 from derivlang.training.languages import SpecialIds
 from derivlang.training.loader import Loader, open_streams
 from derivlang.training.loss_module import LossModule
-from derivlang.training.masking import LanguageIds, Masked
+from derivlang.training.masking import LanguageIds
 from derivlang.training.model import build_model
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
@@ -278,11 +278,6 @@ def rows_of(ids: list[list[int]], word_ids: list[list[int]], language: list[int]
 
 def same_rows(left: SubwordRows, right: SubwordRows) -> bool:
     names = [field.name for field in fields(SubwordRows)]
-    return all(np.array_equal(getattr(left, name), getattr(right, name)) for name in names)
-
-
-def same_masked(left: Masked, right: Masked) -> bool:
-    names = [field.name for field in fields(Masked)]
     return all(np.array_equal(getattr(left, name), getattr(right, name)) for name in names)
 
 

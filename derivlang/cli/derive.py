@@ -17,7 +17,7 @@ from derivlang.engine.options import MakeOptions
 
 if TYPE_CHECKING:
     from derivlang.api import DerivedText
-    from derivlang.formats.words import Mode
+    from derivlang.core.rules import Mode
 
 _STDIN = "standard input"
 _BLOCK = 1 << 16  # bytes read at once, if so many are there: their lines are derived together

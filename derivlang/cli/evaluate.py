@@ -13,11 +13,11 @@ import click
 from click.core import ParameterSource
 
 from derivlang.cli.messages import say
-from derivlang.cli.options import Bar, data_dir_option, ends_well, events, names, parser_options, spec_option
+from derivlang.cli.options import Bar, data_dir_option, ends_well, events, parser_options, spec_option
 from derivlang.cli.settings import settings_options, type_of
 from derivlang.cli.types import FOLDER, completes
 from derivlang.core.errors import UsageError
-from derivlang.core.settings import declared
+from derivlang.core.settings import declared, names
 from derivlang.evaluation.finetune_settings import ROWS, FinetuneSettings, regime_of
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.settings import EvaluateOptions
@@ -188,7 +188,7 @@ def _run(run: Path | None, given: dict[str, Any], options: dict[str, Any]) -> Pa
     from derivlang.cli.folders import default_folder
     from derivlang.evaluation.checkpoint_run import write_checkpoint_run
     from derivlang.pipeline import Pipeline
-    from derivlang.sources.find import SourceRequest
+    from derivlang.sources.request import SourceRequest
 
     flags = {"init": "--init", "spec": "--t", "source": "--source", "out": "-o"}
     if given["init"] is None:

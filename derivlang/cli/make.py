@@ -10,7 +10,7 @@ import click
 
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.headings import HeadedCommand
-from derivlang.cli.options import names, request_of, run_and_show, run_options, settings_of, source_options, spec_option
+from derivlang.cli.options import request_of, run_and_show, run_options, settings_of, source_options, spec_option
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import FOLDER, SEED, completes
 from derivlang.engine.options import MakeOptions
@@ -21,8 +21,7 @@ from derivlang.engine.options import MakeOptions
 @spec_option("Transforms, left to right, e.g. trans,inv or perm:window=3; `derivlang ls` lists them.", required=True)
 @click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: SOURCE.TRANSFORMS, here]")
 @click.option("--seed", type=SEED, help="Seed of the transforms that state no seed.  [default: 1]")
-@settings_options(MakeOptions, only=("lexicon",))
-@click.option("--columns", help="Optional columns to keep: any of key, source, tokens and text.  [default: all]")
+@settings_options(MakeOptions, only=("lexicon", "columns"))
 @source_options
 @run_options
 def command(source: str, spec: str, out: Path | None, as_json: bool, **options: Any) -> None:
@@ -40,13 +39,8 @@ def command(source: str, spec: str, out: Path | None, as_json: bool, **options: 
     from derivlang.engine.make import make
     from derivlang.pipeline import Pipeline
 
-    columns = names(options["columns"], "--columns")
     pipeline = Pipeline.parse(spec, seed=options["seed"])
-    settings = settings_of(
-        out or default_folder(source, str(pipeline), changed_options("seed")),
-        options,
-        columns=columns,
-    )
+    settings = settings_of(out or default_folder(source, str(pipeline), changed_options("seed")), options)
     run_and_show(
         lambda events: make(pipeline, request_of(source, options), settings, events),
         as_json=as_json,

@@ -18,16 +18,15 @@ from derivlang.cli.counts import sentence, templates_of
 from derivlang.cli.headings import under
 from derivlang.cli.messages import is_quiet, say, warn
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import FOLDER, SpecOption
-from derivlang.core.errors import UsageError
+from derivlang.cli.types import SpecOption
 from derivlang.core.policies import Policies
 from derivlang.core.settings import given
 from derivlang.engine.options import MakeOptions
+from derivlang.sources.request import SourceRequest
 
 if TYPE_CHECKING:
     from derivlang.engine.events import Events
     from derivlang.formats.progress import Unit
-    from derivlang.sources.find import SourceRequest
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -51,35 +50,14 @@ def ends_well(how: str = "") -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-_DATA_DIR = click.option(
-    "--data-dir", type=FOLDER, help="Folder of the corpora.  [default: $DERIVLANG_DATA, then the hub]"
-)
-_FOUND = (
-    _DATA_DIR,
-    click.option("--words", type=click.Choice(["spacy", "unicode", "space"]), help="Tokenizer of raw text."),
-    click.option("--lang", help="Language of raw text, for spaCy's tokenizer.  [default: the source's]"),
-    click.option("--encoding", default="utf-8", show_default=True, help="Encoding of text files."),
-    click.option("--text-column", multiple=True, help="Column of raw text, if its name does not say so."),
-    click.option("--word-column", multiple=True, help="Column of word lists, if its name does not say so."),
-    click.option(
-        "--header/--no-header",
-        default=None,
-        help="Whether the first row of a TSV or CSV file names its columns.  [default: if it holds known names]",
-    ),
-    click.option("--column-names", help="Names for the columns of a TSV or CSV file, e.g. text,label."),
-    click.option("--quoting", is_flag=True, help="Fields of a TSV file are quoted as in CSV."),
-)
-_SPLITS = (
-    click.option("--splits", help="Splits to take, e.g. train,test.  [default: all that are found]"),
-    settings_options(MakeOptions, only=("limit",)),
-)
+_SPLITS = settings_options(MakeOptions, only=("splits", "limit"))
 _LABELS = (
     settings_options(MakeOptions, only=("sentences",)),
     settings_options(Policies),
     settings_options(MakeOptions, only=("repair_tags",)),
 )
-# Only `make` takes a lexicon. All others, so that a new field is an option without a line here.
-_RUN = settings_options(MakeOptions, without=("limit", "sentences", "repair_tags", "lexicon"))
+# Only `make` takes a lexicon and columns. All others, so that a new field is an option without a line here.
+_RUN = settings_options(MakeOptions, without=("splits", "limit", "sentences", "repair_tags", "lexicon", "columns"))
 
 
 def spec_option(help: str, *, required: bool = False) -> Callable[[Command], Command]:
@@ -89,7 +67,7 @@ def spec_option(help: str, *, required: bool = False) -> Callable[[Command], Com
 
 def data_dir_option(command: Command) -> Command:
     """`--data-dir`, for commands that take no other option of a source."""
-    return _DATA_DIR(command)
+    return settings_options(SourceRequest, only=("data_dir",))(command)
 
 
 def parser_options(command: Command) -> Command:
@@ -99,17 +77,17 @@ def parser_options(command: Command) -> Command:
 
 def find_options(command: Command) -> Command:
     """Where a source lies and what its text is, for commands that make no set."""
-    return under("Source", *_FOUND)(command)
+    return under("Source", settings_options(SourceRequest))(command)
 
 
 def text_options(command: Command) -> Command:
     """How a text or a file is read, for commands that take one beside derived sets."""
-    return under("Text or file (with --t)", *_FOUND[1:])(command)
+    return under("Text or file (with --t)", settings_options(SourceRequest, without=("data_dir",)))(command)
 
 
 def source_options(command: Command) -> Command:
     """Where a source lies and how it is read."""
-    return under("Source", *_FOUND, *_SPLITS)(under("Sentences and labels", *_LABELS)(command))
+    return under("Source", settings_options(SourceRequest), _SPLITS)(under("Sentences and labels", *_LABELS)(command))
 
 
 def run_options(command: Command) -> Command:
@@ -121,39 +99,12 @@ def run_options(command: Command) -> Command:
 
 def request_of(source: str, options: dict[str, Any]) -> SourceRequest:
     """Return the request for a source, from the options of `find_options`."""
-    from derivlang.sources.find import SourceRequest
-
-    return SourceRequest(
-        source,
-        options["data_dir"],
-        options["words"],
-        options["lang"],
-        options["encoding"],
-        tuple(options["word_column"]),
-        tuple(options["text_column"]),
-        options.get("header"),
-        names(options.get("column_names"), "--column-names"),
-        options.get("quoting", False),
-    )
+    return SourceRequest(source, **given(SourceRequest, options))
 
 
-def settings_of(out: Path, options: dict[str, Any], **more: Any) -> MakeOptions:
+def settings_of(out: Path, options: dict[str, Any]) -> MakeOptions:
     """Return the options of `make` or `parse` from those of the command line."""
-    policies = Policies(**given(Policies, options))
-    splits = names(options["splits"], "--splits")
-    return MakeOptions(out=out, splits=splits, policies=policies, **{**given(MakeOptions, options), **more})
-
-
-def names(text: str | None, option: str) -> tuple[str, ...]:
-    """The names of an option's list with commas, () if the option is not given. UsageError if it names nothing."""
-    if text is None:
-        return ()
-    found = tuple(name.strip() for name in text.split(",") if name.strip())
-    if not found:
-        raise UsageError(
-            f"{text!r} names nothing", where=option, fix="give a name, or leave the option out", id="usage"
-        )
-    return found
+    return MakeOptions(out=out, policies=Policies(**given(Policies, options)), **given(MakeOptions, options))
 
 
 STDOUT = Path("-")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -72,6 +71,7 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     from derivlang.parsing.scores import mask_rare, score
     from derivlang.parsing.training.config import ParserConfig, student
     from derivlang.parsing.training.fit import fit
+    from derivlang.store.journal import file_hash
 
     treebank = locate(treebank, options["data_dir"])
     begins = ""
@@ -102,7 +102,7 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
         **trained.card(options["language"]),
         "name": out.name,
         "licence": options["licence"],
-        "trained_on": {path.name: _sha256(path) for path in filter(None, [files["train"], options["text"]])},
+        "trained_on": {path.name: file_hash(path) for path in filter(None, [files["train"], options["text"]])},
         **({"teacher": {"name": teacher.name, "fingerprint": teacher.fingerprint}} if teacher else {}),
         "torch": torch.__version__.partition("+")[0],
         "threads": options["threads"],
@@ -321,10 +321,6 @@ def _torch() -> Any:
             id="missing-package",
         ) from None
     return torch
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _line(found: dict[str, Any]) -> str:

@@ -48,24 +48,24 @@ def settings_options(
 def option_of(one: Declared, unset: str = "", **more: Any) -> Callable[[Command], Command]:
     """Return the decorator that adds the option of a setting. unset: the default to show, if the setting has none."""
     assert one.option is not None
-    left_open = one.in_file or bool(unset or more) or one.default is None
+    left_open = one.in_file or one.commas or bool(unset or more) or one.default is None
     facts: dict[str, Any] = {"help": one.help, "default": None if left_open else one.default}
     spelling = one.option
     if one.kind is bool and left_open:
         spelling = f"{one.option}/--no-{one.option.removeprefix('--')}"
     elif one.kind is bool:
         facts["is_flag"] = True
-    elif one.kind is tuple:
+    elif one.kind is tuple and not one.commas:
         facts["multiple"] = True
-    elif not more:
+    elif not more and not one.commas:
         facts["type"] = type_of(one)
     if one.name in COMPLETED:
         facts["shell_complete"] = completes(one.name)
-    shown = unset or ("" if one.default is None else default_text(one))
+    shown = unset or ("" if one.default in (None, ()) else default_text(one))
     if left_open and shown:
         facts["help"] += f"  [default: {shown}]"
     facts["show_default"] = not left_open and one.kind not in (bool, tuple)
-    return click.option(spelling, one.name, **{**facts, **more})
+    return click.option(spelling, one.key, **{**facts, **more})
 
 
 def default_text(one: Declared) -> str:

@@ -15,8 +15,8 @@ from derivlang.cli.types import COUNT, FILE, PLACE, completes
 from derivlang.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from derivlang.core.rules import Mode
     from derivlang.display.linked import LinkedLines
-    from derivlang.formats.words import Mode
 
 
 @click.command("show", cls=HeadedCommand, no_args_is_help=True)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from derivlang.cli.messages import say, tell
-from derivlang.cli.options import Bar, data_dir_option, names
+from derivlang.cli.options import Bar, data_dir_option
 from derivlang.cli.types import COUNT, FOLDER
 from derivlang.core.errors import UsageError
-from derivlang.core.settings import given
+from derivlang.core.settings import given, names
 
 if TYPE_CHECKING:
     from derivlang.study.commands import CommandOption, CommandOptions

@@ -89,3 +89,8 @@ def stretches(offsets: Ints, elements: int = 1 << 16) -> list[tuple[int, int]]:
     last = len(offsets) - 1
     cuts = np.unique(np.concatenate([[0], np.minimum(ends, last), [last]]))
     return [(int(a), int(b)) for a, b in pairwise(cuts)]
+
+
+def first_true(flags: Bool) -> int:
+    """Return the place of the first of some flags, one of which must be set."""
+    return int(np.flatnonzero(flags)[0])

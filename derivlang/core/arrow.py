@@ -62,3 +62,17 @@ def list_array(offsets: Ints, values: pa.Array) -> pa.ListArray:
     if len(offsets) and offsets[-1] > np.iinfo(np.int32).max:
         raise ValueError(f"{offsets[-1]} values in one Arrow list array")
     return pa.ListArray.from_arrays(to_arrow(offsets.astype(np.int32, copy=False)), values)
+
+
+def link_lines(offsets: Ints, source: Ints, derived: Ints) -> pa.Array:
+    """Return Arrow strings [R]: the links of each row as `0-0 1-2`. offsets: [R + 1], of the links."""
+    ends = [to_arrow(side).cast(pa.string()) for side in (source, derived)]
+    return pc.binary_join(list_array(offsets, pc.binary_join_element_wise(*ends, "-")), " ")
+
+
+def decoded(column: pa.Array) -> pa.Array:
+    """Return a column with the dictionaries of its lists decoded: two equal lists of strings may have other codes."""
+    kind = column.type
+    if pa.types.is_list(kind) and pa.types.is_dictionary(kind.value_type):
+        return column.cast(pa.list_(kind.value_type.value_type))
+    return column

@@ -182,6 +182,12 @@ def _marks(order: Order) -> Int32:
     return np.zeros(0, np.int32) if order.marks is None else order.marks
 
 
+def runs_of_ranges(order: Order, start: Int64, end: Int64, places: Int32) -> tuple[Int64, Int64, Int64, Bool]:
+    """Return `contiguous_runs` of groups that are ranges of source words, start to end - 1, int64[G] each."""
+    sizes = end - start
+    return contiguous_runs(order, np.repeat(np.arange(len(sizes)), sizes), expand_ranges(start, sizes), places)
+
+
 def contiguous_runs(order: Order, groups: Ints, members: Ints, places: Int32) -> tuple[Int64, Int64, Int64, Bool]:
     """Return the maximal runs of adjacent derived words that the words of each group form.
 

@@ -1,8 +1,10 @@
-"""The names of the rules for the ends of sentences (`sentences.py` has the rules)."""
+"""The names of the rules for words (`formats/words.py`) and for the ends of sentences (`sentences.py`)."""
 
 from __future__ import annotations
 
 from typing import Literal, get_args
 
+Mode = Literal["spacy", "unicode", "space"]
+MODES: tuple[str, ...] = get_args(Mode)
 Rule = Literal["marks", "period", "unit"]
 RULES: tuple[str, ...] = get_args(Rule)

@@ -21,10 +21,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from derivlang.core.errors import UsageError
 
@@ -37,13 +37,15 @@ _KINDS = {int: "a whole number", float: "a number", str: "text", bool: "true or 
 class Declared:
     """A declared setting.
 
-    name: that of the field. kind: its type without `None`. choices: those of a Literal, else (). option: as typed, or
-    None if the command line has none. unset: the text to show as the default if the default itself does not say it
-    ("the model's"). in_file: a file, such as a model's description, may give it, too. file: a path names a file, not a
-    folder.
+    name: that of the field. key: the name of its value among the options of a command. kind: its type without `None`.
+    choices: those of a Literal, else (). option: as typed, or None if the command line has none. unset: the text to
+    show as the default if the default itself does not say it ("the model's"). in_file: a file, such as a model's
+    description, may give it, too. file: a path names a file, not a folder. commas: a tuple is typed as one text with
+    commas.
     """
 
     name: str
+    key: str
     kind: type
     optional: bool
     choices: tuple[str, ...]
@@ -58,6 +60,7 @@ class Declared:
     unset: str
     in_file: bool
     file: bool
+    commas: bool
 
     def check(self, value: object) -> None:
         """Raise UsageError, with the option's name, for a value of another type or outside the bounds."""
@@ -101,6 +104,7 @@ def setting(
     help: str,
     *,
     option: str | Literal[False] = "",
+    key: str = "",
     minimum: float | None = None,
     maximum: float | None = None,
     above: float | None = None,
@@ -109,19 +113,21 @@ def setting(
     unset: str = "",
     in_file: bool = False,
     file: bool = False,
+    commas: bool = False,
 ) -> Any:
     """Return a field of a dataclass of settings.
 
-    help: a noun phrase. option: its name, if it differs from the field's name with hyphens; False for none. minimum,
-    maximum: bounds that are allowed themselves. above, below: bounds that are not. check: called with the value and the
-    option's name; raises UsageError. unset, in_file, file: see `Declared`.
+    help: a noun phrase. option: its name, if it differs from the field's name with hyphens; False for none. key: if it
+    differs from the field's name. minimum, maximum: bounds that are allowed themselves. above, below: bounds that are
+    not. check: called with the value and the option's name; raises UsageError. unset, in_file, file, commas: see
+    `Declared`.
     """
     return dataclasses.field(
         default=default,
         metadata={
             "setting": {
-                "help": help, "option": option, "minimum": minimum, "maximum": maximum, "above": above, "below": below,
-                "checked_by": check, "unset": unset, "in_file": in_file, "file": file,
+                "help": help, "option": option, "key": key, "minimum": minimum, "maximum": maximum, "above": above,
+                "below": below, "checked_by": check, "unset": unset, "in_file": in_file, "file": file, "commas": commas,
             }
         },
     )  # fmt: skip
@@ -136,11 +142,12 @@ def declared(kind: type) -> Mapping[str, Declared]:
         if "setting" not in field.metadata:
             continue
         facts = dict(field.metadata["setting"])
-        option = facts.pop("option")
+        option, key = facts.pop("option"), facts.pop("key")
         hint, optional = _without_none(hints[field.name])
         choices = get_args(hint) if get_origin(hint) is Literal else ()
         found[field.name] = Declared(
             name=field.name,
+            key=key or field.name,
             kind=str if choices else get_origin(hint) or hint,
             optional=optional,
             choices=choices,
@@ -160,12 +167,51 @@ def check_settings(settings: Any) -> None:
 
 def given(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a dataclass that some options give: those that are present and not None."""
-    return {name: options[name] for name in declared(kind) if options.get(name) is not None}
+    found = {name: (one, options[one.key]) for name, one in declared(kind).items() if options.get(one.key) is not None}
+    return {name: names(value, str(one.option)) if one.commas else value for name, (one, value) in found.items()}
+
+
+def names(text: str | None, option: str) -> tuple[str, ...]:
+    """The names of an option's list with commas, () if the option is not given. UsageError if it names nothing."""
+    if text is None:
+        return ()
+    found = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not found:
+        raise UsageError(
+            f"{text!r} names nothing", where=option, fix="give a name, or leave the option out", id="usage"
+        )
+    return found
+
+
+def typed(settings: Any, names: Iterable[str]) -> list[str]:
+    """Return some settings of a dataclass as they are typed, those with their default left out.
+
+    header=False, names=("a", "b"), quoting=True  ->  ["--no-header", "--column-names=a,b", "--quoting"]
+    """
+    kind: type = type(settings)
+    found: list[str] = []
+    for name in names:
+        one, value = declared(kind)[name], getattr(settings, name)
+        if value == one.default:
+            continue
+        option = str(one.option)
+        if one.kind is bool:
+            found.append(option if value else f"--no-{option.removeprefix('--')}")
+        elif one.kind is tuple and not one.commas:
+            found += [f"{option}={each}" for each in value]
+        else:
+            found.append(f"{option}={','.join(value) if one.commas else value}")
+    return found
+
+
+def text_of(value: str | int | float | bool) -> str:
+    """Return a value as it is typed on a command line and written in a study's file: true, 25, 0.002, perm."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _without_none(hint: Any) -> tuple[Any, bool]:
     """Return (the type without `| None`, whether it had `| None`)."""
-    if get_origin(hint) is not types.UnionType:
+    if get_origin(hint) not in (types.UnionType, Union):  # the second: of a Literal
         return hint, False
     (kind,) = (kind for kind in get_args(hint) if kind is not types.NoneType)
     return kind, True

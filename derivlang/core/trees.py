@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, owners, positions
+from derivlang.core.arrays import Bool, Int32, Int64, first_true, lengths_of, owners, positions
 
 
 def first_fault(heads: Int32, offsets: Int64) -> tuple[int, str, str] | None:
@@ -17,24 +17,24 @@ def first_fault(heads: Int32, offsets: Int64) -> tuple[int, str, str] | None:
     n_words = lengths_of(offsets)
     outside = (heads < 0) | (heads > n_words[row_of])
     if outside.any():
-        word = _first(outside)
+        word = first_true(outside)
         n = int(n_words[row_of[word]])
         return word, f"head {heads[word]}, but the sentence has {n} word{'s' * (n > 1)}", "head-range"
     own = heads == positions(offsets) + 1
     if own.any():
-        return _first(own), "itself as head", "head-cycle"
+        return first_true(own), "itself as head", "head-cycle"
     is_root = heads == 0
     n_roots = np.bincount(row_of[is_root], minlength=len(n_words))
     rootless = (n_roots == 0) & (n_words > 0)
     if rootless.any():
-        word = int(offsets[_first(rootless)])
+        word = int(offsets[first_true(rootless)])
         return word, f"head {heads[word]}, and no word of its sentence has head 0", "head-root"
     if (n_roots > 1).any():
-        word = int(np.flatnonzero(is_root)[_first(np.diff(row_of[is_root], prepend=-1) == 0)])
+        word = int(np.flatnonzero(is_root)[first_true(np.diff(row_of[is_root], prepend=-1) == 0)])
         return word, "head 0, but a word before it is the root", "head-root"
     circular = in_cycle(heads, offsets)
     if circular.any():
-        word = _first(circular)
+        word = first_true(circular)
         return word, f"head {heads[word]} and does not hang from the root: a cycle", "head-cycle"
     return None
 
@@ -51,7 +51,3 @@ def in_cycle(heads: Int32, offsets: Int64) -> Bool:
     for _ in range(int(lengths_of(offsets).max(initial=1)).bit_length()):
         above = above[above]
     return np.asarray(heads[above] != 0)
-
-
-def _first(flags: Bool) -> int:
-    return int(np.flatnonzero(flags)[0])

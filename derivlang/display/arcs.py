@@ -42,8 +42,3 @@ def arcs_of(head: Sequence[int]) -> list[Arc]:
         highest[first:last] = [level] * (last - first)
         out.append(Arc(governor, word, level))
     return out
-
-
-def roots_of(head: Sequence[int]) -> list[int]:
-    """Return the positions of the roots, from 0."""
-    return [word for word, governor in enumerate(head) if governor == 0]

@@ -21,12 +21,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from derivlang.core.arrays import expand_ranges, owners
+from derivlang.core.arrays import owners
 from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch
 from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.tree import Tree
-from derivlang.core.order import Order, contiguous_runs
+from derivlang.core.order import Order, runs_of_ranges
 
 # What a name of `result` means, for tables; in its order.
 MEANINGS = {
@@ -102,11 +102,8 @@ class Reordering:
             self._derived_words[word] = self._derived_words.get(word, 0) + times
 
     def _add_entities(self, layer: Spans, order: Order) -> None:
-        sizes = layer.end - layer.start
-        owner = np.repeat(np.arange(len(sizes)), sizes)
-        members = expand_ranges(layer.start, sizes)
-        entity, _, _, whole = contiguous_runs(order, owner, members, order.positions())
-        self._entities[0] += len(sizes)
+        entity, _, _, whole = runs_of_ranges(order, layer.start, layer.end, order.positions())
+        self._entities[0] += len(layer.start)
         self._entities[1] += len(np.unique(entity[~whole]))
 
     def result(self) -> dict[str, float | int | None]:

@@ -11,8 +11,9 @@ from derivlang.display.linked import LinkedLines, linked_rows
 from derivlang.display.reordering import Reordering
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
 from derivlang.sources.read import Reading, batches
+from derivlang.sources.request import SourceRequest
 from derivlang.store.load import load
 from derivlang.store.manifest import Derived
 
@@ -40,16 +41,14 @@ def rows_of_set(derived: Derived, split: str, first: int, count: int) -> list[Li
     return out
 
 
-def rows_of_file(
-    request: SourceRequest, pipeline: Pipeline, first: int, count: int, *, saved: str | None = None
-) -> list[LinkedLines]:
+def rows_of_file(request: SourceRequest, pipeline: Pipeline, first: int, count: int) -> list[LinkedLines]:
     """Return `count` rows of a source under a pipeline, from row `first` of its first split on.
 
-    saved: the text of a lexicon.tsv. A source without trees is parsed if the pipeline needs them. Raises DataError if
+    A source without trees is parsed if the pipeline needs them. Raises DataError if
     there is no such row, and as `find` and `fit` do.
     """
     corpus = find(request)
-    fitted = pipeline.fit(saved=saved)
+    fitted = pipeline.fit()
     trees = pipeline.needs_trees and not corpus.schema.has_trees
     parser = find_parser(None, corpus.language) if trees else None
     reading = Reading(corpus.splitter(), request.encoding)

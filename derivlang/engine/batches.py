@@ -23,8 +23,9 @@ from derivlang.engine.parse import parsed
 from derivlang.engine.plan import make_plan, source_files
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
 from derivlang.sources.read import Reading
+from derivlang.sources.request import SourceRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,6 @@ class Source:
 
     corpus: Corpus
     pipeline: Pipeline
-    policies: Policies = Policies()
     encoding: str = "utf-8"
 
     @classmethod
@@ -43,7 +43,6 @@ class Source:
         request: SourceRequest,
         *,
         splits: tuple[str, ...] = (),
-        policies: Policies | None = None,
         parser: str | None = None,
         parses: Path | None = None,
         limit: int | None = None,
@@ -62,11 +61,10 @@ class Source:
                 fix="name its source, and the whole pipeline with --t",
                 id="derived-source",
             )
-        policies = policies or Policies()
         if pipeline.needs_trees and not corpus.schema.has_trees:
-            options = MakeOptions(Path(), splits=splits, limit=limit, policies=policies, parser=parser, parses=parses)
+            options = MakeOptions(Path(), splits=splits, limit=limit, parser=parser, parses=parses)
             corpus = parsed(corpus, request, options, events or Events())
-        return cls(corpus, pipeline, policies, request.encoding)
+        return cls(corpus, pipeline, request.encoding)
 
     def batches(self, split: str, limit: int | None = None) -> Iterator[Batch]:
         """Yield the batches of a split, at most `limit` documents. DataError if there is no such split."""
@@ -80,20 +78,18 @@ class Source:
         job, split = self._job(), self.corpus.splits[0]
         return count_vocabulary(job, make_plan(job, Path(), splits=[split])[split])
 
-    def lexicon(self, saved: str | None = None) -> Lexicon:
-        """Return the pipeline's lexicon, saved or fitted on the reference vocabulary."""
-        if self.pipeline.needs_counts(saved):
-            return self.pipeline.fit(*self.vocabulary(), saved=saved)
-        return self.pipeline.fit(saved=saved)
+    def lexicon(self) -> Lexicon:
+        """Return the pipeline's lexicon, fitted on the reference vocabulary."""
+        return self.pipeline.fit(*self.vocabulary()) if self.pipeline.needs_counts() else self.pipeline.fit()
 
     def files(self, splits: list[str]) -> list[dict[str, object]]:
         """Return names and hashes of the files that are read, as the manifest lists them."""
         return self.corpus.options.get("files") or source_files(self._job(), splits)
 
     def _job(self) -> Job:
-        return Job(self.corpus, self.pipeline, policies=self.policies, encoding=self.encoding)
+        return Job(self.corpus, self.pipeline, encoding=self.encoding)
 
     def _split(self, batch: Batch) -> Batch:
         if self.corpus.format == "derived":  # a parsed source: its sentences are stored
             return batch
-        return split_sentences(batch, "marks", groups(batch, self.policies))
+        return split_sentences(batch, "marks", groups(batch, Policies()))

@@ -65,7 +65,6 @@ class ShardTask:
     """
 
     name: str
-    split: str
     part: CorpusFile
     piece: Piece
     first_document: int

@@ -18,7 +18,8 @@ from derivlang.engine.recipe import options_of
 from derivlang.formats.opening import check_encoding
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.transforms.lexicon_file import read_lexicon
 
 

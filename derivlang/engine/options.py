@@ -14,12 +14,11 @@ from derivlang.core.settings import check_settings, setting
 class MakeOptions:
     """What `make` takes besides the pipeline and the source. Raises UsageError for a value out of bounds.
 
-    out: the folder to write. splits: () for all. columns: the optional columns to keep, () for all. parser: a name that
-    `find_parser` knows.
+    out: the folder to write. splits, columns: () for all. parser: a name that `find_parser` knows.
     """
 
     out: Path
-    splits: tuple[str, ...] = ()
+    splits: tuple[str, ...] = setting((), "Splits to take, e.g. train,test.", unset="all that are found", commas=True)
     workers: int = setting(1, "Number of worker processes.", minimum=1)
     engine: str = setting("local", "Engine: local, or dask:ADDRESS.")
     shard_tokens: int = setting(20_000_000, "Approximate number of words a shard.", minimum=1)
@@ -28,7 +27,9 @@ class MakeOptions:
     sentences: Rule = setting("marks", "Rule for the ends of sentences.")
     policies: Policies = Policies()
     repair_tags: bool = setting(False, "Repair ill-formed BIO tags and count them.")
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = setting(
+        (), "Optional columns to keep: any of key, source, tokens and text.", unset="all", commas=True
+    )
     force: bool = setting(False, "Replace a set in this folder that another plan made.")
     parser: str | None = setting(
         None, "Parser of the trees that syn needs: english (bundled), stanza, spacy:NAME, or a folder/."

@@ -28,7 +28,8 @@ from derivlang.formats.progress import LOOKING, stage
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus, CorpusFile
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.store.journal import STAGE
 from derivlang.transforms.identity import Identity
 

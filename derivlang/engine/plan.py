@@ -64,7 +64,7 @@ def _split_tasks(job: Job, split: str, out: Path, shard_tokens: int | None, limi
         name = f"{split}-{i:05d}-of-{len(pieces):05d}"
         line = line if piece.begin else 0  # a new file: messages count lines from its beginning
         piece = replace(piece, line=line)
-        tasks.append(ShardTask(name, split, part, piece, first, left, out / "data" / f"{name}.parquet"))
+        tasks.append(ShardTask(name, part, piece, first, left, out / "data" / f"{name}.parquet"))
         if i + 1 < len(pieces):  # to count the documents of the last piece would be to read it in vain
             documents, lines = read.count_documents(job.corpus, part, piece, job.encoding)
             first, line = first + documents, line + lines

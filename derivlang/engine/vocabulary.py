@@ -17,6 +17,7 @@ from derivlang.store.disk import disk
 
 # Types of a large vocabulary whose images are computed at a time, so that they never lie in memory all at once.
 _TYPES_AT_ONCE = 1 << 16
+_LISTED = 100  # types by name in the manifest
 
 
 class TypeCounts:
@@ -61,10 +62,10 @@ def count_types(batch: Batch) -> Int64:
     return np.bincount(batch.words, weights, minlength=len(batch.types)).astype(np.int64)
 
 
-def shares(types: pa.Array, counts: Int64, lexicon: Lexicon, listed: int = 100) -> dict[str, Any]:
+def shares(types: pa.Array, counts: Int64, lexicon: Lexicon) -> dict[str, Any]:
     """Return how much of the vocabulary is the same in both languages, for the manifest.
 
-    stay: the first `listed` types that equal their image. clash: the first whose image is another type of the source.
+    stay: the first _LISTED types that equal their image. clash: the first whose image is another type of the source.
     Both are left out if words of one type may have different images.
     """
     total = int(counts.sum())
@@ -85,8 +86,8 @@ def shares(types: pa.Array, counts: Int64, lexicon: Lexicon, listed: int = 100) 
         "same_tokens": int(counts[same].sum()),
         "same_tokens_percent": round(100 * float(counts[same].sum()) / max(total, 1), 3),
         "clashing_types": int(clash.sum()),
-        "stay": types.filter(to_arrow(same)).to_pylist()[:listed],
-        "clash": types.filter(to_arrow(clash)).to_pylist()[:listed],
+        "stay": types.filter(to_arrow(same)).to_pylist()[:_LISTED],
+        "clash": types.filter(to_arrow(clash)).to_pylist()[:_LISTED],
     }
 
 

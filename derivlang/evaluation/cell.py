@@ -24,10 +24,11 @@ from derivlang.core.version import __version__
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
 from derivlang.evaluation.finetune_settings import ORACLE, Regime, regime_of
-from derivlang.evaluation.sets import Sets, digest
+from derivlang.evaluation.sets import Sets
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.store.export import writing
+from derivlang.store.record import digest
 from derivlang.training.languages import DERIVED, SOURCE
 
 RULES = 1  # version of the fine-tuning rules; cells of another version are made again

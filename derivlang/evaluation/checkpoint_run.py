@@ -16,7 +16,7 @@ from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import whole_folder
 from derivlang.store.export import writing
 from derivlang.training import folder

@@ -17,7 +17,6 @@ again, so an interrupted evaluation resumes with the next cell.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
@@ -40,7 +39,7 @@ from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.metrics import Metric
 from derivlang.evaluation.resample import by_document, difference, summary
-from derivlang.evaluation.sets import Sets, digest
+from derivlang.evaluation.sets import Sets
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.evaluation.tasks.named import NamedTask, short_name
@@ -49,9 +48,10 @@ from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
 from derivlang.sources.corpus import Corpus
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.store.export import writing
-from derivlang.store.record import check_types, read_record
+from derivlang.store.record import check_types, digest, read_record, record_text
 from derivlang.training.devices import device_of
 from derivlang.training.folder import RUN
 from derivlang.training.languages import TextLanguages
@@ -171,9 +171,8 @@ def _stored(trained: PretrainedRun, *, force: bool) -> dict[str, Any]:
 def _write(trained: PretrainedRun, result: dict[str, Any]) -> None:
     trained.results.parent.mkdir(exist_ok=True)
     order = dict.fromkeys(["signature", "tasks", *MEASURES.names(), *result])
-    text = json.dumps({name: result[name] for name in order if name in result}, ensure_ascii=False, indent=1)
     with writing(trained.results) as stream:
-        stream.write(f"{text}\n".encode())
+        stream.write(record_text({name: result[name] for name in order if name in result}).encode())
 
 
 # Measures

@@ -17,7 +17,6 @@ import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of
 from derivlang.core.batch import Batch
-from derivlang.core.policies import Policies
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.training.languages import DERIVED, SOURCE, Languages, LanguageSide, SpecialIds
 
@@ -188,8 +187,8 @@ class ParallelRows:
     has_subwords: Bool
 
     @classmethod
-    def of(cls, batch: Batch, languages: Languages, max_length: int, policies: Policies | None = None) -> ParallelRows:
-        both = languages.both(batch, policies)
+    def of(cls, batch: Batch, languages: Languages, max_length: int) -> ParallelRows:
+        both = languages.both(batch)
         segments = SegmentRows.of(batch, both.offsets, max_length)
 
         def rows(side: LanguageSide) -> LanguageRows:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +14,7 @@ from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import SPLITS
 from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.sources.corpus import Corpus
+from derivlang.store.record import digest
 from derivlang.training.languages import Languages
 
 
@@ -110,8 +108,3 @@ def parts_of(task: Task, corpora: Sequence[Corpus]) -> dict[str, tuple[int, str]
             id="missing-split",
         )
     return parts
-
-
-def digest(value: Any) -> str:
-    """Return 16 hex digits that identify a value by its JSON."""
-    return sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]

@@ -100,12 +100,12 @@ def holm(values: Sequence[float]) -> list[float]:
     return [float(value) for value in out]
 
 
-def wilson(hits: float, n: int, *, level: float = LEVEL) -> tuple[float, float]:
+def wilson(hits: float, n: int) -> tuple[float, float]:
     """Return the interval of a share of independent cases (Wilson 1927), in percent. n: at least 1.
 
     It is right for small counts as well: 0 of 20 gives 0.0 to 16.1.
     """
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     share, square = hits / n, z * z / n
     middle = (share + square / 2) / (1 + square)
     half = z / (1 + square) * math.sqrt(share * (1 - share) / n + square / (4 * n))

@@ -18,9 +18,10 @@ import pyarrow as pa
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.rules import Mode
 from derivlang.core.schema import Schema
 from derivlang.formats.rows import Rows
-from derivlang.formats.words import Mode, Splitter
+from derivlang.formats.words import Splitter
 
 SAMPLE = 1000  # rows that the meaning of columns is inferred from
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int32, Int64, owners, positions
+from derivlang.core.arrays import Bool, Int32, Int64, first_true, owners, positions
 from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
 from derivlang.core.trees import first_fault
@@ -60,7 +60,7 @@ def check_ids(at: WordLines, ids: list[str], is_word: Bool, node_offsets: Int64,
     found = pa.array(ids, pa.string()).filter(to_arrow(is_word))
     expected = to_arrow(positions(at.offsets) + 1).cast(pa.string())
     if not found.equals(expected):
-        word = _first(to_numpy(pc.not_equal(found, expected)))
+        word = first_true(to_numpy(pc.not_equal(found, expected)))
         where, id, _ = at.of_word(word)
         raise DataError(f"the word has the id {found[word]}, expected {id}", where=where, fix=fix, id="conllu-ids")
 
@@ -114,12 +114,8 @@ def _numbers(at: WordLines, texts: pa.Array) -> Int32:
     except pa.ArrowInvalid:
         pass
     is_number = to_numpy(pc.match_substring_regex(texts, r"^(0|-?[1-9][0-9]{0,8})$"))
-    word = _first(~is_number)
+    word = first_true(~is_number)
     raise _fault(at, word, f"head {str(texts[word])!r}, which is not the number of a word", "head-range")
-
-
-def _first(flags: Bool) -> int:
-    return int(np.flatnonzero(flags)[0])
 
 
 def _fault(at: WordLines, word: int, what: str, id: str) -> LayerError:

@@ -69,7 +69,7 @@ class Dictionary:
         return dict(sorted(Counter(fault.kind for fault in self.faults).items()))
 
 
-def format_of(path: Path, named: str | None = None) -> Format:
+def format_of(path: Path, named: str | None) -> Format:
     """Return the format to write a file in: as named, else by suffix. Raises UsageError unknown-format."""
     for found in FORMATS:
         if named == found:
@@ -87,10 +87,8 @@ def format_of(path: Path, named: str | None = None) -> Format:
     )
 
 
-def read_dictionary(
-    path: Path | str, named: str | None = None, *, strict: bool = False, allowed: Sequence[str] = ()
-) -> Dictionary:
-    """Read a dictionary in any of the formats (plain, .gz, .zst); named: the format, by default that of the suffix.
+def read_dictionary(path: Path | str, *, strict: bool = False, allowed: Sequence[str] = ()) -> Dictionary:
+    """Read a dictionary in the format of its suffix (plain, .gz, .zst), MUSE for any other suffix.
 
     strict: whether a fault of a kind that is not in `allowed` is an error. Raises DataError: missing-file, directory,
     unreadable-file, truncated, too-large, no-pair, dictionary (strict, or broken JSON), each with its line.
@@ -98,7 +96,7 @@ def read_dictionary(
     path = Path(path)
     data = read_whole(path)
     plain = Path(path.stem) if path.suffix in (".gz", ".zst") else path
-    kind = format_of(path, named) if named else _SUFFIXES.get(plain.suffix.lower(), "muse")
+    kind = _SUFFIXES.get(plain.suffix.lower(), "muse")
     rows = _json(data, path) if kind == "json" else _lines(data, tabs=kind == "tsv")
     pairs: dict[tuple[str, str], None] = {}
     faults: list[Fault] = []

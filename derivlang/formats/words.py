@@ -15,13 +15,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any
 
 from derivlang.core.errors import DataError, UsageError, unknown
 from derivlang.core.lexicon import SPECIALS
-
-Mode = Literal["spacy", "unicode", "space"]
-MODES: tuple[str, ...] = get_args(Mode)
+from derivlang.core.rules import MODES, Mode
 
 _SPECIAL = re.compile("(" + "|".join(re.escape(token) for token in SPECIALS) + ")")
 # A run of letters, digits and marks, or one other character. `\w` has no combining marks, hence the class.

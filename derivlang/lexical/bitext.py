@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from derivlang.core import arrow
 from derivlang.core.arrays import Bool, Int64, UInt64
-from derivlang.core.arrow import list_array, to_arrow, to_numpy
+from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.version import __version__
 from derivlang.lexical import tmx
 from derivlang.lexical.segments import GoldLinks
@@ -56,10 +57,6 @@ class Pairs:
     derived: pa.Array
     links: GoldLinks
     subwords: Subwords | None = None
-
-    def link_offsets(self) -> Int64:
-        """Return int64[P + 1]: the links of each pair."""
-        return np.searchsorted(self.links.pair, np.arange(len(self.number) + 1))
 
 
 class Writer(Protocol):
@@ -110,9 +107,8 @@ def lines(words: pa.Array) -> list[str]:
 
 def link_lines(pairs: Pairs) -> list[str]:
     """Return the links of each pair as `0-0 1-2`: source position, derived position, from 0."""
-    ends = [to_arrow(side).cast(pa.string()) for side in (pairs.links.source, pairs.links.derived)]
-    joined = list_array(pairs.link_offsets(), pc.binary_join_element_wise(*ends, "-"))
-    found: list[str] = pc.binary_join(joined, " ").to_pylist()
+    offsets = np.searchsorted(pairs.links.pair, np.arange(len(pairs.number) + 1))
+    found: list[str] = arrow.link_lines(offsets, pairs.links.source, pairs.links.derived).to_pylist()
     return found
 
 

@@ -9,7 +9,6 @@ All training objectives that need a dictionary read this file.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -35,8 +34,10 @@ from derivlang.lexical.percent import Share, number
 from derivlang.lexical.ranking import RULE_VERSION, By, cut
 from derivlang.lexical.vocabulary import Entries, count, token_entries, word_entries
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.store.export import writing
+from derivlang.store.record import record_text
 from derivlang.transforms import fingerprint
 from derivlang.transforms.lexicon_file import read_lexicon
 
@@ -154,7 +155,7 @@ def make_dictionary(
     }
     texts = {name: text for name, (text, _) in files.items()}
     if str(options.out) != "-":  # standard output has no room for a second file
-        texts[f"{options.out.name}.recipe.json"] = json.dumps(recipe, ensure_ascii=False, indent=1) + "\n"
+        texts[f"{options.out.name}.recipe.json"] = record_text(recipe)
     write_texts(options.out.parent, texts)
     return {"out": str(options.out), **result}
 
@@ -163,7 +164,6 @@ def check_dictionary(
     path: Path,
     *,
     strict: bool = False,
-    named: str | None = None,
     out: Path | None = None,
     out_format: str | None = None,
 ) -> tuple[Dictionary, dict[str, Any]]:
@@ -174,7 +174,7 @@ def check_dictionary(
     DataError, if strict at the first fault.
     """
     kind = format_of(out, out_format) if out is not None else None
-    found = read_dictionary(path, named, strict=strict)
+    found = read_dictionary(path, strict=strict)
     if out is not None and kind is not None:
         text, _ = written(found.pairs, [1] * len(found.pairs), kind)
         write_texts(out.parent, {out.name: text})

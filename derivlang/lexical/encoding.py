@@ -51,10 +51,6 @@ class Encoded:
         """Return int32[M]: the word of each sub-word."""
         return owners(self.offsets)
 
-    def firsts(self) -> Int64:
-        """Return int64[<= N]: the position of the first sub-word of each word that has any."""
-        return self.offsets[:-1][np.diff(self.offsets) > 0]
-
     def take(self, words: Ints) -> Encoded:
         """Return the sub-words of these words, in this order. A word may occur several times."""
         lengths = lengths_of(self.offsets)

@@ -9,7 +9,6 @@ sides that pair noise exchanges. Methods, section 3.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -36,6 +35,7 @@ from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.store.export import writing
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
+from derivlang.store.record import record_text
 
 RULE_VERSION = 1
 FORMAT = 1
@@ -235,7 +235,7 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
         if unfit := getattr(writer, "unfit", 0):
             result["unfit"] = unfit
         if recipe is not None:
-            recipe.write((json.dumps(_recipe(plan, result), ensure_ascii=False, indent=1) + "\n").encode())
+            recipe.write(record_text(_recipe(plan, result)).encode())
     return result
 
 

@@ -22,7 +22,6 @@ from derivlang.core.batch import Batch, realign
 from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.layers.words import Words
 from derivlang.core.order import Order
-from derivlang.core.policies import Policies
 from derivlang.lexical.encoding import Encoded
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.base import SUBWORDS, Transform
@@ -119,15 +118,7 @@ def subword_batch(batch: Batch, encoded: Encoded, entries: pa.Array) -> Batch:
     )
 
 
-def subword_order(
-    pipeline: Pipeline,
-    batch: Batch,
-    encoded: Encoded,
-    entries: pa.Array,
-    *,
-    policies: Policies | None = None,
-    inserted: Encoded | None = None,
-) -> Order:
+def subword_order(pipeline: Pipeline, batch: Batch, encoded: Encoded, entries: pa.Array) -> Order:
     """Return the order of a batch's sub-words under a pipeline: first its lifted word orders, then those of unit=token.
 
     batch: split into sentences. Keys are those of the sentences' words, so equal sentences are permuted alike. Raise
@@ -142,7 +133,7 @@ def subword_order(
             id="unit",
         )
     words = Pipeline(tuple(t for t in pipeline.transforms if not is_token(t)))
-    order = lift_order(words.order(batch, policies), encoded, inserted, entries)
+    order = lift_order(words.order(batch), encoded)
     view = subword_batch(batch, encoded, entries)
     before = Counter(t.name for t in words.transforms)
     for transform in pipeline.transforms:

@@ -28,6 +28,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe, as_merge
 from derivlang.lexical.specials import normalizer
 from derivlang.store.disk import disk, whole_folder
+from derivlang.store.record import record_text
 from derivlang.transforms.scripts import load_script, script_names
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Tokenizer:
         }
         with disk(folder):
             self.build().save(str(folder / TOKENIZER), pretty=False)
-            (folder / CONFIG).write_text(dump(config), "utf-8", newline="\n")
+            (folder / CONFIG).write_text(record_text(config), "utf-8", newline="\n")
 
     @classmethod
     def load(cls, folder: Path) -> Tokenizer:
@@ -187,11 +188,6 @@ def same_recipe(out: Path, wanted: dict[str, Any]) -> dict[str, Any] | None:
         return None
     known = json.loads(json.dumps(wanted))  # turns tuples into lists, as in the file
     return dict(recipe) if all(recipe.get(name) == value for name, value in known.items()) else None
-
-
-def dump(value: Any) -> str:
-    """Return JSON in the form that derivlang writes."""
-    return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
 
 
 def require_source(tokenizer: Tokenizer, where: str) -> Tokenizer:

@@ -23,9 +23,11 @@ from derivlang.formats.opening import check_encoding
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.lexical.bpe import SUFFIX, train_bpe
 from derivlang.lexical.encoding import SubwordEncoder
-from derivlang.lexical.tokenizer import FORMAT, RECIPE, WORDS, Tokenizer, check_free, dump, same_recipe, write_folder
-from derivlang.sources.find import SourceRequest, find
+from derivlang.lexical.tokenizer import FORMAT, RECIPE, WORDS, Tokenizer, check_free, same_recipe, write_folder
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import disk
+from derivlang.store.record import record_text
 
 
 def train(
@@ -95,7 +97,7 @@ def train(
     def write(folder: Path) -> None:
         tokenizer.save(folder)
         save_words(folder / WORDS, types, counts)
-        (folder / RECIPE).write_text(dump(recipe), "utf-8", newline="\n")
+        (folder / RECIPE).write_text(record_text(recipe), "utf-8", newline="\n")
 
     write_folder(out, write, force=force)
     return recipe

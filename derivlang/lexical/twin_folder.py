@@ -34,7 +34,6 @@ from derivlang.lexical.tokenizer import (
     RECIPE,
     Tokenizer,
     check_free,
-    dump,
     require_source,
     same_recipe,
     write_folder,
@@ -43,6 +42,7 @@ from derivlang.lexical.train import read_words
 from derivlang.lexical.twin import Compat, JointIds, clashes, joint_file, twin_of
 from derivlang.pipeline import Pipeline
 from derivlang.store.manifest import LEXICON
+from derivlang.store.record import record_text
 from derivlang.transforms.lexicon_file import read_lexicon
 from derivlang.transforms.scripts import load_script
 from derivlang.transforms.trans import By, Trans, Transliteration, map_script
@@ -105,12 +105,8 @@ class Twin:
         """Return int32[M]: the derived language's joint ids of a *source* batch's sub-words, in source order."""
         return self.joint.of(encoded, self.kept(batch.types)[batch.words])
 
-    def encode(self, encoder: SubwordEncoder, batch: Batch) -> Encoded:
-        """Return the joint ids of a *derived* batch without inserted words. encoder: the source's."""
-        return self.encode_words(encoder, batch.types, batch.words)
-
     def encode_words(self, encoder: SubwordEncoder, types: pa.Array, words: Int32) -> Encoded:
-        """Return the joint ids of *derived* words. types: Arrow strings; words: int32[N], codes into them."""
+        """Return the joint ids of *derived* words. encoder: the source's; words: int32[N], codes into types."""
         encoded = encoder.types(self.map.apply(types)).take(words)
         return Encoded(self.joint.of(encoded, self.kept(types)[words]), encoded.offsets)
 
@@ -204,7 +200,7 @@ def make_twin(
         if both is not None:
             (fresh / JOINT).mkdir()
             both.save(fresh / JOINT)
-        (fresh / RECIPE).write_text(dump(recipe), "utf-8", newline="\n")
+        (fresh / RECIPE).write_text(record_text(recipe), "utf-8", newline="\n")
 
     write_folder(out, write, force=force)
     return recipe

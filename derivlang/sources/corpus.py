@@ -9,10 +9,11 @@ from typing import Any
 
 from derivlang.core.errors import DataError
 from derivlang.core.lexicon import Lexicon
+from derivlang.core.rules import Mode
 from derivlang.core.schema import Schema
 from derivlang.core.splits import SPLITS
 from derivlang.formats.opening import PACKED
-from derivlang.formats.words import Mode, Splitter
+from derivlang.formats.words import Splitter
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -20,7 +20,6 @@ from derivlang.core.splits import split_of
 from derivlang.formats.base import Asked
 from derivlang.formats.opening import suffix_of
 from derivlang.formats.registry import candidates, format_of, suffixes
-from derivlang.formats.words import Mode
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.infer import infer, without_nli
 from derivlang.sources.named import (
@@ -30,46 +29,9 @@ from derivlang.sources.named import (
     missing,
 )
 from derivlang.sources.read import tables
+from derivlang.sources.request import SourceRequest
 
 MANIFEST = "derivlang.json"
-
-
-@dataclass(frozen=True, slots=True)
-class SourceRequest:
-    """What the user asks of a source.
-
-    mode, language: --words, --lang. words, texts: --word-column, --text-column. header, names, quoting: of delimited
-    files (see `Asked`).
-    """
-
-    source: str
-    data_dir: Path | None = None
-    mode: Mode | None = None
-    language: str | None = None
-    encoding: str = "utf-8"
-    words: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
-    header: bool | None = None
-    names: tuple[str, ...] = ()
-    quoting: bool = False
-
-    @property
-    def asked(self) -> Asked:
-        """What the reader of a file must know of the request."""
-        return Asked(self.encoding, self.header, self.names, self.quoting, (*self.words, *self.texts))
-
-    def refuse(self, why: str, *, tables: bool = False) -> None:
-        """Raise UsageError for options about columns that have no effect. tables: those for words and text have one."""
-        given = {
-            "--header": self.header is True,
-            "--no-header": self.header is False,
-            "--column-names": bool(self.names),
-            "--quoting": self.quoting,
-            "--word-column": bool(self.words) and not tables,
-            "--text-column": bool(self.texts) and not tables,
-        }
-        for option in (name for name, used in given.items() if used):
-            raise UsageError(why, where=option, fix=f"leave {option} out", id="unused-option")
 
 
 def find(request: SourceRequest) -> Corpus:
@@ -147,10 +109,11 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
             id="format",
         )
     parts = tuple(CorpusFile(split_of(file.name) or "train", file, _relative(file, path)) for file in files)
-    format = format_of(files[0], request.asked)
+    asked = Asked(request.encoding, request.header, request.names, request.quoting, (*request.words, *request.texts))
+    format = format_of(files[0], asked)
     if not format.tabular:
         request.refuse(f"columns of a {format.noun} are not named so", tables=True)
-    look = format.looked_at(files, request.asked)
+    look = format.looked_at(files, asked)
     schema = look.schema
     if schema is not None:
         request.refuse(f"a {format.noun} has no columns to choose")
@@ -260,6 +223,3 @@ def _all_names(found: set[str]) -> tuple[str, ...]:
     """Return proper tags in the usual order, then all others, which are repaired or an error when they are read."""
     proper = complete_classes(sorted(found))
     return (*proper, *sorted(found - set(proper)))
-
-
-__all__ = ["MANIFEST", "SourceRequest", "find"]

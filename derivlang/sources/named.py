@@ -14,11 +14,11 @@ from typing import Any
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.plugins import Registry
+from derivlang.core.rules import Mode
 from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
 from derivlang.core.splits import SPLITS
 from derivlang.formats.conllu import MEANING as CONLLU
 from derivlang.formats.squad import MEANING as SQUAD
-from derivlang.formats.words import Mode
 from derivlang.sources.corpus import Corpus, CorpusFile, first_existing, not_found
 
 WIKIANN = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
@@ -101,14 +101,24 @@ def _splits(*patterns: str, names: Sequence[str] = ("train", "dev", "test")) -> 
     }
 
 
-def _wikitext(size: str) -> dict[str, tuple[str, ...]]:
+def _wikitext(size: str, summary: str) -> NamedSource:
     folder = f"wikitext-{size}"
     patterns = (
         f"text/{folder}/wiki.{{split}}.tokens",
         f"{folder}/wiki.{{split}}.tokens",
         f"{folder}-v1/wiki.{{split}}.tokens",
     )
-    return _splits(*patterns, names=("train", "valid", "test"))
+    return NamedSource(
+        f"wikitext{size}",
+        summary,
+        "text",
+        TEXT,
+        _splits(*patterns, names=("train", "valid", "test")),
+        hub=("Salesforce/wikitext", f"{folder}-v1"),
+        words="space",
+        licence="cc-by-sa-3.0",
+        citation="Merity, Xiong, Bradbury, Socher (2017): Pointer Sentinel Mixture Models. ICLR 2017.",
+    )
 
 
 def _xnli_files(language: str) -> dict[str, tuple[str, ...]]:
@@ -150,30 +160,9 @@ def _ud_language(treebank: str) -> str:
 
 # Column names of the 19-column files of XNLI 1.0 and of the release of MultiNLI.
 _XNLI_RELEASES = {"sentence1": "premise", "sentence2": "hypothesis", "gold_label": "label", "hypo": "hypothesis"}
-_WIKITEXT = "Merity, Xiong, Bradbury, Socher (2017): Pointer Sentinel Mixture Models. ICLR 2017."
 _NAMED = (
-    NamedSource(
-        "wikitext103",
-        "WikiText-103, tokenised English Wikipedia articles",
-        "text",
-        TEXT,
-        _wikitext("103"),
-        hub=("Salesforce/wikitext", "wikitext-103-v1"),
-        words="space",
-        licence="cc-by-sa-3.0",
-        citation=_WIKITEXT,
-    ),
-    NamedSource(
-        "wikitext2",
-        "WikiText-2, the small one",
-        "text",
-        TEXT,
-        _wikitext("2"),
-        hub=("Salesforce/wikitext", "wikitext-2-v1"),
-        words="space",
-        licence="cc-by-sa-3.0",
-        citation=_WIKITEXT,
-    ),
+    _wikitext("103", "WikiText-103, tokenised English Wikipedia articles"),
+    _wikitext("2", "WikiText-2, the small one"),
     NamedSource(
         "pos",
         "Universal Dependencies; pos:French-GSD is another treebank",

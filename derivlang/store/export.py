@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import owners
-from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import link_lines, list_array, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.schema import Schema
@@ -230,10 +230,8 @@ def _pharaoh(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, o
         word = order.index[position] - source.unit_words[unit]
         by = np.lexsort((word, unit))
         position, word, unit = position[by] - derived.unit_words[unit[by]], word[by], unit[by]
-        ends = [to_arrow(side).cast(pa.string()) for side in (word, position)]
-        offsets = np.searchsorted(unit, np.arange(len(derived.units)))
-        links = list_array(offsets, pc.binary_join_element_wise(*ends, "-"))
-        lines = pc.binary_join(links.take(to_arrow(derived.records.ravel())), " ").to_pylist()
+        links = link_lines(np.searchsorted(unit, np.arange(len(derived.units))), word, position)
+        lines = links.take(to_arrow(derived.records.ravel())).to_pylist()
         out.write("".join(f"{line}\n" for line in lines).encode())
 
 

@@ -20,7 +20,6 @@ from derivlang.store.shards import read_shard
 class Loaded:
     """A row group of a shard: its columns, and the batches that they describe."""
 
-    file: str
     first_row: int
     table: pa.Table
     source: Batch
@@ -43,5 +42,5 @@ def load(derived: Derived, split: str) -> Iterator[Loaded]:
                     fix="`derivlang verify` names the first bad row; make the set again",
                     id="damaged",
                 ) from error
-            yield Loaded(shard["file"], row, table, source, image, order)
+            yield Loaded(row, table, source, image, order)
             row += table.num_rows

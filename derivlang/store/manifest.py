@@ -20,7 +20,7 @@ from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema
 from derivlang.core.splits import split_name
 from derivlang.pipeline import Pipeline
-from derivlang.store.record import Kind, check_types, read_record
+from derivlang.store.record import Kind, check_types, read_record, record_text
 
 NAME = "derivlang.json"
 LEXICON = "lexicon.tsv"
@@ -200,7 +200,7 @@ def _usable(path: Path) -> Iterator[None]:
 
 def dump(manifest: dict[str, Any]) -> str:
     """Return the text of derivlang.json: the manifest, and as its last field the hash of all others."""
-    return json.dumps({**manifest, HASH: hash_of(manifest)}, ensure_ascii=False, indent=1) + "\n"
+    return record_text({**manifest, HASH: hash_of(manifest)})
 
 
 def hash_of(manifest: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,11 @@ def read_record(
     what: str,
     check: Callable[[dict[str, Any]], object] = lambda found: None,
     *,
-    error: type[DerivlangError] = StoreError,
     id: str,
     fix: str | None = None,
 ) -> dict[str, Any]:
-    """Return the object in a file. Raises `error` if it cannot be read, or if `check` raises anything."""
-    with parse_errors(str(path), what, error=error, id=id, fix=fix):
+    """Return the object in a file. Raise StoreError if it cannot be read, or if `check` raises anything."""
+    with parse_errors(str(path), what, error=StoreError, id=id, fix=fix):
         found = json.loads(path.read_text("utf-8"))
         if not isinstance(found, dict):
             raise TypeError("it is not an object")
@@ -33,6 +33,16 @@ def read_record(
         except DerivlangError as caught:  # an error of an option or a spec: here the file is at fault
             raise ValueError(caught.what) from caught
     return found
+
+
+def record_text(found: Mapping[str, Any]) -> str:
+    """Return an object as the JSON text that derivlang writes."""
+    return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+
+
+def digest(value: Any) -> str:
+    """Return 16 hex digits that identify a value by its JSON."""
+    return sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def check_types(

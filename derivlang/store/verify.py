@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrow import to_arrow, to_numpy
+from derivlang.core.arrow import decoded, to_arrow, to_numpy
 from derivlang.core.articles import ArticleCount
 from derivlang.core.batch import Batch
 from derivlang.core.compare import differs
@@ -45,8 +44,8 @@ _PLAIN_TEXT = re.compile(r".*\.(txt|tokens)")
 Problem = dict[str, Any]
 
 
-def verify(folder: Path, progress: Callable[[int], None] = lambda rows: None) -> dict[str, Any]:
-    """Verify a set. progress: called with the number of rows checked since the last call.
+def verify(folder: Path) -> dict[str, Any]:
+    """Verify a set.
 
     Returns {"ok", "out", "splits": {name: {"rows", "tokens"}}, "problems": [{"file", "row", "column", "what"}],
     "notes": [{"file", "what"}]}. `problems` has at most one entry a file, its first problem. `notes` lists unusual
@@ -63,7 +62,7 @@ def verify(folder: Path, progress: Callable[[int], None] = lambda rows: None) ->
     splits: dict[str, Any] = {}
     for split in derived.splits:
         seen = _Seen(_SourceText(derived, split))
-        found = [problem for shard in derived.shards(split) for problem in _check_shard(derived, shard, seen, progress)]
+        found = [problem for shard in derived.shards(split) for problem in _check_shard(derived, shard, seen)]
         if not found:
             found += _check_counts(derived.manifest["splits"][split], seen)
         if not found and (what := seen.text.fault()):
@@ -168,9 +167,7 @@ class _Seen:
         self.articles = ArticleCount()
 
 
-def _check_shard(
-    derived: Derived, shard: dict[str, Any], seen: _Seen, progress: Callable[[int], None]
-) -> list[Problem]:
+def _check_shard(derived: Derived, shard: dict[str, Any], seen: _Seen) -> list[Problem]:
     """Return the first problem of a shard, or []. A wrong row is reported rather than the hash that it also changes."""
     file, path = shard["file"], derived.folder / shard["file"]
     if not path.is_file():
@@ -183,7 +180,6 @@ def _check_shard(
             if problem is not None:
                 return [problem]
             seen.rows += table.num_rows
-            progress(table.num_rows)
     except DerivlangError as error:
         return [_problem(file, error.what)]
     if not intact:
@@ -268,7 +264,7 @@ def _first_difference(derived: Derived, table: pa.Table) -> tuple[int | None, li
     for name in table.column_names:
         if name not in expected:
             return 0, [name], "the column is not one of the set", source
-        ours, theirs = _plain(table[name].combine_chunks()), _plain(expected[name])
+        ours, theirs = decoded(table[name].combine_chunks()), decoded(expected[name])
         if describe(ours.type) != describe(theirs.type):
             return 0, [name], f"the column is {ours.type}, not {theirs.type}", source
         rows = np.flatnonzero(differs(ours, theirs))
@@ -357,14 +353,6 @@ def _undone_key(derived: Derived, row: pa.Table) -> int | None:
     except (LayerError, ValueError, IndexError):
         return None
     return int(source.record_keys[0])
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    """Return a column with its dictionaries decoded: two equal lists of strings may have different codes."""
-    kind = column.type
-    if pa.types.is_list(kind) and pa.types.is_dictionary(kind.value_type):
-        return column.cast(pa.list_(kind.value_type.value_type))
-    return column
 
 
 def _problem(file: str, what: str) -> Problem:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
+from derivlang.core.settings import text_of
 
 Level = str | int | float | bool
 
@@ -31,11 +32,6 @@ class TypedFloat(float):
 
     def __str__(self) -> str:
         return self.text
-
-
-def text_of(value: Level) -> str:
-    """Return a value as it is typed on a command line."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DerivlangError
+from derivlang.core.settings import text_of
 from derivlang.evaluation.finetune_settings import USUAL_REGIMES
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import find_task
 from derivlang.lexical.bpe import SPECIAL_TOKENS
-from derivlang.sources.find import SourceRequest, data_folders, find
+from derivlang.sources.find import data_folders, find
 from derivlang.sources.named import SOURCES, find_named
+from derivlang.sources.request import SourceRequest
 from derivlang.study.cells import Cell
-from derivlang.study.commands import text_of
 from derivlang.study.file import Study
 from derivlang.study.plan import Place, data_folder, model_of, needs_trees, positions, vocabulary_size
 from derivlang.training.config import ModelConfig

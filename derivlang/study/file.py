@@ -27,12 +27,13 @@ from typing import Any
 
 from derivlang.core.errors import DerivlangError, UsageError, unknown
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.settings import text_of
 from derivlang.formats.paths import is_path
 from derivlang.pipeline import Pipeline
 from derivlang.sources.named import SOURCES
 from derivlang.study.begins import linked, with_needs
 from derivlang.study.cells import Axis, Cell, Grid, cells_of, named_in
-from derivlang.study.commands import CommandOptions, Level, TypedFloat, text_of
+from derivlang.study.commands import CommandOptions, Level, TypedFloat
 from derivlang.training.objectives.registry import read_objective
 
 MAXIMUM = 10_000  # cells of a study

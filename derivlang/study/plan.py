@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.settings import declared
+from derivlang.core.settings import declared, text_of
 from derivlang.pipeline import Pipeline
 from derivlang.study.begins import RUNS, stages
 from derivlang.study.cells import Cell, slug
-from derivlang.study.commands import Level, text_of
+from derivlang.study.commands import Level
 from derivlang.study.file import FIRST, Study
 from derivlang.training.config import ModelConfig
 from derivlang.training.objectives.registry import read_objective

@@ -16,7 +16,7 @@ from derivlang.core.errors import StoreError
 from derivlang.evaluation.cell import RULES
 from derivlang.evaluation.report.plan import FORMAT, STUDY
 from derivlang.store.export import writing
-from derivlang.store.record import check_types, read_record
+from derivlang.store.record import check_types, read_record, record_text
 from derivlang.study.begins import RUNS
 from derivlang.study.cells import Cell
 from derivlang.study.file import TEXT, Study
@@ -124,7 +124,7 @@ def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
 
 def _write(path: Path, record: dict[str, Any]) -> None:
     with writing(path) as file:
-        file.write((json.dumps(record, ensure_ascii=False, indent=1) + "\n").encode())
+        file.write(record_text(record).encode())
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError
+from derivlang.core.settings import text_of
 from derivlang.evaluation.sets import parts_of
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.tasks.untuned import UntunedTask
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import disk, file_lock
 from derivlang.study.begins import RUNS
-from derivlang.study.commands import text_of
 from derivlang.study.file import TEXT, Study
 from derivlang.study.plan import Place, PlannedCommand, data_folder, plan, report_of
 from derivlang.study.processes import Processes

@@ -11,7 +11,7 @@ from derivlang.core.arrow import to_arrow
 from derivlang.core.errors import DataError
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.store.export import writing
 
 FILES = {"validation": "valid.tokens", "train": "train.tokens"}  # train is last: if it exists, the text is complete

@@ -149,13 +149,13 @@ def _rows(net: LossModule, loader_of: Callable[[int], Loader], settings: Trainin
     raise too_large(settings.batch_size, settings.seq_len, free, fix)
 
 
-def made_up(vocab_size: int, seq_len: int, rows: int, seed: int = 1) -> TwinData:
+def made_up(vocab_size: int, seq_len: int, rows: int) -> TwinData:
     """Return data of full rows: two sentences of uniformly drawn sub-words each, reversed in the derived language."""
     size = (seq_len - 3) // 2
     sizes = np.tile([size, seq_len - 3 - size], rows)
     offsets = offsets_of(sizes)
     n = int(offsets[-1])
-    draws = mix(np.arange(n, dtype=np.uint64) + np.uint64(seed << 32))
+    draws = mix(np.arange(n, dtype=np.uint64) + np.uint64(1 << 32))
     ids = (_SPECIALS + draws % np.uint64(vocab_size - _SPECIALS)).astype(np.int32)
     place = np.arange(n) - np.repeat(offsets[:-1], sizes)
     return TwinData(
@@ -198,15 +198,15 @@ def flop_per_token(lm: Any, seq_len: int, mask: float) -> float:
     return float(6.0 * encoder + attention + 6.0 * mask * (everywhere - encoder))
 
 
-def matrix_rate(device: Any, *, bf16: bool, seconds: float = 1.0) -> float:
-    """Return the operations a second of a square matrix product, the best of several measurements."""
+def matrix_rate(device: Any, *, bf16: bool) -> float:
+    """Return the operations a second of a square matrix product, the best of those of a second."""
     n = 8192 if device.type == "cuda" else 1024
     dtype = torch.bfloat16 if bf16 else torch.float32
     a, b = torch.randn(n, n, device=device, dtype=dtype), torch.randn(n, n, device=device, dtype=dtype)
     best, began = 0.0, time.perf_counter()
     for _ in range(3):
         a @ b
-    while time.perf_counter() - began < seconds or best == 0.0:
+    while time.perf_counter() - began < 1.0 or best == 0.0:
         if device.type == "cuda":
             torch.cuda.synchronize()
         start = time.perf_counter()

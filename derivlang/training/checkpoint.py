@@ -10,7 +10,6 @@ the step. Damaged checkpoints are skipped with a warning.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -18,7 +17,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ import torch
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.store.disk import disk
-from derivlang.store.record import Kind, check_types, read_record
+from derivlang.store.record import Kind, check_types, read_record, record_text
 from derivlang.training.config import auto_class
 from derivlang.training.quiet import quiet
 
@@ -83,8 +82,7 @@ def hash_of_weights(model: Path) -> str:
         for path in sorted(model.glob(pattern)):
             digest.update(path.name.encode())
             with path.open("rb") as file:
-                while data := file.read(1 << 20):
-                    digest.update(data)
+                file_digest(file, lambda: digest)
     return digest.hexdigest()[:16]
 
 
@@ -132,7 +130,7 @@ def save(
                 "fingerprint": fingerprint,
                 "files": {str(p.relative_to(fresh)): list(_seen(p)) for p in sorted(fresh.rglob("*")) if p.is_file()},
             }
-            (fresh / STATE).write_text(json.dumps(recipe, indent=1) + "\n", "utf-8", newline="\n")
+            (fresh / STATE).write_text(record_text(recipe), "utf-8", newline="\n")
             for path in fresh.rglob("*"):
                 if path.is_file():
                     with path.open("rb") as file:
@@ -246,8 +244,5 @@ def _check(folder: Path, state: dict[str, Any]) -> None:
 
 def _seen(path: Path) -> tuple[int, str]:
     """Return (number of bytes, hash) of a file."""
-    digest = sha256()
     with path.open("rb") as file:
-        while data := file.read(1 << 20):
-            digest.update(data)
-    return path.stat().st_size, digest.hexdigest()
+        return path.stat().st_size, file_digest(file, "sha256").hexdigest()

@@ -17,6 +17,7 @@ from derivlang.core.keys import sequence_keys
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.store.disk import whole_folder
+from derivlang.store.record import digest, record_text
 from derivlang.training.data import FORMAT, NAME, Data, read_recipe
 from derivlang.training.languages import SOURCE, Both, Languages
 from derivlang.training.packing import cut
@@ -50,7 +51,7 @@ def encode(
         "words": str(source.corpus.splitter()),
         "language": source.corpus.language,
         "encoding": source.encoding,
-        "input": sha256(json.dumps(files, sort_keys=True, default=str).encode()).hexdigest()[:16],
+        "input": digest(files),
     }
     if (folder / NAME).exists():
         _check(folder, wanted)
@@ -108,7 +109,7 @@ def _write(
 ) -> None:
     writer = _KINDS[languages.has_twin][1](languages)
     types = {**writer.types, "sentences": "<i8", "keys": "<i8", "pieces": "<i8"}
-    digest = sha256(json.dumps(wanted, sort_keys=True).encode())
+    whole = sha256(json.dumps(wanted, sort_keys=True).encode())
     sizes: dict[str, int] = {}
     hashes: dict[str, Any] = {}
     done = cut_sentences = 0
@@ -121,7 +122,7 @@ def _write(
             if name not in files:
                 files[name] = stack.enter_context((folder / f"{name}.bin").open("wb"))
                 hashes[name], sizes[name] = sha256(), 0
-            digest.update(data.data)
+            whole.update(data.data)
             hashes[name].update(data.data)
             files[name].write(data.data)
             sizes[name] += len(data)
@@ -162,9 +163,9 @@ def _write(
         "cut_sentences": cut_sentences,
         "filled_percent": round(100 * filled / (rows * seq_len), 2) if rows else 0.0,
         **writer.facts(),
-        "fingerprint": digest.hexdigest()[:16],
+        "fingerprint": whole.hexdigest()[:16],
     }
-    (folder / NAME).write_text(json.dumps(recipe, ensure_ascii=False, indent=1) + "\n", "utf-8", newline="\n")
+    (folder / NAME).write_text(record_text(recipe), "utf-8", newline="\n")
 
 
 def open_data(folder: Path, languages: Languages) -> Data:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from derivlang.lexical.tokenizer import CONFIG
 from derivlang.lexical.tokenizer import TOKENIZER as TOKENIZER_FILE
 from derivlang.store.disk import disk, whole_folder
 from derivlang.store.export import writing
-from derivlang.store.record import Kind, check_types, read_record, short
+from derivlang.store.record import Kind, check_types, read_record, record_text, short
 from derivlang.training import checkpoint
 from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.languages import LEXICON, TOKENIZER, TWIN, fingerprint_of, is_foreign
@@ -112,7 +111,7 @@ def _copy(folder: Path, out: Path) -> None:
 def write(run: Path, record: dict[str, Any]) -> None:
     """Write run.json completely or not at all. Raise StoreError if the disk is full."""
     with writing(run / RUN) as file:
-        file.write((json.dumps(record, ensure_ascii=False, indent=1) + "\n").encode())
+        file.write(record_text(record).encode())
 
 
 def finish(run: Path, steps: int) -> None:

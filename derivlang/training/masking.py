@@ -105,18 +105,21 @@ def replace(rows: SubwordRows, chosen: Bool, keys: Keys, vocabulary: LanguageIds
     return inputs
 
 
+def labelled(rows: SubwordRows, targets: Int64) -> tuple[Int64, Int64, Ints]:
+    """Return (positions in the flattened rows, their own ids, their languages), as `Masked` has them."""
+    return targets, rows.ids.ravel()[targets], rows.language.ravel()[targets]
+
+
 def mask(rows: SubwordRows, keys: Keys, vocabulary: LanguageIds, rate: float, *, whole_words: bool = False) -> Masked:
     """Mask rows in the usual way, with the original sub-words as labels."""
     chosen = choose_masked(rows, keys, rate, whole_words=whole_words)
-    targets = np.flatnonzero(chosen)
     inputs = replace(rows, chosen, keys, vocabulary)
-    return Masked(inputs, rows.language, targets, rows.ids.ravel()[targets], rows.language.ravel()[targets])
+    return Masked(inputs, rows.language, *labelled(rows, np.flatnonzero(chosen)))
 
 
 def unmasked(rows: SubwordRows) -> Masked:
     """Return the rows as they are, without positions to predict."""
-    none = np.zeros(0, np.int64)
-    return Masked(rows.ids, rows.language, none, none, none.astype(np.int8))
+    return Masked(rows.ids, rows.language, *labelled(rows, np.zeros(0, np.int64)))
 
 
 def whole_words(rows: SubwordRows, able: Bool) -> Bool:

@@ -24,7 +24,8 @@ from derivlang.lexical.percent import percent
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.lexical.twin_folder import Twin, make_twin, trans_of
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import file_lock, whole_folder
 from derivlang.store.export import writing
 from derivlang.training.data import Data

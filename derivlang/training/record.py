@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ import transformers
 from derivlang.core.errors import StoreError
 from derivlang.core.version import __version__
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
+from derivlang.store.record import digest
 from derivlang.training import folder
 from derivlang.training.begin import Init
 from derivlang.training.config import ModelConfig
@@ -58,7 +58,7 @@ class RunInputs:
             None if self.init is None else [self.init.facts["weights"], self.init.facts.get("embeddings")],
             RULE_VERSION,
         )
-        return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+        return digest(parts)
 
     def check_same(self, before: Mapping[str, Any], run: Path) -> None:
         """Raise StoreError if the run to resume, with the record `before`, had other settings or data."""

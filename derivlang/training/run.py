@@ -17,7 +17,7 @@ from derivlang.formats.progress import stage
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.twin_folder import trans_of
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.training import checkpoint, folder
 from derivlang.training.begin import Init, freeze, model_of
 from derivlang.training.checkpoint import Checkpoint

@@ -11,7 +11,7 @@ from pathlib import Path
 import derivlang
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import make_twin
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 
 HERE = Path(__file__).parent
 OUT = HERE / "pictures"

@@ -20,7 +20,7 @@ from derivlang.core.errors import DerivlangError
 from derivlang.engine.make import make
 from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from derivlang.store.export import undo
 from derivlang.store.verify import verify
 from tests.faults.scenarios import text, tree

@@ -14,7 +14,7 @@ from typing import Any
 from derivlang.engine.make import make
 from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 
 
 @dataclass(frozen=True, slots=True)

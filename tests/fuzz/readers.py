@@ -28,7 +28,8 @@ import pyarrow.parquet as pq
 from derivlang.engine.make import make
 from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline
-from derivlang.sources.find import SourceRequest, find
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from tests.real import SHARED
 
 if TYPE_CHECKING:

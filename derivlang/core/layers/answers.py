@@ -22,13 +22,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrays import Bool, Int64, expand_ranges, lengths_of, owners
+from derivlang.core.arrays import Bool, Int64, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.arrow import list_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Layer, Move
 from derivlang.core.layers.labels import Labels
-from derivlang.core.order import contiguous_runs
+from derivlang.core.order import runs_of_ranges
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Field, answers_side
 
@@ -78,7 +78,7 @@ class Answers(Layer):
         column = _typed(column)
         texts, begins = column.field("text"), column.field("answer_start")
         lengths = to_numpy(pc.list_value_length(begins).fill_null(0))
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        offsets = offsets_of(lengths)
         begin = to_numpy(begins.flatten()).astype(np.int64)
         stop = begin + to_numpy(pc.utf8_length(texts.flatten()))
         unit = batch.records[owners(offsets), side]
@@ -101,10 +101,7 @@ class Answers(Layer):
 
     def realign(self, move: Move) -> Answers:
         """Return the answers in the derived order, under the policy `answers`. Counts those cut or dropped."""
-        sizes = self.end - self.start
-        owner = np.repeat(np.arange(len(sizes)), sizes)
-        members = expand_ranges(self.start, sizes)
-        answer, start, end, whole = contiguous_runs(move.order, owner, members, move.positions)
+        answer, start, end, whole = runs_of_ranges(move.order, self.start, self.end, move.positions)
         broken = len(np.unique(answer[~whole]))
         if broken:
             how = "dropped" if move.policies.answers == "drop" else "cut"
@@ -117,7 +114,7 @@ class Answers(Layer):
         best = np.ones(len(answer), bool)
         best[1:] = answer[1:] != answer[:-1]
         answer, start, end = answer[best], start[best], end[best]
-        kept = np.zeros(len(sizes) + 1, np.int64)
+        kept = np.zeros(len(self.start) + 1, np.int64)
         kept[answer + 1] = 1
         return Answers(self.name, np.cumsum(kept)[self.offsets], start, end, self.side)
 

@@ -24,7 +24,7 @@ from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Layer, Move, record_lists
 from derivlang.core.layers.classes import read_classes, stored_classes
 from derivlang.core.layers.labels import Labels
-from derivlang.core.order import contiguous_runs
+from derivlang.core.order import runs_of_ranges
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Field
 
@@ -133,13 +133,10 @@ class Spans(Layer):
 
     def realign(self, move: Move) -> Spans:
         """Return the entities in the derived order, under the policy `entities`. Counts what is lost."""
-        sizes = self.end - self.start
-        owner = np.repeat(np.arange(len(sizes)), sizes)
-        members = expand_ranges(self.start, sizes)
-        entity, start, end, whole = contiguous_runs(move.order, owner, members, move.positions)
+        entity, start, end, whole = runs_of_ranges(move.order, self.start, self.end, move.positions)
         broken = len(np.unique(entity[~whole]))
-        gone = len(sizes) - len(np.unique(entity))
-        move.counts[f"{self.name}-total"] += len(sizes)
+        gone = len(self.start) - len(np.unique(entity))
+        move.counts[f"{self.name}-total"] += len(self.start)
         if gone:
             move.counts[f"{self.name}-deleted"] += gone
         if broken:

@@ -57,8 +57,8 @@ def by_factor(grid: FactorGrid, headline: Headline) -> Table:
     )
 
 
-def marginal_means(grid: FactorGrid, headline: Headline) -> Table | None:
-    """Return the table of the marginal means of each factor, or None without any; one factor alone has none."""
+def marginal_means(grid: FactorGrid, headline: Headline) -> Table:
+    """Return the table of the marginal means of each factor; one factor alone has none."""
     rows = []
     for factor in grid.factors if len(grid.factors) > 1 else ():
         measured = [(key, grid.balanced(factor, grid.levels[factor], key)) for key, _ in headline.regimes]
@@ -70,8 +70,6 @@ def marginal_means(grid: FactorGrid, headline: Headline) -> Table | None:
                 mean = grid.mean(conditions, headline, key)
                 cells += [_mean_cell(mean, headline, key, titles(runs)), TableCell(str(len(conditions)))]
             rows.append(Row((factor, level), tuple(cells)))
-    if not rows:
-        return None
     return Table(
         f"marginal-{headline.id}",
         f"{headline.title}: marginal means",
@@ -84,15 +82,13 @@ def marginal_means(grid: FactorGrid, headline: Headline) -> Table | None:
     )
 
 
-def contrasts(grid: FactorGrid, headline: Headline) -> Table | None:
-    """Return the table of each level minus the baseline, by condition and over all of them, or None without any."""
+def contrasts(grid: FactorGrid, headline: Headline) -> Table:
+    """Return the table of each level minus the baseline, by condition and over all of them."""
     lines: list[tuple[tuple[str, ...], list[Estimate | None]]] = []
     for factor, base in grid.baselines.items():
         for level in grid.levels[factor]:
             if level != base:
                 lines += _contrasts_of(grid, factor, base, level, headline)
-    if not lines:
-        return None
     tested = [(row, at, one.p) for row, (_, found) in enumerate(lines) for at, one in enumerate(found)
               if one is not None and one.p is not None]  # fmt: skip
     corrected = holm([p for _, _, p in tested])

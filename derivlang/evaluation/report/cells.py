@@ -82,6 +82,11 @@ class Document:
     parts: Sequence[Part]
 
 
+def with_rows(tables: Iterable[Table]) -> list[Table]:
+    """Return the tables that have rows. A table without any is not shown."""
+    return [table for table in tables if table.rows]
+
+
 # rows
 
 

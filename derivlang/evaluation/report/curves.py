@@ -8,14 +8,16 @@ links, retrieval, words           over layers, from the embeddings (0) to the la
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
+from typing import TypeAlias
 
 from derivlang.evaluation.report.cells import EMPTY, Row, Table, TableCell, decimal
 from derivlang.evaluation.report.checks import LAYER_FIGURES
 from derivlang.evaluation.report.factors import headlines_of
-from derivlang.evaluation.report.scores import ScoreKey, scores_of
+from derivlang.evaluation.report.runs import Run
+from derivlang.evaluation.report.scores import ScoreKey, ScoreRow, scores_of
 from derivlang.evaluation.report.settings import Entry, Language, Setting
 from derivlang.training.log_file import read_log
 
@@ -25,6 +27,7 @@ LAYER_CURVES = {
     "retrieval": ("sentences", "first"),
 }
 _PRECISION = "precision_percent"
+Seeds: TypeAlias = dict[Entry, dict[str, dict[int, float]]]  # row -> id of a run -> x -> value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,13 +49,10 @@ class Curve:
 
 def curves_of(setting: Setting) -> list[Curve]:
     """Return the curve of each main score that two checkpoints of a run have."""
-    runs = [run for entry in setting.entries for run in entry.runs]
-    steps = [checkpoint for run in runs for checkpoint in run.checkpoints]
-    entry_of = {run.id: entry for entry in setting.entries for run in entry.runs}
-    values: dict[ScoreKey, dict[Entry, dict[str, dict[int, float]]]] = {}
-    for row in scores_of(steps):
-        by_entry = values.setdefault(row.key, {})
-        by_entry.setdefault(entry_of[row.run.id], {}).setdefault(row.run.id, {})[row.run.steps] = row.value
+    steps = [checkpoint for run in setting.runs for checkpoint in run.checkpoints]
+    values: dict[ScoreKey, Seeds] = {}
+    for entry, row in _scores(setting, steps):
+        _add(values.setdefault(row.key, {}), entry, row, row.run.steps)
     found = []
     for headline in headlines_of(steps, values.keys()):
         titles = dict(headline.regimes)
@@ -69,7 +69,7 @@ def logged_curves(setting: Setting) -> list[Curve]:
     """Return the precision of self-labels of each language, if a run has logged it."""
     curves = []
     for number, language in enumerate(_languages(setting)):
-        seeds: dict[Entry, dict[str, dict[int, float]]] = defaultdict(dict)
+        seeds: Seeds = defaultdict(dict)
         for entry in setting.entries:
             for run in entry.runs if entry.language == language else ():
                 logged = {one["step"]: one[_PRECISION] for one in read_log(run.folder) if _PRECISION in one}
@@ -83,14 +83,12 @@ def logged_curves(setting: Setting) -> list[Curve]:
 
 def layer_curves(setting: Setting) -> list[Curve]:
     """Return the figures of measures by layer, a curve for each figure and language."""
-    entry_of = {run.id: entry for entry in setting.entries for run in entry.runs}
-    values: dict[tuple[ScoreKey, str], dict[Entry, dict[str, dict[int, float]]]] = {}
-    for row in scores_of([run for entry in setting.entries for run in entry.runs]):
+    values: dict[tuple[ScoreKey, str], Seeds] = {}
+    for entry, row in _scores(setting, setting.runs):
         measure, name = row.key.task, row.key.metric
         if name in LAYER_CURVES.get(measure, ()):
-            entry = entry_of[row.run.id]
-            by_entry = values.setdefault((ScoreKey(measure, name), entry.language.spec), {})
-            by_entry.setdefault(entry, {}).setdefault(row.run.id, {})[int(row.key.part)] = row.value
+            seeds_of = values.setdefault((ScoreKey(measure, name), entry.language.spec), {})
+            _add(seeds_of, entry, row, int(row.key.part))
     found = []
     for measure, names in LAYER_CURVES.items():
         for name in names:
@@ -103,18 +101,28 @@ def layer_curves(setting: Setting) -> list[Curve]:
     return found
 
 
+def _scores(setting: Setting, runs: Sequence[Run]) -> Iterator[tuple[Entry, ScoreRow]]:
+    """Yield the scores of runs, each with the row of the tables that its run belongs to."""
+    entry_of = {run.id: entry for entry in setting.entries for run in entry.runs}
+    return ((entry_of[row.run.id], row) for row in scores_of(runs))
+
+
+def _add(seeds: Seeds, entry: Entry, row: ScoreRow, x: int) -> None:
+    seeds.setdefault(entry, {}).setdefault(row.run.id, {})[x] = row.value
+
+
 def _languages(setting: Setting) -> list[Language]:
     return list(dict.fromkeys(entry.language for entry in setting.entries))
 
 
-def curve_table(setting: Setting, curves: Sequence[Curve]) -> Table | None:
-    """Return the table of all learning curves, or None without any."""
+def curve_table(setting: Setting, curves: Sequence[Curve]) -> Table:
+    """Return the table of all learning curves."""
     text = "Scores of checkpoints: means over the pre-training seeds of a row, at the steps that all of them have."
     return _table(setting, curves, ("curves", "Learning curves", text), "Step")
 
 
-def layer_table(setting: Setting, curves: Sequence[Curve]) -> Table | None:
-    """Return the table of all curves over layers, or None without any."""
+def layer_table(setting: Setting, curves: Sequence[Curve]) -> Table:
+    """Return the table of all curves over layers."""
     text = (
         "Means over the pre-training seeds of a row; layer 0 is the embeddings. Links: alignment error rate of words, "
         "of the two sentences apart and jointly in one row. Retrieval: sentences whose nearest one is their own."
@@ -122,7 +130,7 @@ def layer_table(setting: Setting, curves: Sequence[Curve]) -> Table | None:
     return _table(setting, curves, ("layers", "By layer", text), "Layer")
 
 
-def _table(setting: Setting, curves: Sequence[Curve], told: tuple[str, str, str], x: str) -> Table | None:
+def _table(setting: Setting, curves: Sequence[Curve], told: tuple[str, str, str], x: str) -> Table:
     columns = tuple(dict.fromkeys(curve.column for curve in curves))
     rows = []
     for entry in setting.entries:
@@ -131,6 +139,4 @@ def _table(setting: Setting, curves: Sequence[Curve], told: tuple[str, str, str]
             found = [means.get(column, {}).get(place) for column in columns]
             cells = [TableCell(EMPTY) if one is None else TableCell(decimal(one[0]), f"n={one[1]}") for one in found]
             rows.append(Row((entry.label, entry.language.spec, f"{place:,}"), tuple(cells)))
-    if not rows:
-        return None
     return Table(*told, ("Objective", "Language", x), (("", columns),), tuple(rows))

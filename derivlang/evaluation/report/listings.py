@@ -32,21 +32,19 @@ from derivlang.evaluation.report.settings import Language, Setting, percent_of
 from derivlang.evaluation.tasks.untuned import SIDES, shown_groups
 
 
-def differences(setting: Setting, found: Sequence[Difference]) -> Table | None:
-    """Return the table of objectives minus MLM, or None. `report.json` has the differences in other metrics."""
+def differences(setting: Setting, found: Sequence[Difference]) -> Table:
+    """Return the table of objectives minus MLM. `report.json` has the differences in other metrics."""
     rows = _difference_rows(setting, [one for one in found if one.from_base])
     return _difference_table("differences", "Objectives against MLM", rows)
 
 
-def other_differences(setting: Setting, found: Sequence[Difference]) -> Table | None:
-    """Return the table of the differences between all other pairs of objectives, or None."""
+def other_differences(setting: Setting, found: Sequence[Difference]) -> Table:
+    """Return the table of the differences between all other pairs of objectives."""
     rows = _difference_rows(setting, [one for one in found if not one.from_base])
     return _difference_table("other-differences", "Other pairs of objectives", rows)
 
 
-def _difference_table(id: str, title: str, rows: tuple[Row, ...]) -> Table | None:
-    if not rows:
-        return None
+def _difference_table(id: str, title: str, rows: tuple[Row, ...]) -> Table:
     names = ("points", "p", "by pre-training seed")
     return Table(
         id,
@@ -86,17 +84,14 @@ def _difference_cells(one: Difference | None) -> tuple[TableCell, ...]:
     )
 
 
-def test_sets(setting: Setting) -> Table | None:
-    """Return the table of what the scores were measured on, or None without any."""
+def test_sets(setting: Setting) -> Table:
+    """Return the table of what the scores were measured on."""
     rows = []
-    runs = [run for entry in setting.entries for run in entry.runs]
     for task in setting.tasks:
-        for spec, group in groupby(sorted(runs, key=_language), key=_language):
+        for spec, group in groupby(sorted(setting.runs, key=_language), key=_language):
             tested = [run for run in group if run.settings(task)]
             if tested:
                 rows.append(Row((task, spec), _test_set_cells(tested, task)))
-    if not rows:
-        return None
     return Table(
         "test-sets",
         "Test sets",
@@ -146,8 +141,8 @@ def _range(values: Sequence[float | None], write: Callable[[float], str] = "{:,}
     return TableCell("–".join(dict.fromkeys(write(value) for value in (min(known), max(known)))))
 
 
-def inside(setting: Setting) -> Table | None:
-    """Return the table of perplexity and the figures by layer, or None without any."""
+def inside(setting: Setting) -> Table:
+    """Return the table of perplexity and the figures by layer."""
     rows = []
     names = tuple(dict.fromkeys(title for titles in LAYER_FIGURES.values() for title in titles.values()))
     for entry in setting.entries:
@@ -161,8 +156,6 @@ def inside(setting: Setting) -> Table | None:
                 found = [number_cell(layer.get(name), run) for name in names]
                 told = TableCell(f"{layer['layer']}") if "layer" in layer else TableCell()
                 rows.append(Row(labels, (*(sides if not number else (TableCell(""),) * 2), told, *found)))
-    if not rows:
-        return None
     return Table(
         "inside",
         "Perplexity and contextual alignment",
@@ -175,8 +168,8 @@ def inside(setting: Setting) -> Table | None:
     )
 
 
-def untuned(setting: Setting) -> Table | None:
-    """Return the table of the tasks without fine-tuning, or None without any."""
+def untuned(setting: Setting) -> Table:
+    """Return the table of the tasks without fine-tuning."""
     rows = []
     for entry in setting.entries:
         for run in entry.runs:
@@ -193,8 +186,6 @@ def untuned(setting: Setting) -> Table | None:
                     chance = number_cell((found.get("chance") or {}).get(task.headline))
                     labels = (entry.label, entry.language.spec, run.id, label, group["name"] or group["by"])
                     rows.append(Row(labels, (*cells, chance, TableCell(f"{group['items']:,}"))))
-    if not rows:
-        return None
     return Table(
         "untuned",
         "Tasks without fine-tuning",
@@ -206,8 +197,8 @@ def untuned(setting: Setting) -> Table | None:
     )
 
 
-def every_alignment(setting: Setting) -> Table | None:
-    """Return the table of all figures of embedding alignment of all runs, or None without any."""
+def every_alignment(setting: Setting) -> Table:
+    """Return the table of all figures of embedding alignment of all runs."""
     rows = []
     for entry in setting.entries:
         for run in entry.runs:
@@ -217,8 +208,6 @@ def every_alignment(setting: Setting) -> Table | None:
             if any(cell.text != EMPTY for cell in cells):
                 counts = [TableCell() if size is None else TableCell(f"{size:,.0f}") for size in sizes]
                 rows.append(Row((entry.label, entry.language.spec, run.id), (*cells, *counts)))
-    if not rows:
-        return None
     kinds = tuple(title for _, title in ALIGNMENTS)
     return Table(
         "alignments",
@@ -231,8 +220,8 @@ def every_alignment(setting: Setting) -> Table | None:
     )
 
 
-def every_score(setting: Setting) -> Table | None:
-    """Return the table of all metrics of all runs, or None without any."""
+def every_score(setting: Setting) -> Table:
+    """Return the table of all metrics of all runs."""
     rows = []
     regimes = (*regimes_of(mixed=setting.mixed), *_MORE_REGIMES)
     for entry in setting.entries:
@@ -245,8 +234,6 @@ def every_score(setting: Setting) -> Table | None:
                     lost = run.lost(column.task)
                     counts = [_range([lost.get(name)]) for name in ("cut", "unscored")]
                     rows.append(Row(labels, (*cells, number_cell(run.chance(column), run), *counts)))
-    if not rows:
-        return None
     return Table(
         "scores",
         "Every score of every run",
@@ -261,8 +248,8 @@ def every_score(setting: Setting) -> Table | None:
     )
 
 
-def doses(runs: Sequence[Run]) -> Table | None:
-    """Return the table of what the runs were trained on, or None if no run records it."""
+def doses(runs: Sequence[Run]) -> Table:
+    """Return the table of what the runs were trained on."""
     rows = []
     for run in runs:
         result, pairs = run.facts.get("result") or {}, (run.facts.get("streams") or {}).get("pairs") or {}
@@ -276,8 +263,6 @@ def doses(runs: Sequence[Run]) -> Table | None:
             *(TableCell(f"{pairs[name]:,}" if name in pairs else EMPTY) for name in ("cut_sentences", "short_pairs")),
         ]
         rows.append(Row((run.id, run.facts["objective"]), tuple(cells)))
-    if not rows:
-        return None
     return Table(
         "doses",
         "Training text and doses",

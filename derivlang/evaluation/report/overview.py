@@ -29,10 +29,8 @@ from derivlang.evaluation.report.correlation import Correlation, spearman
 from derivlang.evaluation.report.settings import NAMES, Entry, Setting
 
 
-def overview(setting: Setting) -> Table | None:
-    """Return the table of all objectives and languages, SUP, ZS, Δ (Table 3 of the paper), or None without scores."""
-    if not setting.headline:
-        return None
+def overview(setting: Setting) -> Table:
+    """Return the table of all objectives and languages, SUP, ZS, Δ (Table 3 of the paper)."""
     regimes = regimes_of(mixed=setting.mixed)
     return Table(
         "overview",
@@ -45,14 +43,13 @@ def overview(setting: Setting) -> Table | None:
         "uniformly; – where a score has no chance level.",
         _labels(setting),
         score_columns(setting.headline, regimes),
-        (*_scores(setting, regimes), *_chance(setting, regimes)),
+        (*_scores(setting, regimes), *_chance(setting, regimes)) if setting.headline else (),
     )
 
 
-def dev_overview(setting: Setting) -> Table | None:
-    """Return the same table on dev sets, as in the paper, or None if no run has such scores."""
-    if not any(entry.scores(column, f"{DEV}zs") for entry in setting.entries for column in setting.headline):
-        return None
+def dev_overview(setting: Setting) -> Table:
+    """Return the same table on dev sets, as in the paper: those of runs that have such scores."""
+    known = any(entry.scores(column, f"{DEV}zs") for entry in setting.entries for column in setting.headline)
     regimes = regimes_of(mixed=setting.mixed, dev=True)
     return Table(
         "dev",
@@ -60,20 +57,18 @@ def dev_overview(setting: Setting) -> Table | None:
         f"The same models on the derived dev sets. {_origin(setting, 'them')}SUP chose its epoch on them.",
         _labels(setting),
         score_columns(setting.headline, regimes),
-        _scores(setting, regimes),
+        _scores(setting, regimes) if known else (),
     )
 
 
-def epoch_choice(setting: Setting) -> Table | None:
-    """Return the table of ZS by the dev set that chooses the epoch, or None if no run has both."""
+def epoch_choice(setting: Setting) -> Table:
+    """Return the table of ZS by the dev set that chooses the epoch."""
     rows = [
         Row((entry.label, entry.language.spec), (*cells, runs_cell(entry.runs)))
         for entry in setting.entries
         if any(entry.scores(column, "oracle") for column in setting.headline)
         for cells in [[score_cell(entry, column, r) for column in setting.headline for r, _ in _CHOICES]]
     ]
-    if not rows:
-        return None
     return Table(
         "oracle",
         "ZS by the choice of the epoch",
@@ -86,13 +81,11 @@ def epoch_choice(setting: Setting) -> Table | None:
     )
 
 
-def alignment(setting: Setting) -> Table | None:
-    """Return the table of alignment beside Δ, held-out pairs first (Table 8 of the paper), or None without any."""
+def alignment(setting: Setting) -> Table:
+    """Return the table of alignment beside Δ, held-out pairs first (Table 8 of the paper)."""
     measured = any(entry.alignment(name) is not None for entry in setting.entries for name, _ in ALIGNMENTS)
-    if not measured and not setting.published:
-        return None
     rows = []
-    for labels, entry, key in _lines(setting):
+    for labels, entry, key in _lines(setting) if measured or setting.published else ():
         cells = [alignment_cell(entry, name) for name, _ in ALIGNMENTS]
         cells += [score_cell(entry, column, "delta") for column in setting.headline]
         rows.append(Row((*labels, *_mark(setting)), (*cells, runs_cell(entry.runs if entry else ()))))
@@ -138,10 +131,8 @@ def correlations(setting: Setting) -> dict[tuple[Column, str], Correlation]:
     return out
 
 
-def correlation_table(found: dict[tuple[Column, str], Correlation]) -> Table | None:
-    """Return the table of correlations, with the published ones below, or None without scores."""
-    if not found:
-        return None
+def correlation_table(found: dict[tuple[Column, str], Correlation]) -> Table:
+    """Return the table of correlations, with the published ones below."""
     printed = ", and recomputed from the paper's Tables 3 and 8" if any(name == PAPER for _, name in found) else ""
     rows = [
         Row((column.title, _CORRELATED.get(name, _PRINTED)), _correlation_cells(one), name == PAPER)
@@ -171,8 +162,9 @@ def _scores(setting: Setting, regimes: Regimes) -> tuple[Row, ...]:
 
 def _chance(setting: Setting, regimes: Regimes) -> Iterable[Row]:
     """Yield a row of chance levels, the range over the runs, if any score has one."""
-    runs = [run for entry in setting.entries for run in entry.runs]
-    levels = [[value for run in runs if (value := run.chance(column)) is not None] for column in setting.headline]
+    levels = [
+        [value for run in setting.runs if (value := run.chance(column)) is not None] for column in setting.headline
+    ]
     if any(levels):
         cells = []
         for found in levels:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from derivlang.core.settings import text_of
 from derivlang.store.record import check_types, read_record, short
 
 STUDY, FORMAT = "study.json", 1
@@ -39,7 +40,7 @@ def read_plan(folder: Path) -> StudyPlan | None:
     return StudyPlan(
         place,
         str(found.get("study") or place.name),
-        {name: tuple(map(level_text, levels)) for name, levels in found["factors"].items()},
+        {name: tuple(map(text_of, levels)) for name, levels in found["factors"].items()},
         levels_of(told.get("baseline") or {}),
         told.get("x"),
         told.get("lines"),
@@ -49,12 +50,7 @@ def read_plan(folder: Path) -> StudyPlan | None:
 
 def levels_of(factors: Mapping[str, Any]) -> dict[str, str]:
     """Return the levels of a cell as text."""
-    return {name: level_text(level) for name, level in factors.items()}
-
-
-def level_text(level: str | int | float) -> str:
-    """Return a level as it is written in a study's file: true, 25, 0.002, perm."""
-    return str(level).lower() if isinstance(level, bool) else str(level)
+    return {name: text_of(level) for name, level in factors.items()}
 
 
 def check_levels(factors: Any, where: str) -> None:

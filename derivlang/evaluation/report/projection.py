@@ -14,15 +14,13 @@ PROJECTION = "projection"
 _SOURCE, _DERIVED = "#0072b2", "#d55e00"
 
 
-def projection_table(settings: Sequence[Setting]) -> Table | None:
-    """Return the table of what each picture shows of the variance, or None without any picture."""
+def projection_table(settings: Sequence[Setting]) -> Table:
+    """Return the table of what each picture shows of the variance."""
     rows = [
         Row((title, spec), (number_cell(found["explained"], run),))
         for spec, some in _found(settings).items()
         for title, run, found in some
     ]
-    if not rows:
-        return None
     return Table(
         PROJECTION,
         "Embeddings of frequent sub-words and their twins",

@@ -171,9 +171,13 @@ class Setting:
     published: bool
 
     @property
+    def runs(self) -> list[Run]:
+        return [run for entry in self.entries for run in entry.runs]
+
+    @property
     def mixed(self) -> bool:
         """Whether a run has the regime CS."""
-        return any(run.mixed for entry in self.entries for run in entry.runs)
+        return any(run.mixed for run in self.runs)
 
     @property
     def headline(self) -> tuple[Column, ...]:
@@ -186,8 +190,8 @@ class Setting:
     @property
     def planned(self) -> set[tuple[str, str]]:
         """The objectives and languages of the cells that the runs' studies plan beside them, where factors say them."""
-        plans = {run.plan.folder: run.plan for entry in self.entries for run in entry.runs if run.plan}
-        alike = [_other_levels(run.levels) for entry in self.entries for run in entry.runs]
+        plans = {run.plan.folder: run.plan for run in self.runs if run.plan}
+        alike = [_other_levels(run.levels) for run in self.runs]
         cells = [levels for plan in plans.values() for levels in plan.cells.values()]
         return {key for levels in cells if _other_levels(levels) in alike and (key := _planned_key(levels)) is not None}
 

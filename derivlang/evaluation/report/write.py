@@ -9,7 +9,6 @@ DIR/figures/*.png, *.svg
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from derivlang.core.errors import StoreError
 from derivlang.core.version import __version__
 from derivlang.evaluation.report import listings
 from derivlang.evaluation.report.by_factor import by_factor, contrasts, factor_notes, marginal_means
-from derivlang.evaluation.report.cells import ALIGNMENTS, Document, Part, Table
+from derivlang.evaluation.report.cells import ALIGNMENTS, Document, Part, Table, with_rows
 from derivlang.evaluation.report.columns import Column, regimes_of
 from derivlang.evaluation.report.correlation import Correlation
 from derivlang.evaluation.report.curves import curve_table, curves_of, layer_curves, layer_table, logged_curves
@@ -38,14 +37,14 @@ from derivlang.evaluation.report.overview import (
     overview,
 )
 from derivlang.evaluation.report.page import page
-from derivlang.evaluation.report.projection import projection_figures, projection_table
+from derivlang.evaluation.report.projection import PROJECTION, projection_figures, projection_table
 from derivlang.evaluation.report.runs import Run, read_runs, same_model
 from derivlang.evaluation.report.scores import scores_file, scores_of
 from derivlang.evaluation.report.settings import Entry, Setting, settings_of
 from derivlang.evaluation.report.sweeps import sweeps
 from derivlang.formats.progress import stage
 from derivlang.store.disk import whole_folder
-from derivlang.store.record import read_record
+from derivlang.store.record import read_record, record_text
 
 PAGE, MARKDOWN, DATA, FIGURES, SCORES = "index.html", "report.md", "report.json", "figures", "scores.tsv"
 FORMAT = 1
@@ -98,9 +97,7 @@ def _write(runs: Sequence[Run], out: Path) -> dict[str, Any]:
         (folder / PAGE).write_text(page(document), "utf-8", newline="\n")
         (folder / MARKDOWN).write_text(markdown(document), "utf-8", newline="\n")
         (folder / SCORES).write_text(scores_file(scores, runs), "utf-8", newline="")
-        (folder / DATA).write_text(
-            json.dumps(_data(runs, parts), ensure_ascii=False, indent=1) + "\n", "utf-8", newline="\n"
-        )
+        (folder / DATA).write_text(record_text(_data(runs, parts)), "utf-8", newline="\n")
 
     whole_folder(out, write)
     return {
@@ -130,7 +127,7 @@ def _study(grid: FactorGrid, prefix: str) -> Part:
     folded = []
     for headline in grid.headlines:
         shown.append((by_factor(grid, headline), factor_figures(grid, headline, prefix)))
-        more = [table for table in (marginal_means(grid, headline), contrasts(grid, headline)) if table is not None]
+        more = with_rows((marginal_means(grid, headline), contrasts(grid, headline)))
         if headline.column is None:  # of a measure
             folded += more
         else:
@@ -145,18 +142,17 @@ def _document(
         Part(f"s{number}", one.setting.title, one.setting.notes, _shown(one), _folded(one))
         for number, one in enumerate(sections, 1)
     ]
-    listed = [table for table in (listings.doses(runs), listings.run_list(runs)) if table is not None]
-    at_end = [Part(table.id, table.title, (), [(table, ())]) for table in listed]
-    embeddings = projection_table([one.setting for one in sections])
-    if embeddings is not None:
-        at_end.insert(0, Part(embeddings.id, embeddings.title, (), [(embeddings, pictures)]))
+    listed = with_rows((projection_table([s.setting for s in sections]), listings.doses(runs), listings.run_list(runs)))
+    at_end = [
+        Part(table.id, table.title, (), [(table, pictures if table.id == PROJECTION else ())]) for table in listed
+    ]
     published = any(one.setting.published for one in sections)
     return Document("What the models transfer", _told(runs, published), [*studies, *parts, *at_end])
 
 
 def _shown(part: ReportSection) -> list[tuple[Table, list[Figure]]]:
     """Return the tables in order, each with the figures below it."""
-    found: list[tuple[Table | None, list[Figure]]] = [
+    found = [
         (overview(part.setting), part.deltas),
         (listings.differences(part.setting, part.differences), []),
         (listings.test_sets(part.setting), []),
@@ -166,22 +162,23 @@ def _shown(part: ReportSection) -> list[tuple[Table, list[Figure]]]:
         (curve_table(part.setting, curves_of(part.setting)), part.curves),
         (layer_table(part.setting, layer_curves(part.setting)), part.layers),
     ]
-    return [(table, figures) for table, figures in found if table is not None]
+    return [(table, figures) for table, figures in found if table.rows]
 
 
 def _folded(part: ReportSection) -> list[Table]:
     """Return the longer tables, which are folded on the page."""
     setting = part.setting
-    found = (
-        listings.other_differences(setting, part.differences),
-        epoch_choice(setting),
-        dev_overview(setting),
-        listings.untuned(setting),
-        listings.every_alignment(setting),
-        listings.inside(setting),
-        listings.every_score(setting),
+    return with_rows(
+        (
+            listings.other_differences(setting, part.differences),
+            epoch_choice(setting),
+            dev_overview(setting),
+            listings.untuned(setting),
+            listings.every_alignment(setting),
+            listings.inside(setting),
+            listings.every_score(setting),
+        )
     )
-    return [table for table in found if table is not None]
 
 
 def _told(runs: Sequence[Run], published: bool) -> str:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from derivlang.core.arrays import Int64
     from derivlang.core.batch import Batch
-    from derivlang.core.policies import Policies
     from derivlang.evaluation.examples import Examples, Instances
     from derivlang.evaluation.metrics import Metric
     from derivlang.sources.corpus import Corpus
@@ -98,9 +97,7 @@ class Task(NamedTask):
         """Return the names of the labels, () if labels have none. Raise DataError if the corpus has no such labels."""
 
     @abstractmethod
-    def examples(
-        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None = None
-    ) -> Examples:
+    def examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
         """Return the examples of a batch that is split into sentences. Raise DataError if it has no such labels."""
 
     @abstractmethod
@@ -136,18 +133,14 @@ class Task(NamedTask):
 class PairTask(Task):
     """A task whose rows have two sides, so that each example has two mixed pairs: one side derived, the other not."""
 
-    def examples(
-        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None = None
-    ) -> Examples:
-        return self.pair_examples(batch, languages, classes, policies, mixed=False)
+    def examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
+        return self.pair_examples(batch, languages, classes, mixed=False)
 
     def mixed(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
         """Return the same examples as mixed pairs: those whose first side is derived as `source`, the others as
         `derived`."""
-        return self.pair_examples(batch, languages, classes, None, mixed=True)
+        return self.pair_examples(batch, languages, classes, mixed=True)
 
     @abstractmethod
-    def pair_examples(
-        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None, *, mixed: bool
-    ) -> Examples:
+    def pair_examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...], *, mixed: bool) -> Examples:
         """Return what `examples` does. mixed: of the rows of `ParallelRows.mixed`, in the places of both languages."""

@@ -25,7 +25,6 @@ from derivlang.core.arrays import Int64, lengths_of, owners
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
 from derivlang.core.layers.tree import Tree
-from derivlang.core.policies import Policies
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.metrics import Metric, head_counts, relation_counts, share
@@ -55,13 +54,11 @@ class Dependencies(Task):
             raise self.no_labels(corpus.name)
         return tuple(sorted(V2_RELATIONS))
 
-    def examples(
-        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None = None
-    ) -> Examples:
+    def examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
         tree = batch.layers.get("head")
         if not isinstance(tree, Tree):
             raise self.no_labels(self.name)
-        rows = ParallelRows.of(batch, languages, self.settings.max_length, policies)
+        rows = ParallelRows.of(batch, languages, self.settings.max_length)
         starts = batch.unit_words[:-1][owners(batch.unit_words)]
         governor = np.where(tree.head > 0, starts + tree.head - 1, batch.n_words)  # the root's: one past the last word
         relation = self._relations(tree, classes)

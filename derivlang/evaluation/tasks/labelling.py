@@ -58,13 +58,11 @@ class WordLabelling(Labelling):
 
     needs: ClassVar[str] = "a label for each word"
 
-    def examples(
-        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None = None
-    ) -> Examples:
+    def examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
         layer = batch.layers.get(self.layer)
         if not isinstance(layer, Words | Spans):
             raise self.no_labels(self.name)
-        rows = ParallelRows.of(batch, languages, self.settings.max_length, policies)
+        rows = ParallelRows.of(batch, languages, self.settings.max_length)
         sentence_of = owners(batch.sentences)
         known = {name: i for i, name in enumerate(classes)}
         numbers = np.zeros(0, np.int64)
@@ -74,7 +72,7 @@ class WordLabelling(Labelling):
         def instances(text: LanguageRows) -> Instances:
             counts = np.bincount(sentence_of[text.words], minlength=len(batch.tails))  # a row may lack words
             order = text.words.astype(np.int32), offsets_of(counts), np.zeros_like(batch.tails), batch.n_words
-            found = layer.realign(Move(batch, Order(*order), policies or Policies()))
+            found = layer.realign(Move(batch, Order(*order), Policies()))
             if isinstance(found, Spans):
                 return text.word_labels(found.tags(len(text.words)).astype(np.int64))
             return text.word_labels(numbers[found.codes])
@@ -101,13 +99,11 @@ class PairLabelling(PairTask, Labelling):
         field = corpus.schema.field(self.layer)
         return super().classes(corpus) if field is None or field.kind != "value" else field.classes or self.names
 
-    def pair_examples(
-        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None, *, mixed: bool
-    ) -> Examples:
+    def pair_examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...], *, mixed: bool) -> Examples:
         layer = batch.layers.get(self.layer)
         if not isinstance(layer, Values) or batch.records.shape[1] != 2:
             raise self.no_labels(self.name)
-        rows = ParallelRows.of(batch, languages, self.settings.max_length, policies)
+        rows = ParallelRows.of(batch, languages, self.settings.max_length)
         rows = rows.mixed() if mixed else rows
         field = Field(self.layer, "value", classes)
         gold = read_classes(field, layer.values, lambda row: None, missing=NO_LABEL).astype(np.int64)

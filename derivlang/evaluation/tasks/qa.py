@@ -63,14 +63,12 @@ class Questions(PairTask):
             raise self.no_labels(corpus.name)
         return ()
 
-    def pair_examples(
-        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None, *, mixed: bool
-    ) -> Examples:
+    def pair_examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...], *, mixed: bool) -> Examples:
         found = [layer for layer in batch.layers.values() if isinstance(layer, Answers)]
         if len(found) != 1 or batch.records.shape[1] != 2:
             raise self.no_labels(self.name)
         (layer,) = found
-        rows = ParallelRows.of(batch, languages, self.settings.max_length, policies)
+        rows = ParallelRows.of(batch, languages, self.settings.max_length)
         forms, answers = normal_forms(batch), _by_row(rows, layer)
         rows = rows.mixed() if mixed else rows
 
@@ -78,7 +76,7 @@ class Questions(PairTask):
             place = _places(rows, text.segments, text.words).astype(np.int32)
             n = int(lengths_of(batch.unit_words)[rows.segments.units].sum())
             order = Order(place, np.array([0, len(place)]), np.zeros(1, np.int32), n)
-            moved = answers.realign(Move(batch, order, policies or Policies()))
+            moved = answers.realign(Move(batch, order, Policies()))
             gold = np.stack([text.at[moved.start], text.at[moved.end - 1]], axis=1)
             inside = text.segments % text.n_sides == layer.side
             words = text.at_words(np.where(inside, forms[text.words], -1).astype(np.int32))

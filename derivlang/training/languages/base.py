@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64, owners
 from derivlang.core.batch import Batch
-from derivlang.core.policies import Policies
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.tokenizer import Tokenizer
@@ -95,7 +94,7 @@ class Languages(ABC):
         return 100 * float(np.mean(ids == self.unknown_id)) if len(ids) and self.unknown_id is not None else 0.0
 
     @abstractmethod
-    def both(self, batch: Batch, policies: Policies | None = None) -> Both:
+    def both(self, batch: Batch) -> Both:
         """Return a batch, split into sentences, in both languages."""
 
     @abstractmethod

@@ -20,7 +20,6 @@ from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, offse
 from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.lexicon import Lexicon
-from derivlang.core.policies import Policies
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.subwords import is_token
@@ -73,8 +72,8 @@ class TextLanguages(Languages):
         lexicon = pipeline.fit(saved=saved, where=str(folder / LEXICON))
         return cls(pipeline, ForeignTokenizer.load(folder / TOKENIZER), lexicon)
 
-    def both(self, batch: Batch, policies: Policies | None = None) -> Both:
-        found = self.pipeline.derive(batch, self.lexicon, policies=policies, split=False)
+    def both(self, batch: Batch) -> Both:
+        found = self.pipeline.derive(batch, self.lexicon, split=False)
         order, sentences = found.order, found.order.sentences
         source = self.tokenizer.encode(batch.types, batch.words, sentences)
         derived = self.tokenizer.encode(found.derived.types, found.derived.words, sentences)

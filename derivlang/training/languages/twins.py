@@ -17,7 +17,6 @@ import pyarrow as pa
 from derivlang.core.arrays import Int32, Int64
 from derivlang.core.batch import Batch
 from derivlang.core.errors import UsageError
-from derivlang.core.policies import Policies
 from derivlang.lexical.bpe import SUFFIX
 from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.subwords import subword_order
@@ -58,9 +57,9 @@ class TwinLanguages(Languages):
     def encoder(self) -> SubwordEncoder:
         return SubwordEncoder(self.tokenizer)
 
-    def both(self, batch: Batch, policies: Policies | None = None) -> Both:
+    def both(self, batch: Batch) -> Both:
         encoded = self.encoder.batch(batch)
-        order = subword_order(self.pipeline, batch, encoded, self.tokenizer.entries(), policies=policies)
+        order = subword_order(self.pipeline, batch, encoded, self.tokenizer.entries())
         slots: Int64 = order.index.astype(np.int64)
         source = LanguageSide(encoded.ids, np.arange(encoded.n_subwords))
         return Both(encoded.offsets, source, LanguageSide(self.twin.ids(encoded, batch)[slots], slots), order.sentences)

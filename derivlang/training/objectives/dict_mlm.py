@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int64, Ints
+from derivlang.core.arrays import Bool
 from derivlang.core.spec import param
 from derivlang.training.batch import MicroBatch, TokenBatch
 from derivlang.training.data import SubwordRows
 from derivlang.training.dictionary import JointDictionary
-from derivlang.training.masking import Keys, Masked, choose_masked, replace, whole_words
+from derivlang.training.masking import Keys, Masked, choose_masked, labelled, replace, whole_words
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
 from derivlang.training.objectives.needs import DICTIONARY, LANGUAGE_IDS, Need
 
@@ -65,7 +65,7 @@ class DictMlm(Objective):
         chosen = choose_masked(rows, keys, context.rate, whole_words=True)
         if self.among == "entries":
             chosen &= able
-        targets, labels, languages = _labels(rows, chosen)
+        targets, labels, languages = labelled(rows, np.flatnonzero(chosen))
         coin = keys.uniform("translate", rows.word_ids) < self.rate / 100
         which = (coin & able).ravel()[targets]
         bits = keys.bits("synonym", np.arange(rows.shape[1])[None]).ravel()[targets]
@@ -86,7 +86,7 @@ class DictMlm(Objective):
         swapped = chosen & coin & able
         inputs[swapped] = dictionary.synonyms(rows.ids[swapped], keys.bits("synonym", columns)[swapped])
         language[swapped] = 1 - language[swapped]
-        return Masked(inputs, language, *_labels(rows, chosen))
+        return Masked(inputs, language, *labelled(rows, np.flatnonzero(chosen)))
 
     def state(self, model: Encoder, context: Context) -> torch.nn.Module | None:
         return conditioning(model) if self.condition else None
@@ -112,9 +112,3 @@ def conditioned_part(model: Encoder, batch: TokenBatch, layer: torch.nn.Module |
     states = model.states(batch).flatten(0, 1)[batch.targets]
     wanted = model.language_embeddings[batch.label_language]
     return masked_part(model, batch, layer(torch.cat([states, wanted], dim=-1)))
-
-
-def _labels(rows: SubwordRows, chosen: Bool) -> tuple[Int64, Int64, Ints]:
-    """Return (targets, their ids, their languages), as `Masked` has them."""
-    targets = np.flatnonzero(chosen)
-    return targets, rows.ids.ravel()[targets], rows.language.ravel()[targets]

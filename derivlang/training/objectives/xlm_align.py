@@ -34,7 +34,7 @@ from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
 from derivlang.training.batch import MicroBatch
 from derivlang.training.data import SubwordRows
-from derivlang.training.masking import Keys, Masked, choose_masked
+from derivlang.training.masking import Keys, Masked, choose_masked, labelled
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, Share, masked_part
 from derivlang.training.objectives.needs import LinksNeed, Need
 from derivlang.training.streams.base import Stream
@@ -91,8 +91,7 @@ class XlmAlign(Objective):
         if keys.view == 1:
             return super().mask(stream, rows, keys, context)
         rate = 0.5 if self.query == "all-aligned" else context.rate
-        drawn = np.flatnonzero(choose_masked(rows, keys, rate))
-        return Masked(rows.ids, rows.language, drawn, rows.ids.ravel()[drawn], rows.language.ravel()[drawn])
+        return Masked(rows.ids, rows.language, *labelled(rows, np.flatnonzero(choose_masked(rows, keys, rate))))
 
     def state(self, model: Encoder, context: Context) -> torch.nn.Module:
         import torch

@@ -8,7 +8,6 @@ import numpy as np
 
 from derivlang.core.batch import Batch
 from derivlang.core.layers.values import Values
-from derivlang.core.policies import Policies
 from derivlang.evaluation.examples import Examples
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.metrics import Metric, right_counts, share
@@ -35,13 +34,11 @@ class Mood(Labelling):
             raise self.no_labels(corpus.name)
         return "glad", "sad"
 
-    def examples(
-        self, batch: Batch, languages: Languages, classes: tuple[str, ...], policies: Policies | None = None
-    ) -> Examples:
+    def examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
         layer = batch.layers.get(self.layer)
         if not isinstance(layer, Values):
             raise self.no_labels(self.name)
-        rows = ParallelRows.of(batch, languages, self.settings.max_length, policies)
+        rows = ParallelRows.of(batch, languages, self.settings.max_length)
         gold = np.array([classes.index(mood) for mood in layer.values.to_pylist()], np.int64)
         every, begin = np.arange(len(gold)), np.zeros(len(gold), np.int64)
         return rows.examples(lambda text: text.instances(every, begin, gold), classes)
