@@ -143,7 +143,8 @@ def study_command(name: str, options: dict[str, Any]) -> None:
         steps=options["steps"],
     )
     study = whole if options["cells"] is None else only(whole, names(options["cells"], "--cells"))
-    data = options["data_dir"] or (Path(os.environ["DERIVLANG_DATA"]) if "DERIVLANG_DATA" in os.environ else None)
+    named = os.environ.get("DERIVLANG_DATA")
+    data = options["data_dir"] or (Path(named) if named else None)
     out = options["out"] or Path(study.name)
     place = Place(out, data, options["parses"], options["workers"], options["threads"], options["data_as_is"])
     if options["dry_run"]:

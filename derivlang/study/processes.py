@@ -25,7 +25,7 @@ class Processes:
         """Run a command with its output in OUT/logs. Raise DataError with its last lines if it fails."""
         log = self._place.out / "logs" / f"{step.name.replace(' ', '-').replace('/', '-')}.log"
         environment = dict(os.environ)
-        if "DERIVLANG_DATA" in environment:
+        if environment.get("DERIVLANG_DATA"):
             environment["DERIVLANG_DATA"] = str(Path(environment["DERIVLANG_DATA"]).resolve())
         if self._threads is not None:
             environment |= {"OMP_NUM_THREADS": str(self._threads), "OPENBLAS_NUM_THREADS": str(self._threads)}
