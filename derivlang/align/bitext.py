@@ -14,6 +14,7 @@ import numpy as np
 
 from derivlang.core.arrays import Int32, Int64, offsets_of
 from derivlang.core.errors import DataError
+from derivlang.core.messages import counted
 from derivlang.core.vocabulary import Vocabulary
 from derivlang.formats.progress import rows_done, stage
 
@@ -50,7 +51,7 @@ def encode(source: Sequence[str], target: Sequence[str], *, lower: bool = False)
     """
     if len(source) != len(target):
         raise DataError(
-            f"the source has {len(source):,} lines, but the target has {len(target):,}",
+            f"the source has {counted(len(source), 'line')}, but the target has {len(target):,}",
             fix="line n of one file must be the translation of line n of the other",
             id="lengths",
         )

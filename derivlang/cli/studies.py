@@ -14,6 +14,7 @@ from derivlang.cli.messages import say, tell
 from derivlang.cli.options import Bar, data_dir_option
 from derivlang.cli.types import COUNT, FOLDER
 from derivlang.core.errors import UsageError
+from derivlang.core.messages import counted
 from derivlang.core.settings import given, names
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ def _dry_run(study: Study, place: Place, asked: float | None, *, as_json: bool) 
         click.echo(f"{took:8.0f} s {f'{n:>14,} sub-words' if n else ' ' * 24}  {step.command}")
     each = sum(one.seconds for one in costs.values()) / len(costs)
     click.echo(
-        f"{len(costs)} cells: about {seconds / 60:,.0f} minutes with {workers} in parallel, {each / 60:,.1f} a cell, "
+        f"{counted(len(costs), 'cell')}: about {seconds / 60:,.0f} minutes with {workers} in parallel, {each / 60:,.1f} a cell, "
         f"at {rate:,.0f} sub-words a second ({how}); about {disk} of disk"
     )
     if any(one.positions is None for one in costs.values()):
