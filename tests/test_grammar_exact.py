@@ -80,9 +80,9 @@ def without_sequences(path: Path) -> Grammar:
 
 @needs_data
 @pytest.mark.parametrize("n", range(2, 10))
-@pytest.mark.parametrize("fill", ["_by_set", "_by_layer"])
+@pytest.mark.parametrize("fill", ["_by_family", "_by_layer"])
 def test_the_programme_equals_enumeration(n: int, fill: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact, "_BY_LAYER", 99 if fill == "_by_set" else 0)
+    monkeypatch.setattr(exact, "BY_LAYER", 99 if fill == "_by_family" else 0)
     model = OrderModel(without_sequences(SHARED / "gd/models/GD_French/fr"), temperature=0.7)
     labels = random_labels(n, n)
     orders, probabilities = model.distribution(labels)

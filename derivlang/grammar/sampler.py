@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from derivlang.core.arrays import Int32, Int64, UInt64, lengths_of, positions
 from derivlang.core.keys import Draws, mix, sequence_keys, text_key
-from derivlang.grammar import enumerate_orders, exact, gibbs, tables
+from derivlang.grammar import enumerate_orders, exact, gibbs, inverse, tables
 from derivlang.grammar.enumerate_orders import all_orders, to_members
 from derivlang.grammar.families import Families
 from derivlang.grammar.local import Local
@@ -178,7 +178,7 @@ class Sampler:
                 number, low, width = enumerate_orders.draw(scores, rows, u)
             return all_orders(len(families.labels))[number], low, width
         local = self._local(families, which)
-        return exact.draw(exact.chains(local, best=True), rows, u) if self._best else exact.draw_orders(local, rows, u)
+        return inverse.draw(exact.chains(local, best=True), rows, u) if self._best else inverse.draw_orders(local, rows, u)
 
     def _all_scores(self, families: _OneSize, which: Int64) -> Float:
         """Return float64[b, n!]: the scores of all orders of some of the families."""
