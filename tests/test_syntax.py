@@ -28,7 +28,8 @@ from derivlang.engine.batches import Source
 from derivlang.grammar.families import Families, head_class
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import SourceRequest
-from derivlang.syntax.arrange import Rules, TreeBlock, arrange
+from derivlang.syntax.arrange import arrange
+from derivlang.syntax.block import Rules, TreeBlock
 from derivlang.syntax.forest import Forest, forest_of
 from derivlang.syntax.layout import Listing
 from derivlang.syntax.parts import bonds
@@ -108,8 +109,8 @@ def chosen(arranged: Any) -> Any:
             begin = int(block.forest.trees[tree])
             words = (top[listing.nodes[entries]] - begin).tolist()
             wanted = arranged(int(top[head]) - begin if head < len(forest) else -1, words)
-            members += [words.index(word) for word in wanted]
-        return listing.reordered(families, np.array(members, np.int64))
+            members += [entries.start + words.index(word) for word in wanted]
+        return listing.reordered(np.arange(len(members)), np.array(members, np.int64))
 
     return choose
 

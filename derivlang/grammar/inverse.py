@@ -73,7 +73,7 @@ def draw(tables: Chains, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float
     interval: left sets with shares [.3, .7] and u = .65 choose the second, [.3, 1), and leave v = .35 / .7 = .5.
 
     First the left set is chosen. Then each side is filled from its end: left set {0, 2} of d = 3 gives the places 1, 0
-    left of the head at place 2, and the right set {1} gives place 3. That is one member a round, d rounds for all draws.
+    left of the head at place 2, and the right set {1} gives place 3. So all draws take d rounds, one member in each.
     """
     d = tables.states.shape[1] - 1
     q = len(rows)

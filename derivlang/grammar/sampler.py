@@ -96,7 +96,7 @@ class Sampler:
 
         if not self._best:
             small = todo & (lengths <= tables.MOST_MEMBERS)
-            for n in np.unique(lengths[small]).tolist():
+            for n in np.flatnonzero(np.bincount(lengths.compress(small))).tolist():
                 at = np.flatnonzero(small & (lengths == n))
                 rows, is_known = np.zeros(len(at), np.int32), known[at]
                 rows[is_known] = self._memo.rows(found[at[is_known]])
@@ -178,7 +178,9 @@ class Sampler:
                 number, low, width = enumerate_orders.draw(scores, rows, u)
             return all_orders(len(families.labels))[number], low, width
         local = self._local(families, which)
-        return inverse.draw(exact.chains(local, best=True), rows, u) if self._best else inverse.draw_orders(local, rows, u)
+        return (
+            inverse.draw(exact.chains(local, best=True), rows, u) if self._best else inverse.draw_orders(local, rows, u)
+        )
 
     def _all_scores(self, families: _OneSize, which: Int64) -> Float:
         """Return float64[b, n!]: the scores of all orders of some of the families."""
