@@ -186,12 +186,12 @@ class Scores:
         tables = self._tables[:, at, firsts, seconds]
         tables[:] = 0
         for component, rows in zip(self.classes[name], self._rows[at], strict=True):
-            for view in range(len(rows)):
-                weights = component.weights.pairs[view]
-                four = weights[[_BFR, _AFT, _BTW, _BI]]
-                four[:3] += weights[_PRE]
+            for view, weights in enumerate(component.weights.pairs):
+                found = weights[:, rows[view][firsts][:, None], rows[view][seconds]]
+                four = found[[_BFR, _AFT, _BTW, _BI]]
+                four[:3] += found[_PRE]
                 four *= component.share * self._scale
-                tables += four.take(rows[view][firsts], axis=1).take(rows[view][seconds], axis=2)
+                tables += four
 
 
 def _mapped(token: str, name: str, component: Component) -> str:
