@@ -28,8 +28,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from derivlang.core.arrays import Int64
+from derivlang.core.arrays import Int32, Int64
 from derivlang.core.threads import one_thread
+from derivlang.grammar import multisets
 from derivlang.grammar.local import Local
 from derivlang.grammar.weights import Float
 
@@ -103,8 +104,12 @@ def _share_of_sets(splits: NDArray[Any], total: NDArray[Any]) -> Float:
 
 
 @one_thread()
-def chains(local: Local, *, best: bool = False, dtype: Any = np.float64) -> Chains:
-    """Return the filled tables. dtype: np.longdouble for more range."""
+def chains(local: Local, *, best: bool = False, dtype: Any = np.float64, labels: Int32 | None = None) -> Chains:
+    """Return the filled tables.
+
+    dtype: np.longdouble for more range. labels: int32[d, b], if the scores of dependents with equal labels are equal:
+    families of `BY_LAYER` dependents and more then take less work.
+    """
     d = local.n_dependents
     b = local.before.shape[-1]
     diagonal = np.arange(d)
@@ -140,8 +145,12 @@ def chains(local: Local, *, best: bool = False, dtype: Any = np.float64) -> Chai
     steps = np.empty((d, d + 1, 2, b), following.dtype)
     steps[:, :d], steps[:, d] = following[:, :, None], ends
     pair[diagonal, diagonal] = one
-    fill = _by_family if d < BY_LAYER else _by_layer
-    states = fill(pair, steps, start, best)
+    if d < BY_LAYER:
+        states = _by_family(pair, steps, start, best)
+    elif labels is None or best:
+        states = _by_layer(pair, steps, start, best)
+    else:
+        states = multisets.fill(pair, steps, start, labels)
     split = _across(across, head, d, b)
     split = split if best else np.exp(split)
     times(split, states[:, d, 0], out=split)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from derivlang.core.arrays import Int64
+from derivlang.core.arrays import Int32, Int64
 from derivlang.grammar import exact
 from derivlang.grammar.exact import Chains, chains
 from derivlang.grammar.local import Local
@@ -25,15 +25,18 @@ from derivlang.grammar.weights import Float
 GUARD = 1e-5
 
 
-def draw_orders(local: Local, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float, Float]:
-    """Draw orders as `draw` does, in the smallest type that is precise enough. rows: each family at least once."""
+def draw_orders(local: Local, labels: Int32, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float, Float]:
+    """Draw orders as `draw` does, in the smallest type that is precise enough.
+
+    labels: int32[d, b], of the dependents; equal labels have equal scores. rows: each family at least once.
+    """
     types = (np.float32, np.float64, np.longdouble)[local.n_dependents >= exact.BY_LAYER :]
     q = len(u)
     orders = np.empty((q, local.n_dependents + 1), np.int8)
     low, width = np.empty(q), np.empty(q)
     todo = np.arange(q)
     for dtype in types:
-        tables = chains(local, dtype=dtype)
+        tables = chains(local, dtype=dtype, labels=labels)
         with np.errstate(invalid="ignore"):  # a total of 0 is computed again
             orders[todo], low[todo], width[todo] = draw(tables, rows, u[todo])
         again = ~(tables.total > exact.TINY[dtype])[rows]
@@ -46,7 +49,7 @@ def draw_orders(local: Local, rows: Int64, u: Float) -> tuple[NDArray[np.int8], 
             break
         todo = todo[again]
         families, rows = np.unique(rows[again], return_inverse=True)
-        local = local.take(families)
+        local, labels = local.take(families), labels[:, families]
     return orders, low, width
 
 

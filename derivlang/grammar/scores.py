@@ -6,8 +6,8 @@
     next[a, b]   = BI            b follows a; BOS before the first, EOS after the last
 
 each summed over the views and over the models, times weight / temperature. `Scores` keeps these tables for the labels
-seen so far, those of a class for the labels seen in its families. `Local` holds those of some families of one size, families last: what follows is elementwise over
-families, so no result depends on which families are computed together.
+seen so far, those of a class for the labels seen in its families. `Local` holds those of some families of one size,
+families last: what follows is elementwise over families, so no result depends on which families are computed together.
 """
 
 from __future__ import annotations
@@ -118,12 +118,17 @@ class Scores:
             np.stack([following.take(base + head), following.take(base + head * c + 1)]),
         )
 
+    def add(self, numbers: Int32, classes: Int32) -> None:
+        """Add labels to the tables of classes, many at a time for speed. numbers, classes: int32[M], pairs of them."""
+        new = np.flatnonzero(self._places[classes, numbers] < 0)
+        for c in np.unique(classes[new]).tolist():
+            self._add(c, np.unique(numbers[new[classes[new] == c]]))
+
     def _rows_of(self, numbers: Int32, classes: Int32) -> Int64:
         """Return int64[n, b]: the rows of labels in the tables of their classes; new ones are added."""
         found = self._places[classes, numbers]
-        if (new := found < 0).any():
-            for c in np.unique(classes[new.any(axis=0)]).tolist():
-                self._add(c, np.unique(numbers[new & (classes == c)]))
+        if (found < 0).any():
+            self.add(numbers.reshape(-1), np.tile(classes, len(numbers)))
             found = self._places[classes, numbers]
         return found.astype(np.int64)
 
@@ -182,7 +187,7 @@ class Scores:
         more = np.full((len(self.class_names), len(new_codes)), -1, np.int32)
         self._places = np.concatenate([self._places, more], axis=1)
         columns = iter(np.array([codes[1:] for codes in new_codes], np.int64).T)
-        for at, name in enumerate(self.class_names):
+        for at in range(len(self.class_names)):
             for i, rows in enumerate(self._rows[at]):
                 for view in range(len(rows)):
                     rows[view] = np.append(rows[view], next(columns))
@@ -198,7 +203,7 @@ class Scores:
         labels = self._labels[at] = np.concatenate([self._labels[at], numbers])
         self._places[at, numbers] = np.arange(begin, len(labels))
         if len(labels) > self._widths[at]:
-            self._widen(at, max(len(labels) + 16, int(self._widths[at]) * 5 // 4))
+            self._widen(at, max(len(labels) + 32, int(self._widths[at]) * 3 // 2))
         self._fill(at, slice(begin, len(labels)), slice(0, len(labels)))
         self._fill(at, slice(0, begin), slice(begin, len(labels)))
 
