@@ -187,12 +187,11 @@ class Memo:
 
 
 def _room(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return the array with room for `size`, grown by half, so that growing costs little in total."""
-    if size <= len(array):
-        return array
-    out = np.zeros(max(size, len(array) * 3 // 2, 1024), array.dtype)
-    out[: len(array)] = array
-    return out
+    """Return the array with room for `size`, grown by a quarter at least, so that growing costs little in total."""
+    if size > len(array):
+        # In place: the system moves a large array without a copy. No view of it outlives a call.
+        array.resize(max(size, len(array) * 5 // 4, 1024), refcheck=False)
+    return array
 
 
 def _rank(values: Int32) -> Int64:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from derivlang.core.arrays import Int32, Int64
+from derivlang.core.arrays import Int8, Int32, Int64
 
 _Pattern = tuple[int, ...]  # how often each label occurs, the most frequent one first
 
@@ -111,20 +111,20 @@ class _Places:
 
     (2, 1): numbers 0 none, 1 x, 2 xx, 3 y, 4 xy, 5 xxy  ->  order [0, 1, 3, 2, 4, 5], sizes [1, 3, 5, 6]
 
-    order: int64[N], the number at each place; rank: its inverse. sizes: the end of each size. before: int64[N, m], for
+    order: int64[N], the number at each place; rank: its inverse. sizes: the end of each size. before: int32[N, m], for
     each place and label the flat index of the state before that label came last: before the x of xy the state was (y,
     next x), at 2 · 3 + 0. A label that is not in the multiset points at the row of zeros behind all states. counts:
-    int64[N, m], how often the label occurs: so many members may be the last.
+    int8[N, m], how often the label occurs: so many members may be the last.
     """
 
     order: Int64
     rank: Int64
     sizes: list[int]
-    before: Int64
-    counts: Int64
+    before: Int32
+    counts: Int8
 
     @classmethod
-    @lru_cache(maxsize=256)
+    @lru_cache(maxsize=64)  # some 70 MB if all are the largest
     def of(cls, pattern: _Pattern) -> _Places:
         m, strides = len(pattern), _strides(pattern)
         n = int(strides[-1]) * (pattern[-1] + 1)
@@ -132,8 +132,8 @@ class _Places:
         order = np.argsort(counts.sum(axis=1), kind="stable")
         rank = np.empty(n, np.int64)
         rank[order] = np.arange(n)
-        counts = counts[order]
+        counts = counts[order].astype(np.int8)
         without = rank[np.where(counts > 0, order[:, None] - strides, 0)]
         before = np.where(counts > 0, without * (m + 1) + np.arange(m), n * (m + 1))
-        sizes = np.cumsum(np.bincount(counts.sum(axis=1))).tolist()
-        return cls(order, rank, sizes, before, counts)
+        sizes = np.cumsum(np.bincount(counts.sum(axis=1, dtype=np.int64))).tolist()
+        return cls(order, rank, sizes, before.astype(np.int32), counts)
