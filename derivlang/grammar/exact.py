@@ -114,6 +114,7 @@ def chains(local: Local, *, best: bool = False, dtype: Any = np.float64, labels:
     b = local.before.shape[-1]
     diagonal = np.arange(d)
     pair = np.stack([local.left, local.right], axis=2)  # [d, d, 2, b]
+    pair[diagonal, diagonal] = 0
     across = local.across
     head = np.stack([local.before, local.after])  # [2, d, b]
     following = local.next
@@ -122,7 +123,6 @@ def chains(local: Local, *, best: bool = False, dtype: Any = np.float64, labels:
     start[:d, 0], start[:d, 1], start[d] = local.first, local.from_head, local.bare
     log_scale = np.zeros(b)
     times: np.ufunc = np.add if best else np.multiply
-    one = 0.0 if best else 1.0
     if not best:
         top = np.maximum(np.maximum(local.left, local.right), across)
         top = np.maximum(top, top.transpose(1, 0, 2))
@@ -144,7 +144,6 @@ def chains(local: Local, *, best: bool = False, dtype: Any = np.float64, labels:
             across, head = across.astype(dtype), head.astype(dtype)
     steps = np.empty((d, d + 1, 2, b), following.dtype)
     steps[:, :d], steps[:, d] = following[:, :, None], ends
-    pair[diagonal, diagonal] = one
     if d < BY_LAYER:
         states = _by_family(pair, steps, start, best)
     elif labels is None or best:
