@@ -184,7 +184,7 @@ def _by_family(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], bes
 
 def _best_step(values: NDArray[Any], steps: NDArray[Any]) -> NDArray[Any]:
     """Return [sets, j, n]: the maximum over i of values[sets, i, n] + steps[i, j, n]."""
-    out = values[:, 0, None] + steps[0]
+    out: NDArray[Any] = values[:, 0, None] + steps[0]
     for i in range(1, len(steps)):
         np.maximum(out, values[:, i, None] + steps[i], out=out)
     return out

@@ -121,7 +121,7 @@ def _left_sets(tables: Chains, rows: Int64, interval: _Interval) -> Int64:
         found += step * (flat.take(found + (step - 1)) <= interval.v)
         step //= 2
     interval.narrow(np.where(found > base, flat.take(found - 1), 0.0), flat.take(found))
-    return found - base
+    return np.asarray(found - base)
 
 
 def _chosen(values: NDArray[Any], interval: _Interval) -> Int64:

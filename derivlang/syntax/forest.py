@@ -41,14 +41,14 @@ class Forest:
         """int64[n]: steps from each node to its root.
 
         The distance doubles in each round. A chain with parent [-1, 0, 1, 2] starts with [0, 1, 1, 1]; after one round
-        it is [0, 1, 2, 2], after two [0, 1, 2, 3]. The place behind the last node, index -1, stands for "no parent".
+        it is [0, 1, 2, 2], after two [0, 1, 2, 3]. Nodes count from 1 here, and 0 stands for "no parent".
         """
-        up = np.append(self.parent, -1)
-        depth = (up >= 0).astype(np.int64)
-        while (up >= 0).any():
-            depth += depth[up]
-            up = up[up]
-        return depth[:-1]
+        up = np.append(0, self.parent + 1)
+        depth = (up > 0).astype(np.int64)
+        while up.any():
+            depth += depth.take(up)
+            up = up.take(up)
+        return depth[1:]
 
     @cached_property
     def levels(self) -> list[tuple[Int64, Int64]]:

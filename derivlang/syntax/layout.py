@@ -75,7 +75,7 @@ def list_families(forest: Forest) -> Listing:
     heads = above[first]
     has_self = heads < n
     family = np.cumsum(is_first) - 1
-    n_self = np.cumsum(has_self) - has_self  # of the families before
+    n_self: Int64 = np.cumsum(has_self) - has_self  # of the families before
     right = by > above
     entry = np.arange(len(by)) + n_self[family] + right
     offsets = np.append(first + n_self, len(by) + np.count_nonzero(has_self))
