@@ -140,7 +140,7 @@ def _undo(
     back: dict[str, Layer] = {}
     flat = replace(derived, sentences=order.sentences, units=np.arange(n + 1), tails=np.zeros(n, np.int32))
     words, types = flat.words, flat.types
-    if _is_unchanged(order, lexicon):
+    if derived.running and _is_unchanged(order, lexicon):  # other rows have annotations of their text, with its spaces
         back = dict(flat.layers)
     elif order.n_derived:
         inverse = order.invert_padded(source_units, np.zeros(n, np.int32), source_units, order.sentences)

@@ -7,8 +7,8 @@ it changes no result. Labels are compared, not only their hash. When it is full 
     first of the family  ->  interval 0  [.10, .55)  order A        u = .60 is not in interval 0, but in interval 2:
     next of interval 0   ->  interval 2  [.55, .80)  order B        order B
 
-Without intervals, `make --t syn:fr` from the 2 M parsed words of WikiText-2 takes 1.18 times the CPU (1.10 to 1.41, 5
-runs), the draws alone 1.36 times (1.34 to 1.84): `python benchmarks/run.py grammar_draws`.
+Without intervals, `make --t syn:fr` from the 2 M parsed words of WikiText-2 takes 1.07 times the CPU (1.06 to 1.24, 3
+runs), the draws alone 1.10 times (1.09 to 1.27): `python benchmarks/run.py grammar_draws`.
 """
 
 from __future__ import annotations
