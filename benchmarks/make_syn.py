@@ -2,7 +2,7 @@
 of a process, at 2 M on the second; parsing the text first, all of it runs at 20,000 words a CPU second.
 
 The words are WikiText-2's train text and, in what `--size` MB leave over, novels (`eltec-eng`): 100 MB take both
-whole, 7 M words. They are parsed once with the bundled parser; `--cache` keeps the parses. A fresh process then makes
+whole, 8.4 M words. They are parsed once with the bundled parser; `--cache` keeps the parses. A fresh process then makes
 all of it twice: on the first pass it has seen no family of words, on the second every one. Both passes read Parquet,
 draw, lay out, write Parquet with hashes, manifest and card.
 

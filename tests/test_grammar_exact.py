@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from derivlang.grammar import exact
+from derivlang.grammar import exact, inverse, multisets
 from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.load import load_grammar
+from derivlang.grammar.local import Local
 from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.weights import Weights
 from tests.grammars import MODELS, old, plain_distribution, plain_weights, sizes, treebank
@@ -80,9 +81,9 @@ def without_sequences(path: Path) -> Grammar:
 
 @needs_data
 @pytest.mark.parametrize("n", range(2, 10))
-@pytest.mark.parametrize("fill", ["_by_set", "_by_layer"])
+@pytest.mark.parametrize("fill", ["_by_family", "_by_layer"])
 def test_the_programme_equals_enumeration(n: int, fill: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact, "_BY_LAYER", 99 if fill == "_by_set" else 0)
+    monkeypatch.setattr(exact, "BY_LAYER", 99 if fill == "_by_family" else 0)
     model = OrderModel(without_sequences(SHARED / "gd/models/GD_French/fr"), temperature=0.7)
     labels = random_labels(n, n)
     orders, probabilities = model.distribution(labels)
@@ -113,3 +114,54 @@ def test_log_probabilities_with_sequences_are_those_of_the_distribution() -> Non
     np.testing.assert_allclose(
         np.exp(model.log_probs(families, orders.astype(np.int32).reshape(-1))), probabilities, atol=1e-12, rtol=0
     )
+
+
+def some_local(labels: list[str], seeds: range) -> tuple[Local, np.ndarray]:
+    """The scores of families of shuffled labels, and the label number of each dependent [d, b]."""
+    scores = OrderModel(load_grammar("fr"), load_grammar("en"))._scores
+    families = [[*np.random.default_rng(seed).permutation(labels).tolist(), "@VERB&@"] for seed in seeds]
+    numbers = np.array([scores.numbers(tuple(family))[0] for family in families], np.int32).T
+    classes = np.full(len(seeds), scores.class_names.index("V"), np.int32)
+    return scores.local(numbers, np.full(len(seeds), len(labels)), classes), numbers[:-1]
+
+
+@pytest.mark.parametrize("counts", [(10,), (4, 3, 2, 1), (2, 1, 1, 1, 1, 1, 1, 1, 1), (1,) * 10, (5, 5)], ids=str)
+def test_multisets_of_labels_give_the_states_of_all_sets(counts: tuple[int, ...]) -> None:
+    pool = "NOUN&nsubj NOUN&obj ADV&advmod NOUN&obl AUX&aux PRON&nsubj VERB&advcl SCONJ&mark PART&advmod PUNCT&punct"
+    labels = [label for label, count in zip(pool.split(), counts, strict=False) for _ in range(count)]
+    local, numbers = some_local(labels, range(3))
+    plain, found = exact.chains(local), exact.chains(local, labels=numbers)
+    np.testing.assert_allclose(found.splits, plain.splits, rtol=1e-12)
+    d = len(labels)
+    outside = (np.arange(1 << d)[:, None] >> np.arange(d) & 1) == 0  # the next member is not in the set
+    outside = np.append(outside, np.ones((1 << d, 1), bool), axis=1)
+    np.testing.assert_allclose(found.states[outside], plain.states[outside], rtol=1e-12)
+
+
+def test_places_of_multisets_are_those_of_the_example() -> None:
+    places = multisets._Places.of((2, 1))
+    assert (places.order.tolist(), places.sizes) == ([0, 1, 3, 2, 4, 5], [1, 3, 5, 6])
+    assert places.before[places.rank[4]].tolist() == [2 * 3, 1 * 3 + 1]  # y before x; x before y
+
+
+@pytest.mark.parametrize("d", [5, 7, 9])
+def test_draws_in_32_bits_are_those_in_64_bits(d: int) -> None:
+    """Borders are right to a twentieth of the guard; near them, 64 bits decide."""
+    pool = "NOUN&nsubj NOUN&obj ADV&advmod NOUN&obl AUX&aux PRON&nsubj VERB&advcl SCONJ&mark PART&advmod".split()
+    local, numbers = some_local(pool[:d], range(20))
+    rows, rng = np.repeat(np.arange(20), 30), np.random.default_rng(d)
+    u = rng.random(len(rows))
+    small, large = exact.chains(local, dtype=np.float32), exact.chains(local)
+    orders, low, width = inverse.draw(large, rows, u)
+    near, low_32, width_32 = inverse.draw(small, rows, u)
+    same = (near == orders).all(axis=1)
+    assert same.mean() > 0.95
+    assert np.abs(low_32 - low)[same].max() < inverse.GUARD / 20
+    assert np.abs(width_32 - width)[same].max() < inverse.GUARD / 20
+    # u itself, and numbers on both sides of the borders of its interval, by less than 32 bits can tell
+    for tested in (u, low + 1e-9, low - 1e-9, low + width - 1e-9, low + width + 1e-9):
+        tested = np.clip(tested, 0, 1 - 2**-53)
+        wanted = inverse.draw(large, rows, tested)[0]
+        drawn, begin, size = inverse.draw_orders(local, numbers, rows, tested)
+        assert (drawn == wanted).all()
+        assert ((begin <= tested) & (tested < begin + size)).mean() > 0.999

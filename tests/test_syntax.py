@@ -28,9 +28,10 @@ from derivlang.engine.batches import Source
 from derivlang.grammar.families import Families, head_class
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.syntax.arrange import Rules, TreeBlock, arrange
+from derivlang.syntax.arrange import arrange
+from derivlang.syntax.block import Rules, TreeBlock
 from derivlang.syntax.forest import Forest, forest_of
-from derivlang.syntax.layout import Listing
+from derivlang.syntax.layout import Listing, list_families
 from derivlang.syntax.parts import bonds
 from derivlang.syntax.words import WordKinds, see
 from derivlang.transforms.syn import Syn
@@ -108,8 +109,8 @@ def chosen(arranged: Any) -> Any:
             begin = int(block.forest.trees[tree])
             words = (top[listing.nodes[entries]] - begin).tolist()
             wanted = arranged(int(top[head]) - begin if head < len(forest) else -1, words)
-            members += [words.index(word) for word in wanted]
-        return listing.reordered(families, np.array(members, np.int64))
+            members += [entries.start + words.index(word) for word in wanted]
+        return listing.reordered(np.arange(len(members)), np.array(members, np.int64))
 
     return choose
 
@@ -245,6 +246,62 @@ def test_a_forest_without_nodes_knows_its_depths(rows: list[list[str]], seed: in
     gone = np.array(data.draw(st.lists(st.booleans(), min_size=len(forest), max_size=len(forest))), bool)
     left = forest.without(gone)
     assert np.array_equal(left.depth, Forest(left.parent, left.trees).depth)
+
+
+def random_forest(seed: int) -> Forest:
+    """Trees whose arcs may cross: each node depends on any node before it in a random order, or is a root."""
+    rng = np.random.default_rng(seed)
+    trees = np.append(0, np.cumsum(rng.integers(0, 9, 6)))
+    parent = np.full(int(trees[-1]), -1)
+    for begin, end in itertools.pairwise(trees.tolist()):
+        order = begin + rng.permutation(end - begin)
+        for at in range(1, len(order)):
+            parent[order[at]] = rng.choice([-1, *order[:at]])
+    return Forest(parent, trees)
+
+
+@laws
+@given(seeds)
+def test_sums_over_a_forest_are_those_of_its_paths(seed: int) -> None:
+    forest = random_forest(seed)
+    n = len(forest)
+    values = np.random.default_rng(seed).integers(0, 9, n)
+    paths: list[list[int]] = []
+    for node in range(n):
+        path = [node]
+        while (up := int(forest.parent[path[-1]])) >= 0:
+            path.append(up)
+        paths.append(path)
+    yields = [[node for node in range(n) if head in paths[node]] for head in range(n)]
+    assert forest.depth.tolist() == [len(path) - 1 for path in paths]
+    assert forest.along(values).tolist() == [values[path].sum() for path in paths]
+    assert forest.below(values).tolist() == [values[nodes].sum() for nodes in yields]
+    assert [edge.tolist() for edge in forest.edges] == [[y[0] for y in yields], [y[-1] for y in yields]]
+    gaps = [y[-1] - y[0] + 1 != len(y) for y in yields]
+    assert forest.has_gap.tolist() == gaps
+    crossing = [any(gaps[begin:end]) for begin, end in itertools.pairwise(forest.trees.tolist())]
+    assert forest.is_crossing.tolist() == crossing
+
+
+@laws
+@given(seeds)
+def test_families_are_listed_in_surface_order(seed: int) -> None:
+    forest = random_forest(seed)
+    n = len(forest)
+    expected = {n + tree: [] for tree in set(forest.tree_of.tolist())} | {head: [] for head in forest.parent.tolist()}
+    expected.pop(-1, None)
+    for node in range(n):
+        head = int(forest.parent[node])
+        expected[head if head >= 0 else n + int(forest.tree_of[node])].append((node, False))
+    for head, members in expected.items():
+        if head < n:
+            members.append((head, True))
+    listing = list_families(forest)
+    found = {
+        int(head): list(zip(listing.nodes[begin:end].tolist(), listing.itself[begin:end].tolist(), strict=True))
+        for head, (begin, end) in zip(listing.heads, itertools.pairwise(listing.offsets.tolist()), strict=True)
+    }
+    assert found == {head: sorted(members) for head, members in expected.items()}
 
 
 @needs_data

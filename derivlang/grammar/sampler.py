@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from derivlang.core.arrays import Int32, Int64, UInt64, lengths_of, positions
+from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, positions
 from derivlang.core.keys import Draws, mix, sequence_keys, text_key
-from derivlang.grammar import enumerate_orders, exact, gibbs, tables
+from derivlang.grammar import enumerate_orders, exact, gibbs, inverse, tables
 from derivlang.grammar.enumerate_orders import all_orders, to_members
 from derivlang.grammar.families import Families
 from derivlang.grammar.local import Local
@@ -88,6 +88,9 @@ class Sampler:
         random = draws.draw(families.keys, np.zeros(len(families), np.int64))
         found = self._memo.find(hashes)
         known = self._memo.same(found, labels, families.offsets, lengths)
+        new = np.flatnonzero(~known & (classes >= 0))
+        at = expand_ranges(families.offsets[new], lengths[new])
+        self._scores.add(labels[at], np.repeat(classes[new], lengths[new]))
         todo = (classes >= 0) & (lengths > 1) & (lengths <= exact.MOST_DEPENDENTS + 1)
         packed = np.full(len(families), IDENTITY)
 
@@ -96,7 +99,7 @@ class Sampler:
 
         if not self._best:
             small = todo & (lengths <= tables.MOST_MEMBERS)
-            for n in np.unique(lengths[small]).tolist():
+            for n in np.flatnonzero(np.bincount(lengths.compress(small))).tolist():
                 at = np.flatnonzero(small & (lengths == n))
                 rows, is_known = np.zeros(len(at), np.int32), known[at]
                 rows[is_known] = self._memo.rows(found[at[is_known]])
@@ -178,7 +181,12 @@ class Sampler:
                 number, low, width = enumerate_orders.draw(scores, rows, u)
             return all_orders(len(families.labels))[number], low, width
         local = self._local(families, which)
-        return exact.draw(exact.chains(local, best=True), rows, u) if self._best else exact.draw_orders(local, rows, u)
+        if self._best:
+            return inverse.draw(exact.chains(local, best=True), rows, u)
+        labels = families.labels[:, which].T  # one family a row, without its head
+        is_head = np.arange(labels.shape[1]) == families.heads[which, None]
+        dependents = labels[~is_head].reshape(len(which), -1).T
+        return inverse.draw_orders(local, dependents, rows, u)
 
     def _all_scores(self, families: _OneSize, which: Int64) -> Float:
         """Return float64[b, n!]: the scores of all orders of some of the families."""

@@ -6,8 +6,8 @@
     next[a, b]   = BI            b follows a; BOS before the first, EOS after the last
 
 each summed over the views and over the models, times weight / temperature. `Scores` keeps these tables for the labels
-seen so far. `Local` holds those of some families of one size, families last: what follows is elementwise over
-families, so no result depends on which families are computed together.
+seen so far, those of a class for the labels seen in its families. `Local` holds those of some families of one size,
+families last: what follows is elementwise over families, so no result depends on which families are computed together.
 """
 
 from __future__ import annotations
@@ -63,8 +63,12 @@ class Scores:
             [(Sequences(component.weights.sequences), np.zeros(0, np.int32)) for component in classes[name]]
             for name in self.class_names
         ]  # with the code of each label number
-        self._capacity = 0
-        self._tables = np.zeros((4, len(classes), 0, 0))
+        # One flat row for each of left, right, across and next. The table of class c begins at _begins[c] and has
+        # _widths[c] rows and columns; label `number` has row _places[c, number] of it, -1 if none.
+        self._flat = np.zeros((4, 0))
+        self._begins, self._widths = np.zeros((2, len(classes)), np.int64)
+        self._places = np.full((len(classes), 0), -1, np.int32)
+        self._labels = [np.zeros(0, np.int64) for _ in classes]  # the numbers of each class's rows
         self._known: tuple[tuple[str, ...], Int32, Int32] = ((), np.zeros(0, np.int32), np.zeros(0, np.int32))
         self.numbers((BOS, EOS))
 
@@ -90,15 +94,16 @@ class Scores:
         numbers: label numbers int32[n, b]. head_places: int64[b], position of the head. classes: int32[b].
         """
         n, b = numbers.shape
-        head = numbers[head_places, np.arange(b)].astype(np.int64)
+        found = self._rows_of(numbers, classes)
+        head = found[head_places, np.arange(b)]
         # dependent i is member i before the head, member i + 1 after it: head at 1 of 3 -> dependents 0, 2
         index = np.arange(n - 1)[:, None]
-        rows = numbers[index + (index >= head_places), np.arange(b)].astype(np.int64)
-        c = self._capacity
-        base = classes.astype(np.int64) * (c * c)
-        left, right, across, following = (table.reshape(-1) for table in self._tables)
-        pairs = base + rows[:, None] * c + rows[None, :]
-        to_head, from_head = base + rows * c + head, base + head * c + rows
+        rows = found[index + (index >= head_places), np.arange(b)]
+        c, base = self._widths[classes], self._begins[classes]
+        left, right, across, following = self._flat
+        below = base + rows * c
+        pairs = below[:, None] + rows
+        to_head, from_head = below + head, base + head * c + rows
         return Local(
             left.take(pairs),
             right.take(pairs),
@@ -106,12 +111,26 @@ class Scores:
             following.take(pairs),
             left.take(to_head),
             left.take(from_head),
-            following.take(base + rows),  # BOS is number 0
-            following.take(base + rows * c + 1),
+            following.take(base + rows),  # BOS has row 0
+            following.take(below + 1),
             following.take(to_head),
             following.take(from_head),
             np.stack([following.take(base + head), following.take(base + head * c + 1)]),
         )
+
+    def add(self, numbers: Int32, classes: Int32) -> None:
+        """Add labels to the tables of classes, many at a time for speed. numbers, classes: int32[M], pairs of them."""
+        new = np.flatnonzero(self._places[classes, numbers] < 0)
+        for c in np.unique(classes[new]).tolist():
+            self._add(c, np.unique(numbers[new[classes[new] == c]]))
+
+    def _rows_of(self, numbers: Int32, classes: Int32) -> Int64:
+        """Return int64[n, b]: the rows of labels in the tables of their classes; new ones are added."""
+        found = self._places[classes, numbers]
+        if (found < 0).any():
+            self.add(numbers.reshape(-1), np.tile(classes, len(numbers)))
+            found = self._places[classes, numbers]
+        return found.astype(np.int64)
 
     def needs_all_orders(self, n: int, classes: Int32) -> bool:
         """Return whether a model of these classes (int32[b]) has HI features that families of n members can have."""
@@ -165,33 +184,54 @@ class Scores:
         self._numbers.update((token, self._of_codes[codes]) for token, codes in zip(tokens, found, strict=True))
         if not new_codes:
             return
-        end = len(self)
-        if end > self._capacity:
-            self._capacity = max(end + 32, self._capacity * 3 // 2)
-            tables = np.zeros((4, len(self.class_names), self._capacity, self._capacity))
-            tables[:, :, :begin, :begin] = self._tables[:, :, :begin, :begin]
-            self._tables = tables
+        more = np.full((len(self.class_names), len(new_codes)), -1, np.int32)
+        self._places = np.concatenate([self._places, more], axis=1)
         columns = iter(np.array([codes[1:] for codes in new_codes], np.int64).T)
-        for at, name in enumerate(self.class_names):
+        for at in range(len(self.class_names)):
             for i, rows in enumerate(self._rows[at]):
                 for view in range(len(rows)):
                     rows[view] = np.append(rows[view], next(columns))
                 table, known = self._sequences[at][i]
                 self._sequences[at][i] = (table, np.append(known, next(columns)).astype(np.int32))
-            new, all_ = slice(begin, end), slice(0, end)
-            self._fill(at, name, new, all_)
-            self._fill(at, name, slice(0, begin), new)
+        if begin == 0:  # BOS and EOS, the first labels, have the first rows of all tables
+            for at in range(len(self.class_names)):
+                self._add(at, np.arange(2))
 
-    def _fill(self, at: int, name: str, firsts: slice, seconds: slice) -> None:
-        tables = self._tables[:, at, firsts, seconds]
-        tables[:] = 0
-        for component, rows in zip(self.classes[name], self._rows[at], strict=True):
-            for view in range(len(rows)):
-                weights = component.weights.pairs[view]
-                four = weights[[_BFR, _AFT, _BTW, _BI]]
-                four[:3] += weights[_PRE]
+    def _add(self, at: int, numbers: Int64) -> None:
+        """Add labels, by number, to the tables of one class."""
+        begin = len(self._labels[at])
+        labels = self._labels[at] = np.concatenate([self._labels[at], numbers])
+        self._places[at, numbers] = np.arange(begin, len(labels))
+        if len(labels) > self._widths[at]:
+            self._widen(at, max(len(labels) + 32, int(self._widths[at]) * 3 // 2))
+        self._fill(at, slice(begin, len(labels)), slice(0, len(labels)))
+        self._fill(at, slice(0, begin), slice(begin, len(labels)))
+
+    def _widen(self, at: int, width: int) -> None:
+        tables = [self._table(c) for c in range(len(self.class_names))]
+        wider = np.zeros((4, width, width))
+        old = tables[at].shape[1]
+        wider[:, :old, :old] = tables[at]
+        tables[at] = wider
+        self._flat = np.concatenate([table.reshape(4, -1) for table in tables], axis=1)
+        self._widths[at] = width
+        self._begins = np.cumsum(self._widths**2) - self._widths**2
+
+    def _table(self, at: int) -> Float:
+        """Return float64[4, width, width], a view: the tables of one class."""
+        begin, width = int(self._begins[at]), int(self._widths[at])
+        return self._flat[:, begin : begin + width * width].reshape(4, width, width)
+
+    def _fill(self, at: int, firsts: slice, seconds: slice) -> None:
+        tables = self._table(at)[:, firsts, seconds]
+        first, second = self._labels[at][firsts, None], self._labels[at][seconds]
+        for component, rows in zip(self.classes[self.class_names[at]], self._rows[at], strict=True):
+            for view, weights in enumerate(component.weights.pairs):
+                found = weights[:, rows[view][first], rows[view][second]]
+                four = found[[_BFR, _AFT, _BTW, _BI]]
+                four[:3] += found[_PRE]
                 four *= component.share * self._scale
-                tables += four.take(rows[view][firsts], axis=1).take(rows[view][seconds], axis=2)
+                tables += four
 
 
 def _mapped(token: str, name: str, component: Component) -> str:

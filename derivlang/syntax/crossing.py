@@ -13,25 +13,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64
+from derivlang.core.arrays import Int64, Ints
 from derivlang.syntax.forest import Forest
 
 
-def open_yields(forest: Forest, part: Int32) -> Int64:
-    """Return the nodes whose whole yields open parts must include, ascending. part: int32[n], number of each part.
+def open_yields(forest: Forest, part: Ints) -> Int64:
+    """Return the nodes whose whole yields open parts must include, ascending. part: int[n], number of each part.
 
     The yields of a projective tree are ranges of nodes, and each of these overlaps its part. A part that includes them
     may still be open: call it again.
     """
-    parent, n_parts = forest.parent, int(part[-1]) + 1 if len(part) else 0
-    inner = parent >= 0
-    tops = np.ones(len(forest), bool)  # words with a head outside their part
-    tops[inner] = part[parent[inner]] != part[inner]
+    n_parts = int(part[-1]) + 1 if len(part) else 0
+    sizes = np.bincount(part, minlength=n_parts)
+    inside = np.append((sizes > 1)[part], False)  # words of parts with several words; False for parent -1
+    words = np.flatnonzero(inside)
+    if not len(words):
+        return words
+    parent = forest.parent
+    out = parent[words] < 0  # a head outside the part
+    out |= part[parent[words]] != part[words]
+    tops = np.zeros(len(forest), bool)
+    tops[words[out]] = True
     busy = np.zeros(len(forest), bool)  # words with a dependent outside their part
-    busy[parent[inner & tops]] = True
-    several = np.bincount(part[tops], minlength=n_parts) > 1
-    found = np.flatnonzero(busy & (~tops | several[part]))
-    at = np.flatnonzero(tops & several[part])
+    child = np.flatnonzero(inside[parent])
+    child = child[part[child] != part[parent[child]]]
+    busy[parent[child]] = True
+    several = np.bincount(part[words[out]], minlength=n_parts) > 1
+    found = words[busy[words] & (~tops[words] | several[part[words]])]
+    at = words[tops[words] & several[part[words]]]
     head, of = parent[at], part[at]
     low, high = np.full(n_parts, len(forest)), np.full(n_parts, -1)
     np.minimum.at(low, of, head)
@@ -44,13 +53,6 @@ def open_yields(forest: Forest, part: Int32) -> Int64:
         np.maximum.at(deepest, of, depth)
         found = np.union1d(found, head[depth == deepest[of]])
     return found
-
-
-def crossing_trees(forest: Forest) -> Bool:
-    """Return bool[T]: the trees that are not projective."""
-    out = np.zeros(len(forest.trees) - 1, bool)
-    out[forest.tree_of[forest.has_gap]] = True
-    return out
 
 
 def reordered(forest: Forest, place: Int64) -> Forest:

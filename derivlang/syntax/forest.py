@@ -2,18 +2,19 @@
 
     the old cat slept    parent = [2, 2, 3, -1]        first = [0, 1, 0, 0], last = [0, 1, 2, 3] of each yield
 
-Everything is computed for all trees at once: sums along paths to the root by doubling the distance in each round, sums
-over subtrees level by level from the bottom.
+Everything is computed for all trees at once: depths by doubling the distance in each round, sums along paths to the
+root level by level from the top, sums over subtrees from the bottom.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, offsets_of, owners, sorting
+from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of, offsets_of, owners, sorting
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,42 +38,58 @@ class Forest:
 
     @cached_property
     def depth(self) -> Int64:
-        """int64[n]: steps from each node to its root."""
-        return self.along(np.where(self.parent < 0, 0, 1))
+        """int64[n]: steps from each node to its root.
 
-    def along(self, values: Int64) -> Int64:
-        """Return int64[n]: the sum of values[n] over each node and all its ancestors.
-
-        A chain with parent [-1, 0, 1, 2] and values of 1: after one round [1, 2, 2, 2], after two [1, 2, 3, 4].
+        The distance doubles in each round. A chain with parent [-1, 0, 1, 2] starts with [0, 1, 1, 1]; after one round
+        it is [0, 1, 2, 2], after two [0, 1, 2, 3]. Nodes count from 1 here, and 0 stands for "no parent".
         """
-        n = len(self)
-        up = np.append(np.where(self.parent < 0, n, self.parent), n)
-        total = np.append(values, 0)
-        while (up[:n] < n).any():
-            total += total[up]
-            up = up[up]
-        return total[:n]
+        up = np.append(0, self.parent + 1)
+        depth = (up > 0).astype(np.int64)
+        while up.any():
+            depth += depth.take(up)
+            up = up.take(up)
+        return depth[1:]
 
     @cached_property
-    def levels(self) -> list[Int64]:
-        """The nodes of each depth, from the roots down."""
-        depth = self.depth
-        by = sorting(depth)
-        return np.split(by, np.cumsum(np.bincount(depth))[:-1]) if len(depth) else []
+    def levels(self) -> list[tuple[Int64, Int64]]:
+        """(nodes, their parents) of each depth, from the roots down; nodes in surface order."""
+        by = self.by_level
+        parent = self.parent[by]
+        ends = np.cumsum(np.bincount(self.depth)).tolist()
+        return [(by[begin:end], parent[begin:end]) for begin, end in pairwise([0, *ends])]
+
+    @cached_property
+    def by_level(self) -> Int64:
+        """int64[n]: the nodes by depth, and in surface order at each depth."""
+        return sorting(self.depth)
+
+    @cached_property
+    def above(self) -> Int64:
+        """int64[n]: the parent of each node, n + t for a root of tree t."""
+        out = self.parent.copy()
+        roots = np.flatnonzero(out < 0)
+        out[roots] = len(self) + self.tree_of[roots]
+        return out
+
+    def along(self, values: Int64) -> Int64:
+        """Return int64[n]: the sum of values[n] over each node and all its ancestors."""
+        total = values.copy()
+        for level, up in self.levels[1:]:
+            total[level] += total[up]
+        return total
 
     def below(self, values: Int64) -> Int64:
         """Return int64[n]: the sum of values[n] over each node and all its descendants."""
         total = values.copy()
-        for level in self.levels[:0:-1]:
-            np.add.at(total, self.parent[level], total[level])
+        for level, up in self.levels[:0:-1]:
+            np.add.at(total, up, total[level])
         return total
 
     @cached_property
     def edges(self) -> tuple[Int64, Int64]:
         """int64[n] each: the first and the last node of each node's yield."""
         first, last = np.arange(len(self)), np.arange(len(self))
-        for level in self.levels[:0:-1]:
-            up = self.parent[level]
+        for level, up in self.levels[:0:-1]:
             np.minimum.at(first, up, first[level])
             np.maximum.at(last, up, last[level])
         return first, last
@@ -83,18 +100,41 @@ class Forest:
         first, last = self.edges
         return np.asarray(last - first + 1 != self.below(np.ones(len(self), np.int64)))
 
+    @cached_property
+    def is_crossing(self) -> Bool:
+        """bool[T]: the trees that are not projective, those where some node `has_gap`.
+
+        A node is in as many yields as it has ancestors, and in its own. So the yields of a tree have the sum of depth +
+        1 over its nodes as their total size, and the ranges that they span are larger in total if one has a gap.
+        """
+        first, last = self.edges
+        spare = offsets_of(last - first - self.depth)
+        return np.asarray(spare[self.trees[1:]] != spare[self.trees[:-1]])
+
+    def take(self, trees: Int64) -> tuple[Forest, Int64]:
+        """Return (some of the trees, int64[m] their nodes)."""
+        sizes = lengths_of(self.trees)[trees]
+        offsets = offsets_of(sizes)
+        nodes = expand_ranges(self.trees[:-1][trees], sizes)
+        parent = self.parent[nodes]
+        moved = np.repeat(self.trees[:-1][trees] - offsets[:-1], sizes)
+        return Forest(np.where(parent < 0, -1, parent - moved), offsets), nodes
+
     def without(self, gone: Bool) -> Forest:
         """Return the forest of the other nodes, in their order; children of a node that is gone move up to its parent.
 
         parent [1, 2, -1], gone [F, T, F]: node 0 moves up to node 2, which is now node 1 -> [1, -1].
         """
         kept = np.flatnonzero(~gone)
+        gone = np.append(gone, False)  # for parent -1
         parent, moved = self.parent[kept], False
-        while (lost := (parent >= 0) & gone[parent]).any():
+        while len(lost := np.flatnonzero(gone[parent])):
             parent[lost] = self.parent[parent[lost]]
             moved = True
         number = offsets_of(~gone)
-        out = Forest(np.where(parent < 0, -1, number[parent]), number[self.trees])
+        trees = number[self.trees]
+        number[-1] = -1  # for parent -1
+        out = Forest(number[parent], trees)
         if not moved:
             out.__dict__["depth"] = self.depth[kept]  # what `depth` would compute
         return out
@@ -107,14 +147,26 @@ class Forest:
 
             parent [1, -1, 1], groups [0, 2, 3] -> parent [-1, 0], representatives [1, 2]
         """
-        sizes = lengths_of(groups)
         if len(groups) == len(self) + 1:
             return self, np.arange(len(self))
-        of = np.repeat(np.arange(len(sizes)), sizes)
-        key = self.depth * len(self) + np.arange(len(self))
-        top = np.minimum.reduceat(key, groups[:-1]) % len(self)
-        up = self.parent[top]
-        return Forest(np.where(up < 0, -1, of[up]), np.searchsorted(groups, self.trees)), top
+        sizes = lengths_of(groups)
+        top = groups[:-1].copy()
+        several = np.flatnonzero(sizes > 1)
+        nodes = expand_ranges(top[several], sizes[several])
+        key = self.depth[nodes] * len(self) + nodes  # the first of those with the least depth
+        top[several] = np.minimum.reduceat(key, offsets_of(sizes[several])[:-1]) % len(self)
+        of = np.append(group_of(groups), -1)  # for parent -1
+        return Forest(of[self.parent[top]], np.searchsorted(groups, self.trees)), top
+
+
+def group_of(groups: Int64) -> Int64:
+    """Return int64[n]: the group of each node. groups: int64[G + 1], node offsets, none empty: [0, 2, 3] -> [0, 0, 1].
+
+    As `owners`, but for groups of which most have one node.
+    """
+    begins = np.zeros(int(groups[-1]), bool)
+    begins[groups[1:-1]] = True
+    return np.cumsum(begins, dtype=np.int64)
 
 
 def forest_of(head: Int32, units: Int64, sentences: Int64) -> Forest:
@@ -124,7 +176,8 @@ def forest_of(head: Int32, units: Int64, sentences: Int64) -> Forest:
     tree a sentence.
     """
     base = np.repeat(units[:-1], lengths_of(units))
-    parent = np.where(head > 0, base + head - 1, -1)
+    parent = base + head - 1
+    parent[head <= 0] = -1
     crossed = np.zeros(len(sentences), np.int64)  # number of arcs over the begin of each sentence, as differences
     sentence = owners(sentences)
     child = np.flatnonzero(parent >= 0)

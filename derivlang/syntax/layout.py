@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int64, lengths_of, offsets_of, sorting
+from derivlang.core.arrays import Bool, Int64, lengths_of, offsets_of
 from derivlang.syntax.forest import Forest
 
 
@@ -30,8 +30,8 @@ class Listing:
     int64[E], the node of each entry. itself: bool[E], True if an entry is the head itself, False if it is a child with
     its whole subtree.
 
-    the cat slept, parent 1 2 -1 (one tree, n = 3): heads [1, 2, 3], offsets [0, 2, 4, 5], nodes [0, 1, 1, 2, 2],
-    itself [F, T, F, T, F]
+    the cat slept, parent 1 2 -1 (one tree, n = 3): heads [3, 2, 1], offsets [0, 1, 3, 5], nodes [2, 1, 2, 0, 1],
+    itself [F, F, T, F, T]
     """
 
     heads: Int64
@@ -39,39 +39,55 @@ class Listing:
     nodes: Int64
     itself: Bool
 
-    def reordered(self, families: Int64, members: Int64) -> Listing:
-        """Return the listing with a new order of some families.
+    def reordered(self, entries: Int64, members: Int64) -> Listing:
+        """Return the listing with other members at some entries.
 
-        families: int64[K], their numbers. members: int64, for each new position in each of these families the old one,
-        one family after the other: entries [a b c], members [2 0 1]  ->  [c a b].
+        entries: int64[K], all of a family or none. members: int64[K], the entry of the same family that goes there:
+        entries [0 1 2] of [a b c], members [2 0 1]  ->  [c a b].
         """
         nodes, itself = self.nodes.copy(), self.itself.copy()
-        sizes = lengths_of(self.offsets)[families]
-        base = np.repeat(self.offsets[families], sizes)
-        at = base + np.arange(len(members)) - np.repeat(offsets_of(sizes)[:-1], sizes)
-        nodes[at], itself[at] = self.nodes[base + members], self.itself[base + members]
+        nodes[entries], itself[entries] = self.nodes[members], self.itself[members]
         return replace(self, nodes=nodes, itself=itself)
 
 
 def list_families(forest: Forest) -> Listing:
-    """Return all families, their members in surface order.
+    """Return all families, their members in surface order: first those of the roots, then from the roots down.
 
-    parent 1 2 -1: entries in surface order 0, 1, 1 itself, 2, 2 itself belong to families 1, 2, 1, 3 (the roots), 2;
-    sorted by family: 1: [0, 1 itself], 2: [1, 2 itself], 3: [2].
+    The nodes by level are the children of one family after the other. Each head is inserted before its first child on
+    its right, so a node's entry is its place plus the number of heads before it:
+
+        the cat slept, parent 1 2 -1     nodes by level 2 1 0 (slept, cat, the), families 3 (the roots), 2, 1
+        places 0 1 2                     heads before: none, none (cat is left of slept), slept  ->  entries 0, 1, 3
     """
     n = len(forest)
-    is_head = np.zeros(n, bool)
-    is_head[forest.parent[forest.parent >= 0]] = True
-    # Each node is an entry as a child, then, if it has children, as a head.
-    nodes = np.repeat(np.arange(n), 1 + is_head)
+    by = forest.by_level
+    above = forest.above[by]
+    begins = np.empty(int(above.max(initial=0)) + 1, np.int64)
+    begins[above[::-1]] = np.arange(len(by) - 1, -1, -1)  # of each family: the place of its first child
+    key = begins[above]
+    if (key[1:] < key[:-1]).any():  # in trees that are not projective, children of several heads alternate
+        together = np.argsort(key, kind="stable")
+        by, above = by[together], above[together]
+    is_first = np.empty(len(by), bool)
+    is_first[:1] = True
+    np.not_equal(above[1:], above[:-1], out=is_first[1:])
+    first = np.flatnonzero(is_first)
+    heads = above[first]
+    has_self = heads < n
+    family = np.cumsum(is_first) - 1
+    n_self: Int64 = np.cumsum(has_self) - has_self  # of the families before
+    right = by > above
+    entry = np.arange(len(by)) + n_self[family] + right
+    offsets = np.append(first + n_self, len(by) + np.count_nonzero(has_self))
+    own = np.flatnonzero(has_self)
+    lefts = lengths_of(offsets_of(~right)[np.append(first, len(by))])
+    nodes = np.empty(int(offsets[-1]), np.int64)
+    nodes[entry] = by
+    at = offsets[own] + lefts[own]
+    nodes[at] = heads[own]
     itself = np.zeros(len(nodes), bool)
-    itself[1:] = nodes[1:] == nodes[:-1]
-    above = np.where(forest.parent < 0, n + forest.tree_of, forest.parent)
-    family = np.where(itself, nodes, above[nodes])
-    by = sorting(family)
-    family = family[by]
-    begins = np.flatnonzero(np.diff(family, prepend=-1))
-    return Listing(family[begins], np.append(begins, len(by)), nodes[by], itself[by])
+    itself[at] = True
+    return Listing(heads, offsets, nodes, itself)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,27 +117,31 @@ class Layout:
 def lay_out(forest: Forest, listing: Listing, sizes: Sizes) -> Layout:
     """Return the positions of all nodes, trees one after the other.
 
-    With the listing of `the cat slept` (see `Listing`) in the order [the, cat] and [slept, cat], and sizes of 1:
+    With the listing of `the cat slept` (see `Listing`) in the order [slept, cat] and [the, cat], and sizes of 1:
 
-        lengths of entries   1 1 | 1 2 | 3        the, cat itself | slept itself, cat | slept
-        within a family      0 1 | 0 1 | 0        the sum of the lengths before an entry of its family
-        step                 the 0, cat 1, slept 0                  from the start of the parent to that of the child
+        lengths of entries   3 | 1 2 | 1 1        slept | slept itself, cat | the, cat itself
+        starts               0 | 3 4 | 6 7        the sum of the lengths before; `begins` of the families 0, 3, 6
+        step                 slept 0, cat 4 - 3 = 1, the 6 - 6 = 0  from the start of the parent to that of the child
         start                slept 0, cat 0 + 1, the 0 + 1 + 0      the sum of the steps on the path from the root
-        own                  start + inner: slept 0 + 0, cat 1 + 1, the 1 + 0
+        own                  slept 0 + 3 - 3, cat 1 + 7 - 6, the 1
     """
     n = len(forest)
     size = forest.below(sizes.own + sizes.before + sizes.after)
-    lengths = np.where(listing.itself, sizes.own[listing.nodes], size[listing.nodes])
-    ends = np.cumsum(lengths)
-    starts = ends - lengths
-    within = starts - np.repeat(starts[listing.offsets[:-1]], lengths_of(listing.offsets))
-    step, inner = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    inner[listing.nodes[listing.itself]] = within[listing.itself]
-    child = ~listing.itself
-    step[listing.nodes[child]] = within[child]
-    # The roots of a tree follow all words of the trees before it; a child follows the marks before its parent's block.
-    roots = forest.parent < 0
-    total = offsets_of(np.bincount(forest.tree_of[roots], size[roots], len(forest.trees) - 1).astype(np.int64))
-    step += np.where(roots, total[forest.tree_of], sizes.before[forest.parent])
+    own, child = np.flatnonzero(listing.itself), np.flatnonzero(~listing.itself)
+    lengths = size[listing.nodes]
+    lengths[own] = sizes.own[listing.nodes[own]]
+    starts = np.cumsum(lengths) - lengths
+    begins = np.zeros(n + len(forest.trees), np.int64)  # by head
+    begins[listing.heads] = starts[listing.offsets[:-1]]
+    step, inner = np.empty(n, np.int64), np.zeros(n, np.int64)
+    step[listing.nodes[child]] = starts[child]
+    # A child follows the marks before its parent's block; the roots of a tree follow the trees before it.
+    step -= begins[forest.above]
+    step += np.append(sizes.before, 0)[forest.parent]
+    roots = np.flatnonzero(forest.parent < 0)
+    ends = np.append(0, np.cumsum(np.bincount(forest.tree_of[roots], size[roots], len(forest.trees) - 1)))
+    step[roots] += ends.astype(np.int64)[forest.tree_of[roots]]
+    heads = listing.nodes[own]
+    inner[heads] = starts[own] - begins[heads]
     start = forest.along(step)
     return Layout(start, start + sizes.before + inner, start + size)

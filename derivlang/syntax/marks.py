@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from derivlang.core.arrays import Bool, Int8, Int64, Ints, owners, ranks_in_runs
+from derivlang.core.arrays import Bool, Int8, Int64, Ints, ranks_in_runs
 from derivlang.syntax.forest import Forest
 from derivlang.syntax.words import APOSTROPHE, FIRST_CLOSER, FIRST_OPENER, QUOTE
 
@@ -48,8 +48,9 @@ class Marks:
     def ranks(self, n: int) -> Int64:
         """Return int64[K]: the rank of each mark among those of its node and side, in surface order."""
         key = self.side.astype(np.int64) * n + self.node
-        by = np.lexsort((self.at, key))
-        rank = np.empty(len(key), np.int64)
+        several = np.flatnonzero((np.bincount(key) > 1)[key])
+        by = several[np.argsort(key[several], kind="stable")]  # `at` ascends
+        rank = np.zeros(len(key), np.int64)
         rank[by] = ranks_in_runs(key[by])
         return rank
 
@@ -62,16 +63,18 @@ def pairs(kind: Int8, mark: Bool, trees: Int64) -> Int64:
         ( ( ) ) )    depth after each mark 1 2 1 0 -1; level, that of the pair, 1 2 2 1 0: partners 3 2 1 0 and -1
     """
     partner = np.full(len(kind), -1)
-    tree_of = owners(trees)
+    found = np.flatnonzero(mark & (kind >= QUOTE))
+    tree_of = np.searchsorted(trees, found, "right")
+    kind = kind[found]
     for straight in (QUOTE, APOSTROPHE):
-        at = np.flatnonzero(mark & (kind == straight))
-        opens = np.flatnonzero(
-            (ranks_in_runs(tree_of[at]) % 2 == 0) & np.append(np.diff(tree_of[at]) == 0, False)[: len(at)]
-        )
-        partner[at[opens]], partner[at[opens + 1]] = at[opens + 1], at[opens]
-    bracket = mark & (kind >= FIRST_OPENER)
-    for opener in np.unique(np.where(kind[bracket] >= FIRST_CLOSER, kind[bracket] - 32, kind[bracket])):
-        at = np.flatnonzero(bracket & ((kind == opener) | (kind == opener + 32)))
+        at = np.flatnonzero(kind == straight)
+        tree = tree_of[at]
+        opens = np.flatnonzero((ranks_in_runs(tree) % 2 == 0) & np.append(np.diff(tree) == 0, False)[: len(at)])
+        left, right = found[at[opens]], found[at[opens + 1]]
+        partner[left], partner[right] = right, left
+    bracket = kind[kind >= FIRST_OPENER]
+    for opener in np.unique(np.where(bracket >= FIRST_CLOSER, bracket - 32, bracket)):
+        at = np.flatnonzero((kind == opener) | (kind == opener + 32))
         opening = kind[at] == opener
         depth = np.cumsum(np.where(opening, 1, -1))
         level = np.where(opening, depth, depth + 1)
@@ -80,7 +83,8 @@ def pairs(kind: Int8, mark: Bool, trees: Int64) -> Int64:
         fits = (
             opening[left] & ~opening[right] & (level[left] == level[right]) & (tree_of[at[left]] == tree_of[at[right]])
         )
-        partner[at[left[fits]]], partner[at[right[fits]]] = at[right[fits]], at[left[fits]]
+        left, right = found[at[left[fits]]], found[at[right[fits]]]
+        partner[left], partner[right] = right, left
     return partner
 
 

@@ -22,13 +22,13 @@ def bonds(forest: Forest, seen: WordKinds, tree: Tree | None) -> Bool:
     out = np.zeros(n, bool)
     if n < 2:
         return out
-    parent, here = forest.parent, np.arange(n)
+    parent = forest.parent
     inner = parent >= 0
     name = seen.has_tag("PROPN")
     frozen = seen.has_relation(*_FROZEN) | (seen.has_relation("compound") & name & name[parent])
     number = seen.has_tag("NUM", "SYM")
     frozen |= number & number[parent] & ~seen.has_relation("conj")
-    cluster = _tops(np.where(frozen & inner, parent, here))
+    cluster = _tops(parent, np.flatnonzero(frozen & inner))
     out[1:] = cluster[1:] == cluster[:-1]
     out |= seen.kind == CLITIC
     joiner = seen.kind == JOINER
@@ -43,10 +43,15 @@ def bonds(forest: Forest, seen: WordKinds, tree: Tree | None) -> Bool:
     return out
 
 
-def _tops(up: Int64) -> Int64:
-    """Return the end of each chain of pointers: [1, 2, 2] -> [2, 2, 2]."""
-    while (up[up] != up).any():
-        up = up[up]
+def _tops(parent: Int64, joined: Int64) -> Int64:
+    """Return the end of the chain of joined words above each word: parent [1, 2, -1], joined [0, 1] -> [2, 2, 2]."""
+    up = np.arange(len(parent))
+    up[joined] = parent[joined]
+    while len(joined):  # the distance doubles
+        above = up[up[joined]]
+        moves = above != up[joined]
+        joined = joined[moves]
+        up[joined] = above[moves]
     return up
 
 

@@ -33,7 +33,8 @@ from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.load import load_grammar
 from derivlang.grammar.order_model import OrderModel
-from derivlang.syntax.arrange import Rules, TreeBlock, arrange
+from derivlang.syntax.arrange import arrange
+from derivlang.syntax.block import Rules, TreeBlock
 from derivlang.syntax.forest import Forest, forest_of
 from derivlang.syntax.layout import Listing
 from derivlang.syntax.parts import bonds
@@ -128,31 +129,30 @@ def _choose(
     tags * relations + upos: with 2 tags, 3 relations, a dependent (1, 2) is 5 and a head of tag 1 is 7.
     """
     seen = block.seen
-    n = len(forest)
     ordered = np.array([model.has_model(tag) for tag in seen.tags], bool)
-    heads = listing.heads
-    which = np.flatnonzero(heads < n)
-    which = which[ordered[seen.upos[top[heads[which]]]]]
+    which = np.flatnonzero(listing.heads < len(forest))
+    which = which[np.flatnonzero(ordered[seen.upos[top[listing.heads[which]]]])]
     if not len(which):
         return listing
     sizes = lengths_of(listing.offsets)[which]
+    offsets = offsets_of(sizes)
+    begins = np.repeat(listing.offsets[which], sizes)
     entries = expand_ranges(listing.offsets[which], sizes)
     words = top[listing.nodes[entries]]
+    itself = np.flatnonzero(listing.itself[entries])
     n_relations = len(seen.relations)
     codes = seen.upos[words].astype(np.int64) * n_relations + seen.relation[words]
-    itself = listing.itself[entries]
     codes[itself] = len(seen.tags) * n_relations + seen.upos[words[itself]]
     # np.unique would sort them
     is_used = np.zeros(len(seen.tags) * (n_relations + 1), bool)
     is_used[codes] = True
-    used = np.flatnonzero(is_used)
-    members = (np.cumsum(is_used) - 1)[codes]
-    tokens = tuple(_token(code, seen) for code in used.tolist())
-    head = heads[which]
+    members = (np.cumsum(is_used, dtype=np.int32) - np.int32(1))[codes]
+    tokens = tuple(_token(code, seen) for code in np.flatnonzero(is_used).tolist())
+    head = listing.heads[which]
     tree = forest.tree_of[head]
     family_keys = draws.draw(keys[block.numbers[tree]], top[head] - block.forest.trees[:-1][tree])
-    families = Families(offsets_of(sizes), members.astype(np.int32), tokens, family_keys)
-    return listing.reordered(which, model.draw(families, draws).astype(np.int64))
+    families = Families(offsets, members, tokens, family_keys)
+    return listing.reordered(entries, begins + model.draw(families, draws))
 
 
 def _token(code: int, seen: WordKinds) -> str:

@@ -46,7 +46,8 @@ class Labels:
         """
         column, batch = self.columns[name], self.batch
         words = lengths_of(batch.unit_words)[batch.records[:, side or 0]]
-        values = to_numpy(pc.list_value_length(column).fill_null(-1))
+        lengths = pc.list_value_length(column)
+        values = to_numpy(lengths.fill_null(-1) if lengths.null_count else lengths)  # fill_null may import pandas
         wrong = np.flatnonzero(values != words)
         if wrong.size or (side is None and len(batch.sides) > 1):
             row = int(wrong[0]) if wrong.size else 0

@@ -1,0 +1,145 @@
+"""Inverse distributions: the order that the exact distribution of a family has at a number u in [0, 1).
+
+Going back through the filled chains (`exact`) draws an order. Each choice narrows the interval of the numbers that give
+the same order, so the last interval belongs to the order: `memo` keeps it.
+
+Up to `exact.BY_LAYER` dependents the chains are filled with 32-bit numbers first, in half the time. Their intervals are
+right to 1e-6 (`tests/test_grammar_exact.py`). Where u is within `GUARD` of a border, the family is computed again with
+64 bits, so that no order depends on the type; the intervals that are kept are narrower by GUARD on both sides.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from derivlang.core.arrays import Int32, Int64
+from derivlang.grammar import exact
+from derivlang.grammar.exact import Chains, chains
+from derivlang.grammar.local import Local
+from derivlang.grammar.weights import Float
+
+GUARD = 1e-5
+
+
+def draw_orders(local: Local, labels: Int32, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float, Float]:
+    """Draw orders as `draw` does, in the smallest type that is precise enough.
+
+    labels: int32[d, b], of the dependents; equal labels have equal scores. rows: each family at least once.
+    """
+    types = (np.float32, np.float64, np.longdouble)[local.n_dependents >= exact.BY_LAYER :]
+    q = len(u)
+    orders = np.empty((q, local.n_dependents + 1), np.int8)
+    low, width = np.empty(q), np.empty(q)
+    todo = np.arange(q)
+    for dtype in types:
+        tables = chains(local, dtype=dtype, labels=labels)
+        with np.errstate(invalid="ignore"):  # a total of 0 is computed again
+            orders[todo], low[todo], width[todo] = draw(tables, rows, u[todo])
+        again = ~(tables.total > exact.TINY[dtype])[rows]
+        if dtype is np.float32:
+            low += GUARD
+            width -= 2 * GUARD
+            again |= (u < low) | (u >= low + width)
+        again &= dtype is not np.longdouble
+        if not again.any():
+            break
+        todo = todo[again]
+        families, rows = np.unique(rows[again], return_inverse=True)
+        local, labels = local.take(families), labels[:, families]
+    return orders, low, width
+
+
+class _Interval:
+    """The interval [low, low + width) of each of q draws u, and the place v of u in it; all float64[q]."""
+
+    def __init__(self, u: Float) -> None:
+        self.low, self.width, self.v = np.zeros(len(u)), np.ones(len(u)), u.copy()
+
+    def narrow(self, bottom: Float, top: Float) -> None:
+        """Go on with the part [bottom, top) of each interval: [.3, 1) of [0, 1) and v = .65  ->  v = .35 / .7."""
+        share = top - bottom
+        self.low += self.width * bottom
+        self.width *= share
+        inside = np.divide(self.v - bottom, share, out=np.zeros(len(share)), where=share > 0)
+        self.v = np.clip(inside, 0.0, 1 - 2**-53)
+
+
+def draw(tables: Chains, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float, Float]:
+    """Draw orders by the inverse distribution: (order int8[q, d + 1], low float64[q], width float64[q]).
+
+    rows: int64[q], the family of each draw. u: float64[q] in [0, 1). Orders have dependents 0 … d - 1 and d for the
+    head. Every u in [low, low + width) gives the same order; under `best` that is [0, 1). Each choice narrows the
+    interval: left sets with shares [.3, .7] and u = .65 choose the second, [.3, 1), and leave v = .35 / .7 = .5.
+
+    First the left set is chosen. Then each side is filled from its end: left set {0, 2} of d = 3 gives the places 1, 0
+    left of the head at place 2, and the right set {1} gives place 3. So all draws take d rounds, one member in each.
+    """
+    d = tables.states.shape[1] - 1
+    q = len(rows)
+    everyone = np.arange(q)
+    interval = _Interval(u)
+    left = _left_sets(tables, rows, interval)
+    order = np.full((q, d + 1), d, np.int8)
+    rest, side, following = left.copy(), np.zeros(q, np.int64), np.full(q, d)
+    place = _set_sizes(d)[left] - 1
+    members = np.arange(d)[:, None]
+    for _ in range(d):
+        turns = np.flatnonzero(rest == 0)  # the left side is complete: the right one is next
+        rest[turns] = (1 << d) - 1 - left[turns]
+        side[turns], following[turns], place[turns] = 1, d, d
+        has = (rest >> members & 1).astype(bool)
+        before = np.where(has, rest ^ (1 << members), 0)
+        values = tables.states[before, members, side, rows]
+        steps = tables.steps[members, following, side, rows]
+        if tables.best:
+            found = np.where(has, values + steps, -np.inf).argmax(axis=0)
+        else:
+            found = _chosen(np.where(has, values * steps, 0), interval)
+        order[everyone, place] = found
+        place -= 1
+        rest ^= 1 << found
+        following = found
+    return order, interval.low, interval.width
+
+
+def _left_sets(tables: Chains, rows: Int64, interval: _Interval) -> Int64:
+    """Return int64[q]: the set left of the head of each draw."""
+    if tables.best:
+        return np.asarray(tables.splits.argmax(axis=0)[rows])
+    # As in `tables`: a row's width is a power of two, so that the search needs no bounds.
+    ends = np.cumsum(tables.splits.T, axis=1)
+    ends = (ends / ends[:, -1:]).astype(np.float64, copy=False)
+    width = ends.shape[1]
+    flat, base = ends.reshape(-1), rows * width
+    found = base.copy()
+    step = width // 2
+    while step:
+        found += step * (flat.take(found + (step - 1)) <= interval.v)
+        step //= 2
+    interval.narrow(np.where(found > base, flat.take(found - 1), 0.0), flat.take(found))
+    return np.asarray(found - base)
+
+
+def _chosen(values: NDArray[Any], interval: _Interval) -> Int64:
+    """Return int64[q]: the option that each draw takes of values [options, q], by their shares."""
+    ends = np.zeros((len(values) + 1, len(interval.v)), np.float64 if values.dtype == np.float32 else values.dtype)
+    for option in range(len(values)):
+        np.add(ends[option], values[option], out=ends[option + 1])
+    ends = (ends / ends[-1]).astype(np.float64, copy=False)
+    found = np.minimum((ends[1:] <= interval.v).sum(axis=0), len(values) - 1)
+    everyone = np.arange(len(found))
+    interval.narrow(ends[found, everyone], ends[found + 1, everyone])
+    return np.asarray(found)
+
+
+@cache
+def _set_sizes(d: int) -> Int64:
+    """Return int64[2^d]: the number of members of each set: [0, 1, 1, 2] for d = 2."""
+    out = np.zeros(1, np.int64)
+    for _ in range(d):
+        out = np.concatenate([out, out + 1])
+    return out
