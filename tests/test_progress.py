@@ -155,6 +155,7 @@ def test_training_a_tokenizer_moves_by_words_that_a_librarys_threads_read(tmp_pa
     source = big_text(tmp_path, 1_000_000)
     recipe = train_tokenizer(SourceRequest(str(source)), tmp_path / "tokenizer", vocab_size=1000)
     assert [what for what, (unit, _) in seen.totals.items() if unit == "bytes"] == [
+        "looking at the source",
         "hashing",
         "planning",
         "counting words",
