@@ -27,7 +27,7 @@ from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stages_to
-from derivlang.training.devices import device_of
+from derivlang.parsing.device import device_of
 from derivlang.training.encoder import Encoder
 from tests.commands import run as cli
 from tests.test_evaluate_examples import made

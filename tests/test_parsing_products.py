@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from derivlang.core.arrays import offsets_of
 from derivlang.parsing import bundled, products
+from derivlang.parsing.backend import NumpyBackend
 from derivlang.parsing.base import Parses
 from derivlang.parsing.bundled import ModelParser, bundled_model
 from derivlang.parsing.inference import Network
@@ -30,7 +31,7 @@ from tests.test_parsing import english, ewt, needs_data, parse
 def with_products(make: MakeProduct, cell: str = "lstm") -> ModelParser:
     model = bundled_model("english")
     model = with_light_cells(model) if cell == "light" else model
-    return ModelParser("english", model, Network(model, make))
+    return ModelParser("english", model, Network(model, NumpyBackend(make)))
 
 
 def with_light_cells(model: StoredModel) -> StoredModel:

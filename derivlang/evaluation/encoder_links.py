@@ -28,8 +28,9 @@ from derivlang.core.messages import warn
 from derivlang.evaluation.padding import by_length, framed, inside, padded, tokens_on
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import rows_done, stage
+from derivlang.parsing.device import device_of
 from derivlang.training.checkpoint import run_and_step
-from derivlang.training.devices import device_of, to_device
+from derivlang.training.devices import to_device
 from derivlang.training.encoder import Encoder
 from derivlang.training.foreign import checkpoint_folder
 from derivlang.training.languages import DERIVED, SOURCE, Languages

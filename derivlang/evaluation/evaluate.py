@@ -48,11 +48,11 @@ from derivlang.evaluation.tasks.registry import tuned_tasks
 from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
+from derivlang.parsing.device import device_of
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import SourceRequest, find
 from derivlang.store.export import writing
 from derivlang.store.record import check_types, read_record
-from derivlang.training.devices import device_of
 from derivlang.training.folder import RUN
 from derivlang.training.languages import TextLanguages
 from derivlang.training.languages.base import unknown_warning
