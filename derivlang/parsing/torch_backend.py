@@ -26,8 +26,8 @@ from derivlang.parsing.tanh_table import TANH
 class TorchBackend:
     """A device of torch. A step of a layer is some twenty small operations, so that many sentences take part in it."""
 
-    words_at_once = 1 << 16
-    fewest, most = 1, 1 << 16
+    words_at_once = 1 << 14  # with more, sentences of one batch differ more in length, and padding grows
+    fewest, most = 1, 1 << 14
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -71,8 +71,7 @@ class TorchBackend:
         before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("highest")
         try:
-            with torch.inference_mode():
-                yield
+            yield
         except RuntimeError as error:
             if isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error):
                 raise MemoryError from None
