@@ -59,7 +59,7 @@ def _rows(report: Report, kind: str, runs: list[Usage]) -> None:
 
 def main(path: Path, megabytes: float, kind: str, name: str = "english") -> None:
     """Parse the text; print words, sentences, a hash of the trees, and the CPU seconds of loading and of parsing."""
-    import derivlang.parsing.products as products
+    import derivlang.parsing.backend as backend
     from derivlang.core.batch import split_sentences
     from derivlang.formats.base import Piece
     from derivlang.formats.text import read
@@ -67,7 +67,7 @@ def main(path: Path, megabytes: float, kind: str, name: str = "english") -> None
     from derivlang.parsing.registry import find_parser
 
     if kind == "float":
-        products.fastest_product = lambda: products.FloatProduct
+        backend.fastest_product = lambda: backend.FloatProduct
     began = time.process_time()
     parser = find_parser(name, "en")
     load = time.process_time() - began

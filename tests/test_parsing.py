@@ -18,9 +18,9 @@ from derivlang.core.trees import first_fault
 from derivlang.parsing.base import UPOS, Parser, Parses
 from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.cuts import LONGEST
-from derivlang.parsing.quantised import SPAN, STEPS, TANH
 from derivlang.parsing.registry import find_parser
 from derivlang.parsing.scores import mask_rare, score
+from derivlang.parsing.tanh_table import SPAN, STEPS, TANH
 from derivlang.parsing.treebank import Treebank
 from tests.helpers import ROOT, python
 from tests.real import SHARED, needs_data

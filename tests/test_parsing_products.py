@@ -1,12 +1,9 @@
-"""Products of whole numbers: both ways give the same bits, and so the same trees. Equal sentences are parsed once."""
+"""Products of whole numbers: both ways of numpy give the same bits. Equal sentences are parsed once."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
-from functools import cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,31 +13,11 @@ from hypothesis import strategies as st
 from derivlang.core.arrays import offsets_of
 from derivlang.parsing import bundled, products
 from derivlang.parsing.base import Parses
-from derivlang.parsing.bundled import ModelParser, bundled_model
-from derivlang.parsing.inference import Network
-from derivlang.parsing.model import StoredModel
-from derivlang.parsing.packed import PackedSentences
+from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.products import FloatProduct, MakeProduct, fastest_product
 from derivlang.parsing.repeats import distinct_sentences, take_sentences
 from tests.strategies import laws
-from tests.test_parsing import english, ewt, needs_data, parse
-
-
-@cache
-def with_products(make: MakeProduct, cell: str = "lstm") -> ModelParser:
-    model = bundled_model("english")
-    model = with_light_cells(model) if cell == "light" else model
-    return ModelParser("english", model, Network(model, make))
-
-
-def with_light_cells(model: StoredModel) -> StoredModel:
-    """Return a model of light cells whose weights are those of an LSTM's gates f and g. Its trees are poor."""
-
-    def part(name: str, w: Any) -> Any:
-        return w[len(w) // 4 : 3 * len(w) // 4] if name.startswith(("forward", "backward")) else w
-
-    matrices = {name: part(name, w) for name, w in model.matrices.items()}
-    return replace(model, matrices=matrices, floats={name: part(name, w) for name, w in model.floats.items()})
+from tests.test_parsing import english, parse
 
 
 def integer_product() -> MakeProduct:
@@ -74,27 +51,6 @@ def test_both_ways_give_the_same_numbers(data: st.DataObject) -> None:
 
 def test_no_rows_have_no_product() -> None:
     integer_product()(np.ones((3, 2), np.int8), 5)(np.zeros((0, 2), np.float32), np.zeros((0, 3), np.float32))
-
-
-@pytest.mark.parametrize("cell", ["lstm", "light"])
-def test_both_ways_give_the_same_scores_to_the_last_bit(cell: str) -> None:
-    words = "The old man the boat that nobody has seen since the war ended in 1945 .".split()
-    packed = PackedSentences.of(np.array([len(words)]))
-    ours, theirs = (with_products(make, cell).network for make in (FloatProduct, integer_product()))
-    vectors = ours.vectors(words)
-    first, second = (network.scores(vectors, np.arange(len(words)), packed) for network in (ours, theirs))
-    for name in first.__slots__:
-        assert np.array_equal(getattr(first, name), getattr(second, name))
-
-
-@needs_data
-@pytest.mark.parametrize("cell", ["lstm", "light"])
-def test_both_ways_give_the_same_trees(cell: str) -> None:
-    bank = ewt("dev")
-    given = bank.words[: bank.sentences[600]], bank.types, bank.sentences[:601]
-    first, second = (with_products(make, cell).parse(*given) for make in (FloatProduct, integer_product()))
-    for name in ("upos", "head", "deprel"):
-        assert np.array_equal(getattr(first, name), getattr(second, name))
 
 
 def test_float_products_are_used_without_the_package_or_without_exact_ones(monkeypatch: pytest.MonkeyPatch) -> None:

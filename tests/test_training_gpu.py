@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from derivlang.core.device import device_of
 from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.trained import PretrainedRun
@@ -19,7 +20,6 @@ from derivlang.training import devices
 from derivlang.training.bench import Plan, bench
 from derivlang.training.checkpoint import load_model
 from derivlang.training.config import ModelConfig
-from derivlang.training.devices import device_of
 from derivlang.training.languages import SpecialIds
 from derivlang.training.loss_module import optimizer_of
 from derivlang.training.model import build_model, is_tied

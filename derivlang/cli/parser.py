@@ -12,8 +12,10 @@ import click
 from derivlang.cli.folders import default_folder
 from derivlang.cli.messages import tell
 from derivlang.cli.options import Bar, data_dir_option
+from derivlang.cli.settings import settings_options
 from derivlang.cli.types import COUNT, FILE, FOLDER, PATH, SEED, Group, completes
 from derivlang.core.errors import DataError, DerivlangError, UsageError
+from derivlang.engine.options import MakeOptions
 
 if TYPE_CHECKING:
     from derivlang.parsing.bundled import ModelParser
@@ -135,6 +137,7 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     "--unk", type=PATH, help="Treebank that counts words: those seen there at most once are replaced by <unk>."
 )
 @data_dir_option
+@settings_options(MakeOptions, only=("device",))
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
 def score_command(
     parser: str,
@@ -143,6 +146,7 @@ def score_command(
     language: str,
     unk: Path | None,
     data_dir: Path | None,
+    device: str | None,
     as_json: bool,
 ) -> None:
     """Score PARSER on the words of TREEBANK: UPOS, UAS and LAS.
@@ -153,19 +157,36 @@ def score_command(
     All words count, with punctuation. LAS compares relations in full (nsubj:pass); "LAS universal" compares them up to
     the colon, as the script of the CoNLL 2018 shared task does.
 
+    With --device, PARSER parses the words on the CPU and on the device. Both are scored, and the share of words whose
+    tags, heads and relations differ is printed.
+
     \b
     derivlang parser score english UD_English-EWT --data-dir DIR
     """
     from derivlang.parsing.registry import find_parser
-    from derivlang.parsing.scores import mask_rare, score
+    from derivlang.parsing.scores import compare, differences, mask_rare
 
+    parsers = [find_parser(parser, language, where) for where in dict.fromkeys([None, device])]
     files = _files(locate(treebank, data_dir), split)
     bank = read_treebank(files[split])
     if unk is not None:
         bank = mask_rare(bank, read_treebank(_files(locate(unk, data_dir))["train"]))
-    with Bar() as bar, bar.stage("parsing", "words", len(bank.words)):
-        found = score(find_parser(parser, language), bank)
-    click.echo(json.dumps(found) if as_json else f"{files[split].name}: {_line(found)}")
+    with Bar() as bar, bar.stage("parsing", "words", len(bank.words) * len(parsers)):
+        parses = [found.parse(bank.words, bank.types, bank.sentences) for found in parsers]
+    scores = [compare(found, bank) for found in parses]
+    if device is None:
+        click.echo(json.dumps(scores[0]) if as_json else f"{files[split].name}: {_line(scores[0])}")
+        return
+    from derivlang.core.device import record
+
+    ran, differ = record(device), differences(*parses)
+    if as_json:
+        click.echo(json.dumps({**scores[0], "device": {**ran, **scores[1], "differ": differ}}))
+        return
+    name = f"{ran['device']}, torch {ran['torch']}"
+    click.echo(f"{files[split].name}: {_line(scores[0])}")
+    click.echo(f"{files[split].name}, on {name}: {_line(scores[1])}")
+    click.echo("words that differ: " + ", ".join(f"{what} {share:.4f} %" for what, share in differ.items()))
 
 
 @command.command("ls")

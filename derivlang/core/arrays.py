@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Int8: TypeAlias = NDArray[np.int8]
+Int16: TypeAlias = NDArray[np.int16]
 Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 UInt8: TypeAlias = NDArray[np.uint8]

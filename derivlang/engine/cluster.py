@@ -68,7 +68,7 @@ def facts_of(job: Job, folder: Path) -> Facts:
         unicodedata.unidata_version,
         spacy,
         job.pipeline.fingerprint(job.lexicon_text),
-        None if job.parser is None else find_parser(job.parser, job.corpus.language).fingerprint,
+        None if job.parser is None else find_parser(job.parser, job.corpus.language, job.device).fingerprint,
         folder.is_dir(),
     )
 

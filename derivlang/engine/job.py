@@ -39,8 +39,9 @@ class Job:
 
     pipeline: the whole one, with that of a derived source. lexicon: the fitted one; empty until it is fitted.
     lexicon_text: the text of lexicon.tsv; before the fit, that of the saved lexicon to start from. parser: finds the
-    trees, a name that `find_parser` knows. options: those of the recipe, as words of a command line. seen: the source
-    files as they were planned; other files are not checked.
+    trees, a name that `find_parser` knows. device: where the parser runs, None for the CPU without torch. options:
+    those of the recipe, as words of a command line. seen: the source files as they were planned; other files are not
+    checked.
     """
 
     corpus: Corpus
@@ -53,6 +54,7 @@ class Job:
     repair_tags: bool = False
     drop_columns: tuple[str, ...] = ()
     parser: str | None = None
+    device: str | None = None
     options: tuple[str, ...] = ()
     seen: Mapping[Path, FileStamp] = field(default_factory=dict)
 
@@ -93,7 +95,7 @@ class Result:
 def run_task(job: Job, task: ShardTask) -> Result:
     """Read, derive and write one shard. A task that fails leaves no file behind."""
     # The parser comes before the splitter: both may load spaCy, and the parser may need more of it.
-    parser = None if job.parser is None else find_parser(job.parser, job.corpus.language)
+    parser = None if job.parser is None else find_parser(job.parser, job.corpus.language, job.device)
     reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags)
     vocabulary, counts = TypeCounts(), reading.counts
     writer = ShardWriter(task.file, job.corpus.schema)

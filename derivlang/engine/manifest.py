@@ -116,7 +116,12 @@ def manifest_of(
         "lexicon": LEXICON if job.lexicon_text else None,
         "columns_left_out": list(job.drop_columns),
         "limit": limit,
-        "versions": {"python": platform.python_version(), "numpy": np.__version__, "pyarrow": pa.__version__},
+        "versions": {
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "pyarrow": pa.__version__,
+            **_device(job),
+        },
         "plan": plan_hash,
         **({"parser": parser} if parser else {}),
         **({"options": list(job.options)} if job.options else {}),
@@ -127,8 +132,17 @@ def _parser_of(job: Job) -> dict[str, str] | None:
     """Return name and fingerprint of the parser that finds the trees, or that found them when the source was parsed."""
     if job.parser is None:
         return job.corpus.options.get("parser")
-    parser = find_parser(job.parser, job.corpus.language)
+    parser = find_parser(job.parser, job.corpus.language, job.device)
     return {"name": parser.name, "fingerprint": parser.fingerprint}
+
+
+def _device(job: Job) -> dict[str, str]:
+    """Return the device that the parser ran on and the version of torch, {} for the CPU without torch."""
+    if job.parser is None or job.device is None:
+        return {}
+    from derivlang.core.device import record  # imported late: few runs parse on a device
+
+    return record(job.device)
 
 
 def _entities(counts: Counter[str]) -> dict[str, dict[str, Any]]:

@@ -34,6 +34,9 @@ class MakeOptions:
     parser: str | None = setting(
         None, "Parser of the trees that syn needs: english (bundled), stanza, spacy:NAME, or a folder/."
     )
+    device: str | None = setting(
+        None, "Device of the parser, as torch names it: cuda, cuda:1, mps.", unset="the CPU, without torch"
+    )
     parses: Path | None = setting(None, "Folder that keeps parses.", unset="$DERIVLANG_PARSES, then the user's cache")
 
     def __post_init__(self) -> None:

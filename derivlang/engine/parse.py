@@ -55,6 +55,7 @@ def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[
             fix="parse its source, and make the set from that",
             id="parse-derived",
         )
+    _check_device(corpus, options, events)
     if options.out != Path():
         settings = replace(options, shard_tokens=min(options.shard_tokens, SHARD_TOKENS), columns=())
         manifest = build(_job(corpus, request, options), settings, events)
@@ -75,6 +76,7 @@ def parsed(corpus: Corpus, request: SourceRequest, options: MakeOptions, events:
             fix=f"make it from its source with all transforms at once: --t {corpus.spec},syn…",
             id="needs-trees",
         )
+    _check_device(corpus, options, events)
     job = _job(corpus, request, options)
     files: list[dict[str, Any]] = []
     parts: list[CorpusFile] = []
@@ -121,8 +123,31 @@ def _by_split(
         yield folder, build(job, replace(settings, out=folder), events)
 
 
+def _check_device(corpus: Corpus, options: MakeOptions, events: Events) -> None:
+    """Raise UsageError parser-device for several processes; warn if the device may find other trees than the CPU."""
+    if options.device is None:
+        return
+    if options.workers > 1 or options.engine != "local":
+        several = f"--workers {options.workers}" if options.engine == "local" else f"--engine {options.engine}"
+        raise UsageError(
+            f"one process parses on a device, so {several} cannot be used with it",
+            where="--device",
+            fix=f"parse first: `derivlang parse SOURCE --device {options.device}`; `make` finds these parses",
+            id="parser-device",
+        )
+    from derivlang.parsing.bundled import ModelParser  # imported late: most commands need no parser
+
+    parser = find_parser(options.parser, corpus.language, options.device)
+    if isinstance(parser, ModelParser) and not parser.is_exact:
+        events.warn(
+            f"scores on {parser.device['device']} differ from those of the CPU, so that trees may differ: the parses "
+            "are kept apart, and only the same --device finds them again"
+        )
+
+
 def _job(corpus: Corpus, request: SourceRequest, options: MakeOptions) -> Job:
-    find_parser(options.parser, corpus.language)  # raises for an unknown parser before anything is read
+    # Raises for an unknown parser before anything is read.
+    find_parser(options.parser, corpus.language, options.device)
     return Job(
         replace(corpus, schema=replace(corpus.schema, parsed=True)),
         _IDENTITY,
@@ -131,6 +156,7 @@ def _job(corpus: Corpus, request: SourceRequest, options: MakeOptions) -> Job:
         encoding=request.encoding,
         repair_tags=options.repair_tags,
         parser=options.parser or find_parser(None, corpus.language).name,
+        device=options.device,
     )
 
 

@@ -27,6 +27,7 @@ import numpy as np
 import torch
 
 from derivlang.core.arrays import Int64
+from derivlang.core.device import device_of
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.engine.batches import Source
@@ -52,7 +53,6 @@ from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.export import writing
 from derivlang.store.record import check_types, digest, read_record, record_text
-from derivlang.training.devices import device_of
 from derivlang.training.folder import RUN
 from derivlang.training.languages import TextLanguages
 from derivlang.training.languages.base import unknown_warning

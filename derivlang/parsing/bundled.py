@@ -4,13 +4,14 @@
           -> trees -> restore words -> all sentences
 
 The parse of a sentence depends on its words only: not on other sentences, the number of threads or the machine
-(`quantised.py`).
+(`quantised.py`). With `--device` the network runs on a device of torch (`on_device.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +19,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int32, Int64, lengths_of
+from derivlang.core.arrays import Int16, Int32, Int64, lengths_of
+from derivlang.core.errors import DerivlangError
 from derivlang.core.threads import one_thread
 from derivlang.formats.progress import words_done
 from derivlang.parsing.base import Parses
@@ -31,18 +33,21 @@ from derivlang.parsing.packed import PackedSentences
 from derivlang.parsing.repeats import distinct_sentences, take_sentences
 
 WORDS_PER_STRETCH = 1 << 18  # words that share one computation of the vectors of their types
-WORDS_AT_ONCE = 3072  # words that go through the network together: more take memory without a gain in speed
-FEWEST = 24  # sentences that go together at least: with fewer, products wait for the weights from memory
-MOST = 512  # sentences that go together at most: with more, the gates of a step take most of the memory
 
 
 @dataclass(frozen=True, eq=False)
 class ModelParser:
-    """A `Parser` (`base.py`) that runs a stored model."""
+    """A `Parser` (`base.py`) that runs a stored model.
+
+    device: where the network is and the version of torch, {} for the CPU without torch. is_exact: whether that gives
+    the scores of the CPU to the last bit (`on_device.py`).
+    """
 
     name: str
     model: StoredModel
     network: Network
+    device: Mapping[str, str] = field(default_factory=dict)
+    is_exact: bool = True
 
     @classmethod
     def load(cls, folder: Path, name: str | None = None) -> ModelParser:
@@ -57,7 +62,10 @@ class ModelParser:
 
     @cached_property
     def fingerprint(self) -> str:
-        return self.model.fingerprint
+        if self.is_exact:
+            return self.model.fingerprint
+        parts = [self.model.fingerprint, *self.device.values()]
+        return hashlib.blake2b(" ".join(parts).encode(), digest_size=8).hexdigest()
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
@@ -105,43 +113,62 @@ class ModelParser:
         upos = np.zeros(len(words), np.uint8)
         head = np.zeros(len(words), np.int32)
         deprel = np.zeros(len(words), np.int32)
-        for chosen in _batches(lengths_of(parts)):
-            packed = PackedSentences.of(lengths_of(parts)[chosen])
-            row = packed.row[packed.inside]
+        lengths = lengths_of(parts)
+        order = np.argsort(-lengths, kind="stable")[: int((lengths > 0).sum())]
+        start, halvings = 0, 0  # halvings of the batches for lack of memory
+        while start < len(order):
+            chosen = order[start : start + self._fitting(int(lengths[order[start]]), halvings)]
+            packed = PackedSentences.of(lengths[chosen])
             place = (parts[chosen][:, None] + np.arange(packed.inside.shape[1]))[packed.inside]
-            here, code = np.unique(codes[place], return_inverse=True)
-            packed_code = np.empty(len(row), np.int64)
-            packed_code[row] = code.reshape(-1)
-            scores = self.network.scores(vectors[here].astype(np.float32), packed_code, packed)
-            heads = best_heads(scores.arcs, packed.lengths)
-            governor = np.take_along_axis(packed.row, np.maximum(heads - 1, 0), 1)
-            head_row = np.empty(len(row), np.int64)
-            head_row[row] = np.where(heads > 0, governor, -1)[packed.inside]
-            labels = self.network.labels(scores, head_row)
-            labels[:, self._root] = np.where(head_row < 0, np.inf, -np.inf)
-            upos[place] = scores.tags.argmax(1)[row]
-            head[place] = heads[packed.inside]
-            deprel[place] = labels.argmax(1)[row]
+            try:
+                upos[place], head[place], deprel[place] = self._batch(vectors, codes[place], packed)
+            except MemoryError:
+                if len(chosen) == 1:
+                    raise DerivlangError(
+                        f"there is too little memory to parse one sentence of {lengths[chosen[0]]} words",
+                        fix="end other programs that use the memory or, with --device, leave --device out",
+                        id="memory",
+                    ) from None
+                halvings += 1
+                continue
+            start += len(chosen)
             words_done(len(place))
         if len(parts) != len(sentences):
             hang_together(upos, head, deprel, parts, sentences, self.relations)
         return Parses(upos, head, deprel, self.relations)
 
+    def _fitting(self, longest: int, halvings: int) -> int:
+        """Return how many sentences go through the network together. longest: words of the longest one."""
+        backend = self.network.backend
+        return max(1, min(max(backend.words_at_once // longest, backend.fewest), backend.most) >> halvings)
+
+    def _batch(self, vectors: Int16, codes: Int64, packed: PackedSentences) -> tuple[Int64, Int64, Int64]:
+        """Return tag, head and relation of each word of some sentences: int64[N] each, sentence by sentence.
+
+        vectors: int16[T, K], from `Network.vectors`. codes: int64[N], the type of each word.
+        """
+        backend, row = self.network.backend, packed.row[packed.inside]
+        here, code = np.unique(codes, return_inverse=True)
+        packed_code = np.empty(len(row), np.int64)
+        packed_code[row] = code.reshape(-1)
+        with backend.computing():
+            scores = self.network.scores(vectors[here].astype(np.float32), packed_code, packed)
+            heads = best_heads(
+                backend.numpy(scores.arcs.argmax(2)),
+                lambda some: backend.numpy(scores.arcs[backend.own(some)]),
+                packed.lengths,
+            )
+            governor = np.take_along_axis(packed.row, np.maximum(heads - 1, 0), 1)
+            head_row = np.empty(len(row), np.int64)
+            head_row[row] = np.where(heads > 0, governor, -1)[packed.inside]
+            labels = self.network.labels(scores, head_row)
+            labels[:, self._root] = backend.own(np.where(head_row < 0, np.inf, -np.inf).astype(np.float32))
+            tags, relations = (backend.numpy(found.argmax(1))[row] for found in (scores.tags, labels))
+        return tags, heads[packed.inside], relations
+
     @cached_property
     def _root(self) -> int:
         return self.model.relations.index("root")
-
-
-def _batches(lengths: Int64) -> Iterator[Int64]:
-    """Yield the numbers of the non-empty sentences in batches of bounded size, the longest sentences first."""
-    order = np.argsort(-lengths, kind="stable")
-    order = order[: int((lengths > 0).sum())]
-    start = 0
-    while start < len(order):
-        longest = int(lengths[order[start]])
-        most = min(max(WORDS_AT_ONCE // longest, FEWEST), MOST)
-        yield order[start : start + most]
-        start += most
 
 
 def bundled_model(name: str) -> StoredModel:

@@ -9,6 +9,7 @@ to the first head.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -20,16 +21,18 @@ Float: TypeAlias = NDArray[np.floating]
 ROOTS = 8  # roots to try, the most promising first: a sentence of 100 full stops may have 50, which takes too long
 
 
-def best_heads(arcs: Float, lengths: Int64) -> Int64:
+def best_heads(best: Int64, arcs_of: Callable[[Int64], Float], lengths: Int64) -> Int64:
     """Return int64[B, L], the heads of each sentence's best tree: 1-based, 0 for the root and past the end.
 
-    arcs: float[B, L, 1 + L], [sentence, word, head]; -inf if there is no arc. lengths: int64[B].
+    best: int64[B, L], the best head of each word. arcs_of: returns the scores of some sentences, float[b, L, 1 + L],
+    [sentence, word, head], with -inf if there is no arc; few sentences need them. lengths: int64[B].
     """
-    inside = np.arange(arcs.shape[1])[None, :] < lengths[:, None]
-    head: Int64 = np.where(inside, arcs.argmax(2), 0)
-    for b in np.flatnonzero(~_are_trees(head, inside)):
-        n = int(lengths[b])
-        head[b, :n] = best_tree(arcs[b, :n, : n + 1])
+    inside = np.arange(best.shape[1])[None, :] < lengths[:, None]
+    head: Int64 = np.where(inside, best, 0)
+    others = np.flatnonzero(~_are_trees(head, inside))
+    if len(others):
+        for b, n, arcs in zip(others.tolist(), lengths[others].tolist(), arcs_of(others), strict=True):
+            head[b, :n] = best_tree(arcs[:n, : n + 1])
     return head
 
 

@@ -1,29 +1,30 @@
-"""Inference: the network of a stored model in numpy, from the words of many sentences to scores of tags and trees.
+"""Inference: the network of a stored model, from the words of many sentences to scores of tags and trees.
 
-It computes what `training/network.py` computes, on whole numbers (`quantised.py` has the reasons). `packed.py` has the
-layout of a batch, `recurrent.py` the layers that read it.
+It computes what `training/network.py` computes, on whole numbers (`quantised.py` has the reasons), with numpy or on a
+device of torch (`backend.py`). `packed.py` has the layout of a batch, `recurrent.py` the layers that read it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from derivlang.core.arrays import Float32, Int64
+from derivlang.parsing.backend import Backend, NumpyBackend, tanh
 from derivlang.parsing.base import UPOS
 from derivlang.parsing.features import N_PIECES, piece_buckets, word_codes
 from derivlang.parsing.model import StoredModel
 from derivlang.parsing.packed import PackedSentences
-from derivlang.parsing.products import MakeProduct, fastest_product
+from derivlang.parsing.products import Array
 from derivlang.parsing.quantised import (
     SCORE_GRID,
     WORD_GRID,
     WORD_LIMIT,
     Matrix,
     largest_grid,
-    table_tanh,
 )
 from derivlang.parsing.recurrent import cell_of
 
@@ -34,24 +35,25 @@ class NetworkScores:
 
     tags: float32[N, 17], by row. arcs: float32[B, L, 1 + L], the score of each head of each word. Head 0 is the root,
     head h is word h - 1. A word as its own head, and heads past the end of the sentence, score -inf. dep, head:
-    float32[N, K], what `labels` needs of each word as a dependent and as a head. All numbers except tags are whole.
+    float32[N, K], what `labels` needs of each word as a dependent and as a head. All numbers except tags are whole. The
+    arrays are those of the network's backend.
     """
 
-    tags: Float32
-    arcs: Float32
-    dep: Float32
-    head: Float32
+    tags: Array
+    arcs: Array
+    dep: Array
+    head: Array
 
 
 class Network:
-    """A stored model that is ready to run. make: how products are computed; no result depends on it.
+    """A stored model that is ready to run on a backend (numpy, if none is given).
 
     Raises ValueError or KeyError if the weights do not fit together.
     """
 
-    def __init__(self, model: StoredModel, make: MakeProduct | None = None) -> None:
+    def __init__(self, model: StoredModel, backend: Backend | None = None) -> None:
         _check_shapes(model)
-        make = make or fastest_product()
+        self.backend = backend = backend or NumpyBackend()
         self.vocabulary = {word: i + 2 for i, word in enumerate(model.vocabulary)}
         m, f = model.matrices, model.floats
         self._words, self._word_scale = m["words"], f["words.scale"]
@@ -71,22 +73,23 @@ class Network:
                 unit, offset = cell.units(m[f"{name}.state"].shape[1], self.grid)
                 bias = f[f"{name}.bias"] * unit + offset
                 scale: Float32 = f[f"{name}.input.scale"] * unit / np.float32(grid)
-                given = Matrix.of(m[f"{name}.input"], scale, bias, largest, make)
+                given = Matrix.of(m[f"{name}.input"], scale, bias, largest, backend)
                 scale = f[f"{name}.state.scale"] * unit / np.float32(self.grid)
                 zero = np.zeros(len(bias), np.float32)
-                sides.append((given, Matrix.of(m[f"{name}.state"], scale, zero, self.grid, make)))
+                sides.append((given, Matrix.of(m[f"{name}.state"], scale, zero, self.grid, backend)))
             self.layers.append(sides)
         scale = np.concatenate([f[f"{name}.scale"] for name in outputs])
         scale /= np.float32(self.grid)
         bias = np.concatenate([f[f"{name}.bias"] for name in outputs])
-        self._outputs = Matrix.of(np.concatenate([m[name] for name in outputs]), scale, bias, self.grid, make)
-        self._cuts = np.cumsum([len(m[name]) for name in outputs])[:-1]
+        self._outputs = Matrix.of(np.concatenate([m[name] for name in outputs]), scale, bias, self.grid, backend)
+        ends = np.cumsum([len(m[name]) for name in outputs]).tolist()
+        self._columns = [slice(*bounds) for bounds in pairwise([0, *ends])]
         if m["arc_dep"].shape[0] * SCORE_GRID**2 >= 1 << 24:
             raise ValueError("arcs of more than 258 numbers would not be exact")
-        self._arc_root = _score_grid(f["arc_root"])
-        self._label_root = _score_grid(f["label_root"])
+        self._arc_root = self._score_grid(backend.own(f["arc_root"]))
+        self._label_root = self._score_grid(backend.own(f["label_root"]))
         scale = f["label.scale"] / np.float32(SCORE_GRID)
-        self._label = Matrix.of(m["label"], scale, f["label.bias"], SCORE_GRID, make)
+        self._label = Matrix.of(m["label"], scale, f["label.bias"], SCORE_GRID, backend)
 
     def vectors(self, words: Sequence[str]) -> Float32:
         """Return float32[T, K], the vectors of word types: whole numbers, in units of 1 / WORD_GRID."""
@@ -101,20 +104,20 @@ class Network:
         np.rint(x, out=x)
         return x
 
-    def states(self, vectors: Float32, code: Int64, packed: PackedSentences) -> Float32:
+    def states(self, vectors: Float32, code: Int64, packed: PackedSentences) -> Array:
         """Return float32[N, 2 * hidden], the states of the last layer: whole numbers, in units of 1 / grid.
 
         vectors: float32[T, K], from `vectors`. code: int64[N], the word type of each row.
         """
-        x = vectors
+        x, of_type = self.backend.own(vectors), self.backend.own(code)
         for layer, (cell, sides) in enumerate(zip(self.cells, self.layers, strict=True)):
             hidden = sides[0][1].product.n_inputs
-            out = np.empty((len(code), 2 * hidden), np.float32)
+            out = self.backend.empty(len(code), 2 * hidden)
             for side, (given, state) in enumerate(sides):
                 # The product is the largest array. It gets no name, so that it is freed before the next one is
                 # computed. The first layer computes it once for each type, then gathers it for the words.
                 cell.run(
-                    given.times(x)[code] if layer == 0 else given.times(x),
+                    given.times(x)[of_type] if layer == 0 else given.times(x),
                     state,
                     packed,
                     out[:, side * hidden : (side + 1) * hidden],
@@ -127,28 +130,37 @@ class Network:
     def scores(self, vectors: Float32, code: Int64, packed: PackedSentences) -> NetworkScores:
         """Return the scores of the words. Arguments as for `states`."""
         z = self._outputs.times(self.states(vectors, code, packed))
-        tags, arc_dep, arc_head, label_dep, label_head = np.split(z, self._cuts, axis=1)
+        tags, arc_dep, arc_head, label_dep, label_head = (z[:, columns] for columns in self._columns)
         b, n = packed.inside.shape
-        dep, head = _score_grid(arc_dep), _score_grid(arc_head)
-        heads = np.empty((b, n + 1, dep.shape[1]), np.float32)
+        row, dep, head = self.backend.own(packed.row), self._score_grid(arc_dep), self._score_grid(arc_head)
+        heads = self.backend.empty(b, n + 1, dep.shape[1])
         heads[:, 0] = self._arc_root
-        heads[:, 1:] = head[packed.row]
-        arcs = dep[packed.row] @ heads.transpose(0, 2, 1)
-        arcs[:, :, 1:][np.broadcast_to(~packed.inside[:, None, :], (b, n, n))] = -np.inf
-        arcs[:, np.arange(n), np.arange(n) + 1] = -np.inf
-        return NetworkScores(tags, arcs, _score_grid(label_dep), _score_grid(label_head))
+        heads[:, 1:] = head[row]
+        arcs = dep[row] @ heads.swapaxes(1, 2)
+        past_the_end, word = np.where(packed.inside, np.float32(0), np.float32(-np.inf)), self.backend.own(np.arange(n))
+        arcs[:, :, 1:] += self.backend.own(past_the_end)[:, None, :]
+        arcs[:, word, word + 1] = -np.inf
+        return NetworkScores(tags, arcs, self._score_grid(label_dep), self._score_grid(label_head))
 
-    def labels(self, scores: NetworkScores, head_row: Int64) -> Float32:
+    def labels(self, scores: NetworkScores, head_row: Int64) -> Array:
         """Return float32[N, R], the score of each relation of each word.
 
         head_row: int64[N], the row of the word's head, -1 for the root.
         """
-        at = scores.head[head_row]
-        at[head_row < 0] = self._label_root
+        row = self.backend.own(head_row)
+        at = scores.head[row]
+        at[row < 0] = self._label_root
         both = scores.dep * at
-        both /= np.float32(SCORE_GRID)
-        np.rint(both, out=both)
-        return self._label.times(np.concatenate([both, scores.dep, at], axis=1))
+        both /= SCORE_GRID
+        self.backend.round(both, both)
+        return self._label.times(self.backend.join([both, scores.dep, at], 1))
+
+    def _score_grid(self, z: Array) -> Array:
+        """Return tanh of z, float32[n, K]: whole numbers, in units of 1 / SCORE_GRID."""
+        y = tanh(z, self.backend)
+        y *= SCORE_GRID
+        self.backend.round(y, y)
+        return y
 
 
 def _check_shapes(model: StoredModel) -> None:
@@ -180,10 +192,3 @@ def _kinds(name: str) -> tuple[str, ...]:
     if name == "pieces" or name.endswith((".input", ".state")):
         return ("scale",)
     return ("scale", "bias")
-
-
-def _score_grid(z: Float32) -> Float32:
-    """Return tanh of z: whole numbers, in units of 1 / SCORE_GRID."""
-    y = table_tanh(z)
-    y *= np.float32(SCORE_GRID)
-    return np.rint(y, out=y)

@@ -2,19 +2,21 @@
 
     x [n, K], whole numbers  @  weights [K, R], whole numbers from -127 to 127   ->  whole numbers below 2^24
 
-There are two ways to compute them, with the same result: float32 by numpy's BLAS, and 8-bit integers by ONNX Runtime
-(`integer_products.py`), which is used where it is installed and proves to be exact on the processor.
+There are two ways to compute them with numpy, with the same result: float32 by its BLAS, and 8-bit integers by ONNX
+Runtime (`integer_products.py`), which is used where it is installed and proves to be exact on the processor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from derivlang.core.arrays import Float32, Int8
+
+Array: TypeAlias = Any  # an array of numpy, or a tensor of torch
 
 
 class Product(Protocol):
@@ -23,7 +25,7 @@ class Product(Protocol):
     n_inputs: int
     rows: int
 
-    def __call__(self, x: Float32, out: Float32) -> None:
+    def __call__(self, x: Array, out: Array) -> None:
         """Set out = x @ weights. x: float32[n, K], whole numbers; out: float32[n, R]."""
         ...
 

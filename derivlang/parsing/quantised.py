@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from derivlang.core.arrays import Float32, Int8, Int32, Ints
-from derivlang.parsing.products import MakeProduct, Product
+from derivlang.core.arrays import Float32, Int8
+from derivlang.parsing.backend import Backend
+from derivlang.parsing.products import Array, Product
 
 if TYPE_CHECKING:
     import torch
@@ -34,25 +35,26 @@ SCORE_GRID = 255  # factors of a product of two activations: steps per unit; 192
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
-    """A quantised matrix with R outputs: its product, and scale and bias float32[R]."""
+    """A quantised matrix with R outputs: its product, and scale and bias float32[R], all on a backend."""
 
     product: Product
-    scale: Float32
-    bias: Float32
+    scale: Array
+    bias: Array
+    backend: Backend
 
     @classmethod
-    def of(cls, stored: Int8, scale: Float32, bias: Float32, largest: int, make: MakeProduct) -> Matrix:
+    def of(cls, stored: Int8, scale: Float32, bias: Float32, largest: int, backend: Backend) -> Matrix:
         """Make a matrix of int8[R, K] for activations up to `largest`. Raises ValueError if a sum could be inexact."""
         if np.abs(stored.astype(np.int64)).sum(1).max(initial=0) * largest >= EXACT:
             raise ValueError(f"a row of weights is too large for activations of {largest}")
-        return cls(make(stored, largest), scale, bias)
+        return cls(backend.product(stored, largest), backend.own(scale), backend.own(bias), backend)
 
-    def times(self, x: Float32) -> Float32:
+    def times(self, x: Array) -> Array:
         """Return x @ weights * scale + bias, float32[n, R]; x: float32[n, K], whole numbers.
 
         Scale and bias are applied to some rows at a time, while these are in the cache.
         """
-        z = np.empty((len(x), len(self.bias)), np.float32)
+        z = self.backend.empty(len(x), len(self.bias))
         for start in range(0, len(x), self.product.rows):
             part = z[start : start + self.product.rows]
             self.product(x[start : start + self.product.rows], part)
@@ -80,32 +82,3 @@ def rounded(w: torch.Tensor) -> torch.Tensor:
     """Return a matrix with the values that it has after storage, for training."""
     scale = w.abs().amax(1, keepdim=True).clamp_min(1e-8) / 127
     return (w / scale).round() * scale
-
-
-STEPS, SPAN = 512, 5  # table of tanh: entries per unit, and its range -5 … 5; its ends hold beyond
-TANH: Float32 = (np.rint(np.tanh(np.arange(-SPAN * STEPS, SPAN * STEPS + 1) / STEPS) * 65536) / 65536).astype(
-    np.float32
-)
-MIDDLE = SPAN * STEPS + 0.5  # index of tanh(0); the half turns truncation into rounding
-
-
-def table_tanh(z: Float32) -> Float32:
-    """Return tanh of z, rounded to the nearest entry.
-
-    Entries have 16 bits, and no exact value is near the middle of two (tested), so that all machines have one table.
-    """
-    out = z * np.float32(STEPS)
-    out += np.float32(MIDDLE)
-    look_up(out, np.empty(z.shape, np.int32), np.empty(z.shape, np.intp), out)
-    return out
-
-
-def look_up(place: Float32, narrow: Int32, wide: Ints, out: Float32) -> None:
-    """Set out = TANH[place], with places truncated to whole numbers. narrow, wide: buffers of the shape of place.
-
-    The conversion goes through int32, because numpy converts float32 to int32 six times as fast as to the int64 that an
-    index must be.
-    """
-    np.copyto(narrow, place, casting="unsafe")
-    np.copyto(wide, narrow)
-    np.take(TANH, wide, out=out, mode="clip")

@@ -16,7 +16,9 @@ import numpy as np
 
 from derivlang.core.arrays import Float32, Int8
 from derivlang.parsing.packed import PackedSentences
-from derivlang.parsing.quantised import MIDDLE, STEPS, Matrix, look_up
+from derivlang.parsing.products import Array
+from derivlang.parsing.quantised import Matrix
+from derivlang.parsing.tanh_table import MIDDLE, STEPS
 
 
 class RecurrentCell(Protocol):
@@ -28,7 +30,7 @@ class RecurrentCell(Protocol):
         """Return float32[gates * hidden], twice: what `run` takes for z is z times the first plus the second."""
         ...
 
-    def run(self, z: Float32, state: Matrix, packed: PackedSentences, out: Float32, grid: int, *, back: bool) -> None:
+    def run(self, z: Array, state: Matrix, packed: PackedSentences, out: Array, grid: int, *, back: bool) -> None:
         """Run one direction of a layer and write its states into `out`: whole numbers, in units of 1 / grid.
 
         z: float32[N, gates * hidden], what the inputs add; it may be overwritten.
@@ -50,17 +52,13 @@ class Lstm:
         unit[2 * hidden : 3 * hidden] = STEPS
         return unit, np.full(4 * hidden, MIDDLE, np.float32)
 
-    def run(self, z: Float32, state: Matrix, packed: PackedSentences, out: Float32, grid: int, *, back: bool) -> None:
+    def run(self, z: Array, state: Matrix, packed: PackedSentences, out: Array, grid: int, *, back: bool) -> None:
+        backend = state.backend
         n, hidden = len(packed.lengths), state.product.n_inputs
-        half = np.float32(0.5)
-        up = np.float32(grid / 2)
-        cell = np.zeros((n, hidden), np.float32)
-        last = np.zeros((n, hidden), np.float32)
-        product = np.empty((n, 4 * hidden), np.float32)
-        gates = np.empty((n, 4 * hidden), np.float32)
-        narrow, wide = np.empty((n, 4 * hidden), np.int32), np.empty((n, 4 * hidden), np.intp)
-        inner = np.empty((n, hidden), np.float32)
-        inner_narrow, inner_wide = np.empty((n, hidden), np.int32), np.empty((n, hidden), np.intp)
+        cell, last = backend.zeros(n, hidden), backend.zeros(n, hidden)
+        product, gates = backend.empty(n, 4 * hidden), backend.empty(n, 4 * hidden)
+        inner = backend.empty(n, hidden)
+        tanh_of_gates, tanh_of_cell = backend.tanh_table(n, 4 * hidden), backend.tanh_table(n, hidden)
         steps = range(len(packed.active))
         for t in reversed(steps) if back else steps:
             a, rows = int(packed.active[t]), slice(int(packed.starts[t]), int(packed.starts[t + 1]))
@@ -68,23 +66,23 @@ class Lstm:
             state.product(last[:a], p)
             p *= state.scale
             p += z[rows]
-            look_up(p, narrow[:a], wide[:a], g)
+            tanh_of_gates(p, g)
             i, f, new, o = (g[:, k * hidden : (k + 1) * hidden] for k in range(4))
             # c = sigma(f) c + sigma(i) g, with sigma = (1 + tanh) / 2
-            f += np.float32(1)
+            f += 1.0
             c *= f
-            i += np.float32(1)
+            i += 1.0
             i *= new
             c += i
-            c *= half
-            np.multiply(c, np.float32(STEPS), out=u)
-            u += np.float32(MIDDLE)
-            look_up(u, inner_narrow[:a], inner_wide[:a], u)
+            c *= 0.5
+            backend.scale(c, STEPS, u)
+            u += MIDDLE
+            tanh_of_cell(u, u)
             # h = sigma(o) tanh(c), on the grid
-            o += np.float32(1)
+            o += 1.0
             u *= o
-            u *= up
-            np.rint(u, out=last[:a])
+            u *= grid / 2
+            backend.round(u, last[:a])
             out[rows] = last[:a]
 
 
@@ -98,12 +96,11 @@ class Light:
         unit[:hidden], offset[:hidden] = 1 / 6, 0.5
         return unit, offset
 
-    def run(self, z: Float32, state: Matrix, packed: PackedSentences, out: Float32, grid: int, *, back: bool) -> None:
+    def run(self, z: Array, state: Matrix, packed: PackedSentences, out: Array, grid: int, *, back: bool) -> None:
+        backend = state.backend
         n, hidden = len(packed.lengths), state.product.n_inputs
-        zero, one, most = np.float32(0), np.float32(1), np.float32(grid)
-        exact = np.zeros((n, hidden), np.float32)
-        last = np.zeros((n, hidden), np.float32)
-        product = np.empty((n, 2 * hidden), np.float32)
+        exact, last = backend.zeros(n, hidden), backend.zeros(n, hidden)
+        product = backend.empty(n, 2 * hidden)
         steps = range(len(packed.active))
         for t in reversed(steps) if back else steps:
             a, rows = int(packed.active[t]), slice(int(packed.starts[t]), int(packed.starts[t + 1]))
@@ -112,12 +109,12 @@ class Light:
             p *= state.scale
             p += z[rows]
             f, g = p[:, :hidden], p[:, hidden:]
-            np.clip(f, zero, one, out=f)
-            np.clip(g, -most, most, out=g)
+            backend.clip(f, 0.0, 1.0)
+            backend.clip(g, -grid, grid)
             g -= h
             g *= f
             h += g
-            np.rint(h, out=last[:a])
+            backend.round(h, last[:a])
             out[rows] = last[:a]
 
 

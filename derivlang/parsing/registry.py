@@ -25,13 +25,14 @@ PARSERS: Registry[Parser] = Registry(
 )
 
 
-def find_parser(spec: str | None, language: str) -> Parser:
+def find_parser(spec: str | None, language: str, device: str | None = None) -> Parser:
     """Return the parser that `spec` names, for sources in `language` (a code such as "en").
 
     spec: None for the parser that this package has for the language; "english"; "stanza", "stanza:DIR"; "spacy:NAME";
-    a folder made by `derivlang parser train`; the name of a plug-in. A process loads each model once.
-    Raises UsageError parser-language, unknown-parser, plug-in, parser-name; DataError parser-missing, parser-damaged;
-    DerivlangError missing-package.
+    a folder made by `derivlang parser train`; the name of a plug-in. device: a device of torch that a model of
+    derivlang runs on; None for the CPU, without torch. A process loads each model once.
+    Raises UsageError parser-language, unknown-parser, plug-in, parser-name, parser-device, device; DataError
+    parser-missing, parser-damaged; DerivlangError missing-package.
     """
     if spec is None:
         if language not in BUNDLED:
@@ -43,7 +44,7 @@ def find_parser(spec: str | None, language: str) -> Parser:
                 id="parser-language",
             )
         spec = BUNDLED[language]
-    parser = _load(spec, language)
+    parser = _load(spec, language) if device is None else _load_on(spec, language, device)
     if parser.language != language:
         raise UsageError(
             f"the parser {spec!r} is for the language {parser.language!r}, but the source is in {language!r}",
@@ -81,3 +82,11 @@ def _load(spec: str, language: str) -> Parser:
 
         return ModelParser.load(Path(spec))
     raise PARSERS.unknown(spec, "stanza", "spacy:NAME")
+
+
+@cache
+def _load_on(spec: str, language: str, device: str) -> Parser:
+    """Load a parser on a device."""
+    from derivlang.parsing.on_device import on_device
+
+    return on_device(_load(spec, language), device)

@@ -20,9 +20,10 @@ import numpy as np
 import torch
 
 from derivlang.core.arrays import offsets_of
+from derivlang.core.device import device_of
 from derivlang.core.keys import mix
 from derivlang.training.config import ModelConfig
-from derivlang.training.devices import device_of, within_memory
+from derivlang.training.devices import within_memory
 from derivlang.training.languages import SpecialIds
 from derivlang.training.loader import Loader, OpenStream
 from derivlang.training.loss_module import LossModule, optimizer_of

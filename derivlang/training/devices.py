@@ -27,26 +27,6 @@ def to_device(array: Any, device: torch.device) -> torch.Tensor:
     return found if device.type == "cpu" else found.pin_memory().to(device, non_blocking=True)
 
 
-def device_of(name: str | None) -> torch.device:
-    """Return a device such as cpu, cuda or cuda:1. None: the first GPU, else the CPU.
-
-    Raise UsageError if torch has no such device.
-    """
-    import torch
-
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).partition("\n")[0]
-        raise UsageError(
-            f"there is no device {name!r}: {reason}", where="--device", fix="give another one, e.g. cpu", id="device"
-        ) from None
-    return device
-
-
 def has_bf16() -> bool:
     """Return whether there is a GPU with native bfloat16. Older GPUs only emulate it, slowly."""
     import torch
