@@ -14,7 +14,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from derivlang.core.device import device_of
 from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
 from derivlang.engine.events import Events
 from derivlang.evaluation import cell as cells
@@ -28,6 +27,7 @@ from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stages_to
+from derivlang.parsing.device import device_of
 from derivlang.training.encoder import Encoder
 from tests.commands import run as cli
 from tests.test_evaluate_examples import made

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from derivlang.core.device import device_of
 from derivlang.core.errors import DerivlangError
 from derivlang.engine.events import Events
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse as run_parse
 from derivlang.parsing import registry
+from derivlang.parsing.device import device_of
 from derivlang.parsing.on_device import on_device
-from derivlang.sources.find import SourceRequest
+from derivlang.sources.request import SourceRequest
 from tests.commands import TREES, run, snapshot, written
 from tests.helpers import manifest
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import torch
 
-from derivlang.core.device import device_of
 from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.trained import PretrainedRun
+from derivlang.parsing.device import device_of
 from derivlang.training import devices
 from derivlang.training.bench import Plan, bench
 from derivlang.training.checkpoint import load_model

@@ -177,7 +177,7 @@ def score_command(
     if device is None:
         click.echo(json.dumps(scores[0]) if as_json else f"{files[split].name}: {_line(scores[0])}")
         return
-    from derivlang.core.device import record
+    from derivlang.parsing.device import record
 
     ran, differ = record(device), differences(*parses)
     if as_json:

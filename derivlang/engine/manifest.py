@@ -140,7 +140,7 @@ def _device(job: Job) -> dict[str, str]:
     """Return the device that the parser ran on and the version of torch, {} for the CPU without torch."""
     if job.parser is None or job.device is None:
         return {}
-    from derivlang.core.device import record  # imported late: few runs parse on a device
+    from derivlang.parsing.device import record  # imported late: few runs parse on a device
 
     return record(job.device)
 

@@ -23,12 +23,12 @@ from derivlang.align.lexical import Floats
 from derivlang.align.links import Links
 from derivlang.align.similarity import METHODS, cosine, usual_layer
 from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, offsets_of, owners
-from derivlang.core.device import device_of
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import warn
 from derivlang.evaluation.padding import by_length, framed, inside, padded, tokens_on
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import rows_done, stage
+from derivlang.parsing.device import device_of
 from derivlang.training.checkpoint import run_and_step
 from derivlang.training.devices import to_device
 from derivlang.training.encoder import Encoder

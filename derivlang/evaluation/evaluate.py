@@ -27,7 +27,6 @@ import numpy as np
 import torch
 
 from derivlang.core.arrays import Int64
-from derivlang.core.device import device_of
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.engine.batches import Source
@@ -48,6 +47,7 @@ from derivlang.evaluation.tasks.registry import tuned_tasks
 from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.formats.progress import stage
+from derivlang.parsing.device import device_of
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest

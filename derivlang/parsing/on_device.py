@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from derivlang.core.device import device_of, record
 from derivlang.core.errors import UsageError
 from derivlang.parsing.base import Parser
 from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.cuts import LONGEST
+from derivlang.parsing.device import device_of, record
 from derivlang.parsing.inference import Network
 from derivlang.parsing.packed import PackedSentences
 from derivlang.parsing.quantised import WORD_GRID, WORD_LIMIT

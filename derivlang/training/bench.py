@@ -20,8 +20,8 @@ import numpy as np
 import torch
 
 from derivlang.core.arrays import offsets_of
-from derivlang.core.device import device_of
 from derivlang.core.keys import mix
+from derivlang.parsing.device import device_of
 from derivlang.training.config import ModelConfig
 from derivlang.training.devices import within_memory
 from derivlang.training.languages import SpecialIds
