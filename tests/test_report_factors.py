@@ -380,7 +380,9 @@ def test_the_papers_numbers_stand_where_they_apply(given: dict[str, Any], publis
     [
         (lambda d: d.update(format=2), "format 2"),
         (lambda d: d.update(cells=3), "cells is 3"),
-        (lambda d: d["cells"][0].update(run="/elsewhere"), "which is absolute"),
+        (lambda d: d["cells"][0].update(run="/elsewhere"), "a cell has the path"),
+        (lambda d: d["cells"][0].update(run="../elsewhere"), "a cell has the path"),
+        (lambda d: d["cells"][0].update(run="runs/" + 300 * "x"), "a cell has the path"),
         (lambda d: d["cells"].append({"run": "runs/x"}), "factors is missing"),
         (lambda d: d["cells"][0]["factors"].update(other=1), 'the factor "other"'),
         (lambda d: d["cells"][0]["factors"].update(order="unknown"), '"unknown" of order'),

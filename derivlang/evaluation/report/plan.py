@@ -11,6 +11,7 @@ from derivlang.core.settings import text_of
 from derivlang.store.record import check_types, read_record, short
 
 STUDY, FORMAT = "study.json", 1
+_LONGEST = 200  # bytes of the path of a run; file systems have names of up to 255
 _LEVEL = (str, int, float)  # bool is one, too
 
 
@@ -75,8 +76,9 @@ def _check(found: dict[str, Any]) -> None:
     check_levels(found["report"].get("baseline") or {}, "baseline")
     for cell in found["cells"]:
         check_types(cell, {"run": str, "factors": dict})
-        if Path(cell["run"]).is_absolute():
-            raise ValueError(f"a cell has the path {short(cell['run'])}, which is absolute")
+        path = Path(cell["run"])
+        if path.is_absolute() or ".." in path.parts or len(path.parts) != 2 or len(str(path).encode()) > _LONGEST:
+            raise ValueError(f"a cell has the path {short(cell['run'])}, not one such as runs/CELL")
         check_levels(cell["factors"], "cells")
         if unknown := [name for name in cell["factors"] if name not in found["factors"]]:
             raise ValueError(f"a cell has the factor {short(unknown[0])}, which is in no list")
