@@ -46,7 +46,7 @@ def test_no_reader_raises_a_foreign_error(part: int) -> None:
     """In a process with bounded memory; the inputs are the same in each run."""
     names = list(READERS)[part::4]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz", *names, "--inputs", "80", "--seconds", "2", "--json"],
+        [sys.executable, "-m", "tests.fuzz", *names, "--inputs", "80", "--seconds", "1", "--json"],
         cwd=PACKAGE.parent,
         env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
         capture_output=True,
