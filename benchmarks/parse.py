@@ -64,10 +64,11 @@ def main(path: Path, megabytes: float, kind: str, name: str = "english") -> None
     from derivlang.formats.base import Piece
     from derivlang.formats.text import read
     from derivlang.formats.words import Splitter
+    from derivlang.parsing.products import FloatProduct
     from derivlang.parsing.registry import find_parser
 
     if kind == "float":
-        backend.fastest_product = lambda: backend.FloatProduct
+        backend.fastest_product = lambda: FloatProduct
     began = time.process_time()
     parser = find_parser(name, "en")
     load = time.process_time() - began
