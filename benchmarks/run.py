@@ -52,6 +52,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="derivlang-benchmarks-") as temporary:
         cache = options.cache or Path(temporary, "texts")
         data = data_folder(options.data_dir)
+        os.environ.pop("DERIVLANG_DATA", None)  # else `make` finds further splits beside the made texts
         _compile(Path(temporary))
         for name in names:
             work = Path(temporary, name)
