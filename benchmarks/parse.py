@@ -4,7 +4,7 @@ within 1 s of CPU.
 Words are those of WikiText-2's train text, read and split into sentences as `make` does, `--size` MB at most (10.8 MB
 are the whole text, 2.05 M words). The process is a fresh one; its CPU time holds everything: Python's start, reading,
 sentences, the model, the parse. BLAS is held to one thread. Where ONNX Runtime is installed, the same is measured with
-its products of 8-bit integers, in turns, and the trees are compared.
+its products of 8-bit integers, and where torch is, with torch on the CPU, in turns; the trees are compared.
 
     python parse.py FILE MB float|integer [PARSER]     one run, JSON
 """
@@ -29,16 +29,23 @@ def benchmark(settings: Settings) -> Report:
     os.environ.update(OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", OMP_NUM_THREADS="1")
     text = settings.data / "text" / "wikitext-2" / "wiki.train.tokens"
     report = Report("The bundled parser on WikiText-2", ("run", "M words", "CPU s", "words / CPU s", "peak MB"))
-    kinds = ["float", "integer"] if find_spec("onnxruntime") and find_spec("onnx") else ["float"]
-    both = alternate(settings.repeat, *(partial(script, "parse.py", text, str(settings.size), kind) for kind in kinds))
-    runs = both[0]
+    kinds = ["float"]
+    kinds += ["integer"] if find_spec("onnxruntime") and find_spec("onnx") else []
+    kinds += ["torch"] if find_spec("torch") else []
+    jobs = (partial(script, "parse.py", text, str(settings.size), kind) for kind in kinds)
+    found = dict(zip(kinds, alternate(settings.repeat, *jobs), strict=True))
+    runs = found["float"]
     told = [json.loads(run.output) for run in runs]
-    for kind, of_kind in zip(kinds, both, strict=True):
+    for kind, of_kind in found.items():
         _rows(report, kind, of_kind)
-    if len(both) > 1:
-        gain = report.figure("CPU in float32 / in 8-bit integers", ratio(*both, lambda run: run.cpu))
-        same = {json.loads(run.output)["trees"] for of_kind in both for run in of_kind}
-        report.claim("the same trees from 8-bit integers, in less CPU", gain.text(), len(same) == 1 and gain.median > 1)
+    same = len({json.loads(run.output)["trees"] for of_kind in found.values() for run in of_kind}) == 1
+    if "integer" in found:
+        gain = report.figure("CPU in float32 / in 8-bit integers", ratio(runs, found["integer"], lambda run: run.cpu))
+        report.claim("the same trees from 8-bit integers, in less CPU", gain.text(), same and gain.median > 1)
+    if "torch" in found:  # without the start, in which torch is imported
+        parse = ratio(runs, found["torch"], lambda run: json.loads(run.output)["parse"])
+        report.figure("CPU of the parse in numpy / in torch on the CPU", parse)
+        report.claim("the same trees from torch on the CPU", parse.text(), same)
     words = told[0]["words"]
     speed = report.figure("words a CPU second", spread(runs, lambda run: words / run.cpu))
     peak = report.figure("peak MB", spread(runs, lambda run: run.peak))
@@ -70,7 +77,7 @@ def main(path: Path, megabytes: float, kind: str, name: str = "english") -> None
     if kind == "float":
         backend.fastest_product = lambda: FloatProduct
     began = time.process_time()
-    parser = find_parser(name, "en")
+    parser = find_parser(name, "en", "cpu" if kind == "torch" else None)
     load = time.process_time() - began
     size = min(path.stat().st_size, int(megabytes * 1e6))
     words = sentences = 0

@@ -165,7 +165,7 @@ def written(path: Path, text: str | bytes) -> Path:
 
 
 def cut_off(path: Path) -> None:
-    """Leave the first half of a file."""
+    """Cut a file off after its first half."""
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 

@@ -42,7 +42,7 @@ def _inexact(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def parse(out: str = "", **options: Any) -> dict[str, Any]:
-    """`derivlang parse` of the text, in this process."""
+    """Parse the text in this process."""
     events = options.pop("events", Events())
     return run_parse(SourceRequest("a.train.tokens"), MakeOptions(Path(out), **options), events)
 

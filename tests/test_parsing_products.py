@@ -1,4 +1,4 @@
-"""Products of whole numbers: both ways of numpy give the same bits. Equal sentences are parsed once."""
+"""Products in float32 and in 8-bit integers have the same bits; equal sentences are parsed once."""
 
 from __future__ import annotations
 

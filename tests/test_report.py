@@ -44,8 +44,9 @@ from derivlang.evaluation.report.overview import (  # noqa: E402
 )  # fmt: skip
 from derivlang.evaluation.report.page import _template  # noqa: E402
 from derivlang.evaluation.report.runs import read_runs  # noqa: E402
-from derivlang.evaluation.report.settings import Language, Setting, settings_of  # noqa: E402
+from derivlang.evaluation.report.settings import Setting, settings_of  # noqa: E402
 from derivlang.evaluation.report.sweeps import sweeps  # noqa: E402
+from derivlang.evaluation.report.variants import Language  # noqa: E402
 from derivlang.evaluation.report.write import report  # noqa: E402
 
 

@@ -24,6 +24,7 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 # Settings of training by the headings of the help page; "Training" has all others.
 _CHOICES = ("objective", "model")
 _DATA = ("vocab_size", "coverage", "dictionary_by", "dictionary_seed", "parallel", "packing", "limit")
+_OF_FILES = {"coverage": "dictionary", "dictionary_by": "dictionary", "parallel": "pairs"}  # how to make -> what
 
 
 @click.command("pretrain", cls=HeadedCommand, no_args_is_help=True, context_settings=_HELP)
@@ -71,29 +72,14 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     from derivlang.pipeline import Pipeline
     from derivlang.training import folder
     from derivlang.training.folder import RUN
-    from derivlang.training.languages import SOURCE, tokenizer_of
+    from derivlang.training.languages import SOURCE
     from derivlang.training.objectives.registry import read_objective
     from derivlang.training.prepare import prepare_data
     from derivlang.training.processes import is_main
     from derivlang.training.run import Callbacks, pretrain
     from derivlang.training.start import settings_of
 
-    for file, of_made in (("dictionary", ("coverage", "dictionary_by")), ("pairs", ("parallel",))):
-        for name in of_made if options[file] is not None else ():
-            if options[name] is not None:
-                flag = declared(TrainingSettings)[name].option
-                raise UsageError(
-                    f"tells how to make what --{file} gives", where=flag, fix=f"leave {flag} out", id="usage"
-                )
-    if options["vocab_size"] is not None and options["tokenizer"] is not None:
-        size = tokenizer_of(options["tokenizer"]).size
-        if size != options["vocab_size"]:
-            raise UsageError(
-                f"{options['tokenizer']} has {size:,} entries",
-                where="--vocab-size",
-                fix="leave out --vocab-size, or --tokenizer to train one",
-                id="other-tokenizer",
-            )
+    _check_given_files(options)
     settings, model_config, log_settings = settings_of(source, options)
     begins = ""
     if out is None:
@@ -149,3 +135,25 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         short, pairs = result["short_pairs"], result["short_pairs"] + result["pairs"]
         click.echo(f"{short:,} of {pairs:,} sentence pairs were left out: a side is empty or too short")
     click.echo(f"{out}  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} sub-words a second")
+
+
+def _check_given_files(options: dict[str, Any]) -> None:
+    """Raise UsageError for an option that says how to make what a given file already is."""
+    from derivlang.core.errors import UsageError
+    from derivlang.training.languages import tokenizer_of
+
+    for name, file in _OF_FILES.items():
+        if options[name] is not None and options[file] is not None:
+            flag = declared(TrainingSettings)[name].option
+            what = f"--{file} names a finished file, which this option does not change"
+            raise UsageError(what, where=flag, fix=f"leave {flag} out", id="usage")
+    if options["vocab_size"] is None or options["tokenizer"] is None:
+        return
+    size = tokenizer_of(options["tokenizer"]).size
+    if size != options["vocab_size"]:
+        raise UsageError(
+            f"{options['tokenizer']} has {size:,} entries",
+            where="--vocab-size",
+            fix="leave out --vocab-size, or --tokenizer to train one",
+            id="other-tokenizer",
+        )

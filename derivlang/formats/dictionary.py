@@ -88,7 +88,7 @@ def format_of(path: Path, named: str | None) -> Format:
 
 
 def read_dictionary(path: Path | str, *, strict: bool = False, allowed: Sequence[str] = ()) -> Dictionary:
-    """Read a dictionary in the format of its suffix (plain, .gz, .zst), MUSE for any other suffix.
+    """Read a dictionary, plain or compressed (.gz, .zst). The suffix names the format; any other suffix means MUSE.
 
     strict: whether a fault of a kind that is not in `allowed` is an error. Raises DataError: missing-file, directory,
     unreadable-file, truncated, too-large, no-pair, dictionary (strict, or broken JSON), each with its line.

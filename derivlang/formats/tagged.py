@@ -132,9 +132,10 @@ def _language_prefix(lines: list[str]) -> str:
 
 
 def _recognises(path: Path, asked: Asked) -> bool:
-    """Return whether no option is about columns, and the suffix is this format's alone or the rows have this form.
+    """Return whether a file holds words and tags.
 
-    Files of sentence pairs are called `.tsv`, too, but have no empty lines between rows.
+    Options about columns mean another format. `.tsv` files may hold sentence pairs, too, so that their rows decide:
+    only words and tags have empty lines between them.
     """
     if asked.columns or asked.names or asked.quoting or asked.header is not None:
         return False

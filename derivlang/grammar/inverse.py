@@ -22,15 +22,18 @@ from derivlang.grammar.exact import Chains, chains
 from derivlang.grammar.local import Local
 from derivlang.grammar.weights import Float
 
-GUARD = 1e-5
+GUARD = 1e-5  # ten times the largest error that the tests allow for the borders of 32-bit intervals
 
 
 def draw_orders(local: Local, labels: Int32, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float, Float]:
-    """Draw orders as `draw` does, in the smallest type that is precise enough.
+    """Return what `draw` returns, computed in the smallest type that gives the same orders as 64 bits.
 
-    labels: int32[d, b], of the dependents; equal labels have equal scores. rows: each family at least once.
+    labels: int32[d, b], of the dependents; equal labels have equal scores. rows: int64[q], the family of each draw;
+    each family occurs. u: float64[q] in [0, 1).
     """
-    types = (np.float32, np.float64, np.longdouble)[local.n_dependents >= exact.BY_LAYER :]
+    types = [np.float64, np.longdouble]
+    if local.n_dependents < exact.BY_LAYER:
+        types = [np.float32, *types]
     q = len(u)
     orders = np.empty((q, local.n_dependents + 1), np.int8)
     low, width = np.empty(q), np.empty(q)

@@ -74,7 +74,7 @@ def _by_pattern(labels: Int32) -> Iterator[tuple[_Pattern, Int64, Int64]]:
 
 
 def _states(pattern: _Pattern, pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any]) -> NDArray[Any]:
-    """Return [g, 2, N, m + 1]: the states of all multisets by their place (`_Places`), for g families.
+    """Return the states of all N multisets of g families: [g, 2, N, m + 1], the multisets in the order of `_Places`.
 
     pair: [g, 2, m, m]. steps: [g, 2, m, m + 1]. start: [g, 2, m + 1].
     """

@@ -119,7 +119,10 @@ class Scores:
         )
 
     def add(self, numbers: Int32, classes: Int32) -> None:
-        """Add labels to the tables of classes, many at a time for speed. numbers, classes: int32[M], pairs of them."""
+        """Add labels to the tables of their classes; many in one call cost less.
+
+        numbers, classes: int32[M], the label numbers[i] is added to the table of classes[i].
+        """
         new = np.flatnonzero(self._places[classes, numbers] < 0)
         for c in np.unique(classes[new]).tolist():
             self._add(c, np.unique(numbers[new[classes[new] == c]]))

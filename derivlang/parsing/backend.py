@@ -53,11 +53,11 @@ class Backend(Protocol):
         ...
 
     def empty(self, *shape: int) -> Array:
-        """Return a float32 array with any values."""
+        """Return a float32 array of this shape, whose values are not set."""
         ...
 
     def zeros(self, *shape: int) -> Array:
-        """Return a float32 array of zeros."""
+        """Return a float32 array of this shape, of zeros."""
         ...
 
     def join(self, parts: Sequence[Array], axis: int) -> Array:

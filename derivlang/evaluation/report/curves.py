@@ -18,7 +18,8 @@ from derivlang.evaluation.report.checks import LAYER_FIGURES
 from derivlang.evaluation.report.factors import headlines_of
 from derivlang.evaluation.report.runs import Run
 from derivlang.evaluation.report.scores import ScoreKey, ScoreRow, scores_of
-from derivlang.evaluation.report.settings import Entry, Language, Setting
+from derivlang.evaluation.report.settings import Entry, Setting
+from derivlang.evaluation.report.variants import Language
 from derivlang.training.log_file import read_log
 
 # Measure -> its figures with curves over layers.

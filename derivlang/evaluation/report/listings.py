@@ -28,7 +28,8 @@ from derivlang.evaluation.report.checks import LAYER_FIGURES
 from derivlang.evaluation.report.columns import regimes_of
 from derivlang.evaluation.report.differences import Difference
 from derivlang.evaluation.report.runs import Run, same_model
-from derivlang.evaluation.report.settings import Language, Setting, percent_of
+from derivlang.evaluation.report.settings import Setting
+from derivlang.evaluation.report.variants import Language, percent_of
 from derivlang.evaluation.tasks.untuned import SIDES, shown_groups
 
 

@@ -26,7 +26,8 @@ from derivlang.evaluation.report.cells import (
 )
 from derivlang.evaluation.report.columns import DEV, Column, regimes_of
 from derivlang.evaluation.report.correlation import Correlation, spearman
-from derivlang.evaluation.report.settings import NAMES, Entry, Setting
+from derivlang.evaluation.report.settings import Entry, Setting
+from derivlang.evaluation.report.variants import NAMES
 
 
 def overview(setting: Setting) -> Table:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from derivlang.evaluation.report import published
 from derivlang.evaluation.report.cells import Regimes, Row, Table, pair, score_columns
 from derivlang.evaluation.report.columns import REGIMES
-from derivlang.evaluation.report.settings import NAMES, Setting
+from derivlang.evaluation.report.settings import Setting
+from derivlang.evaluation.report.variants import NAMES
 
 
 def sweeps(setting: Setting) -> list[Table]:
