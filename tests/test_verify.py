@@ -197,9 +197,18 @@ def test_a_line_end_changed_in_the_lexicon_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["../x.parquet", "data/../../x.parquet", "{}", "data/sub/x.parquet", "x.parquet", "data"]
+    "name",
+    [
+        "../x.parquet",
+        "data/../../x.parquet",
+        "{}",
+        "data/sub/x.parquet",
+        "x.parquet",
+        "data",
+        f"data/{'é' * 124}.parquet",
+    ],
 )
-def test_a_path_that_leaves_the_folder_is_refused(text: Path, tmp_path: Path, name: str) -> None:
+def test_a_path_that_no_shard_has_is_refused(text: Path, tmp_path: Path, name: str) -> None:
     outside = tmp_path / "x.parquet"
     outside.write_bytes(shards(text)[0].read_bytes())
     commands.edit_manifest(text, ["splits", "test", "shards", 0, "file"], name.replace("{}", str(outside)))

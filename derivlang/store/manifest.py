@@ -51,6 +51,7 @@ _SPLIT: dict[str, Kind] = {
 _SPLIT_OPTIONAL: dict[str, Kind] = {"articles": int}
 _SHARD: dict[str, Kind] = {"file": str, "sha256": str, "bytes": int}
 _SHARD_FILE = re.compile(r"data/[^/\\\0]+\.parquet")
+_LONGEST = len("data/") + 255  # bytes; file systems take no longer names of files
 
 
 class Derived:
@@ -180,7 +181,7 @@ def _check(manifest: dict[str, Any]) -> None:
         check_types(entry, _SPLIT, _SPLIT_OPTIONAL, where=f"splits.{split}.")
         for number, shard in enumerate(entry["shards"]):
             check_types(shard, _SHARD, where=f"splits.{split}.shards.{number}.")
-            if not _SHARD_FILE.fullmatch(shard["file"]):
+            if not _SHARD_FILE.fullmatch(shard["file"]) or len(shard["file"].encode()) > _LONGEST:
                 raise ValueError(f"{shard['file']!r} is no file of data/")
     if manifest["lexicon"] not in (None, LEXICON):
         raise ValueError(f"its lexicon is {manifest['lexicon']!r}, not {LEXICON}")
