@@ -108,7 +108,8 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
             fix="name one file, or a folder of files of one format",
             id="format",
         )
-    parts = tuple(CorpusFile(split_of(file.name) or "train", file, _relative(file, path)) for file in files)
+    names = [_relative(file, path) for file in files]
+    parts = tuple(CorpusFile(split_of(name) or "train", file, name) for file, name in zip(files, names, strict=True))
     asked = Asked(request.encoding, request.header, request.names, request.quoting, (*request.words, *request.texts))
     format = format_of(files[0], asked)
     if not format.tabular:
@@ -144,13 +145,16 @@ def _with_labels(corpus: Corpus, encoding: str) -> Corpus:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the files of a known format in a folder and below, without those of derived sets inside it."""
+    """Return the files of a known format in a folder and below, without hidden ones and those of derived sets."""
     known = suffixes()
     sets = {mark.parent for name in (MANIFEST, ".derivlang") for mark in folder.rglob(name)}
     found = sorted(
         file
         for file in folder.rglob("*")
-        if file.is_file() and suffix_of(file) in known and file.name[0] != "." and sets.isdisjoint(file.parents)
+        if file.is_file()
+        and suffix_of(file) in known
+        and not any(name[0] == "." for name in file.relative_to(folder).parts)
+        and sets.isdisjoint(file.parents)
     )
     if not found:
         raise DataError(
