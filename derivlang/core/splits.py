@@ -6,7 +6,6 @@ fr_gsd-ud-dev.conllu.gz  ->  validation      test/a.txt  ->  test
 from __future__ import annotations
 
 import re
-from pathlib import PurePath
 
 SPLITS = ("train", "validation", "test")
 _NAMES = {"dev": "validation", "valid": "validation", "val": "validation"}
@@ -21,7 +20,7 @@ def split_name(name: str) -> str:
 
 def split_of(file: str) -> str | None:
     """Return the split in the name of a file, or else of the nearest folder of its relative path; or None."""
-    for name in reversed(PurePath(file.removesuffix(".gz").removesuffix(".zst")).parts):
+    for name in reversed(re.split(r"[/\\]", file.removesuffix(".gz").removesuffix(".zst"))):
         if found := _IN_FILE.findall(name):
             return split_name(found[-1].lower())
     return None

@@ -14,7 +14,7 @@ from derivlang.engine.events import Events
 from derivlang.engine.job import Job
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parsed
-from derivlang.engine.recipe import options_of
+from derivlang.engine.recipe import continued, recipe_of
 from derivlang.formats.opening import check_encoding
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.pipeline import Pipeline
@@ -47,6 +47,9 @@ def make(
         )
     if corpus.spec is not None:
         pipeline = Pipeline.parse(corpus.spec).then(pipeline)
+    if corpus.format == "derived":
+        options = continued(corpus, options)
+    recipe = recipe_of(corpus, request, options)
     if corpus.missing and not options.splits:
         events.warn(f"{corpus.name}: no {' and no '.join(corpus.missing)} split was found; the others are made")
     if pipeline.needs_trees and not corpus.schema.has_trees:
@@ -60,6 +63,6 @@ def make(
         encoding=request.encoding,
         repair_tags=options.repair_tags,
         drop_columns=dropped_columns(options.columns, pipeline),
-        options=(*corpus.options.get("recipe", ()), *options_of(request, options)),
+        options=tuple(recipe),
     )
     return summary(options.out, build(job, options, events), began)

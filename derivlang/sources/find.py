@@ -201,6 +201,9 @@ def _derived(path: Path) -> Corpus:
             "sha256": {shard["file"]: shard["sha256"] for split in derived.splits for shard in derived.shards(split)},
             "read": {k: v for k, v in derived.manifest["changed"].items() if k.endswith(("-widened", "-repaired"))},
             "recipe": derived.manifest.get("options") or [],
+            "sentences": derived.manifest["sentences"],
+            "policies": derived.policies,
+            "limit": derived.manifest.get("limit"),
             **({"parser": parser, "words": derived.manifest["words"]} if parser else {}),
         },
     )
