@@ -316,6 +316,8 @@ def test_colours_reach_entities_answers_and_arrows() -> None:
 def test_show_writes_a_page_or_a_picture(demo: Path, tmp_path: Path) -> None:
     ran = run("show", demo, "--split", "dev", "-n", 2, "--html", tmp_path / "a.html")
     assert ran.out == f"{tmp_path / 'a.html'}: 2 drawings\n"
+    ran = run("show", demo, "--split", "dev", "-n", 2, "--html", tmp_path / "two.svg")
+    assert ran.out == f"{tmp_path / 'two.svg'}: 1 drawing\n"
     text = (tmp_path / "a.html").read_text("utf-8")
     assert "trans,inv of demo, split validation" in text
     assert text.count("<figure") == 2

@@ -10,9 +10,10 @@ import click
 
 from derivlang.cli.colours import painted
 from derivlang.cli.headings import HeadedCommand
-from derivlang.cli.options import request_of, spec_option, text_options
+from derivlang.cli.options import refuse_given, request_of, spec_option, text_options
 from derivlang.cli.types import COUNT, FILE, PLACE, completes
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.messages import counted
 
 if TYPE_CHECKING:
     from derivlang.core.rules import Mode
@@ -54,11 +55,12 @@ def command(
     derivlang show --t trans,inv "Hello, world!"
     derivlang show --t trans,inv --words space "Welcome to ACL ."
     """
-    if spec is None and (options["words"] or options["lang"]):
-        raise UsageError("--words and --lang are for a text of your own", fix="give --t, too", id="words")
+    if spec is None:
+        refuse_given("is for a text or file of your own, with --t", *options)
     if statistics:
-        if spec is not None or html is not None:
+        if spec is not None:
             raise UsageError("statistics are of a derived set", where="--statistics", fix="make it first", id="usage")
+        refuse_given("has no effect with --statistics, which are of a whole split", "row", "count", "html")
         _print_statistics(Path(derived), split, as_json=as_json)
         return
     if spec is None:
@@ -68,12 +70,15 @@ def command(
             raise UsageError("a file has one split", where="--split", fix="leave --split out", id="unused-option")
         rows, title, told = _of_file(derived, spec, row, count, options)
     else:
+        of_files = set(options) - {"words", "lang"}
+        refuse_given("is for a file or a set, not for a text", "split", "row", "count", *of_files)
         rows, title, told = _of_text(derived, spec, options["words"], options["lang"])
     if html is not None:
         from derivlang.display.view import View
 
         View(rows, title).save(html, told)
-        click.echo(f"{html}: {len(rows):,} {'drawings' if len(rows) > 1 else 'drawing'}", err=as_json)
+        drawn = 1 if html.suffix == ".svg" else len(rows)
+        click.echo(f"{html}: {counted(drawn, 'drawing')}", err=as_json)
     if as_json:
         for shown in rows:
             click.echo(json.dumps(_object(shown), ensure_ascii=False))

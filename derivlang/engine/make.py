@@ -54,6 +54,9 @@ def make(
         events.warn(f"{corpus.name}: no {' and no '.join(corpus.missing)} split was found; the others are made")
     if pipeline.needs_trees and not corpus.schema.has_trees:
         corpus = parsed(corpus, request, options, events)
+    elif options.parser is not None:
+        why = f"{corpus.name} has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees"
+        raise UsageError(why, where="--parser", fix="leave --parser out", id="unused-option")
     job = Job(
         corpus,
         pipeline,
