@@ -10,6 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from derivlang import __version__
@@ -460,6 +462,17 @@ def test_lists_of_a_row_are_no_values_of_a_csv_file(treebank: Path, tmp_path: Pa
     make("inv", tmp_path / "a.jsonl", tmp_path / "out")
     assert exported(tmp_path / "out", "csv", tmp_path, "--source") == "text,n\nA dog.,3\n"
     assert exported(tmp_path / "out", "tsv", tmp_path, "--source") == "A dog.\t3\n"
+
+
+def test_values_that_are_not_equal_to_themselves_or_no_text(tmp_path: Path) -> None:
+    columns = {"tokens": [["A", "dog"], ["B"]], "f": [float("nan"), 1.0], "s": [[float("nan"), 0.5], [1.0]]}
+    pq.write_table(pa.table({**columns, "meta": [{"x": float("nan")}, None]}), tmp_path / "a.parquet")
+    make("inv", tmp_path / "a.parquet", tmp_path / "out")
+    assert run("verify", tmp_path / "out", "--json").json["ok"]
+    pq.write_table(pa.table({"text": ["A dog."], "bytes": [b"\xff"]}), tmp_path / "b.parquet")
+    make("inv", tmp_path / "b.parquet", tmp_path / "bytes")
+    assert "[text-value]" in run("export", tmp_path / "bytes", "--format", "csv", "-o", tmp_path / "x", code=1).err
+    assert not (tmp_path / "x").exists()
 
 
 @pytest.mark.parametrize("kind", ["trees", "pairs", "questions", "entities", "wiki"])
