@@ -339,6 +339,11 @@ def test_show_a_file(tmp_path: Path) -> None:
     assert "[row]" in run("show", "--t", "inv", source, "--row", 5, code=1).err
     assert "[missing-file]" in run("show", "--t", "inv", tmp_path / "none.tsv", code=1).err
     assert "[unused-option]" in run("show", "--t", "inv", source, "--split", "test", code=2).err
+    make("trans:overlap=50", source, tmp_path / "half")
+    made = run("show", tmp_path / "half", "--row", 1, "--json").json
+    saved = ("--t", "trans:overlap=50", "--lexicon", tmp_path / "half" / "lexicon.tsv")
+    assert run("show", *saved, source, "--row", 1, "--json").json == made
+    assert run("show", *saved, "--json", "Je vais").json["source"] == ["Je", "vais"]
     pairs = run("show", "--t", "inv", commands.pairs(tmp_path), "-n", 1)
     assert pairs.out.count("side ") == 2
 
