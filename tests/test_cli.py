@@ -10,6 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from derivlang import __version__
@@ -435,6 +437,42 @@ def test_formats_that_do_not_fit(text: Path, treebank: Path, tmp_path: Path) -> 
         ran = run("export", folder, "--format", kind, "-o", tmp_path / "x", code=2)
         assert ran.err.startswith("derivlang: --format: ")
         assert not (tmp_path / "x").exists()
+    assert run("export", text, "-o", tmp_path / "x.csv", code=2).err.startswith("derivlang: -o: this set does not fit")
+
+
+def test_words_without_tags_are_no_lines_of_a_tsv_file(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"tokens": ["A", "dog", "barks"], "label": "x"}\n')
+    make("inv", tmp_path / "a.jsonl", tmp_path / "out")
+    ran = run("export", tmp_path / "out", "--format", "tsv", "-o", tmp_path / "x", code=2)
+    assert "[unfit-format]" in ran.err
+
+
+@pytest.mark.parametrize(
+    "options", ["jsonl --source", "pharaoh --source", "jsonl --documents", "conllu --documents", "pharaoh --documents"]
+)
+def test_options_that_do_not_apply_to_a_format(treebank: Path, tmp_path: Path, options: str) -> None:
+    ran = run("export", treebank, "--format", *options.split(), "-o", tmp_path / "x", code=2)
+    assert ran.err.startswith(f"derivlang: {options.split()[1]}: does not apply to the format")
+
+
+def test_lists_of_a_row_are_no_values_of_a_csv_file(treebank: Path, tmp_path: Path) -> None:
+    """The comments of a CoNLL-U sentence are a list, the value `meta` is a struct."""
+    assert exported(treebank, "csv", tmp_path).splitlines()[0] == "text,idx"
+    (tmp_path / "a.jsonl").write_text('{"text": "A dog.", "meta": {"a": 1}, "n": 3}\n')
+    make("inv", tmp_path / "a.jsonl", tmp_path / "out")
+    assert exported(tmp_path / "out", "csv", tmp_path, "--source") == "text,n\nA dog.,3\n"
+    assert exported(tmp_path / "out", "tsv", tmp_path, "--source") == "A dog.\t3\n"
+
+
+def test_values_that_are_not_equal_to_themselves_or_no_text(tmp_path: Path) -> None:
+    columns = {"tokens": [["A", "dog"], ["B"]], "f": [float("nan"), 1.0], "s": [[float("nan"), 0.5], [1.0]]}
+    pq.write_table(pa.table({**columns, "meta": [{"x": float("nan")}, None]}), tmp_path / "a.parquet")
+    make("inv", tmp_path / "a.parquet", tmp_path / "out")
+    assert run("verify", tmp_path / "out", "--json").json["ok"]
+    pq.write_table(pa.table({"text": ["A dog."], "bytes": [b"\xff"]}), tmp_path / "b.parquet")
+    make("inv", tmp_path / "b.parquet", tmp_path / "bytes")
+    assert "[text-value]" in run("export", tmp_path / "bytes", "--format", "csv", "-o", tmp_path / "x", code=1).err
+    assert not (tmp_path / "x").exists()
 
 
 @pytest.mark.parametrize("kind", ["trees", "pairs", "questions", "entities", "wiki"])

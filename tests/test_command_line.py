@@ -6,6 +6,7 @@ Each gives exit code 1 or 2 and a message, never a traceback, and leaves nothing
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -370,3 +371,37 @@ def test_a_treebank_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
     missing = run("parser", "score", "english", "UD_English-Other", code=1)
     assert "UD_English-Other" in missing.err
     assert str(tmp_path / "data") in missing.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "dict --read d.txt --coverage 50",
+        "dict --read d.txt --heldout 10 -o e.txt",
+        "dict --read d.txt --t trans",
+        "dict --t trans demo --strict",
+        "tokenizer twin tok --t trans:overlap=25 --by mass",
+        "tokenizer twin tok --t trans --seed 3 --subwords s.tsv",
+        "pair set --format pharaoh --noise-kind pairs",
+        "grammar score fr x.conllu --mix 0.5",
+        "grammar probs --superstrate fr --mix 0.5 --head VERB --nodes @VERB&@",
+        "show set --statistics --row 3",
+        "show set --statistics --html x.html",
+        "show set --header",
+        "show --t inv --text-column a Hello",
+        "show --t inv --split train Hello",
+        "make --t trans demo --parser english",
+        "make --t syn demo --parser english",
+    ],
+)
+def test_an_option_without_effect_is_refused(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d.txt").write_text("dog chien\n")
+    (tmp_path / "x.conllu").touch()
+    for folder in ("tok", "set"):
+        (tmp_path / folder).mkdir()
+    message = run(*command.split(), code=2).err
+    flag = re.match(r"derivlang: (--[a-z-]+): ", message)
+    assert flag is not None
+    assert flag[1] in command
+    assert "[unused-option]" in message

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from derivlang.core.errors import DerivlangError
+from derivlang.core.policies import Policies
 from tests.helpers import conllu, make, manifest, right, rows, same_rows, undone
 
 PAIRS = [
@@ -214,6 +215,26 @@ def test_without_columns_that_follow_from_the_rest(source: Callable[[str], Path]
     assert {"source", "key"}.isdisjoint(rows(one).column_names)
     two = make("perm", one, tmp_path / "two", columns=("tokens",))
     same_rows(rows(two), rows(make("inv,perm", path, tmp_path / "both", columns=("tokens",))))
+
+
+def test_the_recipe_of_two_steps_is_that_of_one_command(source: Callable[[str], Path], tmp_path: Path) -> None:
+    path = source("raw text")
+    one = make("inv", path, tmp_path / "one", words="space", sentences="unit", columns=("source",), limit=1)
+    two = make("perm", one, tmp_path / "two", words="unicode", limit=2)
+    made = manifest(two)
+    assert made["options"] == ["--words=space", "--limit=1", "--sentences=unit"]
+    assert (made["sentences"], made["limit"]) == ("unit", 1)
+    same_rows(rows(two), rows(make("inv,perm", path, tmp_path / "both", words="space", sentences="unit", limit=1)))
+    with pytest.raises(DerivlangError, match="by the rule unit"):
+        make("perm", one, tmp_path / "three", sentences="period")
+
+
+def test_a_policy_holds_for_all_transforms_of_a_set(source: Callable[[str], Path], tmp_path: Path) -> None:
+    atomic = Policies(entities="atomic")
+    one = make("perm", source("ner"), tmp_path / "one", policies=atomic)
+    with pytest.raises(DerivlangError, match="give --entities atomic"):
+        make("inv", one, tmp_path / "two")
+    assert manifest(make("inv", one, tmp_path / "two", policies=atomic))["options"] == ["--entities=atomic"]
 
 
 def test_it_does_not_derive_itself_in_place(source: Callable[[str], Path], tmp_path: Path) -> None:

@@ -207,6 +207,21 @@ def test_class_labels_are_features(source: str, tmp_path: Path) -> None:
     class_labels(datasets.Dataset.from_parquet(str(shard), cache_dir=str(tmp_path / "one")).features, corpus)
 
 
+def test_folders_name_splits_and_hidden_folders_hold_no_data(tmp_path: Path) -> None:
+    files = ["train/a.txt", "dev/part/b.txt", "test/c.txt", "test/train.txt", "d.txt", ".ipynb_checkpoints/d.txt"]
+    for name in files:
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / name).write_text("A dog .\n")
+    found = manifest(make("inv", tmp_path / "data", tmp_path / "out"))["source"]["files"]
+    assert {file["name"]: file["split"] for file in found} == {
+        "train/a.txt": "train",
+        "dev/part/b.txt": "validation",
+        "test/c.txt": "test",
+        "test/train.txt": "train",
+        "d.txt": "train",
+    }
+
+
 @needs_data
 def test_tags_that_are_ill_formed_are_named_by_their_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"(?s)dev.tsv.gz:55: the tag 'I-ORG'.*--repair-tags"):

@@ -316,6 +316,8 @@ def test_colours_reach_entities_answers_and_arrows() -> None:
 def test_show_writes_a_page_or_a_picture(demo: Path, tmp_path: Path) -> None:
     ran = run("show", demo, "--split", "dev", "-n", 2, "--html", tmp_path / "a.html")
     assert ran.out == f"{tmp_path / 'a.html'}: 2 drawings\n"
+    ran = run("show", demo, "--split", "dev", "-n", 2, "--html", tmp_path / "two.svg")
+    assert ran.out == f"{tmp_path / 'two.svg'}: 1 drawing\n"
     text = (tmp_path / "a.html").read_text("utf-8")
     assert "trans,inv of demo, split validation" in text
     assert text.count("<figure") == 2
@@ -337,6 +339,11 @@ def test_show_a_file(tmp_path: Path) -> None:
     assert "[row]" in run("show", "--t", "inv", source, "--row", 5, code=1).err
     assert "[missing-file]" in run("show", "--t", "inv", tmp_path / "none.tsv", code=1).err
     assert "[unused-option]" in run("show", "--t", "inv", source, "--split", "test", code=2).err
+    make("trans:overlap=50", source, tmp_path / "half")
+    made = run("show", tmp_path / "half", "--row", 1, "--json").json
+    saved = ("--t", "trans:overlap=50", "--lexicon", tmp_path / "half" / "lexicon.tsv")
+    assert run("show", *saved, source, "--row", 1, "--json").json == made
+    assert run("show", *saved, "--json", "Je vais").json["source"] == ["Je", "vais"]
     pairs = run("show", "--t", "inv", commands.pairs(tmp_path), "-n", 1)
     assert pairs.out.count("side ") == 2
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from derivlang.cli.messages import warn
-from derivlang.cli.options import STDOUT, Bar, find_options, place_of, request_of, spec_option, told
+from derivlang.cli.options import STDOUT, Bar, find_options, place_of, refuse_given, request_of, spec_option, told
 from derivlang.cli.types import FILE, FOLDER, SEED, completes
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
@@ -55,8 +55,11 @@ def command(source: str | None, given: Path | None, as_json: bool, **options: An
             "give either a source or --read FILE", where="SOURCE", fix="see derivlang dict --help", id="usage"
         )
     if given is not None:
+        of_making = set(options) - {"out", "kind", "strict"}
+        refuse_given("has no effect with --read, which makes no dictionary", *of_making)
         _read(given, options, as_json)
         return
+    refuse_given("is an option of --read", "strict")
     from derivlang.lexical.dictionary import DictionaryOptions, make_dictionary
     from derivlang.lexical.percent import percent
 

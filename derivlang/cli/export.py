@@ -65,6 +65,7 @@ def command(
     derivlang export OUT --split test --format pharaoh -o test.links
     derivlang export RUN --format transformers -o MODEL
     """
+    named_by = "--format" if kind else "-o"
     kind = kind or _format_of(out)
     if kind == TRANSFORMERS:
         _export_model(derived, out, source=source, unfit={"--split": split, "--documents": documents}, as_json=as_json)
@@ -74,7 +75,7 @@ def command(
     if out.is_dir():
         raise UsageError("is a folder", where=str(out), fix="name a file", id="output")
     with Bar() as bar, bar.stage("exporting", total=set_size(derived, split)):
-        result = export(derived, ExportRequest(split, kind, source, documents), out)
+        result = export(derived, ExportRequest(split, kind, source, documents, named_by), out)
     spaces = f"; a space inside {counted(result['spaces'], 'word')}" if result["spaces"] else ""
     text = json.dumps(result) if as_json else f"{counted(result['rows'], 'row')}: {place_of(out)}{spaces}"
     told(text, as_json=as_json, out=out)

@@ -9,7 +9,7 @@ from typing import Literal
 import click
 
 from derivlang.cli.folders import changed_options, default_folder
-from derivlang.cli.options import Bar
+from derivlang.cli.options import Bar, refuse_given
 from derivlang.cli.types import FILE, PLACE, Group, Whole, completes
 from derivlang.core.errors import UsageError
 
@@ -116,6 +116,8 @@ def score(
     from derivlang.grammar.statistics import SVO
     from derivlang.grammar.treebank import read_families
 
+    if substrate is None:
+        refuse_given("is the share of a --substrate", "mix")
     superstrate = load_grammar(grammar, where="GRAMMAR")
     other = load_grammar(substrate, where="--substrate") if substrate else None
     families, _ = read_families(treebanks, punct=punct, own=other is None)
@@ -262,6 +264,8 @@ def probs(
 
     if (nodes_file is None) == (nodes is None) or (nodes is None) != (head is None):
         raise UsageError("give --head and --nodes, or --nodes-file", where="grammar probs", id="missing-option")
+    if substrate is None:
+        refuse_given("is the share of a --substrate", "mix")
     heads = [("--nodes", head or "", nodes or "")] if nodes_file is None else read_heads(nodes_file)
     model = OrderModel(
         load_grammar(superstrate, where="--superstrate"),

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from derivlang.cli.counts import sentence, templates_of
 from derivlang.cli.headings import under
 from derivlang.cli.messages import is_quiet, say, warn
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import SpecOption
+from derivlang.core.errors import UsageError
 from derivlang.core.policies import Policies
 from derivlang.core.settings import given
 from derivlang.engine.options import MakeOptions
@@ -58,6 +60,15 @@ _LABELS = (
 )
 # Only `make` takes a lexicon and columns. All others, so that a new field is an option without a line here.
 _RUN = settings_options(MakeOptions, without=("splits", "limit", "sentences", "repair_tags", "lexicon", "columns"))
+
+
+def refuse_given(why: str, *names: str) -> None:
+    """Raise UsageError for an option of the running command that the user gave, if it is one of these parameters."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
+            flag = next(option for option in parameter.opts if option.startswith("--"))
+            raise UsageError(why, where=flag, fix=f"leave {flag} out", id="unused-option")
 
 
 def spec_option(help: str, *, required: bool = False) -> Callable[[Command], Command]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
+from derivlang.cli.options import STDOUT, Bar, place_of, refuse_given, set_size, told
 from derivlang.cli.types import FILE, FOLDER, SEED, completes
 from derivlang.core.messages import counted
 
@@ -48,6 +48,8 @@ def command(derived: Path, rate: str, noise: str, as_json: bool, out: Path | Non
         raise UsageError(
             "--tokenizer and --twin must be given together", fix="give both folders, or neither", id="usage"
         )
+    if percent(noise, "--noise", zero=True) == 0:
+        refuse_given("is an option of --noise", "noise_kind")
     out = out or STDOUT
     if out == STDOUT and options["kind"] == "parquet" and sys.stdout.isatty():
         fix = "give -o FILE, or redirect the output: > FILE"

@@ -10,9 +10,12 @@ import click
 
 from derivlang.cli.colours import painted
 from derivlang.cli.headings import HeadedCommand
-from derivlang.cli.options import request_of, spec_option, text_options
+from derivlang.cli.options import refuse_given, request_of, spec_option, text_options
+from derivlang.cli.settings import settings_options
 from derivlang.cli.types import COUNT, FILE, PLACE, completes
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.messages import counted
+from derivlang.engine.options import MakeOptions
 
 if TYPE_CHECKING:
     from derivlang.core.rules import Mode
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 @click.command("show", cls=HeadedCommand, no_args_is_help=True)
 @click.argument("derived", shell_complete=completes("set"))
 @spec_option("Transforms of a text or file of your own; DERIVED is then the text, or the path of the file.")
+@settings_options(MakeOptions, only=("lexicon",))
 @click.option("--split", help="Split to show.  [default: the first]")
 @click.option("--row", type=PLACE, default=0, show_default=True, help="First row to show, from 0.")
 @click.option("-n", "--count", type=COUNT, default=3, show_default=True, help="Number of rows to show.")
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 def command(
     derived: str,
     spec: str | None,
+    lexicon: Path | None,
     split: str | None,
     row: int,
     count: int,
@@ -54,11 +59,12 @@ def command(
     derivlang show --t trans,inv "Hello, world!"
     derivlang show --t trans,inv --words space "Welcome to ACL ."
     """
-    if spec is None and (options["words"] or options["lang"]):
-        raise UsageError("--words and --lang are for a text of your own", fix="give --t, too", id="words")
+    if spec is None:
+        refuse_given("is for a text or file of your own, with --t", "lexicon", *options)
     if statistics:
-        if spec is not None or html is not None:
+        if spec is not None:
             raise UsageError("statistics are of a derived set", where="--statistics", fix="make it first", id="usage")
+        refuse_given("has no effect with --statistics, which are of a whole split", "row", "count", "html")
         _print_statistics(Path(derived), split, as_json=as_json)
         return
     if spec is None:
@@ -66,14 +72,17 @@ def command(
     elif _is_file(derived):
         if split is not None:
             raise UsageError("a file has one split", where="--split", fix="leave --split out", id="unused-option")
-        rows, title, told = _of_file(derived, spec, row, count, options)
+        rows, title, told = _of_file(derived, spec, lexicon, row, count, options)
     else:
-        rows, title, told = _of_text(derived, spec, options["words"], options["lang"])
+        of_files = set(options) - {"words", "lang"}
+        refuse_given("is for a file or a set, not for a text", "split", "row", "count", *of_files)
+        rows, title, told = _of_text(derived, spec, lexicon, options["words"], options["lang"])
     if html is not None:
         from derivlang.display.view import View
 
         View(rows, title).save(html, told)
-        click.echo(f"{html}: {len(rows):,} {'drawings' if len(rows) > 1 else 'drawing'}", err=as_json)
+        drawn = 1 if html.suffix == ".svg" else len(rows)
+        click.echo(f"{html}: {counted(drawn, 'drawing')}", err=as_json)
     if as_json:
         for shown in rows:
             click.echo(json.dumps(_object(shown), ensure_ascii=False))
@@ -94,20 +103,22 @@ def _is_file(text: str) -> bool:
     return found
 
 
-def _of_text(text: str, spec: str, words: Mode | None, language: str | None) -> tuple[list[LinkedLines], str, str]:
+def _of_text(
+    text: str, spec: str, lexicon: Path | None, words: Mode | None, language: str | None
+) -> tuple[list[LinkedLines], str, str]:
     from derivlang import derive
 
-    return [derive(text, spec, words=words, language=language or "en").linked()], spec, ""
+    return [derive(text, spec, words=words, language=language or "en", lexicon=lexicon).linked()], spec, ""
 
 
 def _of_file(
-    path: str, spec: str, first: int, count: int, options: dict[str, Any]
+    path: str, spec: str, lexicon: Path | None, first: int, count: int, options: dict[str, Any]
 ) -> tuple[list[LinkedLines], str, str]:
     from derivlang.display.rows import rows_of_file
     from derivlang.pipeline import Pipeline
 
     pipeline = Pipeline.parse(spec)
-    rows = rows_of_file(request_of(path, {**options, "data_dir": None}), pipeline, first, count)
+    rows = rows_of_file(request_of(path, {**options, "data_dir": None}), pipeline, first, count, lexicon)
     return rows, Path(path).name, f"{pipeline} of {path}"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from derivlang.cli.folders import changed_options, default_folder
-from derivlang.cli.options import Bar, find_options, request_of, spec_option
+from derivlang.cli.options import Bar, find_options, refuse_given, request_of, spec_option
 from derivlang.cli.types import FILE, FOLDER, SEED, Group, Whole, completes
 
 _FORCE = click.option("--force", is_flag=True, help="Replace an existing tokenizer in the output folder.")
@@ -121,6 +121,8 @@ def twin_(
 
     if subword_overlap is not None and subwords is not None:
         raise UsageError("give a percentage or a file", where="--subword-overlap, --subwords", id="two-overlaps")
+    if subword_overlap is None:
+        refuse_given("chooses the entries of --subword-overlap", "by", "seed")
     shared = None
     if subword_overlap is not None or subwords is not None:
         shared = Shared(subword_overlap or 0, by, seed, subwords)

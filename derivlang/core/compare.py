@@ -11,7 +11,7 @@ from derivlang.core.arrow import to_numpy
 
 
 def differs(ours: pa.Array, theirs: pa.Array) -> Bool:
-    """Return bool[R]: rows of two columns that are not equal.
+    """Return bool[R]: rows of two columns that are not equal; NaN is equal to NaN.
 
     [[1, 2], [3]] and [[1, 4], [3]]   ->   [True, False]
     """
@@ -23,10 +23,12 @@ def differs(ours: pa.Array, theirs: pa.Array) -> Bool:
             missing = to_numpy(pc.xor(ours.is_null(), theirs.is_null()))
             return np.asarray(segment_any(values, offsets_of(lengths)) | missing)
     pairs = zip(ours.to_pylist(), theirs.to_pylist(), strict=True)
-    return np.array([a != b for a, b in pairs], bool)
+    return np.array([a != b and repr(a) != repr(b) for a, b in pairs], bool)  # the second for NaN, also inside a list
 
 
 def _unequal(ours: pa.Array, theirs: pa.Array) -> Bool:
-    """Return bool[n]: values that are not equal; two nulls are."""
+    """Return bool[n]: values that are not equal; two nulls are, and two NaN."""
     unequal = pc.not_equal(ours, theirs).fill_null(False)
+    if pa.types.is_floating(ours.type):
+        unequal = pc.and_not(unequal, pc.and_(pc.is_nan(ours), pc.is_nan(theirs)).fill_null(False))
     return to_numpy(pc.or_(unequal, pc.xor(ours.is_null(), theirs.is_null())))

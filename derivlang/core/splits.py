@@ -1,6 +1,6 @@
 """Names of splits: train, validation, test, and their other spellings.
 
-fr_gsd-ud-dev.conllu.gz  ->  validation
+fr_gsd-ud-dev.conllu.gz  ->  validation      test/a.txt  ->  test
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ def split_name(name: str) -> str:
 
 
 def split_of(file: str) -> str | None:
-    """Return the split that a file name contains, or None."""
-    found = _IN_FILE.findall(file.removesuffix(".gz").removesuffix(".zst"))
-    return split_name(found[-1].lower()) if found else None
+    """Return the split in the name of a file, or else of the nearest folder of its relative path; or None."""
+    for name in reversed(re.split(r"[/\\]", file.removesuffix(".gz").removesuffix(".zst"))):
+        if found := _IN_FILE.findall(name):
+            return split_name(found[-1].lower())
+    return None

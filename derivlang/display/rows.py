@@ -16,6 +16,7 @@ from derivlang.sources.read import Reading, batches
 from derivlang.sources.request import SourceRequest
 from derivlang.store.load import load
 from derivlang.store.manifest import Derived
+from derivlang.transforms.lexicon_file import read_lexicon
 
 
 def rows_of_set(derived: Derived, split: str, first: int, count: int) -> list[LinkedLines]:
@@ -41,14 +42,16 @@ def rows_of_set(derived: Derived, split: str, first: int, count: int) -> list[Li
     return out
 
 
-def rows_of_file(request: SourceRequest, pipeline: Pipeline, first: int, count: int) -> list[LinkedLines]:
-    """Return `count` rows of a source under a pipeline, from row `first` of its first split on.
+def rows_of_file(
+    request: SourceRequest, pipeline: Pipeline, first: int, count: int, lexicon: Path | None = None
+) -> list[LinkedLines]:
+    """Return `count` rows of a source under a pipeline, from row `first` of its first split on. lexicon: a saved one.
 
     A source without trees is parsed if the pipeline needs them. Raises DataError if
     there is no such row, and as `find` and `fit` do.
     """
     corpus = find(request)
-    fitted = pipeline.fit()
+    fitted = pipeline.fit(saved=read_lexicon(lexicon) if lexicon else None, where=str(lexicon))
     trees = pipeline.needs_trees and not corpus.schema.has_trees
     parser = find_parser(None, corpus.language) if trees else None
     reading = Reading(corpus.splitter(), request.encoding)

@@ -14,7 +14,7 @@ from derivlang.engine.events import Events
 from derivlang.engine.job import Job
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parsed
-from derivlang.engine.recipe import options_of
+from derivlang.engine.recipe import continued, recipe_of
 from derivlang.formats.opening import check_encoding
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.pipeline import Pipeline
@@ -47,10 +47,16 @@ def make(
         )
     if corpus.spec is not None:
         pipeline = Pipeline.parse(corpus.spec).then(pipeline)
+    if corpus.format == "derived":
+        options = continued(corpus, options)
+    recipe = recipe_of(corpus, request, options)
     if corpus.missing and not options.splits:
         events.warn(f"{corpus.name}: no {' and no '.join(corpus.missing)} split was found; the others are made")
     if pipeline.needs_trees and not corpus.schema.has_trees:
         corpus = parsed(corpus, request, options, events)
+    elif options.parser is not None:
+        why = f"{corpus.name} has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees"
+        raise UsageError(why, where="--parser", fix="leave --parser out", id="unused-option")
     job = Job(
         corpus,
         pipeline,
@@ -60,6 +66,6 @@ def make(
         encoding=request.encoding,
         repair_tags=options.repair_tags,
         drop_columns=dropped_columns(options.columns, pipeline),
-        options=(*corpus.options.get("recipe", ()), *options_of(request, options)),
+        options=tuple(recipe),
     )
     return summary(options.out, build(job, options, events), began)

@@ -24,6 +24,7 @@ from derivlang.engine.job import Job
 from derivlang.engine.manifest import plan_hash
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import look, make_plan, source_files, source_size
+from derivlang.engine.recipe import recipe_of
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.parsing.registry import find_parser
 from derivlang.pipeline import Pipeline
@@ -58,7 +59,8 @@ def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[
     _check_device(corpus, options, events)
     if options.out != Path():
         settings = replace(options, shard_tokens=min(options.shard_tokens, SHARD_TOKENS), columns=())
-        manifest = build(_job(corpus, request, options), settings, events)
+        job = replace(_job(corpus, request, options), options=tuple(recipe_of(corpus, request, settings)))
+        manifest = build(job, settings, events)
         return summary(options.out, manifest, began)
     manifests = [manifest for _, manifest in _by_split(corpus, request, options, events)]
     splits = {name: entry for manifest in manifests for name, entry in manifest["splits"].items()}

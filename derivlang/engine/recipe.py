@@ -12,14 +12,54 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from derivlang.core.errors import UsageError
 from derivlang.core.policies import Policies
 from derivlang.core.settings import declared, typed
 from derivlang.engine.options import MakeOptions
+from derivlang.sources.corpus import Corpus
 from derivlang.sources.request import SourceRequest
 from derivlang.store.manifest import LEXICON
 
 _OF_SOURCE = ("words", "texts", "header", "quoting", "mode", "language", "encoding", "names")
 _RULES = ("limit", "sentences", "repair_tags", "parser")  # the other settings say how a run goes
+
+
+def continued(corpus: Corpus, options: MakeOptions) -> MakeOptions:
+    """Return the options for a derived set as the source: its sentences stay, and its policies hold for all transforms.
+
+    Raises UsageError for a policy that would undo that of the set, and for another rule of sentences.
+    """
+    rule = corpus.options["sentences"]
+    if options.sentences not in (rule, declared(MakeOptions)["sentences"].default):
+        raise UsageError(
+            f"the set has its sentences already, by the rule {rule}",
+            where="--sentences",
+            fix="leave --sentences out, or make the set from its first source",
+            id="unused-option",
+        )
+    for name, one in declared(Policies).items():
+        policy = getattr(corpus.options["policies"], name)
+        if policy not in (one.default, getattr(options.policies, name)):
+            raise UsageError(
+                f"the source was made with --{name} {policy}, which must hold for all transforms of a set",
+                where=f"--{name}",
+                fix=f"give --{name} {policy}, or make the set from its first source",
+                id="other-policy",
+            )
+    limit = options.limit and min(options.limit, corpus.options["limit"] or options.limit)
+    return replace(options, sentences=rule, limit=limit)
+
+
+def recipe_of(corpus: Corpus, request: SourceRequest, options: MakeOptions) -> list[str]:
+    """Return the options of the one command that makes the set. A derived source has been read with those of its own.
+
+    its own --words=space --columns=source --limit=9, and now --limit=5  ->  ["--words=space", "--limit=5"]
+    """
+    if corpus.format != "derived":
+        return options_of(request, options)
+    later = options_of(SourceRequest(request.source), options)
+    names = {option.partition("=")[0] for option in later} | {"--columns"}
+    return [*(option for option in corpus.options["recipe"] if option.partition("=")[0] not in names), *later]
 
 
 def options_of(request: SourceRequest, options: MakeOptions) -> list[str]:

@@ -59,7 +59,7 @@ def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
         except TypeError as error:
             raise DataError(
                 f"a value cannot be written as JSON: {error}",
-                fix="write Parquet, or leave out the column",
+                fix="leave out the column; a set itself is Parquet, and `undo -o FILE.parquet` writes Parquet",
                 id="json-value",
             ) from None
         out.write("".join(f"{line}\n" for line in lines).encode())

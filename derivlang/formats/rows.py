@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from derivlang.core.errors import DataError
 from derivlang.formats.opening import empty_file
 
 Item = TypeVar("Item")
@@ -85,9 +86,22 @@ def in_tables(items: Iterable[Item], limit: int | None, path: Path, kind: str) -
 
 
 def as_strings(table: pa.Table, columns: Iterable[str]) -> list[list[str]]:
-    """Return the values of each column as strings, for a format that has only strings. null becomes an empty string."""
-    strings = (pc.fill_null(table.column(name).cast(pa.string()), "") for name in columns)
-    return [cast("list[str]", values.to_pylist()) for values in strings]
+    """Return the values of each column as strings, for a format that has only strings. null becomes an empty string.
+
+    Raises DataError text-value for a column without such strings (bytes).
+    """
+    strings: list[list[str]] = []
+    for name in columns:
+        try:
+            values = pc.fill_null(table.column(name).cast(pa.string()), "")
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise DataError(
+                f"the values of {name}, of type {table.schema.field(name).type}, cannot be written as text",
+                fix="leave out the column; a set itself is Parquet, and `undo -o FILE.parquet` writes Parquet",
+                id="text-value",
+            ) from None
+        strings.append(values.to_pylist())
+    return strings
 
 
 def whole_runs(tables: Iterable[Rows], column: str) -> Iterator[Rows]:

@@ -108,7 +108,8 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
             fix="name one file, or a folder of files of one format",
             id="format",
         )
-    parts = tuple(CorpusFile(split_of(file.name) or "train", file, _relative(file, path)) for file in files)
+    names = [_relative(file, path) for file in files]
+    parts = tuple(CorpusFile(split_of(name) or "train", file, name) for file, name in zip(files, names, strict=True))
     asked = Asked(request.encoding, request.header, request.names, request.quoting, (*request.words, *request.texts))
     format = format_of(files[0], asked)
     if not format.tabular:
@@ -144,13 +145,16 @@ def _with_labels(corpus: Corpus, encoding: str) -> Corpus:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the files of a known format in a folder and below, without those of derived sets inside it."""
+    """Return the files of a known format in a folder and below, without hidden ones and those of derived sets."""
     known = suffixes()
     sets = {mark.parent for name in (MANIFEST, ".derivlang") for mark in folder.rglob(name)}
     found = sorted(
         file
         for file in folder.rglob("*")
-        if file.is_file() and suffix_of(file) in known and file.name[0] != "." and sets.isdisjoint(file.parents)
+        if file.is_file()
+        and suffix_of(file) in known
+        and not any(name[0] == "." for name in file.relative_to(folder).parts)
+        and sets.isdisjoint(file.parents)
     )
     if not found:
         raise DataError(
@@ -197,6 +201,9 @@ def _derived(path: Path) -> Corpus:
             "sha256": {shard["file"]: shard["sha256"] for split in derived.splits for shard in derived.shards(split)},
             "read": {k: v for k, v in derived.manifest["changed"].items() if k.endswith(("-widened", "-repaired"))},
             "recipe": derived.manifest.get("options") or [],
+            "sentences": derived.manifest["sentences"],
+            "policies": derived.policies,
+            "limit": derived.manifest.get("limit"),
             **({"parser": parser, "words": derived.manifest["words"]} if parser else {}),
         },
     )

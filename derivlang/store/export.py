@@ -20,6 +20,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args
 
@@ -49,13 +50,14 @@ class ExportRequest:
     """What to write.
 
     split: None for the only one. source: write the source instead of the derived words. documents: write one document
-    on a line (format text).
+    on a line (format text). named_by: the option that named the format, for messages.
     """
 
     split: str | None
     format: Format
     source: bool = False
     documents: bool = False
+    named_by: str = "--format"
 
 
 def export(folder: Path, request: ExportRequest, out: Path) -> dict[str, Any]:
@@ -273,17 +275,24 @@ def _tsv(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: 
         renamed = (t.rename_columns(["tokens" if n == words else n for n in t.column_names]) for t in tables)
         tagged.write(renamed, out, tag_column=tags)
         return
-    delimited.write(tables, out, columns=_plain_columns(schema))
+    plain, columns = _plain_columns(tables, schema)
+    delimited.write(plain, out, columns=columns)
 
 
 def _csv(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
     tables = (labelled(group.source if request.source else group.derived, schema) for group in groups)
-    csv.write(tables, out, columns=_plain_columns(schema), newline="\n")
+    plain, columns = _plain_columns(tables, schema)
+    csv.write(plain, out, columns=columns, newline="\n")
 
 
-def _plain_columns(schema: Schema) -> list[str]:
-    """Return the columns with one value a row: texts, then labels."""
-    return [side.text for side in schema.sides if side.text] + [f.column for f in schema.fields if f.kind == "value"]
+def _plain_columns(tables: Iterator[pa.Table], schema: Schema) -> tuple[Iterator[pa.Table], list[str]]:
+    """Return the tables and their columns with one value a row: texts, then labels; lists and structs are left out."""
+    values = [field.column for field in schema.fields if field.kind == "value"]
+    first = next(tables, None)
+    if first is not None:
+        values = [name for name in values if not pa.types.is_nested(first.schema.field(name).type)]
+        tables = chain([first], tables)
+    return tables, [*(side.text for side in schema.sides if side.text), *values]
 
 
 def _squad(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
@@ -311,19 +320,29 @@ def _tag_column(schema: Schema) -> str | None:
 
 
 def _refuse_unfit(schema: Schema, request: ExportRequest) -> None:
-    """Raise UsageError if the set cannot be written in the format."""
+    """Raise UsageError if the set cannot be written in the format, or an option does not apply to the format."""
+    texts = not schema.running and any(side.text for side in schema.sides)
     fits = {
         "conllu": len(schema.sides) == 1,
         "squad": any(f.kind == "answers" for f in schema.fields),
-        "tsv": not schema.running,
-        "csv": not schema.running and any(side.text for side in schema.sides),
+        "tsv": texts or _tag_column(schema) is not None,
+        "csv": texts,
     }
     if not fits.get(request.format, True):
         raise UsageError(
             f"this set does not fit the format {request.format}",
-            where="--format",
+            where=request.named_by,
             fix="jsonl, text and pharaoh fit every set",
             id="unfit-format",
+        )
+    both_sides = request.source and request.format in ("jsonl", "pharaoh")
+    if both_sides or (request.documents and request.format != "text"):
+        option = "--source" if both_sides else "--documents"
+        raise UsageError(
+            f"does not apply to the format {request.format}",
+            where=option,
+            fix=f"leave {option} out",
+            id="unused-option",
         )
 
 

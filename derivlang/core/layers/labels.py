@@ -52,7 +52,7 @@ class Labels:
         if wrong.size or (side is None and len(batch.sides) > 1):
             row = int(wrong[0]) if wrong.size else 0
             raise LayerError(
-                f"{int(words[row])} words but {int(values[row])} values in {shown or name}",
+                f"{int(words[row])} words but {max(0, int(values[row]))} values in {shown or name}",
                 where=self.row(row),
                 fix="every word needs exactly one value",
                 id="label-length",
