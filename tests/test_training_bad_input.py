@@ -248,6 +248,21 @@ def test_a_given_dictionary_or_pairs_are_not_recorded_as_made_ones(tmp_path: Pat
     assert (record["dictionary"]["file"], record["parallel"]) == ("mine.tsv", "25")
 
 
+@pytest.mark.parametrize("objective", ["mlm", "dict-tlm"])
+def test_a_file_of_pairs_that_no_row_is_made_of(objective: str, tmp_path: Path) -> None:
+    for side in ("source", "derived"):
+        (tmp_path / f"pairs.{side}").write_text("the cat sleeps .\n", "utf-8")
+    pretrain(tmp_path / "made", "--steps", 1, objective=objective)  # encodes what the rows need
+    told = refused(tmp_path / "run", objective=objective, pairs=tmp_path / "pairs")
+    assert "[unused-option]" in told
+    assert "leave --pairs out" in told
+
+
+def test_links_of_an_aligner_do_not_hide_the_rate(tmp_path: Path) -> None:
+    pretrain(tmp_path / "run", "--steps", 1, "--parallel", 50, objective="weam:links=hmm")
+    assert json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["parallel"] == "50"
+
+
 def test_a_rate_without_a_pair(tmp_path: Path) -> None:
     for objective in ("xlm", "tlm"):
         said = refused(tmp_path / "run", "--parallel", "0.5", objective=objective, code=1)
