@@ -687,6 +687,8 @@ def test_labels_do_not_change_what_a_run_is(tmp_path: Path) -> None:
     assert found[0]["weights"] == found[1]["weights"]
     assert "factors" not in found[0]
     assert found[1]["factors"] == {"overlap": 25, "order": "inv"}
+    twice = ("--factor", "a=1", "--factor", "a=2")
+    assert "a is given twice" in run("pretrain", *options, "-o", tmp_path / "c", *twice, code=2).err
     assert "'25' is not NAME=LEVEL" in run("pretrain", *options, "-o", tmp_path / "c", "--factor", "25", code=2).err
 
 

@@ -258,6 +258,21 @@ def test_a_file_of_pairs_that_no_row_is_made_of(objective: str, tmp_path: Path) 
     assert "leave --pairs out" in told
 
 
+def test_a_logged_loss_is_a_mean_over_the_steps_that_have_it(tmp_path: Path) -> None:
+    """A step of one row has sub-words of one language only."""
+    words = ("--steps", 6, "--batch-size", 1, "--save-every", 6)
+    pretrain(tmp_path / "each", *words, "--log-every", 1, objective="xlm")
+    pretrain(tmp_path / "all", *words, "--log-every", 6, objective="xlm")
+    each, (mean,) = (
+        [json.loads(line)["parts"] for line in (tmp_path / name / "log.jsonl").read_text("utf-8").splitlines()]
+        for name in ("each", "all")
+    )
+    assert any(len(parts) == 2 for parts in each)
+    for name, value in mean.items():
+        there = [parts[name] for parts in each if name in parts]
+        assert value == pytest.approx(sum(there) / len(there), rel=1e-4)
+
+
 def test_links_of_an_aligner_do_not_hide_the_rate(tmp_path: Path) -> None:
     pretrain(tmp_path / "run", "--steps", 1, "--parallel", 50, objective="weam:links=hmm")
     assert json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["parallel"] == "50"
