@@ -154,11 +154,19 @@ def test_a_run_from_a_checkpoint(tmp_path: Path, kind: str) -> None:
     pretrain(tmp_path / "run", kind)
     facts = json.loads((tmp_path / "run/run.json").read_text())
     assert (facts["status"], facts["model"]["type"], facts["dictionary"]) == ("done", kind, None)
+    assert facts["model"]["name"] == str(checkpoint(kind))
     trained, before = load_model(tmp_path / "run/model", causal=False), load_model(checkpoint(kind), causal=False)
     assert trained.config.to_dict().keys() == before.config.to_dict().keys()
     assert not torch.equal(trained.get_input_embeddings().weight, before.get_input_embeddings().weight)
     tokenizer = ForeignTokenizer.load(tmp_path / "run/model")
     assert tokenizer.fingerprint == ForeignTokenizer.load(checkpoint(kind)).fingerprint
+
+
+def test_prepared_data_has_the_tokenizer_of_the_checkpoint(tmp_path: Path) -> None:
+    told = pretrain(tmp_path / "run", "bert", "--data", str(tmp_path / "data"), "--data-only", "--json", spec="inv")
+    assert json.loads(told.splitlines()[0])["subwords"] > 1000
+    found = ForeignTokenizer.load(tmp_path / "data" / "tokenizer")
+    assert found.fingerprint == ForeignTokenizer.load(checkpoint("bert")).fingerprint
 
 
 def test_resuming_gives_the_same_model(tmp_path: Path) -> None:

@@ -382,6 +382,18 @@ def test_the_first_examples(run: Path, data: Path) -> None:
     assert (some["settings"]["train"], some["settings"]["dev"], some["settings"]["test"]) == (10, 7, 23)
 
 
+def test_a_regime_that_lacks_seeds_is_left_out_with_a_warning(run: Path, data: Path) -> None:
+    warnings: list[str] = []
+    few = {"epochs": 1, "train_examples": 5}
+    evaluate(run, options(data, "pos", seeds=1, regimes=("zs",), measures=(), **few))
+    asked = options(data, "pos", seeds=2, regimes=("sup",), measures=(), **few)
+    found = evaluate(run, asked, Events(warn=warnings.append))
+    assert "zs" not in found["tasks"]["pos"]
+    assert warnings == ["pos has no score of zs, as 1 of 2 fine-tunings are there: --regime zs makes the others"]
+    found = evaluate(run, options(data, "pos", seeds=2, regimes=("zs",), measures=(), **few))
+    assert {"sup", "zs", "delta"} <= set(found["tasks"]["pos"])
+
+
 def test_orders_that_need_trees(tmp_path: Path, data: Path) -> None:
     run = write_run(tmp_path / "run", "trans,syn:fr")
     asked = options(data, "pos", "ner", "xnli", measures=("contextual",), parses=tmp_path / "parses")

@@ -394,6 +394,39 @@ def test_rows_that_differ_in_what_no_name_says_are_not_averaged(tmp_path: Path) 
     assert sorted(len(entry.runs) for entry in setting(tmp_path).entries) == [1, 1]
 
 
+BEGINNING = {"run": "runs/first", "weights": "0123456789abcdef"}
+TOY = {"name": "toy", "tie": True, "language_ids": False}
+
+
+@pytest.mark.parametrize(
+    ("objective", "one", "other"),
+    [
+        ("mlm", {}, {"init": BEGINNING}),
+        ("mlm", {"init": BEGINNING}, {"init": {"run": "runs/first", "weights": "f" * 16}}),
+        ("mlm", {"model": {**TOY, "config": "0" * 16}}, {"model": {**TOY, "config": "1" * 16}}),
+        ("xlm", *({"dictionary": None, "settings": {"dictionary_seed": seed}} for seed in (1, 2))),
+        ("dict-tlm", *({"parallel": None, "streams": {"switched": {"sha256": text * 16}}} for text in "01")),
+    ],
+    ids=["a beginning", "another beginning", "model file", "seed of pairs", "file of sentences"],
+)
+def test_runs_of_other_origins_are_not_averaged(
+    tmp_path: Path, objective: str, one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    for seed, facts in enumerate((one, one, other), 1):
+        run(tmp_path / str(seed), objective=objective, seed=seed, facts=facts)
+    rows = [entry.runs for found in settings_of(read_runs([tmp_path])) for entry in found.entries]
+    assert all(len({run.folder.name == "3" for run in row}) == 1 for row in rows)
+
+
+@pytest.mark.parametrize(("option", "n_tables"), [("sentences", 2), ("pairs", 1), ("length", 2)])
+def test_perplexities_of_other_sentences_stand_in_other_tables(tmp_path: Path, option: str, n_tables: int) -> None:
+    for seed in (1, 2):
+        path = run(tmp_path / str(seed), seed=seed) / "evaluation.json"
+        heldout = {"perplexity": {"pairs": 500, "sentences": 2000, "length": 128, option: 10 * seed}}
+        write(path, {**json.loads(path.read_text("utf-8")), "heldout": heldout})
+    assert len(settings_of(read_runs([tmp_path]))) == n_tables
+
+
 def test_settings_that_rows_name_do_not_divide(tmp_path: Path) -> None:
     names = {"seed": 1, "objective": "mlm", "coverage": "25", "parallel": "25", "spec": "trans", "language_ids": False}
     run(tmp_path / "a", facts={"settings": {**names, "mask": 0.3}})

@@ -51,6 +51,11 @@ def written(folder: Path, text: str, name: str = "grid.toml") -> Path:
     return folder / name
 
 
+def with_pairs(text: str) -> str:
+    """The text of a study whose cells take the sentence pairs of the files bitext.source and so on."""
+    return text.replace("[cell]", '[cell]\npairs = "bitext"')
+
+
 def study_of(folder: Path, text: str) -> Study:
     return read(str(written(folder, text)), *OPTIONS)
 
@@ -250,6 +255,12 @@ def test_files_beside_the_study_are_found_from_anywhere(tmp_path: Path, monkeypa
     steps = plan(study, Place(Path("out")))
     assert f"--model {tmp_path / 'small.toml'}" in steps[1].command
     assert steps[1].facts["model"] == "small.toml"  # the record of what is done may be moved
+
+
+def test_a_prefix_of_sentence_pairs_beside_the_study_is_found(tmp_path: Path) -> None:
+    (tmp_path / "bitext.source").touch()
+    study = study_of(tmp_path, with_pairs(GRID))
+    assert f"--pairs {tmp_path / 'bitext'}" in plan(study, Place(Path("out")))[1].command
 
 
 @pytest.mark.parametrize("level", ["mlm", "25", 25, 0.5, TypedFloat("2e-3"), True, "true", "NaN", '"x"', "[1]", "a=b"])
@@ -517,9 +528,32 @@ def test_other_options_of_evaluate_evaluate_again(tmp_path: Path, processes: typ
     place, text = Place(tmp_path / "out"), GRID + '[evaluate]\nmeasure = "alignment"\n'
     run_study(study_of(tmp_path, text), place)
     processes.calls.clear()
+    run_study(study_of(tmp_path, text), place)
+    assert names_of(processes.calls, "evaluate") == []
+    written(place.out / "runs" / "perm.0.1", "{}", "evaluation.json")  # by hand
+    run_study(study_of(tmp_path, text), place)
+    assert names_of(processes.calls, "evaluate") == ["perm.0.1"]
+    processes.calls.clear()
     run_study(study_of(tmp_path, text + "sentences = 5\n"), place)
     assert len(names_of(processes.calls, "evaluate")) == 24
     assert names_of(processes.calls, "pretrain") == []
+
+
+@pytest.mark.parametrize("name", ["text.txt", "small.toml", "bitext.derived"])
+def test_files_that_changed_since_cells_were_finished_are_refused(
+    name: str, tmp_path: Path, processes: type[Finished]
+) -> None:
+    for other in ("text.txt", "bitext.source", "bitext.derived"):
+        written(tmp_path, "One line .\n", other)
+    written(tmp_path, MODEL, "small.toml")
+    text = with_pairs(GRID.replace('source = "demo"', 'source = "text.txt"\nmodel = "small.toml"'))
+    place, study = Place(tmp_path / "out"), study_of(tmp_path, text)
+    run_study(only(study, ["perm.0.1"]), place, whole=study)
+    before = snapshot(place.out)
+    written(tmp_path, (tmp_path / name).read_text() + "# more\n", name)
+    with pytest.raises(StoreError, match=r"its content has changed since|another content of the source"):
+        run_study(study_of(tmp_path, text), place)
+    assert snapshot(place.out) == before
 
 
 def test_a_run_made_again_by_hand_is_not_taken_for_the_study_s(tmp_path: Path, processes: type[Finished]) -> None:
@@ -653,6 +687,8 @@ def test_labels_do_not_change_what_a_run_is(tmp_path: Path) -> None:
     assert found[0]["weights"] == found[1]["weights"]
     assert "factors" not in found[0]
     assert found[1]["factors"] == {"overlap": 25, "order": "inv"}
+    twice = ("--factor", "a=1", "--factor", "a=2")
+    assert "a is given twice" in run("pretrain", *options, "-o", tmp_path / "c", *twice, code=2).err
     assert "'25' is not NAME=LEVEL" in run("pretrain", *options, "-o", tmp_path / "c", "--factor", "25", code=2).err
 
 

@@ -248,6 +248,36 @@ def test_a_given_dictionary_or_pairs_are_not_recorded_as_made_ones(tmp_path: Pat
     assert (record["dictionary"]["file"], record["parallel"]) == ("mine.tsv", "25")
 
 
+@pytest.mark.parametrize("objective", ["mlm", "dict-tlm"])
+def test_a_file_of_pairs_that_no_row_is_made_of(objective: str, tmp_path: Path) -> None:
+    for side in ("source", "derived"):
+        (tmp_path / f"pairs.{side}").write_text("the cat sleeps .\n", "utf-8")
+    pretrain(tmp_path / "made", "--steps", 1, objective=objective)  # encodes what the rows need
+    told = refused(tmp_path / "run", objective=objective, pairs=tmp_path / "pairs")
+    assert "[unused-option]" in told
+    assert "leave --pairs out" in told
+
+
+def test_a_logged_loss_is_a_mean_over_the_steps_that_have_it(tmp_path: Path) -> None:
+    """A step of one row has sub-words of one language only."""
+    words = ("--steps", 6, "--batch-size", 1, "--save-every", 6)
+    pretrain(tmp_path / "each", *words, "--log-every", 1, objective="xlm")
+    pretrain(tmp_path / "all", *words, "--log-every", 6, objective="xlm")
+    each, (mean,) = (
+        [json.loads(line)["parts"] for line in (tmp_path / name / "log.jsonl").read_text("utf-8").splitlines()]
+        for name in ("each", "all")
+    )
+    assert any(len(parts) == 2 for parts in each)
+    for name, value in mean.items():
+        there = [parts[name] for parts in each if name in parts]
+        assert value == pytest.approx(sum(there) / len(there), rel=1e-4)
+
+
+def test_links_of_an_aligner_do_not_hide_the_rate(tmp_path: Path) -> None:
+    pretrain(tmp_path / "run", "--steps", 1, "--parallel", 50, objective="weam:links=hmm")
+    assert json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["parallel"] == "50"
+
+
 def test_a_rate_without_a_pair(tmp_path: Path) -> None:
     for objective in ("xlm", "tlm"):
         said = refused(tmp_path / "run", "--parallel", "0.5", objective=objective, code=1)

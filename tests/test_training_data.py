@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.errors import DataError, StoreError
 from derivlang.engine.batches import Source
+from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training.data import Data
 from derivlang.training.encode import encode, take
-from derivlang.training.languages import DERIVED, SOURCE, TWIN, TwinLanguages
+from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, TWIN, TwinLanguages
 from derivlang.training.packing import cut, pack, restrict
 from tests.helpers import make, rows
 from tests.strategies import batch_of, laws
@@ -398,6 +399,16 @@ def test_the_twin_must_be_of_this_pair(tmp_path: Path) -> None:
             trained(tmp_path / "run", spec=other, data=folder, seq_len=24)
         assert str(folder / TWIN) in str(error.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_the_twin_of_a_smaller_tokenizer(tmp_path: Path) -> None:
+    pair("trans,inv")
+    folder, small = data_folder("trans,inv"), tmp_path / "small"
+    trained(tmp_path / "first", data=small, vocab_size=150)
+    with pytest.raises(StoreError, match="twin of another tokenizer: it has 150 entries, the tokenizer 300"):
+        TwinLanguages.of(
+            Pipeline.parse("trans,inv"), Tokenizer.load(folder / TOKENIZER), small / TWIN, "give another --data folder"
+        )
 
 
 def test_languages_read_from_a_folder() -> None:

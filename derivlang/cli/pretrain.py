@@ -74,9 +74,8 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     from derivlang.training.folder import RUN
     from derivlang.training.languages import SOURCE
     from derivlang.training.objectives.registry import read_objective
-    from derivlang.training.prepare import prepare_data
     from derivlang.training.processes import is_main
-    from derivlang.training.run import Callbacks, pretrain
+    from derivlang.training.run import Callbacks, prepare, pretrain
     from derivlang.training.start import settings_of
 
     _check_given_files(options)
@@ -94,9 +93,12 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     where = Where(out, parser=options["parser"], parses=options["parses"], **given(Where, options))
     if options["data_only"]:
         with Bar(shown=is_main(), begins=begins):
-            lengths = read_objective(settings.objective).row_lengths(settings)
-            found = prepare_data(settings, request, where, warn, lengths=lengths).data
-        click.echo(f"{counted(found.n_subwords, 'sub-word')} in {counted(found.n_instances(SOURCE), 'row')}")
+            found = prepare(settings, request, where, read_objective(settings.objective), Callbacks(warn)).data
+        subwords, rows = found.n_subwords, found.n_instances(SOURCE)
+        if as_json:
+            click.echo(json.dumps({"data": str(where.data or out / "data"), "subwords": subwords, "rows": rows}))
+        else:
+            click.echo(f"{counted(subwords, 'sub-word')} in {counted(rows, 'row')}")
         return
     duration = Duration(options["steps"], **given(Duration, options))
 

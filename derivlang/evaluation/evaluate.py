@@ -301,6 +301,9 @@ def _tuned(
         counts = [found for seed in seeds if (found := cell(regime, seed).counts()) is not None]
         if len(counts) == len(seeds):
             by_regime[regime] = counts
+        elif counts:
+            told = f"{task.label} has no score of {regime}, as {len(counts)} of {len(seeds)} fine-tunings are there"
+            events.warn(f"{told}: --regime {regime} makes the others")
     on_test = partial(_scores, metrics=task.metrics, documents=documents["test"])
     entry |= on_test(by_regime)
     if "zs" in by_regime:

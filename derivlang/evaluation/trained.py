@@ -22,7 +22,6 @@ from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.lexical.foreign import ForeignTokenizer
-from derivlang.lexical.twin_folder import trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.training import checkpoint
 from derivlang.training import folder as runs
@@ -31,7 +30,7 @@ from derivlang.training.config import CAUSAL, auto_class, positions_of
 from derivlang.training.devices import has_bf16
 from derivlang.training.encoder import Encoder, check_head
 from derivlang.training.folder import RUN
-from derivlang.training.languages import TWIN, Languages, TextLanguages, TwinLanguages
+from derivlang.training.languages import Languages, TextLanguages
 from derivlang.training.languages import load as load_languages
 from derivlang.training.quiet import quiet
 
@@ -60,8 +59,6 @@ class PretrainedRun:
         """
         facts = _facts(folder, finished=step is None)
         languages = load_languages(folder, Pipeline.from_stored(facts["spec"]))
-        if isinstance(languages, TwinLanguages):
-            _check_twin(folder, languages)
         if step is not None:
             checkpoint.of_step(folder, step)
         path = _model(folder, facts, step)
@@ -205,26 +202,6 @@ def _config(path: Path, languages: Languages) -> Any:
             id="vocabulary",
         )
     return config
-
-
-def _check_twin(folder: Path, languages: TwinLanguages) -> None:
-    """Raise StoreError unless the twin belongs to the run's tokenizer and pipeline."""
-    twin, tokenizer = languages.twin.tokenizer, languages.tokenizer
-    if twin.recipe.get("of") != tokenizer.fingerprint() or twin.size != tokenizer.size:
-        raise StoreError(
-            f"is the twin of another tokenizer: it has {twin.size:,} entries, the run's tokenizer {tokenizer.size:,}",
-            where=str(folder / TWIN),
-            fix="restore the run's own folder",
-            id="twin",
-        )
-    wanted = trans_of(languages.pipeline).stored
-    if twin.recipe["spec"] != wanted:
-        raise StoreError(
-            f"is a twin under {twin.recipe['spec']}, but the run is of {wanted}",
-            where=str(folder / TWIN),
-            fix="restore the run's own folder",
-            id="twin",
-        )
 
 
 def _readable(path: Path) -> AbstractContextManager[None]:

@@ -35,6 +35,7 @@ from derivlang.study.begins import linked, with_needs
 from derivlang.study.cells import Axis, Cell, Grid, cells_of, named_in
 from derivlang.study.commands import CommandOptions, Level, TypedFloat
 from derivlang.training.objectives.registry import read_objective
+from derivlang.training.streams.bitext import PARTS
 
 MAXIMUM = 10_000  # cells of a study
 TEXT = "text"  # the source that the texts of `text` are joined into
@@ -260,7 +261,9 @@ class _Reader:
             may_be = key in ("source", "model") or self.pretrain.options[key].is_path
             if folder is None or not may_be or named:
                 continue
-            if is_path(path := folder / str(value), "file") or (key != "model" and is_path(path, "folder")):
+            path = folder / str(value)
+            some = (path, Path(f"{path}.{PARTS[0]}")) if key == "pairs" else (path,)  # a file, or PREFIX of text files
+            if any(is_path(one, "file") for one in some) or (key != "model" and is_path(path, "folder")):
                 found[key] = str(path)
         return found
 

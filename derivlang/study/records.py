@@ -2,25 +2,32 @@
 
 OUT/study.json                the factors, the report's choices, and the cells with their levels, for the report
 OUT/runs/CELL/pretrained.json, evaluated.json
-                              that a command of a cell was finished: its options, and the run that it made or read
+                              that a command of a cell was finished: its options, hashes of the files that they name,
+                              and the run that it made or read
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError
 from derivlang.evaluation.cell import RULES
 from derivlang.evaluation.report.plan import FORMAT, STUDY
+from derivlang.evaluation.report.runs import EVALUATION
+from derivlang.formats.paths import is_path
 from derivlang.store.export import writing
-from derivlang.store.record import check_types, read_record, record_text
+from derivlang.store.record import check_types, digest, read_record, record_text
 from derivlang.study.begins import RUNS
 from derivlang.study.cells import Cell
 from derivlang.study.file import TEXT, Study
 from derivlang.study.plan import Place, PlannedCommand, plan
+from derivlang.training.streams.bitext import PARTS
 
 PRETRAINED, EVALUATED = "pretrained.json", "evaluated.json"  # in a run's folder
 
@@ -34,24 +41,64 @@ def is_done(step: PlannedCommand, place: Place) -> bool:
     """Return whether a cell's step is done, by its record; starting its command to find out would take longer."""
     assert step.cell is not None
     run = place.out / RUNS / step.cell.name
+    now = _finished(step, run, place)
     if step.arguments[0] == "evaluate":
-        return _json(run / EVALUATED) == _finished(step, run)
-    return _json(run / "run.json").get("status") == "done" and _json(run / PRETRAINED) == _finished(step, run)
+        return _is_same(_json(run / EVALUATED), now)
+    return _json(run / "run.json").get("status") == "done" and _is_same(_json(run / PRETRAINED), now)
 
 
 def mark_done(step: PlannedCommand, place: Place) -> None:
     """Record that a cell's step is done. `pretrain --force` removes the record."""
     assert step.cell is not None
     run = place.out / RUNS / step.cell.name
-    _write(run / (EVALUATED if step.arguments[0] == "evaluate" else PRETRAINED), _finished(step, run))
+    _write(run / (EVALUATED if step.arguments[0] == "evaluate" else PRETRAINED), _finished(step, run, place))
 
 
-def _finished(step: PlannedCommand, run: Path) -> dict[str, Any]:
-    """Return what the record of a finished step holds: the run, and the options."""
-    record = _json(run / "run.json")
+def _finished(step: PlannedCommand, run: Path, place: Place) -> dict[str, Any]:
+    """Return what the record of a finished step holds: the run, the options, and the files that they name."""
+    record, cell = _json(run / "run.json"), step.cell
+    assert cell is not None
     if step.arguments[0] == "pretrain":
-        return {"fingerprint": record.get("fingerprint"), "options": step.facts}
-    return {"rules": RULES, **{name: record.get(name) for name in ("fingerprint", "weights")}, "options": step.facts}
+        found = {"fingerprint": record.get("fingerprint"), "options": step.facts}
+        return found | {"files": _files(cell.options, place)}
+    found = {"rules": RULES, **{name: record.get(name) for name in ("fingerprint", "weights")}, "options": step.facts}
+    scores = run / EVALUATION  # which a command outside the study may have changed
+    made = _hash_of(scores, scores.stat().st_mtime_ns) if scores.is_file() else None
+    return found | {"files": _files(cell.evaluation, place), "evaluation": made}
+
+
+def _is_same(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Return whether two records of a step are the same. Files that only one of them knows may be away."""
+    facts, others = ({key: value for key, value in one.items() if key != "files"} for one in (before, now))
+    return facts == others and _changed(before, now["files"]) is None
+
+
+def _changed(before: Mapping[str, Any], files: Mapping[str, str]) -> str | None:
+    """Return the first option whose files have another hash than in a record, or None."""
+    known = before.get("files") or {}
+    return next((key for key in files if known.get(key, files[key]) != files[key]), None)
+
+
+def _files(options: Mapping[str, Any], place: Place) -> dict[str, str]:
+    """Return a hash of the files that options name, by option: FILE, PREFIX of text files, or a part of a spec."""
+    found = {}
+    for key, value in options.items():
+        if not isinstance(value, str) or not value:
+            continue
+        whole = place.out / value
+        paths = [whole, *(place.out / part for part in re.split("[,:=]", value) if part != value)]
+        paths += [Path(f"{whole}.{part}") for part in PARTS]
+        there = [path for path in paths if is_path(path, "file") and path.is_file()]
+        if there:
+            found[key] = digest([_hash_of(path, path.stat().st_mtime_ns) for path in there])
+    return found
+
+
+@cache
+def _hash_of(path: Path, changed: int) -> str:
+    """Return the hash of a file. changed: when, so that a later call sees another content."""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def other_beginning(cell: Cell, place: Place) -> str:
@@ -75,10 +122,19 @@ def _record(study: Study, place: Place) -> dict[str, Any]:
         "study": study.name,
         "text": list(study.text),
         "tokenizers": shared,
+        "files": {name: hashes["source"] for name, hashes in _sources(plan(study, place), place).items()},
         "factors": {name: list(levels) for name, levels in study.factors.items()},
         "report": dict(study.report),
         "cells": [{"name": cell.name, "run": f"{RUNS}/{cell.name}", "factors": cell.levels} for cell in study.cells],
     }
+
+
+def _sources(steps: Sequence[PlannedCommand], place: Place) -> dict[str, dict[str, str]]:
+    """Return {"source": hash} of each tokenizer that is trained on a file."""
+    found = {
+        step.name: _files({"source": step.arguments[2]}, place) for step in steps if step.arguments[0] == "tokenizer"
+    }
+    return {name: hashes for name, hashes in found.items() if hashes}
 
 
 def check_shared(study: Study, steps: Sequence[PlannedCommand], place: Place) -> None:
@@ -98,6 +154,12 @@ def check_shared(study: Study, steps: Sequence[PlannedCommand], place: Place) ->
             raise StoreError(
                 f"was trained with {_difference(earlier, step.facts)}", where=where, fix=fix, id="other-study"
             )
+    for name, hashes in _sources(steps, place).items():
+        told = (before.get("files") or {}).get(name, hashes["source"])
+        if told != hashes["source"] and (place.out / name).exists():
+            raise StoreError(
+                "was trained on another content of the source", where=str(place.out / name), fix=fix, id="other-study"
+            )
 
 
 def check_fits(step: PlannedCommand, place: Place) -> None:
@@ -106,9 +168,16 @@ def check_fits(step: PlannedCommand, place: Place) -> None:
         return
     run = place.out / RUNS / step.cell.name
     record, done = _json(run / "run.json"), _json(run / PRETRAINED)
-    if done and done.get("fingerprint") == record.get("fingerprint") and done.get("options") != step.facts:
+    if not done or done.get("fingerprint") != record.get("fingerprint"):
+        return
+    told = ""
+    if done.get("options") != step.facts:
+        told = _difference(dict(done.get("options") or {}), step.facts)
+    elif changed := _changed(done, _files(step.cell.options, place)):
+        told = f"{changed} = {json.dumps(step.facts[changed])}, and its content has changed since"
+    if told:
         raise StoreError(
-            f"was trained with {_difference(done.get('options') or {}, step.facts)}",
+            f"was trained with {told}",
             where=str(run),
             fix="give another -o, or remove this folder to train it again",
             id="other-study",
@@ -137,7 +206,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _check(record: dict[str, Any]) -> None:
     """Raise ValueError if a field that is read here has another type."""
-    check_types(record, {}, {"init": dict, "options": dict, "text": list, "tokenizers": dict})
+    check_types(record, {}, {"init": dict, "options": (dict, list), "text": list, "tokenizers": dict, "files": dict})
     check_types(record.get("init") or {}, {}, {"weights": str, "embeddings": str}, where="init.")
     tokenizers = record.get("tokenizers") or {}
     check_types(tokenizers, dict.fromkeys(tokenizers, dict), where="tokenizers.")

@@ -64,10 +64,10 @@ def config_of(folder: Path, name: str) -> tuple[ModelConfig, bool]:
 
     with quiet(), parse_errors(str(folder / _CONFIG), "config of a model", error=StoreError, id="model"):
         config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
-        for name, limit in _LIMITS.items():  # a damaged config would ask for any amount of memory
-            value = getattr(config, name, None)
+        for field, limit in _LIMITS.items():  # a damaged config would ask for any amount of memory
+            value = getattr(config, field, None)
             if value is not None and not (isinstance(value, int) and 0 < value <= limit):
-                raise ValueError(f"{name} is {short(value)}")
+                raise ValueError(f"{field} is {short(value)}")
     if config.model_type not in (*CAUSAL, *MASKED):
         raise UsageError(
             f"a model of the type {config.model_type!r} can neither be trained nor evaluated here",

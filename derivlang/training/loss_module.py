@@ -31,13 +31,14 @@ class LossModule(torch.nn.Module):
     def forward(self, micro: MicroBatch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """Return (the loss of a micro-batch, its parts without their weights and without gradient).
 
+        A part that has no term in the step, as that of a language without rows, is not among the parts.
         A share is among the parts as its two counts, with the endings COUNTS.
         """
         found = self.objective.loss(self.model, micro, self.state)
         parts = {name: part for name, part in found.items() if isinstance(part, LossPart)}
         means = {name: part.total / max(part.by, 1) for name, part in parts.items()}
         loss: Any = sum(means[name] if part.weight == 1 else part.weight * means[name] for name, part in parts.items())
-        seen = {name: mean.detach() for name, mean in means.items()}
+        seen = {name: mean.detach() for name, mean in means.items() if parts[name].by}
         for name, share in found.items():
             if isinstance(share, Share):
                 both = zip(COUNTS, (share.some, share.of), strict=True)

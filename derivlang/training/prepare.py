@@ -22,7 +22,7 @@ from derivlang.lexical import train as tokenizers
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.percent import percent
 from derivlang.lexical.tokenizer import Tokenizer
-from derivlang.lexical.twin_folder import Twin, make_twin, trans_of
+from derivlang.lexical.twin_folder import make_twin, trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
@@ -126,11 +126,7 @@ def _languages(
     twin = folder / TWIN
     if not twin.exists():
         make_twin(tokenizer, settings.spec, twin)
-    languages = TwinLanguages(pipeline, found, Twin.load(twin))
-    recipe, wanted = languages.twin.tokenizer.recipe, trans_of(pipeline).stored
-    if recipe["of"] != found.fingerprint() or recipe["spec"] != wanted:
-        other = f"of {recipe['spec']}, not {wanted}" if recipe["spec"] != wanted else "of another tokenizer"
-        raise StoreError(f"is a twin {other}", where=str(twin), fix="give another --data folder", id="other-twin")
+    languages = TwinLanguages.of(pipeline, found, twin, "give another --data folder")
     return languages, {TOKENIZER: tokenizer, TWIN: twin}
 
 

@@ -31,13 +31,18 @@ RULE_VERSION = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunInputs:
-    """Everything that a run's model depends on. init: what it begins from, None for a new model."""
+    """Everything that a run's model depends on.
+
+    init: what it begins from, None for a new model. pairs: the given file of sentence pairs, None for those of the
+    corpus.
+    """
 
     settings: TrainingSettings
     model_config: ModelConfig
     prepared: Prepared
     streams: tuple[OpenStream, ...]
     init: Init | None
+    pairs: Path | None = None
 
     @property
     def facts(self) -> dict[str, dict[str, Any]]:
@@ -47,10 +52,10 @@ class RunInputs:
     @property
     def fingerprint(self) -> str:
         """16 hex digits of everything that the model depends on."""
-        model_config, prepared = self.model_config, self.prepared
+        prepared = self.prepared
         parts = (
             record_of(self.settings),
-            {"type": model_config.type, "fields": dict(model_config.fields), "std": model_config.embedding_std},
+            self._config,
             [prepared.encoded[length].fingerprint for length in sorted(prepared.encoded)],
             None if prepared.pairs is None else prepared.pairs.sha256,
             [facts.get("sha256") for facts in self.facts.values()],
@@ -59,6 +64,12 @@ class RunInputs:
             RULE_VERSION,
         )
         return digest(parts)
+
+    @property
+    def _config(self) -> dict[str, Any]:
+        """The content of the model's config, without its name."""
+        config = self.model_config
+        return {"type": config.type, "fields": dict(config.fields), "std": config.embedding_std}
 
     def check_same(self, before: Mapping[str, Any], run: Path) -> None:
         """Raise StoreError if the run to resume, with the record `before`, had other settings or data."""
@@ -108,12 +119,13 @@ class RunInputs:
             "model": {
                 "name": model_config.name,
                 "type": model_config.type,
+                "config": digest(self._config),
                 "parameters": parameters,
                 "tie": settings.tie,
                 "language_ids": settings.language_ids,
             },
             "dictionary": self._dictionary(),
-            "parallel": None if any("sha256" in facts for facts in self.facts.values()) else settings.parallel,
+            "parallel": settings.parallel if self.pairs is None else None,
             "data": prepared.data.fingerprint,
             "fingerprint": self.fingerprint,
             "settings": record_of(settings),

@@ -32,6 +32,7 @@ from derivlang.training.model import build_model, set_tie
 from derivlang.training.objectives.base import Context, Objective
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.prepare import prepare_data
+from derivlang.training.prepared import Prepared
 from derivlang.training.processes import processes
 from derivlang.training.record import RunInputs, environment, levels_of
 from derivlang.training.settings import Duration, LogSettings, TrainingSettings, Where
@@ -83,24 +84,16 @@ def pretrain(
         _check(settings, objective, model_config)
         before = folder.taken(run, resume=resume, force=force) if main else folder.read(run)
         init = _init(where, settings, before, causal=objective.causal)
-        where = _with_tokenizer(where, settings, before)
-        _check_languages(settings, where, objective)
-        prepared = prepare_data(
-            settings,
-            request,
-            where,
-            callbacks.warn,
-            callbacks.say,
-            lengths=objective.row_lengths(settings),
-        )
+        prepared = prepare(settings, request, where, objective, callbacks, before)
         settings = replace(settings, vocab_size=prepared.languages.tokenizer.size)  # a given tokenizer has its own
         found = {need.name: need.prepare(prepared) for need in objective.needs()}
         streams = open_streams(objective, Material(settings, prepared.languages, prepared.encoded, where.pairs, found))
+        _check_pairs(where, objective, streams)
         context = Context(LanguageIds.of(prepared.languages), settings.mask, found)
         # A run that begins from another one does not see its rows and masks again.
         seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init.facts['weights']}")) >> 1
         settings = replace(settings, steps=_steps(settings, duration, Loader(streams, objective, context, seed)))
-        inputs = RunInputs(settings, model_config, prepared, streams, init)
+        inputs = RunInputs(settings, model_config, prepared, streams, init, where.pairs)
         fingerprint = inputs.fingerprint
         if before is not None:
             inputs.check_same(before, run)
@@ -173,9 +166,38 @@ def pretrain(
     return result
 
 
+def prepare(
+    settings: TrainingSettings,
+    request: SourceRequest,
+    where: Where,
+    objective: Objective,
+    callbacks: Callbacks,
+    before: dict[str, Any] | None = None,
+) -> Prepared:
+    """Return the inputs of a run, with the tokenizer of what it begins from. before: the record of a resumed run.
+
+    Raise DerivlangError if they cannot be made, or if existing ones do not fit.
+    """
+    where = _with_tokenizer(where, settings, before)
+    _check_languages(settings, where, objective)
+    lengths = objective.row_lengths(settings)
+    return prepare_data(settings, request, where, callbacks.warn, callbacks.say, lengths=lengths)
+
+
 def _distinct(environments: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return each environment once, in the order of training."""
     return [one for place, one in enumerate(environments) if one not in environments[:place]]
+
+
+def _check_pairs(where: Where, objective: Objective, streams: tuple[OpenStream, ...]) -> None:
+    """Raise UsageError for a file of sentence pairs that no stream has read."""
+    if where.pairs is not None and not any("sha256" in one.source.facts() for one in streams):
+        raise UsageError(
+            f"the rows of {objective.name} are of the corpus alone, so it does not read {where.pairs}",
+            where="--pairs",
+            fix="leave --pairs out, or give an objective with sentence pairs, e.g. tlm",
+            id="unused-option",
+        )
 
 
 def _check_division(settings: TrainingSettings, streams: tuple[OpenStream, ...], world: int) -> None:

@@ -58,6 +58,10 @@ def _check_factors(value: Any, option: str) -> None:
     for one in value:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*=.*", one, re.DOTALL):
             raise UsageError(f"{one!r} is not NAME=LEVEL", where=option, fix="write e.g. overlap=25", id="bad-value")
+    names = [one.partition("=")[0] for one in value]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"{name} is given twice", where=option, fix="give each factor one level", id="bad-value")
 
 
 # A setting that [training] of a model's file may give, too.

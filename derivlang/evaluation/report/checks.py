@@ -34,7 +34,7 @@ _FACTS: dict[str, Kind] = {
 _SHARE = (str, int, float)  # a percentage: 25, "12.5", "1/3"
 _MORE_FACTS: dict[str, Kind] = {
     "status": str, "step": int, "batch_size": int, "seq_len": int, "dictionary": dict, "parallel": _SHARE,
-    "settings": dict, "weights": str, "result": dict, "streams": dict,
+    "settings": dict, "weights": str, "result": dict, "streams": dict, "init": dict,
 }  # fmt: skip
 _LARGEST = 1e15  # bound of a number to print
 
@@ -62,9 +62,13 @@ def check_facts(facts: dict[str, Any]) -> None:
         _check_number(result.get("tokens"), "tokens", none=False)
         for name, count in (result["tokens_per_step"] or {}).items():
             _check_number(count, f"tokens_per_step: {name}", none=False)
-    check_types(facts.get("streams") or {}, {}, {"pairs": dict})
-    pairs = (facts.get("streams") or {}).get("pairs") or {}
-    check_types(pairs, {}, {"sha256": str})
+    streams = facts.get("streams") or {}
+    for name in streams:
+        check_types(streams, {name: dict})
+        check_types(streams[name], {}, {"sha256": str}, where=f"streams.{name}.")
+    pairs = streams.get("pairs") or {}
+    if facts.get("init"):
+        check_types(facts["init"], {"run": str, "weights": str}, where="init.")
     for name in ("percent", "cut_sentences", "short_pairs"):
         _check_number(pairs.get(name), name, none=name not in pairs)
     for value in (dictionary.get("coverage"), facts.get("parallel")):

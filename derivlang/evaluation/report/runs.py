@@ -32,6 +32,8 @@ _COUNTS = {
     "oracle": (ORACLE, "zs"),
     **{f"{DEV}{name}": ("dev_", name) for name in REGIMES},
 }
+# Measure of held-out text -> the option of `evaluate` that says how many sentences it reads.
+_HELDOUT = {**dict.fromkeys(LAYER_FIGURES, "pairs"), "perplexity": "sentences"}
 _FINE_TUNING = ("source", "data", "epochs", "lr", "batch_size", "max_length", "frozen", "train", "dev", "test")
 
 
@@ -166,12 +168,15 @@ class Run:
         return list(found.values())
 
     @property
-    def heldout(self) -> str | None:
-        """The numbers and the length of the held-out sentences of its figures by layer as text; None if not known."""
+    def heldout(self) -> dict[str, str]:
+        """The number and the length of the held-out sentences as text, by the option of their number."""
         found = (self.evaluation or {}).get("heldout") or {}
-        told = [found[measure] for measure in LAYER_FIGURES if measure in found]
-        each = {", ".join(f"{name} {value}" for name, value in one.items()) for one in told}
-        return "; ".join(sorted(each)) or None
+        told: dict[str, set[str]] = {}
+        for measure, option in _HELDOUT.items():
+            if measure in found:
+                read = {name: value for name, value in found[measure].items() if name in (option, "length")}
+                told.setdefault(option, set()).add(", ".join(f"{name} {value}" for name, value in read.items()))
+        return {option: "; ".join(sorted(each)) for option, each in told.items()}
 
     def n_test(self, task: str) -> int | None:
         """Return the number of rows of the test set, or None if not known."""

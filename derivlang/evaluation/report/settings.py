@@ -130,7 +130,7 @@ def _setting_of(title: str, runs: Sequence[Run]) -> Setting:
     versions, data = (_listed(run.facts[name] for run in runs) for name in ("derivlang", "data"))
     notes = [
         f"derivlang {versions}; data {data}",
-        *(f"held-out text: {text}" for text in sorted({run.heldout or "" for run in runs}) if text),
+        *(f"held-out text: {text}" for text in sorted({text for run in runs for text in run.heldout.values()})),
         *(f"{part}: {text}" if part else text for part, text in shared.items()),
     ]
     return Setting(title, tuple(filter(None, notes)), tuple(entries), tasks, published)
@@ -183,7 +183,9 @@ def _entries(runs: Sequence[Run], options: Mapping[str, str]) -> list[Entry]:
 
 def _unseen(run: Run) -> tuple[Any, ...]:
     """Return the settings that the name of a row does not show."""
-    return run.facts["model"].get("language_ids"), (run.facts.get("dictionary") or {}).get("seed")
+    facts, model = run.facts, run.facts["model"]
+    seed = (facts.get("settings") or {}).get("dictionary_seed", (facts.get("dictionary") or {}).get("seed"))
+    return model.get("language_ids"), model.get("config"), seed, bool(facts.get("init"))
 
 
 def _title(run: Run) -> str:
@@ -285,8 +287,9 @@ def _divided(runs: Sequence[Run]) -> list[list[Run]]:
         for group in _by(runs, lambda r: Language.of(r.facts["spec"])).values()
     ):
         marks.append(lambda run: run.facts["data"])
-    if len({run.heldout for run in runs} - {None}) > 1:
-        marks.append(lambda run: run.heldout)
+    for option in sorted({option for run in runs for option in run.heldout}):
+        if len({run.heldout[option] for run in runs if option in run.heldout}) > 1:
+            marks.append(lambda run, option=option: run.heldout.get(option))  # type: ignore[misc]
     for task in _tasks(runs):
         if len({_fine_tuning(run, task) for run in runs} - {""}) > 1:
             marks.append(lambda run, task=task: _fine_tuning(run, task))  # type: ignore[misc]

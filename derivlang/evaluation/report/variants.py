@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from derivlang.core.spec import read_spec
@@ -35,9 +36,12 @@ class Variant:
             given.append(f"dictionary by {dictionary['by']}")
         if uses and "file" in dictionary:
             given.append(f"dictionary {dictionary['file']} ({dictionary.get('sha256', '')[:7]})")
-        pairs = (run.facts.get("streams") or {}).get("pairs") or {}
-        if "sha256" in pairs:
-            given.append(f"pairs {pairs['sha256'][:7]}")
+        streams = (run.facts.get("streams") or {}).values()
+        if run.facts.get("parallel") is None:  # the pairs are those of a file
+            given += [f"pairs {facts['sha256'][:7]}" for facts in streams if "sha256" in facts]
+        if run.facts.get("init") and run.plan is None:  # in a study, its factors say what a run begins from
+            init = run.facts["init"]
+            given.append(f"from {Path(init['run']).name} ({init['weights'][:7]})")
         return cls(
             OBJECTIVES.index(name) if known else len(OBJECTIVES),
             name,

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64
 from derivlang.core.batch import Batch
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import StoreError, UsageError
 from derivlang.lexical.bpe import SUFFIX
 from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.subwords import subword_order
@@ -51,7 +51,24 @@ class TwinLanguages(Languages):
     @classmethod
     def load(cls, folder: Path, pipeline: Pipeline) -> TwinLanguages:
         """Read the languages of a folder with `tokenizer/` and `twin/`. Raise StoreError if they are missing."""
-        return cls(pipeline, Tokenizer.load(folder / TOKENIZER), Twin.load(folder / TWIN))
+        return cls.of(pipeline, Tokenizer.load(folder / TOKENIZER), folder / TWIN, "restore the run's own folder")
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, tokenizer: Tokenizer, folder: Path, fix: str) -> TwinLanguages:
+        """Return the languages of a tokenizer and the twin of a folder.
+
+        Raise StoreError, with this advice, if the twin is that of another tokenizer or of another pipeline.
+        """
+        twin, wanted = Twin.load(folder), trans_of(pipeline).stored
+        recipe, size = twin.tokenizer.recipe, twin.tokenizer.size
+        told = ""
+        if recipe["of"] != tokenizer.fingerprint() or size != tokenizer.size:
+            told = f"is the twin of another tokenizer: it has {size:,} entries, the tokenizer {tokenizer.size:,}"
+        elif recipe["spec"] != wanted:
+            told = f"is a twin under {recipe['spec']}, not {wanted}"
+        if told:
+            raise StoreError(told, where=str(folder), fix=fix, id="other-twin")
+        return cls(pipeline, tokenizer, twin)
 
     @cached_property
     def encoder(self) -> SubwordEncoder:

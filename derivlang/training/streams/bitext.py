@@ -31,7 +31,7 @@ from derivlang.training.data import PieceTokens
 from derivlang.training.languages import Languages
 from derivlang.training.streams.pair_source import PairLinks, PairSource
 
-_PARTS = ("source", "derived", "pharaoh")
+PARTS = ("source", "derived", "pharaoh")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +78,7 @@ def read_pairs(path: Path, links_file: Path | None = None) -> PairFile:
     if path.suffix == ".parquet":
         files, found = [path], _parquet(path)
     else:
-        files = [path.with_name(f"{path.name}.{part}") for part in _PARTS]
+        files = [path.with_name(f"{path.name}.{part}") for part in PARTS]
         if links_file is not None or not files[2].exists():
             del files[2]
         read = [[line for _, line in open_lines(file)] for file in files]
