@@ -20,7 +20,7 @@ from derivlang.sources.corpus import PACKED, Corpus, CorpusFile
 from derivlang.sources.find import find
 from derivlang.sources.named import named_sources
 from derivlang.sources.request import SourceRequest
-from tests.commands import written
+from tests.commands import run, written
 from tests.helpers import (
     file_bytes,
     first_blocks,
@@ -212,7 +212,9 @@ def test_folders_name_splits_and_hidden_folders_hold_no_data(tmp_path: Path) -> 
     for name in files:
         (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "data" / name).write_text("A dog .\n")
-    found = manifest(make("inv", tmp_path / "data", tmp_path / "out"))["source"]["files"]
+    made = run("make", "--t", "inv", tmp_path / "data", "-o", tmp_path / "out")
+    assert "tell no split: d.txt\n" in made.err
+    found = manifest(tmp_path / "out")["source"]["files"]
     assert {file["name"]: file["split"] for file in found} == {
         "train/a.txt": "train",
         "dev/part/b.txt": "validation",

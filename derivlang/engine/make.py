@@ -52,6 +52,8 @@ def make(
     recipe = recipe_of(corpus, request, options)
     if corpus.missing and not options.splits:
         events.warn(f"{corpus.name}: no {' and no '.join(corpus.missing)} split was found; the others are made")
+    if corpus.unnamed and "train" in (options.splits or ["train"]):
+        events.warn(f"these files belong to train, as their names tell no split: {_listed(corpus.unnamed)}")
     if pipeline.needs_trees and not corpus.schema.has_trees:
         corpus = parsed(corpus, request, options, events)
     elif options.parser is not None:
@@ -69,3 +71,9 @@ def make(
         options=tuple(recipe),
     )
     return summary(options.out, build(job, options, events), began)
+
+
+def _listed(names: list[str]) -> str:
+    """["a", "b", "c", "d", "e"]  ->  "a, b, c and 2 more"."""
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more

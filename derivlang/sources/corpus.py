@@ -11,7 +11,7 @@ from derivlang.core.errors import DataError
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.rules import Mode
 from derivlang.core.schema import Schema
-from derivlang.core.splits import SPLITS
+from derivlang.core.splits import SPLITS, split_of
 from derivlang.formats.opening import PACKED
 from derivlang.formats.words import Splitter
 
@@ -81,6 +81,12 @@ class Corpus:
     def missing(self) -> list[str]:
         """The expected splits that were not found."""
         return [split for split in self.expected if split not in self.splits]
+
+    @property
+    def unnamed(self) -> list[str]:
+        """The files in `train` whose names tell no split, where those of other files do."""
+        told = {part.name for part in self.parts if split_of(part.name)}
+        return [part.name for part in self.parts if told and part.split == "train" and part.name not in told]
 
 
 def first_existing(folders: Sequence[Path], patterns: Sequence[str]) -> Path | None:
