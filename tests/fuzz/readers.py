@@ -524,10 +524,44 @@ def _(folder: Path, data: bytes) -> str | None:
     return None
 
 
+# Every table and every kind of value of the shipped studies, with few cells: reading checks the options of each.
+_STUDY = b"""# Two grids
+[study]
+text = ["demo", "demo"]
+model = "tiny"
+steps = 3
+threads = 1
+[cell]
+tie = true
+[evaluate]
+task = "pos,ner"
+epochs = "1,2" # of pos and of ner
+lr = 2e-3
+[report]
+baseline = { objective = "mlm" }
+x = "t"
+lines = "objective"
+[[grid]]
+[grid.factors]
+t = ["trans", "trans,inv"]
+objective = ["mlm"]
+start = ["cold"]
+[[grid]]
+name = "syn"
+[grid.factors]
+t = ["trans,inv"]
+objective = ["xlm-align:pairs=2:labels=gold"]
+seed = [1, 2]
+[grid.cell]
+init = "{t}.mlm.cold"
+learning-rate = 1e-3
+"""
+
+
 @reader(
     "study.toml",
     "text",
-    files("../../study/studies/align-mlm-tiny.toml", "../../study/studies/alignment-methods-tiny.toml", size=20_000),
+    lambda: [_STUDY],
     "study.file",
 )
 def _(folder: Path, data: bytes) -> str | None:
@@ -548,15 +582,22 @@ def _(folder: Path, data: bytes) -> str | None:
     return None
 
 
+@cache
+def _parser_folder() -> Path:
+    """A small parser of three sentences."""
+    from derivlang.parsing.training.fit import fit
+    from tests.test_parsing_training import TINY, bank, parser
+
+    folder = Path(mkdtemp(prefix="derivlang-tests-")) / "parser"
+    parser(fit(bank(), None, replace(TINY, epochs=1)), folder)
+    return folder
+
+
 def _parser(name: str) -> Callable[[Path, bytes], str | None]:
     def read(folder: Path, data: bytes) -> str | None:
         from derivlang.parsing.model import load_model
 
-        (folder / "p").mkdir()
-        for path in (Path(__file__).parents[2] / "derivlang" / "parsing" / "english").iterdir():
-            if path.is_file():
-                (folder / "p" / path.name).symlink_to(path)
-        (folder / "p" / name).unlink()
+        shutil.copytree(_parser_folder(), folder / "p")
         (folder / "p" / name).write_bytes(data)
         load_model(folder / "p")
         return None
@@ -565,7 +606,7 @@ def _parser(name: str) -> Callable[[Path, bytes], str | None]:
 
 
 def _parser_seed(name: str) -> Callable[[], list[bytes]]:
-    return lambda: [(Path(__file__).parents[2] / "derivlang" / "parsing" / "english" / name).read_bytes()]
+    return lambda: [(_parser_folder() / name).read_bytes()]
 
 
 reader("parser card", "json", _parser_seed("model.json"), "parsing.model", "parsing.quantised")(_parser("model.json"))
