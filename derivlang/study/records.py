@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ def is_done(step: PlannedCommand, place: Place) -> bool:
     run = place.out / RUNS / step.cell.name
     now = _finished(step, run, place)
     if step.arguments[0] == "evaluate":
-        return _is_same(_json(run / EVALUATED), now)
+        return _is_same(_json(run / EVALUATED, options=list), now)
     return _json(run / "run.json").get("status") == "done" and _is_same(_json(run / PRETRAINED), now)
 
 
@@ -196,17 +196,20 @@ def _write(path: Path, record: dict[str, Any]) -> None:
         file.write(record_text(record).encode())
 
 
-def _json(path: Path) -> dict[str, Any]:
-    """Return a record, or {} if it is missing or damaged: then its step runs again, and says what is wrong."""
+def _json(path: Path, *, options: type = dict) -> dict[str, Any]:
+    """Return a record, or {} if it is missing or damaged: then its step runs again, and says what is wrong.
+
+    options: the type of its options; those of `evaluate` are a list.
+    """
     try:
-        return read_record(path, "record", _check, id="run")
+        return read_record(path, "record", partial(_check, options=options), id="run")
     except StoreError:
         return {}
 
 
-def _check(record: dict[str, Any]) -> None:
+def _check(record: dict[str, Any], options: type) -> None:
     """Raise ValueError if a field that is read here has another type."""
-    check_types(record, {}, {"init": dict, "options": (dict, list), "text": list, "tokenizers": dict, "files": dict})
+    check_types(record, {}, {"init": dict, "options": options, "text": list, "tokenizers": dict, "files": dict})
     check_types(record.get("init") or {}, {}, {"weights": str, "embeddings": str}, where="init.")
     tokenizers = record.get("tokenizers") or {}
     check_types(tokenizers, dict.fromkeys(tokenizers, dict), where="tokenizers.")

@@ -713,8 +713,9 @@ def _study_folder() -> tuple[SharedStudy, list[PlannedCommand], Path]:
     from derivlang.study.records import mark_done, write_study
 
     folder = Path(mkdtemp(prefix="derivlang-tests-"))
+    (folder / "d.txt").write_bytes(_MUSE)
     text = """[study]\ntext = ["demo"]\nsteps = 3\nmodel = "tiny"\n[cell]\nt = "inv"\nvocab-size = 400
-[[grid]]\n[grid.factors]\nobjective = ["mlm"]\nseed = [1]
+dictionary = "d.txt"\n[evaluate]\nmeasure = "alignment"\n[[grid]]\n[grid.factors]\nobjective = ["mlm"]\nseed = [1]
 [[grid]]\n[grid.factors]\nobjective = ["align-mlm"]\nseed = [1]\n[grid.cell]\ninit = "mlm.1"\n"""
     (folder / "s.toml").write_text(text, "utf-8")
     study = read(str(folder / "s.toml"), options_of("pretrain"), options_of("evaluate"))
@@ -729,6 +730,7 @@ def _study_folder() -> tuple[SharedStudy, list[PlannedCommand], Path]:
             init = {"run": "runs/mlm.1", "weights": "w"} if step.cell.needs else None
             facts = {"status": "done", "fingerprint": "f", "weights": "w", "init": init}
             (run / "run.json").write_text(json.dumps(facts), "utf-8")
+        if step.cell is not None:
             mark_done(step, place)
     write_study(study, place)
     return study, steps, place.out
@@ -754,7 +756,13 @@ def _records(name: str) -> Callable[[Path, bytes], str | None]:
     return read
 
 
-for _name in ("study.json", "runs/mlm.1/run.json", "runs/align-mlm.1/run.json", "runs/align-mlm.1/pretrained.json"):
+for _name in (
+    "study.json",
+    "runs/mlm.1/run.json",
+    "runs/align-mlm.1/run.json",
+    "runs/align-mlm.1/pretrained.json",
+    "runs/align-mlm.1/evaluated.json",
+):
     reader(
         f"{_name} of a study", "json", lambda name=_name: [(_study_folder()[2] / name).read_bytes()], "study.records"
     )(_records(_name))
