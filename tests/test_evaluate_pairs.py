@@ -149,6 +149,14 @@ def test_an_entry_by_the_text_that_make_writes(kind: str, spec: str, tmp_path: P
     assert {group["by"] for group in entry["groups"]} == {"all", "linguistics_term", "UID"}
 
 
+def test_names_of_groups_may_be_numbers(tmp_path: Path) -> None:
+    numbers = [{**one, "UID": at % 2} for at, one in enumerate(PAIRS)]
+    run = write_run(tmp_path / "run", kind="gpt2")
+    groups = entry_of(run, write(tmp_path / "pairs.jsonl", [*numbers, {**PAIRS[0], "UID": None}]))["groups"]
+    found = {group["name"]: group["items"] for group in groups if group["by"] == "UID"}
+    assert found == {"0": (len(PAIRS) + 1) // 2, "1": len(PAIRS) // 2}
+
+
 @pytest.mark.parametrize("kind", ["gpt2", "modernbert"])
 def test_languages_that_are_one_have_one_score(kind: str, tmp_path: Path) -> None:
     pairs = write(tmp_path / "pairs.jsonl", PAIRS)

@@ -205,6 +205,30 @@ def test_the_command_trains_scores_and_lists(tmp_path: Path) -> None:
     assert '"words": 52' in scored.stdout
 
 
+def test_treebanks_to_score_are_read_first_and_keep_their_names(tmp_path: Path) -> None:
+    import json
+
+    from tests.helpers import cli
+
+    write_treebank(tmp_path)
+    out, others = tmp_path / "model", [tmp_path / "a" / "test.conllu", tmp_path / "b" / "test.conllu"]
+    for path, n in zip(others, (10, 52), strict=True):
+        path.parent.mkdir()
+        lines = (tmp_path / "xx_tiny-ud-dev.conllu").read_text("utf-8").split("\n\n")
+        path.write_text("\n\n".join(lines if n == 52 else lines[:2]) + "\n\n", "utf-8")
+    given = ["parser", "train", tmp_path, "-o", out, "--epochs", 1, "--json"]
+    wrong = cli(*given, "--score", tmp_path / "none.conllu")
+    assert wrong.returncode == 1
+    assert "none.conllu" in wrong.stderr
+    assert not out.exists()  # nothing was trained
+    done = cli(*given, "--score", others[0], "--score", others[1])
+    words = {name: found["words"] for name, found in json.loads(done.stdout)["scores"].items()}
+    assert words == dict.fromkeys(("xx_tiny-ud-dev.conllu", "xx_tiny-ud-dev.conllu, rare words as <unk>"), 52) | {
+        str(others[0]): 10,
+        str(others[1]): 52,
+    }
+
+
 def test_the_command_trains_a_student(tmp_path: Path) -> None:
     import json
 

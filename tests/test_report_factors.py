@@ -421,6 +421,24 @@ def test_keys_of_the_tidy_table_are_unique(done: Path) -> None:
     assert ScoreKey("perplexity", "perplexity", "derived") in {row.key for row in rows}
 
 
+def test_bits_of_a_causal_model_are_in_the_tidy_table(tmp_path: Path) -> None:
+    out = study(tmp_path / "out", [{"size": 1}, {"size": 2}], lambda c: {})
+    path = out / "runs" / "1" / "evaluation.json"
+    evaluation = json.loads(path.read_text("utf-8"))
+    evaluation["perplexity"] |= {"source_bits": 9.5, "derived_bits": 10.5, "words": 7}
+    write(path, {**evaluation, "surprisal": {"source": 90.0, "derived": 99.0, "words": 7, "sentences": 2}})
+    rows = [
+        (row.key.task, row.key.regime, row.value) for row in scores_of(read_runs([out])) if row.key.metric == "bits"
+    ]
+    assert sorted(rows) == [
+        ("perplexity", "derived", 10.5), ("perplexity", "source", 9.5),
+        ("surprisal", "derived", 99.0), ("surprisal", "source", 90.0),
+    ]  # fmt: skip
+    write(path, {**evaluation, "surprisal": {"source": "many"}})
+    with pytest.raises(StoreError, match=r"surprisal\.source is .many., not a number"):
+        read_runs([out])
+
+
 def sized(out: Path, **facts: Any) -> Path:
     """A study of two sizes that rows do not name, by two objectives and two seeds."""
     cells = [{"size": size, "objective": objective, "seed": seed} for size, objective, seed in

@@ -907,3 +907,5 @@ def test_the_speed_of_an_accelerator_is_assumed_where_there_is_none(tmp_path: Pa
     told = run(*study).out
     assert "at 1,100,000 sub-words a second (assumed: there is no accelerator here)" in told
     assert "the text is not here" in told
+    assert "derivlang report" not in told  # --cells writes none
+    assert "derivlang report" in run(*study[:-4], "--data-dir", tmp_path).out

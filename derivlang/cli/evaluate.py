@@ -125,6 +125,10 @@ def command(
     from derivlang.training.checkpoint import run_and_step, steps
     from derivlang.training.folder import read
 
+    if every_checkpoint and options["init"] is not None:
+        raise UsageError(
+            "--init is one checkpoint", where="--every-checkpoint", fix="leave out --every-checkpoint", id="usage"
+        )
     run = _run(run, {name: options.pop(name) for name in ("init", "spec", "source", "out")}, options)
     asked, measured = _listed(tasks, "--task"), _listed(measures, "--measure")
     if also := [name for name in asked if name in MEASURES.names()]:  # --task links,retrieval measures these alone

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +93,9 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     teacher = options["teacher"] and _teacher(options["teacher"], options["language"], options["text"])
     files = _files(treebank)
     banks = {split: read_treebank(path) for split, path in files.items()}
+    others = [_files(locate(path, options["data_dir"]), "test")["test"] for path in options["others"]]
+    scored = {path: read_treebank(path) for path in others}  # before the training, which takes long
+    name_of = _names([*files.values(), *others, *filter(None, [options["text"]])])
     if teacher:
         _check_relations(teacher, banks["train"])
     text = options["text"] and _read_text(options["text"])
@@ -104,7 +109,7 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
         **trained.card(options["language"]),
         "name": out.name,
         "licence": options["licence"],
-        "trained_on": {path.name: file_hash(path) for path in filter(None, [files["train"], options["text"]])},
+        "trained_on": {name_of[path]: file_hash(path) for path in filter(None, [files["train"], options["text"]])},
         **({"teacher": {"name": teacher.name, "fingerprint": teacher.fingerprint}} if teacher else {}),
         "torch": torch.__version__.partition("+")[0],
         "threads": options["threads"],
@@ -114,11 +119,11 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     scores: dict[str, Any] = {}
     for split in ("dev", "test"):
         if split in banks:
-            scores[files[split].name] = score(parser, banks[split])
-            scores[f"{files[split].name}, rare words as <unk>"] = score(parser, mask_rare(banks[split], banks["train"]))
-    for path in options["others"]:
-        other = _files(locate(path, options["data_dir"]), "test")["test"]
-        scores[other.name] = score(parser, read_treebank(other))
+            name = name_of[files[split]]
+            scores[name] = score(parser, banks[split])
+            scores[f"{name}, rare words as <unk>"] = score(parser, mask_rare(banks[split], banks["train"]))
+    for path, bank in scored.items():
+        scores[name_of[path]] = score(parser, bank)
     card["scores"] = scores
     save_model(make_model(trained.weights, trained.vocabulary, card), out)
     if as_json:
@@ -282,6 +287,12 @@ def _files(treebank: Path, split: str = "train") -> dict[str, Path]:
             id="missing-file",
         )
     return found
+
+
+def _names(files: Sequence[Path]) -> dict[Path, str]:
+    """Return the name of each file in a model card; the whole path of files whose names are the same."""
+    count = Counter(path.name for path in set(files))
+    return {path: path.name if count[path.name] == 1 else str(path) for path in files}
 
 
 def _read_text(path: Path) -> Text:

@@ -149,7 +149,7 @@ def study_command(name: str, options: dict[str, Any]) -> None:
     out = options["out"] or Path(study.name)
     place = Place(out, data, options["parses"], options["workers"], options["threads"], options["data_as_is"])
     if options["dry_run"]:
-        _dry_run(study, place, options["rate"], as_json=options["as_json"])
+        _dry_run(study, place, options["rate"], report=study is whole, as_json=options["as_json"])
         return
     if options["array"]:
         scripts = write_array(study, place, _for_each_cell(options))
@@ -181,8 +181,8 @@ def _for_each_cell(options: dict[str, Any]) -> list[str]:
     return [word for pair in found for word in pair] + ["--data-as-is"] * options["data_as_is"]
 
 
-def _dry_run(study: Study, place: Place, asked: float | None, *, as_json: bool) -> None:
-    """Print the commands with sizes, estimated time and disk."""
+def _dry_run(study: Study, place: Place, asked: float | None, *, report: bool, as_json: bool) -> None:
+    """Print the commands with sizes, estimated time and disk. report: whether the study ends with its report."""
     from derivlang.study.estimate import cost, is_narrow, shared_cost, total_seconds
     from derivlang.study.plan import model_of, plan
 
@@ -190,7 +190,8 @@ def _dry_run(study: Study, place: Place, asked: float | None, *, as_json: bool) 
     threads = place.threads or study.threads
     rate, how = _rate(model_of(study.cells[0]), threads, asked, narrow=narrow)
     costs = {cell.name: cost(cell, rate) for cell in study.cells}
-    steps, shared = plan(study, place), shared_cost(study, place)
+    steps = [step for step in plan(study, place) if report or step.arguments[0] != "report"]
+    shared = shared_cost(study, place)
     workers = place.workers or study.workers
     seconds = total_seconds(list(costs.values()), shared, workers)
     size = sum(one.bytes for one in costs.values()) + (shared[1] if shared else 0.0)

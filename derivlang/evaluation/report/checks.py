@@ -26,6 +26,7 @@ LAYER_FIGURES = {
         for name in ("argmax", "itermax", "transport")
     },
 }
+_WHOLE = ("alignment", "perplexity", "surprisal")  # measures with figures of the whole model
 TEST_COUNTS = ("units", "labels", "in_train", "in_whole_train")
 _FACTS: dict[str, Kind] = {
     "source": str, "spec": str, "objective": str, "seed": int, "steps": int, "model": dict, "data": str,
@@ -81,8 +82,8 @@ def check_facts(facts: dict[str, Any]) -> None:
 
 def check_evaluation(evaluation: dict[str, Any]) -> None:
     """Raise ValueError for an evaluation.json that the report cannot show."""
-    check_types(evaluation, {"signature": dict}, {"tasks": dict, "alignment": dict, "perplexity": dict})
-    check_types(evaluation, {}, dict.fromkeys(LAYER_FIGURES, list) | {"heldout": dict})
+    check_types(evaluation, {"signature": dict}, {"tasks": dict, "heldout": dict})
+    check_types(evaluation, {}, dict.fromkeys(LAYER_FIGURES, list) | dict.fromkeys(_WHOLE, dict))
     for name, told in (evaluation.get("heldout") or {}).items():
         if not isinstance(told, dict):
             raise ValueError(f"heldout: {name}: {short(told)} is not an object")
@@ -118,7 +119,7 @@ def _check_scores(evaluation: Mapping[str, Any]) -> None:
                     _check_number(score.get(name), f"{task}.{regime}.{metric}.{name}")
                 for value in (score["mean"], *score["seeds"]):
                     _check_number(value, f"{task}.{regime}.{metric}.seeds", none=score["mean"] is None)
-    for part in ("alignment", "perplexity"):
+    for part in _WHOLE:
         for name, value in (evaluation.get(part) or {}).items():
             _check_number(value, f"{part}.{name}")
     for measure, names in LAYER_FIGURES.items():

@@ -23,7 +23,7 @@ from derivlang.evaluation.report.columns import columns, regimes_of
 from derivlang.evaluation.report.runs import Run, same_model
 from derivlang.evaluation.tasks.untuned import SIDES, shown_groups
 
-ALIGNMENT, PERPLEXITY = "alignment", "perplexity"
+ALIGNMENT, PERPLEXITY, SURPRISAL = "alignment", "perplexity", "surprisal"
 _HEAD = ("run", "folder", "same_as", "seed", "objective", "spec", "task", "metric", "regime", "part", "value")
 _REGIMES = (
     *(name for name, _ in regimes_of(mixed=True)),
@@ -86,6 +86,8 @@ def _of_run(run: Run) -> Iterator[tuple[ScoreKey, float | None]]:
         yield ScoreKey(ALIGNMENT, name), run.alignment(name)
     for side in SIDES:
         yield ScoreKey(PERPLEXITY, "perplexity", side), run.perplexity(side)
+        yield ScoreKey(PERPLEXITY, "bits", side), run.perplexity(f"{side}_bits")
+        yield ScoreKey(SURPRISAL, "bits", side), (found.get(SURPRISAL) or {}).get(side)
     for measure, names in LAYER_FIGURES.items():
         for layer in found.get(measure) or ():
             for name in names if layer.get("layer") is not None else ():

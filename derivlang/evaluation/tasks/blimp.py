@@ -81,8 +81,10 @@ class MinimalPairs(UntunedTask):
         groups = [_group("all", "", outcomes, np.ones(n_fits, bool))]
         for column in _BY:
             if source.corpus.schema.field(column) is not None:
-                values = np.array([value for part in parts for value in part.values(column)], object)
-                names = dict.fromkeys(str(value) for value in values if value is not None)
+                # A number is a name, too. Rows without a value are in no group.
+                told = [value for part in parts for value in part.values(column)]
+                values = np.array([None if value is None else str(value) for value in told], object)
+                names = [value for value in dict.fromkeys(values) if value is not None]
                 groups += [_group(column, name, outcomes, values == name) for name in names]
         settings = {
             "score": "log-likelihood" if model.causal else "pseudo-log-likelihood",
