@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.messages import counted, warn
 from derivlang.core.schema import NLI, UPOS, Field, Schema, Side, is_nli, own_columns
 from derivlang.formats.parquet import class_names
 
@@ -36,12 +37,13 @@ def infer(
     """Return the schema of a table.
 
     words, texts: the columns that the user names; without any, known names are looked for. sample: some rows; a list
-    column with an unknown name holds tags only if most of its lists are as long as those of the words. fix: how the
-    user names a column of words or text, for the error.
+    column with an unknown name holds tags only if most of its lists are as long as those of the words; a warning tells
+    of one that is left as it is though some of them are. fix: how the user names a column of words or text, for the
+    error.
 
     A label with the name of one of derivlang's own columns is kept as `<name>_given`. The class labels of entity
     columns come from the table's note for `datasets`, else the caller collects them. UsageError if no column is words
-    or text, with the columns there are.
+    or text, with the columns there are, and for the rows of a derived set.
     """
     types = {field.name: field.type for field in schema}
     classes = class_names(schema)
@@ -70,6 +72,13 @@ def infer(
             fix=fix,
             id="no-words",
         )
+    if all({"document", side.column("order"), side.column("sentences")} <= set(types) for side in sides):
+        raise UsageError(
+            "these are rows of a derived set, whose columns would be taken for labels",
+            where=where,
+            fix="name the folder of the set as the source, or derive its source with both specs: FIRST,SECOND",
+            id="derived-rows",
+        )
     used = {side.words for side in sides} | {side.text for side in sides}
     fields: list[Field] = []
     tree = len(sides) == 1 and {"head", "deprel"} <= set(types)
@@ -87,11 +96,23 @@ def infer(
 
 
 def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:
-    """Return whether a list column has a value for each word in most of the sampled rows."""
+    """Return whether a list column has a value for each word in most of the sampled rows.
+
+    Warn if it has in one of ten, so that tags with faults are not taken for a value of the row in silence.
+    """
     if sample is None or name in PER_WORD or not sample.num_rows or not _is_list(sample.schema.field(name).type):
         return True
     ours, theirs = (pc.list_value_length(sample[column]) for column in (name, words))
-    return bool(2 * (pc.sum(pc.equal(ours, theirs)).as_py() or 0) > sample.num_rows)
+    fitting, lists = (pc.sum(found).as_py() or 0 for found in (pc.equal(ours, theirs), pc.is_valid(ours)))
+    if 2 * fitting > sample.num_rows:
+        return True
+    if 10 * fitting >= max(lists, 1):
+        rows = counted(sample.num_rows, "row")
+        warn(
+            f"the lists of {name!r} are as long as the words in {fitting:,} of the first {rows}, so they are kept as "
+            "they are and do not move with the words; if they have a value for each word, correct the other rows"
+        )
+    return False
 
 
 def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[str]) -> list[Side]:
