@@ -316,6 +316,11 @@ def test_derive_refuses_a_parser_without_use() -> None:
         derive("a b", "inv", parser="english")
 
 
+def test_a_column_has_one_meaning() -> None:
+    with pytest.raises(UsageError, match="named twice"):
+        map_dataset(datasets.Dataset.from_dict({"tokens": [["a", "b"]]}), "inv", Columns(words=("tokens", "tokens")))
+
+
 @pytest.mark.parametrize("name", ["words", "texts", "tags"])
 def test_columns_take_no_string(name: str) -> None:
     with pytest.raises(UsageError, match=r"not a string"):
@@ -329,6 +334,25 @@ def test_rows_of_a_derived_set_are_no_source(tmp_path: Path) -> None:
     pairs = datasets.Dataset.from_dict({"premise": ["a b"], "hypothesis": ["c d"]})
     with pytest.raises(UsageError, match="derived set"):
         map_dataset(map_dataset(pairs, "inv"), "inv")
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"tokens": ["a", "b"], "senses": [["x"], ["y", "z"]]}, r"'senses' are as long as the words in 1 of"),
+        ({"tokens": ["a", "b"], "entities": [{"start": 0, "end": 1, "kind": "PER"}]}, r"'entities' do not move"),
+        ({"text": "a b", "ner_tags": ["B-PER", "O"]}, r"'ner_tags' do not move .* no column of words"),
+    ],
+)
+def test_labels_of_words_that_do_not_move_are_told(row: dict[str, Any], message: str) -> None:
+    with pytest.warns(DerivlangWarning, match=message):
+        map_dataset(datasets.Dataset.from_list([row]), "inv")
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    for kind, values in {"text": ["a b"], "tokens": [["a"]]}.items():
+        pq.write_table(pa.Table.from_arrays([pa.array(values)] * 2, names=[kind] * 2), tmp_path / "x.parquet")
+        assert "two columns have the name" in run("show", tmp_path / "x.parquet", "-t", "inv", code=1).err
 
 
 def test_lists_that_fit_some_rows_are_told() -> None:
