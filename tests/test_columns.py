@@ -316,6 +316,13 @@ def test_derive_refuses_a_parser_without_use() -> None:
         derive("a b", "inv", parser="english")
 
 
+def test_several_class_labels_of_a_row_keep_their_numbers() -> None:
+    classes = datasets.Sequence(datasets.ClassLabel(names=["joy", "fear"]))
+    features = datasets.Features({"text": datasets.Value("string"), "labels": classes})
+    rows = datasets.Dataset.from_dict({"text": ["a b .", "c ."], "labels": [[1, 0], []]}, features=features)
+    assert map_dataset(rows, "inv")["labels"][:] == [[1, 0], []]
+
+
 def test_a_column_has_one_meaning() -> None:
     with pytest.raises(UsageError, match="named twice"):
         map_dataset(datasets.Dataset.from_dict({"tokens": [["a", "b"]]}), "inv", Columns(words=("tokens", "tokens")))
@@ -327,13 +334,11 @@ def test_columns_take_no_string(name: str) -> None:
         Columns(**{name: "ab"})
 
 
-def test_rows_of_a_derived_set_are_no_source(tmp_path: Path) -> None:
-    source = datasets.Dataset.from_dict({"text": ["a b"]})
-    with pytest.raises(UsageError, match="derived set"):
-        map_dataset(map_dataset(source, "inv"), "inv")
-    pairs = datasets.Dataset.from_dict({"premise": ["a b"], "hypothesis": ["c d"]})
-    with pytest.raises(UsageError, match="derived set"):
-        map_dataset(map_dataset(pairs, "inv"), "inv")
+def test_own_columns_of_derived_rows_are_no_labels() -> None:
+    once = map_dataset(datasets.Dataset.from_dict({"tokens": [["a", "b", "."]], "upos": [["X", "X", "PUNCT"]]}), "inv")
+    (twice,) = map_dataset(once, "inv")
+    assert twice["tokens"] == twice["source_given"] == ["a", "b", "."]
+    assert (twice["source"], twice["order_given"]) == (["b", "a", "."], [1, 0, 2])
 
 
 @pytest.mark.parametrize(

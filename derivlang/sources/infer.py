@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import counted, warn
-from derivlang.core.schema import NLI, UPOS, Field, Schema, Side, is_nli, own_columns
+from derivlang.core.schema import NLI, PARTS, UPOS, Field, Schema, Side, is_nli, own_columns
 from derivlang.formats.parquet import class_names
 
 WORDS = ("tokens", "words", "forms")
@@ -43,7 +43,7 @@ def infer(
 
     A label with the name of one of derivlang's own columns is kept as `<name>_given`. The class labels of entity
     columns come from the table's note for `datasets`, else the caller collects them. UsageError if no column is words
-    or text, with the columns there are, and for the rows of a derived set.
+    or text, with the columns there are.
     """
     types = {field.name: field.type for field in schema}
     if len(types) < len(schema):
@@ -81,22 +81,19 @@ def infer(
             fix=fix,
             id="no-words",
         )
-    if all({"document", side.column("order"), side.column("sentences")} <= set(types) for side in sides):
-        raise UsageError(
-            "these are rows of a derived set, whose columns would be taken for labels",
-            where=where,
-            fix="name the folder of the set as the source, or derive its source with both specs: FIRST,SECOND",
-            id="derived-rows",
-        )
+    # Rows of a derived set (in memory, or exported) keep its own columns as they are: none is a label of the words.
+    derived = {"document", "order", "sentences"} <= set(types)
     used = {side.words for side in sides} | {side.text for side in sides}
     fields: list[Field] = []
     tree = len(sides) == 1 and {"head", "deprel"} <= set(types)
     for name, kind in types.items():
         if name in used or (tree and name in ("deprel", "deps", "mwt", "empty_nodes")):
             continue
-        per_word = len(sides) == 1 and sides[0].words is not None and _fits_words(name, sides[0].words, sample)
+        own = derived and (name in PARTS or name.startswith("source_"))
+        one = len(sides) == 1 and sides[0].words is not None and not own
+        per_word = one and _fits_words(name, str(sides[0].words), sample)
         field = _field(name, kind, tree, per_word, classes.get(name))
-        if field.kind == "value":
+        if field.kind == "value" and not own:
             _warn_of_unmoved(name, kind, sides[0].words if len(sides) == 1 else None, sample)
         fields.append(field)
     if [side.text for side in sides] == ["premise", "hypothesis"]:
@@ -110,7 +107,7 @@ def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:
     """Return whether a list column has a value for each word in most of the sampled rows."""
     if sample is None or name in PER_WORD or not sample.num_rows or not _is_list(sample.schema.field(name).type):
         return True
-    return 2 * _fitting(name, words, sample) > sample.num_rows
+    return 2 * _fitting(name, words, sample) > int(sample.num_rows)
 
 
 def _fitting(name: str, words: str, sample: pa.Table) -> int:
@@ -176,7 +173,7 @@ def _field(name: str, kind: pa.DataType, tree: bool, tokens: bool, classes: tupl
             )
         lexical = name == "lemmas" and classes is None and _is_string(kind.value_type)
         return Field(name, "tags", classes or (UPOS if name == "upos" else None), lexical=lexical)
-    return Field(name, "value", classes)
+    return Field(name, "value", None if pa.types.is_nested(kind) else classes)  # a list keeps its numbers
 
 
 def _with_nli(field: Field, kind: pa.DataType, sample: pa.Table | None) -> Field:
