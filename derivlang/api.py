@@ -18,7 +18,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.rules import Mode, Rule
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Splitter
-from derivlang.parsing.registry import find_parser
+from derivlang.parsing.registry import find_parser, unused_parser
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.lexicon_file import read_lexicon
 
@@ -152,6 +152,8 @@ class Deriver:
         saved = read_lexicon(Path(lexicon)) if lexicon else None
         self.fitted = self.pipeline.fit(saved=saved, where=str(lexicon))
         self.sentences: Rule = sentences
+        if parser is not None and not self.pipeline.needs_trees:
+            raise unused_parser(f"{self.pipeline} needs no trees")
         self.parser = find_parser(parser, language) if self.pipeline.needs_trees else None
 
     def derive(self, batch: Batch, n_texts: int) -> list[DerivedText]:

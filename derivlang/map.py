@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +19,15 @@ from derivlang.core.arrow import decoded
 from derivlang.core.errors import DerivlangError, UsageError
 from derivlang.core.layers.spans import complete_classes
 from derivlang.core.lexicon import Lexicon
-from derivlang.core.policies import Policies
+from derivlang.core.messages import warn
+from derivlang.core.policies import Policies, unused_options
 from derivlang.core.reading import to_batch
 from derivlang.core.rules import Mode, Rule
 from derivlang.core.schema import Schema, answered_side
 from derivlang.core.to_table import to_table
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Splitter
-from derivlang.parsing.registry import find_parser
+from derivlang.parsing.registry import find_parser, unused_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.infer import infer, without_nli
 from derivlang.sources.read import split_texts
@@ -49,6 +50,9 @@ _ARGUMENTS = {
     "--parser": "parser=",
     "--repair-tags": "repair_tags=True",
     "--sentences": "sentences=",
+    "--entities": "policies.entities",
+    "--answers": "policies.answers",
+    "--mwt": "policies.mwt",
     "--t": "spec",
 }
 _OPTION = re.compile("|".join(rf"{re.escape(option)}\b" for option in _ARGUMENTS))
@@ -65,6 +69,13 @@ class Columns:
     words: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("words", "texts", "tags"):
+            if isinstance(value := getattr(self, name), str):
+                raise UsageError(
+                    f"{name}= takes several names, not a string", fix=f"Columns({name}=({value!r},))", id="bad-value"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +114,7 @@ def map_dataset(
     spec: str,
     columns: Columns | None = None,
     *,
-    lexicon: Path | None = None,
+    lexicon: Path | str | None = None,
     words: Mode = "spacy",
     language: str = "en",
     policies: Policies | None = None,
@@ -119,7 +130,10 @@ def map_dataset(
     `syn` needs (default: the bundled one of the language). The column `document` counts rows; the reference page on
     columns describes the others.
 
-    Raises UsageError if no column is words or text, or if the pipeline needs a lexicon and has none.
+    The splits of a dictionary are derived as one set: a label has the same classes in each.
+
+    Raises UsageError if no column is words or text, if the splits of a dictionary have different features, or if the
+    pipeline needs a lexicon and has none.
 
     >>> import datasets
     >>> rows = map_dataset(datasets.Dataset.from_dict({"text": ["Welcome to ACL ."]}), "trans,inv")
@@ -136,75 +150,120 @@ def map_dataset(
             fix="make one of rows: datasets.Dataset.from_list([{'text': 'Hello .'}])",
             id="dataset",
         )
-    if isinstance(dataset, (datasets.DatasetDict, datasets.IterableDatasetDict)):
-        options: dict[str, Any] = {
-            "lexicon": lexicon,
-            "words": words,
-            "language": language,
-            "policies": policies,
-            "sentences": sentences,
-            "repair_tags": repair_tags,
-            "parser": parser,
-        }
-        return type(dataset)({k: map_dataset(v, spec, columns, **options) for k, v in dataset.items()})
-    pipeline, columns = Pipeline.parse(spec), columns or Columns()
-    streaming = isinstance(dataset, datasets.IterableDataset)
-    features = dataset.features if not streaming else (dataset.features or dataset._resolve_features().features)
-    schema = infer(
-        features.arrow_schema,
-        _sample(dataset, streaming),
-        where="map_dataset",
-        words=columns.words,
-        texts=columns.texts,
-        fix="name it: Columns(words=['NAME']) (a list of words) or Columns(texts=['NAME']) (raw text)",
-    )
-    if not streaming:
-        schema = without_nli(schema, lambda name: _unique(dataset, name))
-    schema = _with_tags(schema, dataset, columns, streaming)
-    saved = read_lexicon(lexicon) if lexicon else None
+    columns, policies = columns or Columns(), policies or Policies()
+    for name, value, kind in (("columns", columns, Columns), ("policies", policies, Policies)):
+        if not isinstance(value, kind):
+            raise UsageError(
+                f"{name}= takes a {kind.__name__}, not {type(value).__name__}",
+                fix=f"import it: from {kind.__module__} import {kind.__name__}",
+                id="bad-value",
+            )
+    splits = dict(dataset) if isinstance(dataset, dict) else {"": dataset}
+    if not splits:
+        return dataset
+    pipeline, features = Pipeline.parse(spec), _features_of(splits)
+    schema = _schema(splits, features, columns)
+    saved = read_lexicon(Path(lexicon)) if lexicon else None
     # A missing lexicon is an error now, not in the first batch. What was read from files is part of the recipe.
     saved = pipeline.save(pipeline.fit(saved=saved, where=str(lexicon)))
     found = None
     if pipeline.needs_trees and not schema.has_trees:
         found, schema = find_parser(parser, language).name, replace(schema, parsed=True)
-    recipe = _Recipe(
-        pipeline.stored, saved, schema, words, language, policies or Policies(), sentences, repair_tags, found
-    )
+    elif parser is not None:
+        raise unused_parser("the set has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees")
+    for option, labels in unused_options(schema, policies, repair_tags=repair_tags):
+        warn(f"the set has no {labels}, so {_OPTION.sub(_argument, option)} has no effect")
+    recipe = _Recipe(pipeline.stored, saved, schema, words, language, policies, sentences, repair_tags, found)
     size: int | None = _BATCH
-    if recipe.policies.answers == "atomic" and answered_side(schema) is not None:
-        if streaming:
+    if policies.answers == "atomic" and answered_side(schema) is not None:
+        if _is_stream(dataset):
             raise UsageError(
                 "answers='atomic' needs all questions of a context at once, and a stream comes in batches",
                 fix="load the dataset without streaming, or use `derivlang make --answers atomic`",
                 id="streamed-answers",
             )
         size = None  # one batch
-    mapped: dict[str, Any] = {
-        "with_indices": True,
-        "batched": True,
-        "batch_size": size,
-        "features": _features(recipe, features),
-        "fn_kwargs": {"recipe": recipe},
-    }
-    if not streaming and len(dataset) == 0:
+    mapped = {name: _mapped(split, recipe, features, size) for name, split in splits.items()}
+    return type(dataset)(mapped) if isinstance(dataset, dict) else mapped[""]
+
+
+def _mapped(dataset: Any, recipe: _Recipe, features: Features, size: int | None) -> Any:
+    """Return a derived split. size: rows of a batch, None for one batch."""
+    import datasets
+
+    found = _features(recipe, features)
+    if not _is_stream(dataset) and len(dataset) == 0:
         empty = _derive_rows(features.arrow_schema.empty_table(), [], recipe)
-        return datasets.Dataset(empty).cast(mapped["features"])
+        return datasets.Dataset(empty).cast(found)
     # An Arrow table from the function replaces the batch; in a stream, remove_columns would remove its columns too.
-    return dataset.with_format("arrow").map(_derive_rows, **mapped).with_format(None)
+    return (
+        dataset.with_format("arrow")
+        .map(
+            _derive_rows,
+            with_indices=True,
+            batched=True,
+            batch_size=size,
+            features=found,
+            fn_kwargs={"recipe": recipe},
+        )
+        .with_format(None)
+    )
 
 
-def _sample(dataset: Any, streaming: bool) -> pa.Table | None:
+def _is_stream(dataset: Any) -> bool:
+    import datasets
+
+    return isinstance(dataset, (datasets.IterableDataset, datasets.IterableDatasetDict))
+
+
+def _features_of(splits: dict[str, Any]) -> Features:
+    """Return the features that all splits have. UsageError if they differ."""
+    found = {name: split.features or split._resolve_features().features for name, split in splits.items()}
+    first, *others = found
+    for name in others:
+        if found[name] != found[first]:
+            raise UsageError(
+                f"the splits {first} and {name} have different features",
+                where="map_dataset",
+                fix="cast them to the same features, or derive one after the other",
+                id="split-features",
+            )
+    return cast("Features", found[first])
+
+
+def _schema(splits: dict[str, Any], features: Features, columns: Columns) -> Schema:
+    """Return the schema of all splits, so that a label means the same in each."""
+    samples = (_sample(split) for split in splits.values())
+    schema = infer(
+        features.arrow_schema,
+        next((sample for sample in samples if sample is not None), None),
+        where="map_dataset",
+        words=columns.words,
+        texts=columns.texts,
+        fix="name it: Columns(words=['NAME']) (a list of words) or Columns(texts=['NAME']) (raw text)",
+    )
+    kept = [split for split in splits.values() if not _is_stream(split)]
+    if kept:
+        schema = without_nli(schema, lambda name: _unique(kept, name))
+    return _with_tags(schema, kept, columns)
+
+
+def _sample(dataset: Any) -> pa.Table | None:
     """Return the first rows, or None if there are none."""
     rows = dataset.with_format("arrow")
-    if streaming:
+    if _is_stream(dataset):
         return next(iter(rows.iter(_SAMPLE)), None)
     return rows[: min(_SAMPLE, len(dataset))] if len(dataset) else None
 
 
-def _unique(dataset: Any, name: str) -> list[Any]:
+def _unique(splits: list[Any], name: str) -> list[Any]:
     """Return the distinct values of a column, or of the elements of its lists."""
-    column = dataset.with_format("arrow")[:][name].combine_chunks()
-    return list(pc.unique(column.flatten() if pa.types.is_list(column.type) else column).to_pylist())
+    found: dict[Any, None] = {}
+    for split in splits:
+        column = split.with_format("arrow")[:][name].combine_chunks()
+        flat = column.flatten() if pa.types.is_list(column.type) else column
+        found |= dict.fromkeys(pc.unique(flat).to_pylist())
+    return list(found)
 
 
 @lru_cache(maxsize=2)
@@ -252,21 +311,24 @@ def _features(recipe: _Recipe, features: Features) -> Features:
     return datasets.Features.from_arrow_schema(empty.schema)
 
 
-def _with_tags(schema: Schema, dataset: Any, columns: Columns, streaming: bool) -> Schema:
-    """Return the schema with the tag names of entity columns that hold strings, given or collected."""
+def _with_tags(schema: Schema, splits: list[Any], columns: Columns) -> Schema:
+    """Return the schema with the tag names of entity columns that hold strings, given or collected.
+
+    splits: those to search, [] for streams.
+    """
     fields = []
     for field in schema.fields:
         if field.kind == "entities" and field.classes is None:
             if columns.tags:
                 names = list(columns.tags)
-            elif streaming:
+            elif not splits:
                 raise UsageError(
                     f"the tags of {field.column} are strings, and a stream cannot be searched for them first",
                     fix="name them: Columns(tags=('O', 'B-PER', 'I-PER', …))",
                     id="unnamed-tags",
                 )
             else:
-                names = _unique(dataset, field.column)
+                names = _unique(splits, field.column)
             proper = complete_classes(names)
             field = replace(field, classes=(*proper, *sorted(set(names) - set(proper))))
         fields.append(field)

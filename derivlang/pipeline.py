@@ -32,7 +32,7 @@ from derivlang.parsing.base import Parser
 from derivlang.syntax.groups import contract
 from derivlang.transforms import fingerprint as fingerprints
 from derivlang.transforms import fitting
-from derivlang.transforms.base import Transform, steps_of
+from derivlang.transforms.base import Transform, check_order, steps_of
 from derivlang.transforms.fitting import streams
 from derivlang.transforms.lexicon_file import write_lexicon
 from derivlang.transforms.registry import find_transform
@@ -222,7 +222,7 @@ class Pipeline:
             if missing:
                 raise LayerError(f"{transform.name} needs {', '.join(missing)}, which this set lacks", id="needs-layer")
             view = batch if order is None else _reordered(batch, order, transform.needs)
-            step = transform.order(view, draws)
+            step = check_order(transform, transform.order(view, draws), view)
             order = step if order is None else order.then(step)
         return Order.identity(batch.sentences, batch.tails) if order is None else order
 

@@ -490,6 +490,14 @@ def test_undo_gives_the_source_back(tmp_path: Path, kind: str, spec: str) -> Non
         assert ours == theirs
 
 
+def test_undo_tells_that_it_writes_utf8(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("Ça va .\n".encode("latin-1"))
+    run("make", tmp_path / "a.txt", "-t", "inv", "-o", tmp_path / "out", "--encoding", "latin-1")
+    told = run("undo", tmp_path / "out", "-o", tmp_path / "undone").err
+    assert (tmp_path / "undone").read_text("utf-8") == "Ça va .\n"
+    assert "written in UTF-8; that of the source is in latin-1" in told
+
+
 @pytest.mark.parametrize(
     "content",
     ["\n\nHello world\n", " \n \n a b . \n", "\n\na\nb\n", "a\n\n\n", "a", " a ", "a\n\nb", "a\u00a0b c\n",

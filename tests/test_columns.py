@@ -18,7 +18,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from derivlang import Columns, Pipeline, map_dataset
+from derivlang import Columns, DerivlangWarning, Pipeline, derive, map_dataset
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.engine.make import make as run_make
 from derivlang.engine.options import MakeOptions
@@ -26,7 +26,7 @@ from derivlang.formats import csv as csv_format
 from derivlang.formats import delimited
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from tests.commands import written
+from tests.commands import run, written
 from tests.helpers import cli, manifest, right, rows, undone
 
 REVIEWS = "sentence\tstars\nA good film .\t5\nBad , bad .\t1\n"
@@ -145,6 +145,7 @@ def test_rows_of_another_language_are_kept(tmp_path: Path) -> None:
         ("x.jsonl", '{"text":"a"}\n', {"header": False}, "--no-header"),
         ("x.jsonl", '{"text":"a"}\n', {"names": ("a",)}, "--column-names"),
         ("x.jsonl", '{"text":"a"}\n', {"quoting": True}, "--quoting"),
+        ("x.csv", "text,label\na,b\n", {"quoting": True}, "--quoting"),
         (None, "demo", {"texts": ("text",)}, "--text-column"),
         (None, "demo:nli", {"header": True}, "--header"),
     ],
@@ -287,6 +288,92 @@ def test_map_of_what_is_no_dataset(value: Any) -> None:
     with pytest.raises(UsageError, match=r"map_dataset takes .*Dataset") as caught:
         map_dataset(value, "inv")
     assert caught.value.id == "dataset"
+
+
+def test_labels_mean_the_same_in_all_splits() -> None:
+    train = {"tokens": [["a", "b"]], "ner": [["B-PER", "I-PER"]]}
+    test = {"tokens": [["c", "d"]], "ner": [["B-LOC", "O"]]}
+    sets = datasets.DatasetDict({name: datasets.Dataset.from_dict(d) for name, d in [("train", train), ("test", test)]})
+    found = map_dataset(sets, "inv")
+    assert found["train"].features == found["test"].features
+    assert (found["train"]["ner"][0], found["test"]["ner"][0]) == ([1, 2], [0, 3])
+    sets["test"] = sets["test"].remove_columns("ner")
+    with pytest.raises(UsageError, match=r"different features"):
+        map_dataset(sets, "inv")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"columns": ("text",)}, {"policies": {"entities": "drop"}}, {"parser": "english"}, {"lexicon": "missing.tsv"}],
+)
+def test_map_refuses_what_it_cannot_use(options: dict[str, Any]) -> None:
+    with pytest.raises(DerivlangError, match=options.get("lexicon", f"{next(iter(options))}=")):
+        map_dataset(datasets.Dataset.from_dict({"text": ["a b"]}), "inv", **options)
+
+
+def test_derive_refuses_a_parser_without_use() -> None:
+    with pytest.raises(UsageError, match="needs no trees"):
+        derive("a b", "inv", parser="english")
+
+
+def test_several_class_labels_of_a_row_keep_their_numbers() -> None:
+    classes = datasets.Sequence(datasets.ClassLabel(names=["joy", "fear"]))
+    features = datasets.Features({"text": datasets.Value("string"), "labels": classes})
+    rows = datasets.Dataset.from_dict({"text": ["a b .", "c ."], "labels": [[1, 0], []]}, features=features)
+    assert map_dataset(rows, "inv")["labels"][:] == [[1, 0], []]
+
+
+def test_a_column_has_one_meaning() -> None:
+    with pytest.raises(UsageError, match="named twice"):
+        map_dataset(datasets.Dataset.from_dict({"tokens": [["a", "b"]]}), "inv", Columns(words=("tokens", "tokens")))
+
+
+@pytest.mark.parametrize("name", ["words", "texts", "tags"])
+def test_columns_take_no_string(name: str) -> None:
+    with pytest.raises(UsageError, match=r"not a string"):
+        Columns(**{name: "ab"})
+
+
+def test_own_columns_of_derived_rows_are_no_labels() -> None:
+    once = map_dataset(datasets.Dataset.from_dict({"tokens": [["a", "b", "."]], "upos": [["X", "X", "PUNCT"]]}), "inv")
+    (twice,) = map_dataset(once, "inv")
+    assert twice["tokens"] == twice["source_given"] == ["a", "b", "."]
+    assert (twice["source"], twice["order_given"]) == (["b", "a", "."], [1, 0, 2])
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"tokens": ["a", "b"], "senses": [["x"], ["y", "z"]]}, r"'senses' are as long as the words in 1 of"),
+        ({"tokens": ["a", "b"], "entities": [{"start": 0, "end": 1, "kind": "PER"}]}, r"'entities' do not move"),
+        ({"text": "a b", "ner_tags": ["B-PER", "O"]}, r"'ner_tags' do not move .* no column of words"),
+    ],
+)
+def test_labels_of_words_that_do_not_move_are_told(row: dict[str, Any], message: str) -> None:
+    with pytest.warns(DerivlangWarning, match=message):
+        map_dataset(datasets.Dataset.from_list([row]), "inv")
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    for kind, values in {"text": ["a b"], "tokens": [["a"]]}.items():
+        pq.write_table(pa.Table.from_arrays([pa.array(values)] * 2, names=[kind] * 2), tmp_path / "x.parquet")
+        assert "two columns have the name" in run("show", tmp_path / "x.parquet", "-t", "inv", code=1).err
+
+
+def test_lists_that_fit_some_rows_are_told() -> None:
+    rows = datasets.Dataset.from_dict({"tokens": [["a", "b"], ["c", "d"]], "topics": [["x", "y"], ["z"]]})
+    with pytest.warns(DerivlangWarning, match=r"'topics' are as long as the words in 1 of the first 2 rows") as caught:
+        assert map_dataset(rows, "inv")["topics"][0] == ["x", "y"]
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("option", ["--entities=atomic", "--answers=drop", "--mwt=atomic", "--repair-tags"])
+def test_an_option_about_missing_labels_is_told(option: str, tmp_path: Path) -> None:
+    written(tmp_path / "a.txt", "a b .\n")
+    found = run("make", tmp_path / "a.txt", "-t", "inv", "-o", tmp_path / "out", option)
+    assert f"so {option.partition('=')[0]} has no effect" in found.err
+    with pytest.warns(DerivlangWarning, match="repair_tags=True has no effect"):
+        map_dataset(datasets.Dataset.from_dict({"text": ["a b"]}), "inv", repair_tags=True)
 
 
 @pytest.mark.parametrize(

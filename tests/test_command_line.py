@@ -405,3 +405,11 @@ def test_an_option_without_effect_is_refused(command: str, tmp_path: Path, monke
     assert flag is not None
     assert flag[1] in command
     assert "[unused-option]" in message
+
+
+def test_arguments_that_python_does_not_read_as_utf8() -> None:
+    words = [sys.executable, "-m", "derivlang", "derive", "--t", "inv", "\u00e7a va"]
+    environment = {**os.environ, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
+    ended = subprocess.run(words, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert "set PYTHONUTF8=1" in ended.stderr

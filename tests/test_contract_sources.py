@@ -207,6 +207,18 @@ def test_class_labels_are_features(source: str, tmp_path: Path) -> None:
     class_labels(datasets.Dataset.from_parquet(str(shard), cache_dir=str(tmp_path / "one")).features, corpus)
 
 
+def test_links_in_a_folder_are_followed_or_told(tmp_path: Path) -> None:
+    source, other = tmp_path / "in", tmp_path / "other"
+    written(source / "train.txt", "a b .\n")
+    written(other / "test.txt", "c d .\n")
+    (source / "more").symlink_to(other)
+    (other / "back").symlink_to(source)
+    assert find(SourceRequest(str(source))).splits == ["train", "test"]
+    (source / "validation.txt").symlink_to(tmp_path / "missing.txt")
+    refused = run("make", source, "-t", "inv", "-o", tmp_path / "out", code=1)
+    assert "validation.txt: cannot be read" in refused.err
+
+
 def test_folders_name_splits_and_hidden_folders_hold_no_data(tmp_path: Path) -> None:
     files = ["train/a.txt", "dev/part/b.txt", "test/c.txt", "test/train.txt", "d.txt", ".ipynb_checkpoints/d.txt"]
     for name in files:

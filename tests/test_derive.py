@@ -133,8 +133,8 @@ def test_show_takes_raw_text() -> None:
 def test_show_of_a_set_takes_no_words(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a b\n")
     out = make("inv", tmp_path / "a.txt", tmp_path / "out")
-    assert "give --t" in run("show", out, "--words", "space", code=2).err
-    assert "give --t" in run("show", out, "--lang", "de", code=2).err
+    assert "leave --words out" in run("show", out, "--words", "space", code=2).err
+    assert "leave --lang out" in run("show", out, "--lang", "de", code=2).err
 
 
 # derivlang derive

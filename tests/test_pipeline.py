@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +14,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import derivlang
 from derivlang.core import plugins
 from derivlang.core.arrays import Int64
 from derivlang.core.batch import Batch, realign
-from derivlang.core.errors import LayerError, UsageError
+from derivlang.core.errors import DerivlangError, LayerError, UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.lexicon import TypeMap
 from derivlang.core.order import Order
@@ -515,3 +516,46 @@ def test_a_lexicon_of_another_pipeline(spec: str) -> None:
         pipeline.warnings(lexicon, types, counts)
     with pytest.raises(UsageError, match=r"\[other-lexicon\]"):
         pipeline.save(lexicon)
+
+
+# orders of other packages
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        ([0, 0, 2, 3], "at most once"),
+        ([3, 2, 1, 0], "into another sentence"),
+        ([0, 1, 2], "must fit"),
+        ([0.0, 1.0, 2.0, 3.0], "no Order of whole numbers"),
+        (None, "no Order of whole numbers"),
+    ],
+)
+def test_a_wrong_order_of_another_package_is_refused(index: list[int] | None, message: str) -> None:
+    class Wrong(Toy):
+        """An order that breaks the contract."""
+
+        name = "wrong"
+
+        def order(self, batch: Batch, draws: Draws) -> Order:
+            assert batch.sentences.tolist() == [0, 2, 4]
+            found = None if index is None else Order(np.array(index), batch.sentences, batch.tails, batch.n_words)
+            return cast("Order", found)
+
+    registry.register(Wrong)
+    try:
+        with pytest.raises(DerivlangError, match=message):
+            derivlang.derive("a . b .", "wrong", words="space")
+    finally:
+        del registry.TRANSFORMS.added["wrong"]
+
+
+def test_a_field_that_is_no_parameter_is_refused() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Plain(Toy):
+        """A field without `param`."""
+
+        more: int = 1
+
+    with pytest.raises(UsageError, match=r"the field more is not declared as a parameter"):
+        Plain.from_values([], {})

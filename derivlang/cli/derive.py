@@ -12,7 +12,7 @@ import click
 
 from derivlang.cli.options import spec_option
 from derivlang.cli.settings import settings_options
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import DataError
 from derivlang.engine.options import MakeOptions
 
 if TYPE_CHECKING:
@@ -57,10 +57,7 @@ def command(
     derivlang derive --t trans,inv "Welcome to ACL ."
     """
     from derivlang.api import derive_lines
-    from derivlang.pipeline import Pipeline
 
-    if parser is not None and not Pipeline.parse(spec).needs_trees:
-        raise UsageError(f"{spec} needs no trees", where="--parser", fix="leave --parser out", id="unused-option")
     lines = _lines_as_they_come(sys.stdin.buffer) if text == "-" else iter([text.split("\n")])
     derived = derive_lines(lines, spec, words=words, language=lang, sentences=sentences, lexicon=lexicon, parser=parser)
     for chunk in derived:

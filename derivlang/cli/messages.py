@@ -45,7 +45,7 @@ def shortened(message: str) -> str:
 
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Print the package's own `warnings` of the block as `warn` does."""
+    """Print the package's own `warnings` of the block as `warn` does, whatever Python's filters say (`-W`)."""
     before = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
@@ -54,11 +54,10 @@ def warnings_as_lines() -> Iterator[None]:
         else:
             before(message, category, *rest, **more)
 
-    warnings.showwarning = show
-    try:
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", DerivlangWarning)
+        warnings.showwarning = show
         yield
-    finally:
-        warnings.showwarning = before
 
 
 def is_quiet() -> bool:

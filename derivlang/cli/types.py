@@ -5,8 +5,10 @@ A wrong value is a usage error (exit code 2), raised before anything is read or 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +121,11 @@ def check_arguments(arguments: Sequence[str]) -> None:
         try:
             argument.encode()
         except UnicodeEncodeError:
-            raise click.UsageError(
-                f"the argument {_quoted(argument)} is not valid UTF-8; rename the file, or use a link to it"
-            ) from None
+            what = f"the argument {_quoted(argument)} is not valid UTF-8; rename the file, or use a link to it"
+            with suppress(UnicodeDecodeError):  # under PYTHONUTF8=0, Python may decode arguments by another encoding
+                os.fsencode(argument).decode()
+                what = f"Python does not read the argument {_quoted(argument)} as UTF-8; set PYTHONUTF8=1"
+            raise click.UsageError(what) from None
 
 
 def _wrong(what: str, parameter: click.Parameter | None) -> UsageError:

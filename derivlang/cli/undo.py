@@ -18,7 +18,7 @@ from derivlang.core.messages import counted
 @click.option("-o", "--out", type=FILE, default=STDOUT, help="File to write.  [default: standard output]")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, split: str | None, out: Path, as_json: bool) -> None:
-    """Restore the source's words, labels and text; plain text byte for byte.
+    """Restore the source's words, labels and text, in UTF-8; plain text byte for byte.
 
     Without -o the source goes to standard output and messages to standard error.
 

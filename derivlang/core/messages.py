@@ -24,11 +24,12 @@ def counted(count: int, noun: str) -> str:
 
 
 def warn(message: str) -> None:
-    """Issue a DerivlangWarning for the first caller outside this package."""
+    """Issue a DerivlangWarning for the first caller outside this package (and its context managers)."""
     import inspect  # imported late: help pages load this module
     import warnings
 
     level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "derivlang":
+    own = ("derivlang", "contextlib")
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in own:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, DerivlangWarning, stacklevel=level)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from derivlang.core.errors import unknown
-from derivlang.core.settings import declared, setting
+from derivlang.core.schema import Schema
+from derivlang.core.settings import declared, setting, typed
 
 Fragment = Literal["split", "drop", "atomic"]
 
@@ -30,3 +32,25 @@ class Policies:
         for name, one in declared(Policies).items():
             if getattr(self, name) not in one.choices:
                 raise unknown(f"policy for {name}", getattr(self, name), one.choices, where=f"--{name}")
+
+
+# The labels that each option is about: the kind of their field, and their name.
+_LABELS = {
+    "--entities": ("entities", "entities"),
+    "--answers": ("answers", "answers"),
+    "--mwt": ("tree", "multiword tokens"),
+    "--repair-tags": ("entities", "entities"),
+}
+
+
+def unused_options(schema: Schema, policies: Policies, *, repair_tags: bool) -> Iterator[tuple[str, str]]:
+    """Yield each given option about labels that a set lacks, with the name of these labels.
+
+    An option without effect is no error here, since a study and a recipe give one set of options to several sources.
+    """
+    kinds = {field.kind for field in schema.fields}
+    for word in (*typed(policies, declared(Policies)), *(["--repair-tags"] if repair_tags else [])):
+        option = word.partition("=")[0]
+        kind, labels = _LABELS[option]
+        if kind not in kinds:
+            yield option, labels

@@ -95,6 +95,13 @@ class Parameterised:
         """Return the object of a parsed spec: `name:value:key=value` -> values ["value"], keyed {"key": "value"}."""
         hints = cls._types()
         fields = {field.name: field for field in dataclasses.fields(cls)}
+        for name, field in fields.items():
+            if "positional" not in field.metadata:
+                raise UsageError(
+                    f"{cls.name}: the field {name} is not declared as a parameter",
+                    fix=f"{name}: … = param({field.default!r}, 'what it is')",
+                    id="plug-in",
+                )
         slots = [name for name, field in fields.items() if field.metadata["positional"]]
         if len(values) > len(slots):
             takes = f"takes {len(slots)}" if slots else "takes none"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import UsageError
+from derivlang.core.policies import unused_options
 from derivlang.engine.build import build, summary
 from derivlang.engine.columns import dropped_columns
 from derivlang.engine.engines import choose
@@ -17,6 +18,7 @@ from derivlang.engine.parse import parsed
 from derivlang.engine.recipe import continued, recipe_of
 from derivlang.formats.opening import check_encoding
 from derivlang.formats.progress import LOOKING, stage
+from derivlang.parsing.registry import unused_parser
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
@@ -58,7 +60,9 @@ def make(
         corpus = parsed(corpus, request, options, events)
     elif options.parser is not None:
         why = f"{corpus.name} has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees"
-        raise UsageError(why, where="--parser", fix="leave --parser out", id="unused-option")
+        raise unused_parser(why)
+    for option, labels in unused_options(corpus.schema, options.policies, repair_tags=options.repair_tags):
+        events.warn(f"{corpus.name} has no {labels}, so {option} has no effect")
     job = Job(
         corpus,
         pipeline,

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats.base import Asked, Format, Look
 from derivlang.formats.header import LOOKED_AT, look_at_columns
@@ -97,6 +97,13 @@ def count(
 
 def look(paths: Sequence[Path], asked: Asked, delimiter: str = ",") -> Look:
     """Return the names of the columns and the first rows."""
+    if delimiter == "," and asked.quoting:
+        raise UsageError(
+            "fields of a CSV file may be quoted anyway",
+            where="--quoting",
+            fix="leave --quoting out",
+            id="unused-option",
+        )
     if delimiter == "," and not asked.names:
         _refuse_semicolons(paths[0], asked.encoding)
     first = [fields for _, fields in islice(_records(paths[0], asked.encoding, delimiter), LOOKED_AT)]

@@ -55,6 +55,11 @@ def find_parser(spec: str | None, language: str, device: str | None = None) -> P
     return parser
 
 
+def unused_parser(why: str) -> UsageError:
+    """Return the error for a parser that is named where no trees are looked for."""
+    return UsageError(why, where="--parser", fix="leave --parser out", id="unused-option")
+
+
 def parser_names() -> list[str]:
     """Return the names that `find_parser` takes without an argument."""
     return [*PARSERS.names(), "stanza"]

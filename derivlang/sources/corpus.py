@@ -84,7 +84,9 @@ class Corpus:
 
     @property
     def unnamed(self) -> list[str]:
-        """The files in `train` whose names tell no split, where those of other files do."""
+        """The files in `train` whose names tell no split, where those of other files do. A named source knows all."""
+        if self.expected:
+            return []
         told = {part.name for part in self.parts if split_of(part.name)}
         return [part.name for part in self.parts if told and part.split == "train" and part.name not in told]
 

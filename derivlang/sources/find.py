@@ -147,11 +147,12 @@ def _with_labels(corpus: Corpus, encoding: str) -> Corpus:
 def _files(folder: Path) -> list[Path]:
     """Return the files of a known format in a folder and below, without hidden ones and those of derived sets."""
     known = suffixes()
-    sets = {mark.parent for name in (MANIFEST, ".derivlang") for mark in folder.rglob(name)}
+    below = list(_below(folder))
+    sets = {path.parent for path in below if path.name in (MANIFEST, ".derivlang")}
     found = sorted(
         file
-        for file in folder.rglob("*")
-        if file.is_file()
+        for file in below
+        if (file.is_file() or not file.exists())  # a broken link is an error later, not a file less
         and suffix_of(file) in known
         and not any(name[0] == "." for name in file.relative_to(folder).parts)
         and sets.isdisjoint(file.parents)
@@ -161,6 +162,19 @@ def _files(folder: Path) -> list[Path]:
             "the folder holds no file of a known format", where=str(folder), fix=", ".join(known), id="no-files"
         )
     return found
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Yield what lies in a folder and below, linked folders included, but each folder once."""
+    seen = set()
+    for place, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(place)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        folders.sort()
+        yield from (Path(place, name) for name in (*folders, *files))
 
 
 def _relative(file: Path, root: Path) -> str:

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.errors import DataError, UsageError
-from derivlang.core.schema import NLI, UPOS, Field, Schema, Side, is_nli, own_columns
+from derivlang.core.messages import counted, warn
+from derivlang.core.schema import NLI, PARTS, UPOS, Field, Schema, Side, is_nli, own_columns
 from derivlang.formats.parquet import class_names
 
 WORDS = ("tokens", "words", "forms")
@@ -36,20 +37,30 @@ def infer(
     """Return the schema of a table.
 
     words, texts: the columns that the user names; without any, known names are looked for. sample: some rows; a list
-    column with an unknown name holds tags only if most of its lists are as long as those of the words. fix: how the
-    user names a column of words or text, for the error.
+    column with an unknown name holds tags only if most of its lists are as long as those of the words. A warning tells
+    of lists that may be labels of words and do not move. fix: how the user names a column of words or text, for the
+    error.
 
     A label with the name of one of derivlang's own columns is kept as `<name>_given`. The class labels of entity
     columns come from the table's note for `datasets`, else the caller collects them. UsageError if no column is words
     or text, with the columns there are.
     """
     types = {field.name: field.type for field in schema}
+    if len(types) < len(schema):
+        raise DataError(
+            f"two columns have the name {next(name for name in types if schema.names.count(name) > 1)!r}",
+            where=where,
+            fix="give each column a different name",
+            id="column-names",
+        )
     classes = class_names(schema)
     for name in (*words, *texts):
         if name not in types:
             raise UsageError(
                 f"there is no column {name!r}; there are: {', '.join(types)}", where=where, id="unknown-column"
             )
+        if [*words, *texts].count(name) > 1:
+            raise UsageError(f"the column {name!r} is named twice", where=where, fix="name it once", id="column-type")
         kind = types[name]
         if not (_is_string(kind) if name in texts else _is_list(kind) and _is_string(kind.value_type)):
             wanted = "text" if name in texts else "lists of words"
@@ -70,14 +81,20 @@ def infer(
             fix=fix,
             id="no-words",
         )
+    # Rows of a derived set (in memory, or exported) keep its own columns as they are: none is a label of the words.
+    derived = {"document", "order", "sentences"} <= set(types)
     used = {side.words for side in sides} | {side.text for side in sides}
     fields: list[Field] = []
     tree = len(sides) == 1 and {"head", "deprel"} <= set(types)
     for name, kind in types.items():
         if name in used or (tree and name in ("deprel", "deps", "mwt", "empty_nodes")):
             continue
-        per_word = len(sides) == 1 and sides[0].words is not None and _fits_words(name, sides[0].words, sample)
+        own = derived and (name in PARTS or name.startswith("source_"))
+        one = len(sides) == 1 and sides[0].words is not None and not own
+        per_word = one and _fits_words(name, str(sides[0].words), sample)
         field = _field(name, kind, tree, per_word, classes.get(name))
+        if field.kind == "value" and not own:
+            _warn_of_unmoved(name, kind, sides[0].words if len(sides) == 1 else None, sample)
         fields.append(field)
     if [side.text for side in sides] == ["premise", "hypothesis"]:
         fields = [_with_nli(field, types[field.column], sample) for field in fields]
@@ -90,8 +107,31 @@ def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:
     """Return whether a list column has a value for each word in most of the sampled rows."""
     if sample is None or name in PER_WORD or not sample.num_rows or not _is_list(sample.schema.field(name).type):
         return True
+    return 2 * _fitting(name, words, sample) > int(sample.num_rows)
+
+
+def _fitting(name: str, words: str, sample: pa.Table) -> int:
+    """Return the number of rows in which the list of a column is as long as that of the words."""
     ours, theirs = (pc.list_value_length(sample[column]) for column in (name, words))
-    return bool(2 * (pc.sum(pc.equal(ours, theirs)).as_py() or 0) > sample.num_rows)
+    return int(pc.sum(pc.equal(ours, theirs)).as_py() or 0)
+
+
+def _warn_of_unmoved(name: str, kind: pa.DataType, words: str | None, sample: pa.Table | None) -> None:
+    """Warn of a list column that stays as it is, if its name or one list of ten suggests a value for each word."""
+    if not (_is_list(kind) or pa.types.is_fixed_size_list(kind)):
+        return
+    if words is not None and sample is not None:
+        fitting, lists = _fitting(name, words, sample), sample.num_rows - sample[name].null_count
+        if fitting and 10 * fitting >= lists:
+            rows = counted(sample.num_rows, "row")
+            warn(
+                f"the lists of {name!r} are as long as the words in {fitting:,} of the first {rows}, but do not move "
+                "with them: labels of words are lists of plain values, one for each word in every row"
+            )
+            return
+    if name in PER_WORD:
+        why = "the table has no column of words" if words is None else "they are not a plain value for each word"
+        warn(f"the lists of {name!r} do not move with the words: {why}")
 
 
 def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[str]) -> list[Side]:
@@ -133,7 +173,7 @@ def _field(name: str, kind: pa.DataType, tree: bool, tokens: bool, classes: tupl
             )
         lexical = name == "lemmas" and classes is None and _is_string(kind.value_type)
         return Field(name, "tags", classes or (UPOS if name == "upos" else None), lexical=lexical)
-    return Field(name, "value", classes)
+    return Field(name, "value", None if pa.types.is_nested(kind) else classes)  # a list keeps its numbers
 
 
 def _with_nli(field: Field, kind: pa.DataType, sample: pa.Table | None) -> Field:

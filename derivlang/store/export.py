@@ -14,6 +14,7 @@ words are counted.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
 import os
@@ -32,6 +33,7 @@ from derivlang.core.arrays import owners
 from derivlang.core.arrow import link_lines, list_array, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.messages import warn
 from derivlang.core.schema import Schema
 from derivlang.formats import conllu, csv, delimited, jsonl, squad, tagged
 from derivlang.formats.base import Format as FileFormat
@@ -82,7 +84,7 @@ def export(folder: Path, request: ExportRequest, out: Path) -> dict[str, Any]:
 
 
 def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
-    """Write the source of a split: plain text byte for byte, a labelled set in the format of its source.
+    """Write the source of a split in UTF-8: plain text byte for byte, a labelled set in the format of its source.
 
     Raises UsageError for a file whose suffix is of another format.
     """
@@ -105,6 +107,9 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
             table = table.drop_columns(["document"])
             yield table.rename_columns([given.get(name, name) for name in table.column_names])
 
+    encoding = derived.manifest.get("encoding", "utf-8")
+    if not format.binary and codecs.lookup(encoding).name != "utf-8":
+        warn(f"the file is written in UTF-8; that of the source is in {encoding}")
     with writing(out) as stream:
         if format.write is not None:
             format.write(tables(), stream, derived.schema, source.get("layout", {}))

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int32, Int64
-from derivlang.core.errors import UsageError
+from derivlang.core.arrays import Int32, Int64, owners
+from derivlang.core.errors import LayerError, UsageError
 from derivlang.core.keys import Draws
 from derivlang.core.order import Order
 from derivlang.core.spec import Parameterised, quote, text_of
@@ -148,6 +148,36 @@ def steps_of(transforms: Sequence[Transform], lexicon: Lexicon) -> list[TypeMap 
         )
     steps = iter(lexicon.steps)
     return [next(steps) if changes_words else None for changes_words in lexical]
+
+
+def check_order(transform: Transform, order: Order, batch: Batch) -> Order:
+    """Return an order. Raise LayerError, or UsageError plug-in, if it breaks the contract of `Transform.order`.
+
+    Only orders of other packages are checked: those of derivlang have tests, and checking costs time.
+    """
+    if type(transform).__module__.partition(".")[0] == "derivlang":
+        return order
+    if not isinstance(order, Order) or not np.issubdtype(order.index.dtype, np.integer):
+        raise UsageError(
+            f"`order` of the transform {transform.name} returned no Order of whole numbers",
+            fix="return Order(index.astype(np.int32), sentences, tails, n_source)",
+            id="plug-in",
+        )
+    order.check()
+    if order.n_source != batch.n_words or len(order.sentences) != len(batch.sentences):
+        raise LayerError(f"the order of {transform.name} has other words or sentences than its batch", id="order")
+    if transform.is_permutation and not order.is_permutation:
+        raise LayerError(
+            f"the order of {transform.name} inserts or deletes words",
+            fix="declare is_permutation = False in its class, or correct `order`",
+            id="order",
+        )
+    kept = order.index >= 0
+    same = np.array_equal(order.sentences, batch.sentences)  # otherwise the order has merged sentences of a unit
+    before, after = (batch.sentences,) * 2 if same else (batch.unit_words, order.sentences[batch.units])
+    if (owners(before)[order.index[kept]] != owners(after)[kept]).any():
+        raise LayerError(f"the order of {transform.name} moves words into another sentence", id="order")
+    return order
 
 
 def check_unit(transform: Transform, unit: str, batch: Batch) -> None:
