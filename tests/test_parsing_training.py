@@ -224,8 +224,8 @@ def test_treebanks_to_score_are_read_first_and_keep_their_names(tmp_path: Path) 
     done = cli(*given, "--score", others[0], "--score", others[1])
     words = {name: found["words"] for name, found in json.loads(done.stdout)["scores"].items()}
     assert words == dict.fromkeys(("xx_tiny-ud-dev.conllu", "xx_tiny-ud-dev.conllu, rare words as <unk>"), 52) | {
-        str(others[0]): 10,
-        str(others[1]): 52,
+        "a/test.conllu": 10,
+        "b/test.conllu": 52,
     }
 
 

@@ -290,9 +290,9 @@ def _files(treebank: Path, split: str = "train") -> dict[str, Path]:
 
 
 def _names(files: Sequence[Path]) -> dict[Path, str]:
-    """Return the name of each file in a model card; the whole path of files whose names are the same."""
+    """Return the name of each file in a model card, with its folder where other files have the same name."""
     count = Counter(path.name for path in set(files))
-    return {path: path.name if count[path.name] == 1 else str(path) for path in files}
+    return {path: "/".join(path.parts[-1 if count[path.name] == 1 else -2 :]) for path in files}
 
 
 def _read_text(path: Path) -> Text:
