@@ -14,7 +14,6 @@ words are counted.
 
 from __future__ import annotations
 
-import codecs
 import errno
 import io
 import os
@@ -107,9 +106,8 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
             table = table.drop_columns(["document"])
             yield table.rename_columns([given.get(name, name) for name in table.column_names])
 
-    encoding = derived.manifest.get("encoding", "utf-8")
-    if not format.binary and codecs.lookup(encoding).name != "utf-8":
-        warn(f"the file is written in UTF-8; that of the source is in {encoding}")
+    if not format.binary and not derived.is_utf8:
+        warn(f"the file is written in UTF-8; that of the source is in {derived.manifest['encoding']}")
     with writing(out) as stream:
         if format.write is not None:
             format.write(tables(), stream, derived.schema, source.get("layout", {}))

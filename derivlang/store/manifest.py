@@ -5,6 +5,7 @@ It holds no time, no path of a machine and no number of workers, so the same pla
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import re
@@ -88,6 +89,11 @@ class Derived:
         path = self._inside(name)
         with parse_errors(str(path), "lexicon", error=StoreError, id="lexicon", fix=_FIX):
             return path.read_bytes().decode("utf-8")  # read_text would turn \r\n into \n
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether the source was read as UTF-8."""
+        return codecs.lookup(self.manifest["encoding"]).name == "utf-8"
 
     def _inside(self, name: str) -> Path:
         """Return the path of a file of the set. ValueError for a link that leaves the folder."""
@@ -183,6 +189,10 @@ def _check(manifest: dict[str, Any]) -> None:
             check_types(shard, _SHARD, where=f"splits.{split}.shards.{number}.")
             if not _SHARD_FILE.fullmatch(shard["file"]) or len(shard["file"].encode()) > _LONGEST:
                 raise ValueError(f"{shard['file']!r} is no file of data/")
+    try:
+        codecs.lookup(manifest["encoding"])
+    except LookupError:
+        raise ValueError(f"its encoding is {manifest['encoding']!r}, which Python does not know") from None
     if manifest["lexicon"] not in (None, LEXICON):
         raise ValueError(f"its lexicon is {manifest['lexicon']!r}, not {LEXICON}")
 

@@ -117,7 +117,7 @@ class _SourceText:
         self._told = (
             derived.schema.running
             and manifest["source"]["format"] == "text"
-            and manifest["encoding"].lower() in ("utf-8", "utf8")
+            and derived.is_utf8
             and manifest.get("limit", 0) is None
             and all(_PLAIN_TEXT.fullmatch(file["name"]) and "bytes" in file for file in files)
         )
