@@ -167,7 +167,7 @@ def unpacked(*inner: Mutator) -> Mutator:
 
 def column(data: bytes, rng: random.Random) -> bytes:
     """One column of a Parquet file lost, renamed, of another type, shuffled, or with other values."""
-    table = pq.read_table(io.BytesIO(data))
+    table = whole = _table(data)
     at = rng.randrange(table.num_columns)
     name, how = table.column_names[at], rng.randrange(8)
     if how == 0:
@@ -185,10 +185,15 @@ def column(data: bytes, rng: random.Random) -> bytes:
         table = table.set_column(at, name, pa.nulls(table.num_rows, other))
     else:
         table = table.set_column(at, name, _changed(table.column(at), rng))
-    schema = table.schema.with_metadata(pq.read_schema(io.BytesIO(data)).metadata)
+    schema = table.schema.with_metadata(whole.schema.metadata)
     out = io.BytesIO()
     pq.write_table(table.cast(schema, safe=False) if how not in (0, 1, 2, 5) else table, out)
     return out.getvalue()
+
+
+@lru_cache(maxsize=1)
+def _table(data: bytes) -> pa.Table:
+    return pq.read_table(io.BytesIO(data), use_threads=False)
 
 
 def _changed(values: pa.ChunkedArray, rng: random.Random) -> pa.Array:
@@ -230,7 +235,7 @@ def _value(kind: pa.DataType, rng: random.Random) -> Any:
 
 def utf8(data: bytes, rng: random.Random) -> bytes:
     """A Parquet file whose first string column holds bytes that are no UTF-8."""
-    table = pq.read_table(io.BytesIO(data))
+    table = _table(data)
     text = [i for i, field in enumerate(table.schema) if pa.types.is_string(field.type)]
     at = rng.choice(text)
     values = [(v or "").encode("utf-8") for v in table.column(at).to_pylist()]
