@@ -247,6 +247,17 @@ def test_a_tokenizer_without_a_mask_token(tmp_path: Path) -> None:
     assert "no mask token" in found.err
 
 
+def test_a_tokenizer_without_an_entry_for_unknown_words(tmp_path: Path) -> None:
+    folder = without(checkpoint(), tmp_path / "model")
+    path = folder / "tokenizer.json"
+    made = json.loads(path.read_text("utf-8"))
+    made["model"]["unk_token"] = "missing"
+    path.write_text(json.dumps(made), "utf-8")
+    found = run("pretrain", "--source", "demo", "--t", "trans,inv", "--init", str(folder), "--steps", "2",
+                "-o", str(tmp_path / "run"), code=1)  # fmt: skip
+    assert f"{folder}: this is not a valid tokenizer" in found.err
+
+
 def test_a_vocabulary_larger_than_the_model(tmp_path: Path) -> None:
     folder = without(checkpoint(), tmp_path / "model")
     shutil.copy(checkpoint("roberta") / "tokenizer.json", folder)

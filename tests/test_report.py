@@ -1076,7 +1076,8 @@ def test_what_runs_were_trained_on(tmp_path: Path) -> None:
     }
     run(tmp_path / "new", objective="xlm", facts=facts)
     run(tmp_path / "old")
-    report([tmp_path / "new", tmp_path / "old"], tmp_path / "report")
+    run(tmp_path / "null", facts={"result": {"tokens": 9, "tokens_per_step": None}})
+    report([tmp_path / "new", tmp_path / "old", tmp_path / "null"], tmp_path / "report")
     page = (tmp_path / "report" / "report.md").read_text("utf-8")
     assert "| R1 | xlm | 119,354 | rows 400, pairs 207 | 27.9 | 5.0 | 24.9 | 3,327 | 12 |" in page
     assert "## Training text and doses" in page

@@ -115,7 +115,8 @@ class ForeignTokenizer:
     def encode(self, types: pa.Array, codes: Int32, offsets: Int64) -> Encoded:
         """Return the sub-words of the words of sentences. A word may have none.
 
-        types: Arrow strings; codes: int32[N], the type of each word; offsets: int64[S + 1], of the sentences.
+        types: Arrow strings; codes: int32[N], the type of each word; offsets: int64[S + 1], of the sentences. Raise
+        StoreError if a word is unknown and the tokenizer has no entry for that.
         """
         words = types.to_pylist()
         ids, counts = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
@@ -139,7 +140,8 @@ class ForeignTokenizer:
         # of each word, the end in its sentence's text: characters so far, and a space before each but the first
         ends = np.cumsum(sizes + 1) - 1
         ends -= np.append(0, np.cumsum(sizes + 1))[offsets[:-1]][sentence]
-        found = self._library.encode_batch(texts, add_special_tokens=False)
+        with parse_errors(str(self.folder), "tokenizer", error=StoreError, id="tokenizer"):  # no entry for the unknown
+            found = self._library.encode_batch(texts, add_special_tokens=False)
         counts = np.fromiter((len(one) for one in found), np.int64, len(found))
         ids = np.array([i for one in found for i in one.ids], np.int32)
         if self.unknown is not None:  # some models have special tokens among the pieces of other words

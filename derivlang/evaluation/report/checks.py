@@ -59,9 +59,9 @@ def check_facts(facts: dict[str, Any]) -> None:
     check_types(result, {}, {"tokens_per_step": dict})
     for name in ("masked_percent", "translated_percent"):
         _check_number(result.get(name), name)
-    if "tokens_per_step" in result:
+    if result.get("tokens_per_step"):
         _check_number(result.get("tokens"), "tokens", none=False)
-        for name, count in (result["tokens_per_step"] or {}).items():
+        for name, count in result["tokens_per_step"].items():
             _check_number(count, f"tokens_per_step: {name}", none=False)
     streams = facts.get("streams") or {}
     for name in streams:

@@ -254,7 +254,7 @@ def doses(runs: Sequence[Run]) -> Table:
     rows = []
     for run in runs:
         result, pairs = run.facts.get("result") or {}, (run.facts.get("streams") or {}).get("pairs") or {}
-        if "tokens_per_step" not in result:
+        if not result.get("tokens_per_step"):
             continue
         cells = [
             TableCell(f"{result['tokens']:,}"),
