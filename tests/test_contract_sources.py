@@ -304,6 +304,15 @@ def test_an_unknown_source_gives_near_names() -> None:
         find(SourceRequest("demo:no"))
 
 
+def test_a_treebank_has_the_name_of_its_folder_or_of_its_language(tmp_path: Path) -> None:
+    folder = tmp_path / "ud" / "UD_Mine-Small"
+    folder.mkdir(parents=True)
+    for split in ("train", "dev", "test"):
+        (folder / f"mine-ud-{split}.conllu").write_text("1\tYes\tyes\tINTJ\t_\t_\t0\troot\t_\t_\n\n", "utf-8")
+    corpora = [find(SourceRequest(f"pos:{name}", data_dir=tmp_path)) for name in ("Mine-Small", "UD_Mine-Small")]
+    assert corpora[0] == corpora[1]
+
+
 def test_the_environment_names_a_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path / "ner/wikiann/en/dev.tsv", "Ann\tB-PER\nsang\tO\n\n")
     monkeypatch.setenv("DERIVLANG_DATA", str(tmp_path))

@@ -250,13 +250,13 @@ def read_treebank(path: Path) -> Treebank:
 def locate(treebank: Path, data_dir: Path | None) -> Path:
     """Return the path of a treebank; a name such as UD_English-EWT is looked up in the data folders."""
     from derivlang.sources.find import data_folders
-    from derivlang.sources.named import find_named
+    from derivlang.sources.named import find_named, split_name
 
     name = str(treebank)
     if treebank.exists() or not name.startswith("UD_") or treebank.name != name:
         return treebank
     folders = data_folders(data_dir)
-    corpus, _ = find_named("pos", name.removeprefix("UD_"), folders)
+    corpus, _ = find_named(*split_name(f"pos:{name}"), folders)
     if corpus is None:
         looked = f" or in {', '.join(map(str, folders))}" if folders else "; no --data-dir was given"
         raise DataError(

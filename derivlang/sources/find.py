@@ -27,6 +27,7 @@ from derivlang.sources.named import (
     find_named,
     hub_name,
     missing,
+    split_name,
 )
 from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
@@ -53,7 +54,7 @@ def _locate(request: SourceRequest) -> Corpus:
 
         request.refuse("columns of a set of the hub have names", tables=True)
         return _with_labels(find_hub(source.removeprefix("hub:"), request.words, request.texts), request.encoding)
-    name, _, argument = source.partition(":")
+    name, argument = split_name(source)
     if name in SOURCES:
         request.refuse(f"the source {name} knows its columns")
         folders = data_folders(request.data_dir)

@@ -36,8 +36,8 @@ class NamedSource:
     """A named source.
 
     files: the file patterns of each split, or a function of `arg` that returns them. `{arg}` stands for what follows
-    the colon, else for `default`. hub: (dataset, config) with `{arg}`, or None. options, aliases, language_column: as
-    in `Corpus`.
+    the colon, without `prefix`, else for `default`. hub: (dataset, config) with `{arg}`, or None. options, aliases,
+    language_column: as in `Corpus`.
     """
 
     name: str
@@ -46,6 +46,7 @@ class NamedSource:
     schema: Schema
     files: dict[str, tuple[str, ...]] | Callable[[str], dict[str, tuple[str, ...]]]
     default: str = ""
+    prefix: str = ""
     hub: tuple[str, str] | None = None
     words: Mode = "spacy"
     options: dict[str, Any] | None = None
@@ -170,6 +171,7 @@ _NAMED = (
         CONLLU,
         _splits("ud/UD_{arg}/*-ud-{split}.conllu", "UD_{arg}/*-ud-{split}.conllu", "*/UD_{arg}/*-ud-{split}.conllu"),
         default="English-EWT",
+        prefix="UD_",
         hub=("universal-dependencies/universal_dependencies", "{ud}"),
         language=_ud_language,
         licence="see the treebank's own licence",
@@ -278,6 +280,15 @@ SOURCES: Registry[NamedSource] = Registry(
 def named_sources() -> dict[str, NamedSource]:
     """Return all named sources, with those of plug-ins."""
     return {name: SOURCES.find(name) for name in SOURCES.names()}
+
+
+def split_name(source: str) -> tuple[str, str]:
+    """Split a source into its name, one of SOURCES or not, and its argument.
+
+    pos:English-EWT, pos:UD_English-EWT -> ("pos", "English-EWT")        demo -> ("demo", "")
+    """
+    name, _, argument = source.partition(":")
+    return name, argument.removeprefix(SOURCES.find(name).prefix) if name in SOURCES else argument
 
 
 def find_named(name: str, argument: str, folders: Sequence[Path]) -> tuple[Corpus | None, NamedSource]:

@@ -17,7 +17,7 @@ from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import find_task
 from derivlang.lexical.bpe import SPECIAL_TOKENS
 from derivlang.sources.find import data_folders, find
-from derivlang.sources.named import SOURCES, find_named
+from derivlang.sources.named import SOURCES, find_named, split_name
 from derivlang.sources.request import SourceRequest
 from derivlang.study.cells import Cell
 from derivlang.study.file import Study
@@ -89,7 +89,7 @@ def shared_cost(study: Study, place: Place) -> tuple[float, float] | None:
 
 def _text_size(name: str, place: Place) -> int | None:
     """Return the bytes of the train split of a source on this machine; None if it is not here."""
-    known, _, argument = name.partition(":")
+    known, argument = split_name(name)
     try:
         if known in SOURCES:
             corpus, _ = find_named(known, argument, data_folders(place.data_dir))
