@@ -20,7 +20,7 @@ from derivlang.core.errors import DerivlangError, UsageError
 from derivlang.core.layers.spans import complete_classes
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.messages import warn
-from derivlang.core.policies import Policies, unused_options
+from derivlang.core.policies import Policies, warn_of_unused
 from derivlang.core.reading import to_batch
 from derivlang.core.rules import Mode, Rule
 from derivlang.core.schema import Schema, answered_side
@@ -171,8 +171,10 @@ def map_dataset(
         found, schema = find_parser(parser, language).name, replace(schema, parsed=True)
     elif parser is not None:
         raise unused_parser("the set has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees")
-    for option, labels in unused_options(schema, policies, repair_tags=repair_tags):
-        warn(f"the set has no {labels}, so {_OPTION.sub(_argument, option)} has no effect")
+    told: list[str] = []
+    warn_of_unused("the set", schema, policies, told.append, repair_tags=repair_tags)
+    for message in told:
+        warn(_OPTION.sub(_argument, message))
     recipe = _Recipe(pipeline.stored, saved, schema, words, language, policies, sentences, repair_tags, found)
     size: int | None = _BATCH
     if policies.answers == "atomic" and answered_side(schema) is not None:

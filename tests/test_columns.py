@@ -370,10 +370,23 @@ def test_lists_that_fit_some_rows_are_told() -> None:
 @pytest.mark.parametrize("option", ["--entities=atomic", "--answers=drop", "--mwt=atomic", "--repair-tags"])
 def test_an_option_about_missing_labels_is_told(option: str, tmp_path: Path) -> None:
     written(tmp_path / "a.txt", "a b .\n")
-    found = run("make", tmp_path / "a.txt", "-t", "inv", "-o", tmp_path / "out", option)
-    assert f"so {option.partition('=')[0]} has no effect" in found.err
+    for command in (["make", "-t", "inv"], ["parse"]):
+        found = run(*command, tmp_path / "a.txt", "-o", tmp_path / command[0], option)
+        assert f"so {option.partition('=')[0]} has no effect" in found.err
     with pytest.warns(DerivlangWarning, match="repair_tags=True has no effect"):
         map_dataset(datasets.Dataset.from_dict({"text": ["a b"]}), "inv", repair_tags=True)
+    assert "--repair-tags has no effect" in run("dict", "-t", "trans", tmp_path / "a.txt", "--repair-tags").err
+
+
+def test_options_about_text_without_text(tmp_path: Path) -> None:
+    """Lists of words are not split again, and a Parquet file has no encoding; no tree is looked for under `inv`."""
+    pq.write_table(pa.table({"tokens": [["a", "b"]], "label": [1]}), tmp_path / "a.parquet")
+    make = ("make", "-t", "inv", tmp_path / "a.parquet", "-o", tmp_path / "out")
+    assert "has no effect" not in run(*make).err
+    for option in ("--words=spacy", "--encoding=latin-1"):
+        assert f"so {option.partition('=')[0]} has no effect" in run(*make, "--force", option).err
+    told = run(*make, "--force", "--device=cuda", code=2).err
+    assert "--device: inv needs no trees [unused-option]" in told
 
 
 @pytest.mark.parametrize(

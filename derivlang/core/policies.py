@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,14 +43,17 @@ _LABELS = {
 }
 
 
-def unused_options(schema: Schema, policies: Policies, *, repair_tags: bool) -> Iterator[tuple[str, str]]:
-    """Yield each given option about labels that a set lacks, with the name of these labels.
+def warn_of_unused(
+    name: str, schema: Schema, policies: Policies | None, warn: Callable[[str], None], *, repair_tags: bool
+) -> None:
+    """Warn of each given option about labels that a set lacks. name: of the set.
 
     An option without effect is no error here, since a study and a recipe give one set of options to several sources.
     """
     kinds = {field.kind for field in schema.fields}
-    for word in (*typed(policies, declared(Policies)), *(["--repair-tags"] if repair_tags else [])):
+    given = () if policies is None else typed(policies, declared(Policies))
+    for word in (*given, *(["--repair-tags"] if repair_tags else [])):
         option = word.partition("=")[0]
         kind, labels = _LABELS[option]
         if kind not in kinds:
-            yield option, labels
+            warn(f"{name} has no {labels}, so {option} has no effect")

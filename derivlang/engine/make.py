@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import UsageError
-from derivlang.core.policies import unused_options
+from derivlang.core.policies import warn_of_unused
 from derivlang.engine.build import build, summary
 from derivlang.engine.columns import dropped_columns
 from derivlang.engine.engines import choose
@@ -20,6 +20,7 @@ from derivlang.formats.opening import check_encoding
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.parsing.registry import unused_parser
 from derivlang.pipeline import Pipeline
+from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.transforms.lexicon_file import read_lexicon
@@ -59,10 +60,10 @@ def make(
     if pipeline.needs_trees and not corpus.schema.has_trees:
         corpus = parsed(corpus, request, options, events)
     elif options.parser is not None:
-        why = f"{corpus.name} has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees"
-        raise unused_parser(why)
-    for option, labels in unused_options(corpus.schema, options.policies, repair_tags=options.repair_tags):
-        events.warn(f"{corpus.name} has no {labels}, so {option} has no effect")
+        raise unused_parser(_no_parser(corpus, pipeline))
+    elif options.device is not None:
+        raise unused_parser(_no_parser(corpus, pipeline), "--device")
+    warn_of_unused(corpus.name, corpus.schema, options.policies, events.warn, repair_tags=options.repair_tags)
     job = Job(
         corpus,
         pipeline,
@@ -75,6 +76,10 @@ def make(
         options=tuple(recipe),
     )
     return summary(options.out, build(job, options, events), began)
+
+
+def _no_parser(corpus: Corpus, pipeline: Pipeline) -> str:
+    return f"{corpus.name} has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees"
 
 
 def _listed(names: list[str]) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import UsageError
+from derivlang.core.policies import warn_of_unused
 from derivlang.core.splits import split_name
 from derivlang.engine.build import build, summary
 from derivlang.engine.events import Events
@@ -56,6 +57,7 @@ def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[
             fix="parse its source, and make the set from that",
             id="parse-derived",
         )
+    warn_of_unused(corpus.name, corpus.schema, options.policies, events.warn, repair_tags=options.repair_tags)
     _check_device(corpus, options, events)
     if options.out != Path():
         settings = replace(options, shard_tokens=min(options.shard_tokens, SHARD_TOKENS), columns=())

@@ -24,6 +24,7 @@ from derivlang.core.arrays import Int64, expand_ranges, lengths_of
 from derivlang.core.arrow import to_arrow
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import warn
+from derivlang.core.policies import warn_of_unused
 from derivlang.core.version import __version__
 from derivlang.engine.job import Job
 from derivlang.engine.plan import make_plan, source_files
@@ -81,6 +82,7 @@ def make_dictionary(
     kind = format_of(options.out, options.format)
     check_encoding(request.encoding)
     corpus = find(request)
+    warn_of_unused(corpus.name, corpus.schema, None, warn, repair_tags=options.repair_tags)
     pipeline = _pipeline(spec, corpus.spec)
     saved = read_lexicon(options.lexicon) if options.lexicon else corpus.lexicon_text
     job = Job(corpus, pipeline, lexicon_text=saved, encoding=request.encoding, repair_tags=options.repair_tags)

@@ -55,9 +55,9 @@ def find_parser(spec: str | None, language: str, device: str | None = None) -> P
     return parser
 
 
-def unused_parser(why: str) -> UsageError:
-    """Return the error for a parser that is named where no trees are looked for."""
-    return UsageError(why, where="--parser", fix="leave --parser out", id="unused-option")
+def unused_parser(why: str, option: str = "--parser") -> UsageError:
+    """Return the error for a parser, or another option of parsing, where no trees are looked for."""
+    return UsageError(why, where=option, fix=f"leave {option} out", id="unused-option")
 
 
 def parser_names() -> list[str]:

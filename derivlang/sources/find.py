@@ -14,12 +14,14 @@ import pyarrow.compute as pc
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.spans import complete_classes
+from derivlang.core.messages import warn
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import Field
+from derivlang.core.settings import typed
 from derivlang.core.splits import split_of
 from derivlang.formats.base import Asked
 from derivlang.formats.opening import suffix_of
-from derivlang.formats.registry import candidates, format_of, suffixes
+from derivlang.formats.registry import candidates, find_format, format_of, suffixes
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.infer import infer, without_nli
 from derivlang.sources.named import (
@@ -40,9 +42,14 @@ def find(request: SourceRequest) -> Corpus:
     with parse_errors(request.source, "source", id="source"):
         corpus = _locate(request)
     if request.mode is not None:
+        if not corpus.is_raw:
+            warn(f"{corpus.name} has words, not raw text, so --words has no effect")
         corpus = replace(corpus, words=request.mode)
     if request.language is not None:
         corpus = replace(corpus, language=request.language)
+    no_text = corpus.format in ("derived", "hub") or find_format(corpus.format).binary
+    if no_text and typed(request, ("encoding",)):
+        warn(f"{corpus.name} is no text file, so --encoding has no effect")
     return _with_classes(corpus, request.encoding)
 
 
