@@ -124,7 +124,8 @@ def refused(*arguments: object, code: int) -> str:
 
 
 def message(err: str) -> str:
-    """Is it one message? `derivlang: …` with an indented next step, or click's usage and `Error: …`."""
+    """Is it one message, after warnings? `derivlang: …` with an indented next step, or click's usage and `Error: …`."""
+    err = re.sub(r"^derivlang: warning: .*\n", "", err, flags=re.MULTILINE)
     assert "Traceback" not in err
     assert "Exception ignored" not in err
     if err.startswith("Usage:"):
