@@ -110,6 +110,15 @@ def test_damaged_results_are_named(runs: Path, bad: dict[str, object]) -> None:
         read_runs([runs])
 
 
+def test_a_layer_has_all_its_digits(runs: Path) -> None:
+    layers = [{"layer": number, "argmax": 40.0} for number in (0, 1_234_567)]
+    path = runs / "align" / "evaluation.json"
+    write(path, json.loads(path.read_text("utf-8")) | {"links": layers})
+    curves = [curve for setting in settings_of(read_runs([runs])) for curve in layer_curves(setting)]
+    steps = {step for curve in curves for runs in curve.seeds.values() for one in runs.values() for step in one}
+    assert 1_234_567 in steps
+
+
 def test_principal_components_by_hand() -> None:
     # Unit vectors on three axes in pairs: the mean is 0, two of the axes have all points but the last two.
     rows = np.array([[2.0, 0, 0], [-1, 0, 0], [0, 3, 0], [0, -1, 0], [0, 0, 0.0]])

@@ -392,3 +392,16 @@ def test_more_micro_batches_than_pair_rows(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a step has 1 rows of the stream 'pairs', fewer than its 4 micro-batches"):
         trained(tmp_path / "run", "xlm", accumulate=4, pair_length=128)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("objective", "option", "what"),
+    [("mlm", "--parallel=50", "pairs"), ("xlm:pairs=0", "--pair-length=40", "pairs"), ("clm", "--mask=0.3", "masked")],
+)
+def test_a_setting_that_the_objective_does_not_read(objective: str, option: str, what: str, tmp_path: Path) -> None:
+    name = option.partition("=")[0]
+    words = ("--source", "demo", "--t", "trans", "--objective", objective, "--vocab-size", 300, "--data-only", option)
+    told = run("pretrain", *words, "-o", tmp_path / "run").err
+    assert what in told
+    assert f"so {name} has no effect" in told
+    assert "no effect" not in run("pretrain", *words, "--factor=a=1", "-o", tmp_path / "cell").err

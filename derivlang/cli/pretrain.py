@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,9 @@ from derivlang.cli.types import FOLDER, completes
 from derivlang.core.messages import counted
 from derivlang.core.settings import declared, given
 from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings, Where
+
+if TYPE_CHECKING:
+    from derivlang.training.objectives.base import Objective
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 # Settings of training by the headings of the help page; "Training" has all others.
@@ -80,6 +83,8 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
 
     _check_given_files(options)
     settings, model_config, log_settings = settings_of(source, options)
+    if is_main() and not options["factors"]:
+        _warn_of_unused(options, read_objective(settings.objective))
     begins = ""
     if out is None:
         objective = str(read_objective(settings.objective))
@@ -137,6 +142,21 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         short, pairs = result["short_pairs"], result["short_pairs"] + result["pairs"]
         click.echo(f"{short:,} of {pairs:,} sentence pairs were left out: a side is empty or too short")
     click.echo(f"{out}  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} sub-words a second")
+
+
+def _warn_of_unused(options: dict[str, Any], objective: Objective) -> None:
+    """Warn of a setting that the objective does not read. A study, whose cells share settings, gives factors, too."""
+    from derivlang.training.streams.pairs import SentencePairs
+
+    no_pairs = not any(isinstance(stream, SentencePairs) for stream in objective.streams())
+    for name, unused, what in (
+        ("mask", objective.causal, "masked words"),
+        ("parallel", no_pairs, "sentence pairs"),
+        ("pair_length", no_pairs, "sentence pairs"),
+    ):
+        if unused and options[name] is not None:
+            flag = declared(TrainingSettings)[name].option
+            warn(f"{objective.name} has no {what}, so {flag} has no effect")
 
 
 def _check_given_files(options: dict[str, Any]) -> None:

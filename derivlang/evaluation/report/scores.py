@@ -91,4 +91,4 @@ def _of_run(run: Run) -> Iterator[tuple[ScoreKey, float | None]]:
     for measure, names in LAYER_FIGURES.items():
         for layer in found.get(measure) or ():
             for name in names if layer.get("layer") is not None else ():
-                yield ScoreKey(measure, name, "", f"{layer['layer']:g}"), layer.get(name)
+                yield ScoreKey(measure, name, "", str(layer["layer"])), layer.get(name)
