@@ -84,7 +84,7 @@ def _values(parameter: dict[str, Any]) -> str:
     """What a parameter may be: its choices, or its type with its bounds."""
     if "|" in parameter["type"]:
         return _codes(parameter["type"].split("|"))
-    name = {"int": "integer", "float": "number", "str": "text", "bool": "`yes`, `no`"}[parameter["type"]]
+    name = {"int": "integer", "float": "number", "str": "text"}[parameter["type"]]
     low, high = parameter["low"], parameter["high"]
     if low is None:
         return name

@@ -17,6 +17,8 @@ import pytest
 from derivlang import __version__
 from derivlang.cli.main import COMMANDS
 from derivlang.formats import conllu
+from derivlang.pipeline import Pipeline
+from derivlang.training.objectives.registry import read_objective
 from tests import commands
 from tests import runs as synthetic
 from tests.commands import make, rows, run, spawn, wiki
@@ -613,5 +615,11 @@ def test_ls() -> None:
     for kind in names:
         for name in names[kind]:
             assert re.search(rf"^ {{2}}{re.escape(name)}\s", page, re.MULTILINE), name
-    parameters = {p["name"] for t in found["transforms"] for p in t["parameters"]}
-    assert all(f"    {name}=" in page for name in parameters)
+    # each parameter is shown with its default, as a spec takes it
+    for kind, read in (("transforms", Pipeline.parse), ("objectives", read_objective)):
+        for entry in found[kind]:
+            for parameter in entry["parameters"]:
+                line = re.search(rf"^ {{4}}({parameter['name']}=(\S*)) ", page, re.MULTILINE)
+                assert line is not None
+                if line[2] and entry["name"] != "lex":  # which needs a file
+                    read(f"{entry['name']}:{line[1]}")

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from derivlang.core.spec import text_of
+
 
 @click.command("ls")
 @click.option("--json", "as_json", is_flag=True, help="Print the lists as JSON.")
@@ -50,7 +52,7 @@ def command(as_json: bool) -> None:
         for entry in found[title]:
             click.echo(f"  {entry['name']:<12}{entry['summary']}")
             for p in entry["parameters"]:
-                click.echo(f"    {p['name']}={p['default']}  ({p['type']})  {p['help']}")
+                click.echo(f"    {p['name']}={text_of(p['default'])}  ({p['type']})  {p['help']}")
     click.echo("\nTasks")
     for task in found["tasks"]:
         click.echo(f"  {task['name']:<12}{task['summary']} ({', '.join(task['metrics'])})")

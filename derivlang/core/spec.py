@@ -209,6 +209,8 @@ def text_of(value: Any) -> str:
 
 
 def _type_name(hint: Any) -> str:
+    if hint is bool:
+        return "yes|no"
     if get_args(hint) and get_origin(hint) is not None:
         return "|".join(str(a) for a in get_args(hint))
     return getattr(hint, "__name__", str(hint))
