@@ -405,3 +405,13 @@ def test_a_setting_that_the_objective_does_not_read(objective: str, option: str,
     assert what in told
     assert f"so {name} has no effect" in told
     assert "no effect" not in run("pretrain", *words, "--factor=a=1", "-o", tmp_path / "cell").err
+
+
+def test_a_parser_and_settings_of_fine_tuning_that_nothing_reads(tmp_path: Path) -> None:
+    pretrain(tmp_path / "run", "--steps", 1)
+    words = ("--measure", "alignment", "--epochs=2", "--frozen", "--parser=english")
+    told = run("evaluate", tmp_path / "run", *words).err
+    assert "no task is fine-tuned, so --epochs has no effect" in told
+    assert "so --frozen has no effect" in told
+    words = ("--source", "demo", "--t", "trans", "--vocab-size", 300, "--data-only", "--parser=english")
+    assert "trans needs no trees, so --parser has no effect" in run("pretrain", *words, "-o", tmp_path / "a").err

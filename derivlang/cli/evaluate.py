@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from derivlang.cli.messages import say
-from derivlang.cli.options import Bar, data_dir_option, ends_well, events, parser_options, spec_option
+from derivlang.cli.messages import say, warn
+from derivlang.cli.options import Bar, data_dir_option, ends_well, events, parser_options, spec_option, typed_flags
 from derivlang.cli.settings import settings_options, type_of
 from derivlang.cli.types import FOLDER, completes
 from derivlang.core.errors import UsageError
@@ -140,6 +140,9 @@ def command(
     numbers: dict[str, Numbers] = {name: given for name in fitting if (given := options.pop(name))}
     named = [task_of(name) for name in asked]
     tuned = [task for task in named if isinstance(task, Task)]
+    if not tuned:
+        for flag in typed_flags("regimes", "seeds", *declared(FinetuneSettings)):
+            warn(f"no task is fine-tuned, so {flag} has no effect")
 
     def fitted(task: NamedTask) -> NamedTask:
         if not isinstance(task, Task):

@@ -62,13 +62,18 @@ _LABELS = (
 _RUN = settings_options(MakeOptions, without=("splits", "limit", "sentences", "repair_tags", "lexicon", "columns"))
 
 
-def refuse_given(why: str, *names: str) -> None:
-    """Raise UsageError for an option of the running command that the user gave, if it is one of these parameters."""
+def typed_flags(*names: str) -> Iterator[str]:
+    """Yield the options of the running command that the user gave, of these parameters."""
     context = click.get_current_context()
     for parameter in context.command.params:
         if parameter.name in names and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
-            flag = next(option for option in parameter.opts if option.startswith("--"))
-            raise UsageError(why, where=flag, fix=f"leave {flag} out", id="unused-option")
+            yield next(option for option in parameter.opts if option.startswith("--"))
+
+
+def refuse_given(why: str, *names: str) -> None:
+    """Raise UsageError for an option of the running command that the user gave, if it is one of these parameters."""
+    for flag in typed_flags(*names):
+        raise UsageError(why, where=flag, fix=f"leave {flag} out", id="unused-option")
 
 
 def spec_option(help: str, *, required: bool = False) -> Callable[[Command], Command]:

@@ -15,6 +15,7 @@ from derivlang.core.arrays import Int64
 from derivlang.core.batch import Batch, groups, split_sentences
 from derivlang.core.errors import UsageError
 from derivlang.core.lexicon import Lexicon
+from derivlang.core.messages import warn
 from derivlang.core.policies import Policies
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job, count_vocabulary, read_part
@@ -64,6 +65,8 @@ class Source:
         if pipeline.needs_trees and not corpus.schema.has_trees:
             options = MakeOptions(Path(), splits=splits, limit=limit, parser=parser, parses=parses)
             corpus = parsed(corpus, request, options, events or Events())
+        elif parser is not None and not pipeline.needs_trees:
+            warn(f"{pipeline} needs no trees, so --parser has no effect")
         return cls(corpus, pipeline, request.encoding)
 
     def batches(self, split: str, limit: int | None = None) -> Iterator[Batch]:
