@@ -70,7 +70,7 @@ SOURCES: dict[str, Callable[[Path], object]] = {
     "demo": lambda f: "demo",
 }
 
-# Each option with other values than its default. None: no option, or one that the contract is not about.
+# Each option with other values than its default; SAME: options that never change a set.
 SAME = "the same set by design"
 VALUES: dict[str, list[str] | str] = {
     "--data-dir": SAME,  # of named sources, which are not here
