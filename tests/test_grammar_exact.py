@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from derivlang.core.errors import UsageError
+from derivlang.core.keys import Draws
 from derivlang.grammar import exact, inverse, multisets
 from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
@@ -165,3 +167,36 @@ def test_draws_in_32_bits_are_those_in_64_bits(d: int) -> None:
         drawn, begin, size = inverse.draw_orders(local, numbers, rows, tested)
         assert (drawn == wanted).all()
         assert ((begin <= tested) & (tested < begin + size)).mean() > 0.999
+
+
+@pytest.mark.parametrize("d", [2, 5, 9, 10])
+def test_logarithms_give_what_sums_give(d: int) -> None:
+    pool = "NOUN&nsubj NOUN&obj ADV&advmod NOUN&obl AUX&aux PRON&nsubj VERB&advcl SCONJ&mark PART&advmod PUNCT&punct"
+    local, _ = some_local(pool.split()[:d], range(5))
+    plain, logs = exact.chains(local), exact.chains(local, "logs")
+    np.testing.assert_allclose(logs.log_z, plain.log_z, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(logs.splits - logs.total), plain.splits / plain.total, rtol=1e-9)
+    rows, u = np.repeat(np.arange(5), 40), np.random.default_rng(d).random(200)
+    for ours, theirs in zip(inverse.draw(logs, rows, u), inverse.draw(plain, rows, u), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-9)
+
+
+@pytest.mark.parametrize("temperature", [0.01, 1e-3, 1e-4, 1e-6])
+@pytest.mark.parametrize("n", [8, 10, 13])
+def test_draws_at_low_temperatures_are_the_most_probable_orders(n: int, temperature: float) -> None:
+    """Sums of products underflow there, even those of extended precision."""
+    pool = "NOUN&nsubj NOUN&obj ADV&advmod NOUN&obl AUX&aux PRON&iobj VERB&advcl SCONJ&mark PART&discourse ADJ&xcomp"
+    labels = [*pool.split(), "VERB&ccomp", "PRON&expl"][: n - 1]
+    families = Families.of([["@VERB&@", *np.random.default_rng(seed).permutation(labels)] for seed in range(4)])
+    cold = OrderModel(load_grammar("fr"), load_grammar("en"), temperature=temperature)
+    orders = cold.draw(families, Draws("cold"))
+    assert (np.sort(orders.reshape(4, n), axis=1) == np.arange(n)).all()
+    assert np.isfinite(cold.log_probs(families, orders)).all()
+    if temperature < 1e-3:
+        best = OrderModel(load_grammar("fr"), load_grammar("en"), mode="argmax")
+        assert (best.draw(families, Draws("cold")) == orders).all()
+
+
+def test_temperatures_that_no_scores_allow() -> None:
+    with pytest.raises(UsageError, match="must be at least 1e-06"):
+        OrderModel(load_grammar("fr"), temperature=1e-310)

@@ -9,8 +9,8 @@ The set S left of the head determines all pairs across the head. Each side is th
 
 This takes d · 2^d states with d steps each, instead of (d + 1)! orders. Going back through the chain draws an order;
 with maxima in place of sums it finds the best one. Factors are scaled to at most 1 for each pair and each neighbour,
-so nothing overflows, and what underflows is below 1e-300 of the bound. If the whole sum comes near that, the family is
-computed again in extended precision.
+so nothing overflows, and what underflows is below 1e-300 of the bound. If the whole sum comes near that, as at a low
+temperature, the family is computed again with logarithms, which takes longer.
 
 Sets are numbers whose bit i stands for dependent i. For d = 2:
 
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,12 @@ from derivlang.grammar import multisets
 from derivlang.grammar.local import Local
 from derivlang.grammar.weights import Float
 
+# How the values of chains are joined: sums of products; log of the sum of exponentials; maxima of sums of log scores.
+Kind = Literal["sums", "logs", "best"]
+_JOIN: dict[str, np.ufunc] = {"logs": np.logaddexp, "best": np.maximum}
 # 7 ms and 12 MB a family; above this Gibbs sampling takes no longer. An order of 15 members can be packed.
 MOST_DEPENDENTS = 14
-TINY = {np.float32: 1e-25, np.float64: 1e-150, np.longdouble: 0.0}  # smaller sums need a type with more range
+TINY = {np.float32: 1e-25, np.float64: 1e-150}  # smaller sums need a type with more range, or logarithms
 BY_LAYER = 10  # fewest dependents for which matrix products are faster
 _CHUNK = 1 << 19  # numbers in the largest table of a chunk: 2 MB in 32 bits
 
@@ -47,8 +50,8 @@ class Chains:
 
     states: [2^d, d + 1, 2, b], by set, next member and side; the last column is the value of a finished side. steps:
     [d, d + 1, 2, b], the factor of a neighbour by member and next member, or of the end. splits: [2^d, b], the value of
-    each left set. total: [b], their sum. log_scale: [b], log of the factor that scaling removed. best: maxima of log
-    scores in place of sums of products.
+    each left set. total: [b], their sum. log_scale: [b], log of the factor that scaling removed. All but the last are
+    logarithms, unless `kind` is "sums".
     """
 
     states: NDArray[Any]
@@ -56,18 +59,18 @@ class Chains:
     splits: NDArray[Any]
     total: NDArray[Any]
     log_scale: Float
-    best: bool
+    kind: Kind
 
     @property
     def log_z(self) -> Float:
-        """Log Z of each family (under `best`, the score of the best order)."""
+        """Log Z of each family (under "best", the score of the best order)."""
         with np.errstate(divide="ignore"):  # no possible order: minus infinity
-            total = self.total if self.best else np.log(self.total)
+            total = np.log(self.total) if self.kind == "sums" else self.total
         return np.asarray(total + self.log_scale, np.float64)
 
     def narrow(self) -> NDArray[np.intp]:
-        """Return the families whose sum is so near to underflow that it must be computed in extended precision."""
-        return np.flatnonzero(~(self.total > TINY[np.float64])) if not self.best else np.zeros(0, np.intp)
+        """Return the families whose sum is so near to underflow that it must be computed with logarithms."""
+        return np.flatnonzero(~(self.total > TINY[np.float64]))
 
 
 def chunk_size(d: int) -> int:
@@ -81,7 +84,7 @@ def log_z(local: Local) -> Float:
     out = tables.log_z
     narrow = tables.narrow()
     if narrow.size:
-        out[narrow] = chains(local.take(narrow), dtype=np.longdouble).log_z
+        out[narrow] = chains(local.take(narrow), "logs").log_z
     return out
 
 
@@ -91,8 +94,8 @@ def before_head(local: Local) -> Float:
     out = _share_of_sets(tables.splits, tables.total)
     narrow = tables.narrow()
     if narrow.size:
-        tables = chains(local.take(narrow), dtype=np.longdouble)
-        out[:, narrow] = _share_of_sets(tables.splits, tables.total)
+        tables = chains(local.take(narrow), "logs")
+        out[:, narrow] = _share_of_sets(np.exp(tables.splits - tables.total), np.ones(narrow.size))
     return out
 
 
@@ -104,11 +107,11 @@ def _share_of_sets(splits: NDArray[Any], total: NDArray[Any]) -> Float:
 
 
 @one_thread()
-def chains(local: Local, *, best: bool = False, dtype: Any = np.float64, labels: Int32 | None = None) -> Chains:
+def chains(local: Local, kind: Kind = "sums", *, dtype: Any = np.float64, labels: Int32 | None = None) -> Chains:
     """Return the filled tables.
 
-    dtype: np.longdouble for more range. labels: int32[d, b], if the scores of dependents with equal labels are equal:
-    families of `BY_LAYER` dependents and more then take less work.
+    dtype: of sums, np.float32 or np.float64. labels: int32[d, b], if the scores of dependents with equal labels are
+    equal: families of `BY_LAYER` dependents and more then take less work.
     """
     d = local.n_dependents
     b = local.before.shape[-1]
@@ -122,8 +125,7 @@ def chains(local: Local, *, best: bool = False, dtype: Any = np.float64, labels:
     start = np.empty((d + 1, 2, b))
     start[:d, 0], start[:d, 1], start[d] = local.first, local.from_head, local.bare
     log_scale = np.zeros(b)
-    times: np.ufunc = np.add if best else np.multiply
-    if not best:
+    if kind == "sums":
         top = np.maximum(np.maximum(local.left, local.right), across)
         top = np.maximum(top, top.transpose(1, 0, 2))
         top[diagonal, diagonal] = 0
@@ -140,28 +142,32 @@ def chains(local: Local, *, best: bool = False, dtype: Any = np.float64, labels:
         top = start.max(axis=0)
         start = _exp(start - top, dtype)
         log_scale += top.sum(axis=0)
-        if dtype is np.longdouble:  # these are still logarithms, whose range is enough
-            across, head = across.astype(dtype), head.astype(dtype)
     steps = np.empty((d, d + 1, 2, b), following.dtype)
     steps[:, :d], steps[:, d] = following[:, :, None], ends
     if d < BY_LAYER:
-        states = _by_family(pair, steps, start, best)
-    elif labels is None or best:
-        states = _by_layer(pair, steps, start, best)
+        states = _by_family(pair, steps, start, kind)
+    elif labels is None or kind != "sums":
+        states = _by_layer(pair, steps, start, kind)
     else:
         states = multisets.fill(pair, steps, start, labels)
     split = _across(across, head, d, b)
-    split = split if best else np.exp(split)
+    split = np.exp(split) if kind == "sums" else split
+    times, _, _ = _arithmetic(kind)
     times(split, states[:, d, 0], out=split)
     times(split, states[::-1, d, 1], out=split)
-    total = split.max(axis=0) if best else split.sum(axis=0)
-    return Chains(states, steps, split, total, log_scale, best)
+    total = split.sum(axis=0) if kind == "sums" else _JOIN[kind].reduce(split, axis=0)
+    return Chains(states, steps, split, total, log_scale, kind)
 
 
-def _by_family(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], best: bool) -> NDArray[Any]:
+def _arithmetic(kind: Kind) -> tuple[np.ufunc, float, float]:
+    """Return the product of two values, the value 1 and the value 0: of logarithms, unless the kind is "sums"."""
+    return (np.multiply, 1.0, 0.0) if kind == "sums" else (np.add, 0.0, -np.inf)
+
+
+def _by_family(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], kind: Kind) -> NDArray[Any]:
     """Return the states, all sets of one size at once, elementwise over families: fast for few dependents."""
     d, b = len(pair), pair.shape[-1]
-    times, one, zero = (np.add, 0.0, -np.inf) if best else (np.multiply, 1.0, 0.0)
+    times, one, zero = _arithmetic(kind)
     # inside[S, j]: product of pair[i, j] for i in S. Member a doubles what is known: sets 4 … 7 are sets 0 … 3 with 2.
     inside = np.empty((1 << d, d, 2, b), pair.dtype)
     inside[0] = one
@@ -175,25 +181,28 @@ def _by_family(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], bes
     flat_steps = steps.reshape(d, d + 1, 2 * b)
     for sets, before in _layers(d):
         values = last.take(before, axis=0)  # [sets, d, 2 · b]
-        layer = _best_step(values, flat_steps) if best else np.einsum("sib,ijb->sjb", values, flat_steps)
+        if kind == "sums":
+            layer = np.einsum("sib,ijb->sjb", values, flat_steps)
+        else:
+            layer = _joined_steps(values, flat_steps, _JOIN[kind])
         layer = layer.reshape(len(sets), d + 1, 2, b)
         times(layer[:, :d], inside[sets], out=layer[:, :d])
         states[sets] = layer
     return states[: 1 << d]
 
 
-def _best_step(values: NDArray[Any], steps: NDArray[Any]) -> NDArray[Any]:
-    """Return [sets, j, n]: the maximum over i of values[sets, i, n] + steps[i, j, n]."""
+def _joined_steps(values: NDArray[Any], steps: NDArray[Any], join: np.ufunc) -> NDArray[Any]:
+    """Return [sets, j, n]: values[sets, i, n] + steps[i, j, n], joined over i."""
     out: NDArray[Any] = values[:, 0, None] + steps[0]
     for i in range(1, len(steps)):
-        np.maximum(out, values[:, i, None] + steps[i], out=out)
+        join(out, values[:, i, None] + steps[i], out=out)
     return out
 
 
-def _by_layer(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], best: bool) -> NDArray[Any]:
+def _by_layer(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], kind: Kind) -> NDArray[Any]:
     """Return the same states, all sets of one size at once, by matrix products: fast for many dependents."""
     d, b = len(pair), pair.shape[-1]
-    times, one, zero = (np.add, 0.0, -np.inf) if best else (np.multiply, 1.0, 0.0)
+    times, one, zero = _arithmetic(kind)
     pair, steps, start = (np.ascontiguousarray(a.T.swapaxes(-1, -2)) for a in (pair, steps, start[..., None, :, :]))
     inside = np.empty((b, 2, 1 << d, d), pair.dtype)
     inside[:, :, 0] = one
@@ -205,7 +214,7 @@ def _by_layer(pair: NDArray[Any], steps: NDArray[Any], start: NDArray[Any], best
     flat = states.reshape(b, 2, -1)
     for sets, before in _layers(d):
         values = flat.take(before, axis=2)
-        layer = (values[..., None] + steps[:, :, None]).max(axis=3) if best else values @ steps
+        layer = values @ steps if kind == "sums" else _JOIN[kind].reduce(values[..., None] + steps[:, :, None], axis=3)
         times(layer[..., :d], inside[:, :, sets], out=layer[..., :d])
         states[:, :, sets] = layer
     return states[:, :, : 1 << d].transpose(2, 3, 1, 0)

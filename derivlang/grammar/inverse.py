@@ -31,23 +31,20 @@ def draw_orders(local: Local, labels: Int32, rows: Int64, u: Float) -> tuple[NDA
     labels: int32[d, b], of the dependents; equal labels have equal scores. rows: int64[q], the family of each draw;
     each family occurs. u: float64[q] in [0, 1).
     """
-    types = [np.float64, np.longdouble]
-    if local.n_dependents < exact.BY_LAYER:
-        types = [np.float32, *types]
+    types: list[Any] = [np.float32] if local.n_dependents < exact.BY_LAYER else []
     q = len(u)
     orders = np.empty((q, local.n_dependents + 1), np.int8)
     low, width = np.empty(q), np.empty(q)
     todo = np.arange(q)
-    for dtype in types:
-        tables = chains(local, dtype=dtype, labels=labels)
+    for dtype in (*types, np.float64, None):
+        tables = chains(local, "logs") if dtype is None else chains(local, dtype=dtype, labels=labels)
         with np.errstate(invalid="ignore"):  # a total of 0 is computed again
             orders[todo], low[todo], width[todo] = draw(tables, rows, u[todo])
-        again = ~(tables.total > exact.TINY[dtype])[rows]
+        again = ~(tables.total > exact.TINY[dtype])[rows] if dtype is not None else np.zeros(len(rows), np.bool_)
         if dtype is np.float32:
             low += GUARD
             width -= 2 * GUARD
             again |= (u < low) | (u >= low + width)
-        again &= dtype is not np.longdouble
         if not again.any():
             break
         todo = todo[again]
@@ -98,8 +95,10 @@ def draw(tables: Chains, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float
         before = np.where(has, rest ^ (1 << members), 0)
         values = tables.states[before, members, side, rows]
         steps = tables.steps[members, following, side, rows]
-        if tables.best:
+        if tables.kind == "best":
             found = np.where(has, values + steps, -np.inf).argmax(axis=0)
+        elif tables.kind == "logs":
+            found = _chosen(_from_logs(np.where(has, values + steps, -np.inf)), interval)
         else:
             found = _chosen(np.where(has, values * steps, 0), interval)
         order[everyone, place] = found
@@ -111,10 +110,10 @@ def draw(tables: Chains, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float
 
 def _left_sets(tables: Chains, rows: Int64, interval: _Interval) -> Int64:
     """Return int64[q]: the set left of the head of each draw."""
-    if tables.best:
+    if tables.kind == "best":
         return np.asarray(tables.splits.argmax(axis=0)[rows])
     # As in `tables`: a row's width is a power of two, so that the search needs no bounds.
-    ends = np.cumsum(tables.splits.T, axis=1)
+    ends = np.cumsum((_from_logs(tables.splits) if tables.kind == "logs" else tables.splits).T, axis=1)
     ends = (ends / ends[:, -1:]).astype(np.float64, copy=False)
     width = ends.shape[1]
     flat, base = ends.reshape(-1), rows * width
@@ -125,6 +124,11 @@ def _left_sets(tables: Chains, rows: Int64, interval: _Interval) -> Int64:
         step //= 2
     interval.narrow(np.where(found > base, flat.take(found - 1), 0.0), flat.take(found))
     return np.asarray(found - base)
+
+
+def _from_logs(values: NDArray[Any]) -> NDArray[Any]:
+    """Return exp of values [options, n], the largest of each column as 1."""
+    return np.asarray(np.exp(values - values.max(axis=0)))
 
 
 def _chosen(values: NDArray[Any], interval: _Interval) -> Int64:

@@ -35,6 +35,8 @@ from derivlang.grammar.sampler import Sampler
 from derivlang.grammar.scores import Component, Scores
 from derivlang.grammar.weights import Float
 
+_COLDEST = 1e-6  # below this temperature, scores overflow
+
 
 class OrderModel:
     """A mixture of grammars as a distribution over the orders of families.
@@ -43,7 +45,7 @@ class OrderModel:
     order). substrate: the grammar of the trees' language; None, or a grammar without the class: nothing is mixed in.
     The subtypes of the trees are read as those of the substrate's language (`subtypes`).
     mix: share of the substrate. labels: "map" maps labels to the UD version of each grammar, "as-is" does not (the
-    published behaviour). temperature: above 0. mode: "sample" or "argmax".
+    published behaviour). temperature: at least 1e-6. mode: "sample" or "argmax".
     """
 
     def __init__(
@@ -58,8 +60,12 @@ class OrderModel:
     ) -> None:
         if not 0 <= mix <= 1:
             raise UsageError(f"mix={mix} must be from 0 to 1", id="bad-value")
-        if not temperature > 0:
-            raise UsageError(f"temperature={temperature} must be above 0", id="bad-value")
+        if not temperature >= _COLDEST:
+            raise UsageError(
+                f"temperature={temperature} must be at least {_COLDEST}",
+                fix="use mode=argmax for the most probable order",
+                id="bad-value",
+            )
         grammars = (
             dict.fromkeys(superstrate.classes, superstrate) if isinstance(superstrate, Grammar) else dict(superstrate)
         )

@@ -44,7 +44,6 @@ from derivlang.transforms.base import Transform
 # Raise it when a drawn order is laid out or a label is read differently: the fingerprint changes, the draws do not.
 # A higher `rule_version` changes the draws, too.
 _LAYOUT = 3
-_COLDEST = 1e-6  # below this temperature, scores overflow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,12 +76,6 @@ class Syn(Transform):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.temperature < _COLDEST:
-            raise UsageError(
-                f"syn: temperature={self.temperature} must be at least {_COLDEST}",
-                fix="use mode=argmax for the most probable order",
-                id="bad-value",
-            )
         self.model()  # raise for an unknown grammar before any source is read
 
     def model(self) -> OrderModel:
