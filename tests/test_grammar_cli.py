@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,31 @@ def test_fit_and_its_errors(tmp_path: Path) -> None:
     assert "grammar-class" in fails("fit", bank, "-o", out, "--classes", "Q", code=2)
     assert "missing-folder" in fails("fit", bank, "-o", tmp_path / "no" / "x.tsv", code=2)
     assert "missing-file" in fails("fit", tmp_path / "b.conllu", "-o", out, code=1)
+    nouns = run("grammar", "fit", bank, "-o", again, "--classes", "NOUN,VERB,ADJ", "--json")
+    assert list(nouns.json["classes"]) == ["N", "V"]
+    assert "no model of ADJ heads" in nouns.err
+    assert "is not a number" in run("grammar", "fit", bank, "-o", out, "--l2", "nan", code=2).err
+    assert "[unknown-label]" in fails("fit", bank, "-o", out, "--subtypes", "poss", code=2)
+    before = bank.read_bytes()
+    assert "over its treebank" in fails("fit", bank, "-o", bank, code=2)
+    assert "not as .gz" in fails("fit", bank, "-o", tmp_path / "x.grammar.tsv.gz", code=2)
+    assert bank.read_bytes() == before
+    bare = written(tmp_path / "bare.conllu", re.sub(r"\tobl\t", "\t_\t", TREES) * 25)
+    assert "NOUN&_ [no-labels]" in fails("fit", bare, "-o", out, code=1)
+
+
+def test_one_subtype_kept_is_that_of_all_where_there_is_no_other(tmp_path: Path) -> None:
+    bank = written(tmp_path / "a.conllu", (TREES + TREES.replace("\tobl\t", "\tobl:arg\t")) * 25)
+    for name in ("all", "obl:arg"):
+        run("grammar", "fit", bank, "-o", tmp_path / "own.grammar.tsv", "--subtypes", name, "--language", name)
+        lines = (tmp_path / "own.grammar.tsv").read_text("utf-8").splitlines()
+        written(tmp_path / name, "\n".join(line for line in lines if not line.startswith("#")))
+    assert (tmp_path / "all").read_text("utf-8") == (tmp_path / "obl:arg").read_text("utf-8")
+
+
+def test_an_empty_name_of_a_substrate_is_none(tmp_path: Path) -> None:
+    words = ("grammar", "probs", "--superstrate", "fr", "--substrate", "", "--head", "VERB", "--nodes", "@VERB&@")
+    assert "unknown-grammar" in run(*words, code=2).err
 
 
 def test_old_labels_are_detected_and_named(tmp_path: Path) -> None:

@@ -208,6 +208,7 @@ HEADER = "# derivlang grammar 1\n# language: Toy\n# labels: v2\nclass\tV\n"
         (HEADER + "XYZ\tNOUN&nsubj\tNOUN&obj=1\n", 5, "grammar-line"),
         (HEADER + "BFR NOUN&nsubj NOUN&obj=1\n", 5, "grammar-line"),
         (HEADER + "class\tV\n", 5, "grammar-line"),
+        (HEADER + "HI\ta\tb=1\n", 5, "grammar-line"),
         ("# derivlang grammar 1\n# labels: v2\nBFR\ta\tb=1\n", 3, "grammar-line"),
         ("# derivlang grammar 1\n# labels: v3\nclass\tV\n", None, "grammar-header"),
         ("# derivlang grammar 1\n# labels: v2\n", None, "grammar-header"),
@@ -232,6 +233,14 @@ def test_a_broken_published_file_too(line: str, tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         load_grammar(path)
     assert (caught.value.id, caught.value.where) == ("grammar-line", f"{path}:2")
+
+
+def test_sequences_of_four_count_without_one_of_three(tmp_path: Path) -> None:
+    path = tmp_path / "h@V.orm"
+    path.write_text("HI_NOUN&nsubj_@VERB&@_NOUN&dobj_ADV&advmod 5\n")
+    nodes = ["NOUN&nsubj", "@VERB&@", "NOUN&obj", "ADV&advmod"]
+    probabilities = OrderModel(load_grammar(path)).distribution(nodes)[1]
+    assert probabilities[0] == pytest.approx(np.exp(5) / (np.exp(5) + 23))
 
 
 def test_names_and_paths_that_are_not_there(tmp_path: Path) -> None:
@@ -329,7 +338,8 @@ def test_a_family_has_one_head(family: list[str]) -> None:
 
 def test_subtypes_and_joining() -> None:
     families = with_subtypes(toy(), ("obl:arg",))
-    assert "NOUN&obl" in families.tokens
+    assert "NOUN&obl:-" in families.tokens
+    assert "NOUN&obl" in with_subtypes(toy(), ()).tokens
     assert "NOUN&obl:arg" in families.tokens
     assert "NOUN&obl:mod" not in families.tokens
     both = joined(toy(), families)

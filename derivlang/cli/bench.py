@@ -9,6 +9,7 @@ import click
 
 from derivlang.cli.messages import tell
 from derivlang.cli.settings import settings_options
+from derivlang.cli.types import Number
 from derivlang.training.settings import Machine, TrainingSettings
 
 _HELP = {"help_option_names": ["-h", "--help"]}
@@ -30,9 +31,7 @@ def command() -> None:
     unset={"batch_size": "the model's, or on a CPU what fits into memory"},
 )
 @settings_options(Machine)
-@click.option(
-    "--seconds", type=click.FloatRange(0.1), default=10.0, show_default=True, help="Number of seconds to measure."
-)
+@click.option("--seconds", type=Number(0.1), default=10.0, show_default=True, help="Number of seconds to measure.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def train(seconds: float, as_json: bool, **options: Any) -> None:
     """Measure the sub-words a second of MLM pre-training, and compare them with the rate of matrix products.

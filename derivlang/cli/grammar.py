@@ -9,8 +9,9 @@ from typing import Literal
 import click
 
 from derivlang.cli.folders import changed_options, default_folder
+from derivlang.cli.messages import warn
 from derivlang.cli.options import Bar, refuse_given
-from derivlang.cli.types import FILE, PLACE, Group, Whole, completes
+from derivlang.cli.types import FILE, PLACE, Group, Number, Whole, completes
 from derivlang.core.errors import UsageError
 
 _LABELS = click.Choice(["map", "as-is"])
@@ -86,7 +87,7 @@ def show(grammar: str, count: int, as_json: bool) -> None:
 @click.argument("grammar", shell_complete=completes("grammar"))
 @click.argument("treebanks", nargs=-1, required=True, type=FILE, metavar="TREEBANK...")
 @click.option("--substrate", help="Grammar of the treebanks' language, to mix in.")
-@click.option("--mix", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="Share of the substrate.")
+@click.option("--mix", type=Number(0, 1), default=0.05, show_default=True, help="Share of the substrate.")
 @click.option("--labels", type=_LABELS, default="map", show_default=True,
               help="Mapping of labels to the grammar's UD version, or labels as they are.")  # fmt: skip
 @click.option("--most", type=Whole(2, 13), default=7, show_default=True,
@@ -119,7 +120,7 @@ def score(
     if substrate is None:
         refuse_given("is the share of a --substrate", "mix")
     superstrate = load_grammar(grammar, where="GRAMMAR")
-    other = load_grammar(substrate, where="--substrate") if substrate else None
+    other = load_grammar(substrate, where="--substrate") if substrate is not None else None
     families, _ = read_families(treebanks, punct=punct, own=other is None)
     model = OrderModel(superstrate, other, mix=mix, labels=labels)
     best = OrderModel(superstrate, other, mix=mix, labels=labels, mode="argmax")
@@ -145,11 +146,11 @@ def score(
 @click.option("--language", default="", help="Name of the language, for the header.")
 @click.option("--licence", default="", help="Licence of the treebanks, for the header.")
 @click.option("--classes", default="N,V", show_default=True, help="Head classes: N, V, or a UPOS such as ADJ.")
-@click.option("--l2", type=click.FloatRange(0, min_open=True), default=None,
+@click.option("--l2", type=Number(0, min_open=True), default=None,
               help="Strength of the L2 penalty.  [default: 2; with --dev the best on it]")  # fmt: skip
 @click.option("--dev", multiple=True, type=FILE, metavar="TREEBANK",
               help="Treebank that decides --l2 and --thin; may be repeated.")  # fmt: skip
-@click.option("--thin", type=click.FloatRange(0, 1, max_open=True), default=None,
+@click.option("--thin", type=Number(0, 1, max_open=True), default=None,
               help="Share of the dependents of noun heads that training leaves out, so that an order depends less on"
                    " the other dependents.  [default: 0; with --dev the best on it]")  # fmt: skip
 @click.option("--subtypes", default="all", show_default=True,
@@ -178,13 +179,14 @@ def fit(
     derivlang grammar fit fr-ud-train.conllu --dev fr-ud-dev.conllu -o my-fr.grammar.tsv
     derivlang grammar fit fr-ud-train.conllu
     """
+    from derivlang.formats.opening import PACKED
     from derivlang.grammar import file
-    from derivlang.grammar.build import GrammarRecipe, build
-    from derivlang.grammar.families import UPOS
-    from derivlang.grammar.treebank import check_version, demonstratives, read_families
+    from derivlang.grammar.build import FEWEST_HEADS, GrammarRecipe, build
+    from derivlang.grammar.families import UPOS, head_class
+    from derivlang.grammar.treebank import check_labels, check_subtypes, check_version, demonstratives, read_families
 
-    names = tuple(classes.split(","))
-    wrong = [name for name in names if name not in ("N", "V", *UPOS)]
+    asked = classes.split(",")
+    wrong = [name for name in asked if name not in ("N", "V", *UPOS)]
     if wrong:
         raise UsageError(
             f"{wrong[0]!r} is not a head class", where="--classes", fix=f"N, V, {', '.join(UPOS)}", id="grammar-class"
@@ -199,12 +201,19 @@ def fit(
         begins = f"writing to {out}"
     if not out.parent.is_dir():
         raise UsageError(f"there is no folder {out.parent}", where="-o", id="missing-folder")
+    if out.suffix in (*PACKED, ".orm"):
+        raise UsageError(f"a grammar is written as text, not as {out.suffix}", where="-o", id="output")
+    if any(path.exists() and out.exists() and out.samefile(path) for path in (*treebanks, *dev)):
+        raise UsageError("a grammar cannot be written over its treebank", where="-o", id="output")
+    names = tuple(dict.fromkeys(map(head_class, asked)))  # NOUN is of the class N
     with Bar() as bar, bar.stage("reading"):
         families, n_sentences = read_families(treebanks, punct=punct, own=True)
         held, _ = read_families(dev, punct=punct, own=True) if dev else (None, 0)
         forms = demonstratives(treebanks)
     check_version(families, labels, str(treebanks[0]))
+    check_labels(families, str(treebanks[0]))
     kept = None if subtypes == "all" else () if subtypes == "none" else tuple(subtypes.split(","))
+    check_subtypes(families, kept or ())
     about = {
         "treebanks": ", ".join(path.name for path in treebanks),
         "sentences": str(n_sentences),
@@ -215,6 +224,9 @@ def fit(
     recipe = GrammarRecipe(out.name.partition(".")[0], language, names, kept, labels, punct, strengths, thin)
     with Bar(begins=begins):
         grammar, chosen = build(recipe, families, held, about)
+    for name in names:
+        if name not in grammar.classes:
+            warn(f"the grammar has no model of {name} heads: fewer than {FEWEST_HEADS} have dependents")
     file.write(grammar, out)
     result = {"out": str(out), **file.read(out).summary()}
     result["l2"] = {name: settings.l2 for name, settings in chosen.items()}
@@ -231,7 +243,7 @@ def fit(
 @command.command("probs", no_args_is_help=True, short_help="Print the probability of every order of a head.")
 @click.option("--superstrate", required=True, help="Grammar: a name, a path, or an .orm file of one head class.")
 @click.option("--substrate", help="Grammar to mix in.")
-@click.option("--mix", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="Share of the substrate.")
+@click.option("--mix", type=Number(0, 1), default=0.05, show_default=True, help="Share of the substrate.")
 @click.option("--head", help="UPOS of the head, such as VERB (with --nodes).")
 @click.option("--nodes", help='Labels of the head and its dependents, in order: "NOUN&nsubj @VERB&@ NOUN&obj".')
 @click.option(
@@ -239,7 +251,7 @@ def fit(
 )
 @click.option("--labels", type=_LABELS, default="map", show_default=True,
               help="Mapping of labels to each grammar's UD version, or labels as they are.")  # fmt: skip
-@click.option("--temperature", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True,
+@click.option("--temperature", type=Number(0, min_open=True), default=1.0, show_default=True,
               help="Temperature: above 1 flattens the distribution, below 1 sharpens it.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each head.")
 def probs(
@@ -269,7 +281,7 @@ def probs(
     heads = [("--nodes", head or "", nodes or "")] if nodes_file is None else read_heads(nodes_file)
     model = OrderModel(
         load_grammar(superstrate, where="--superstrate"),
-        load_grammar(substrate, where="--substrate") if substrate else None,
+        load_grammar(substrate, where="--substrate") if substrate is not None else None,
         mix=mix,
         labels=labels,
         temperature=temperature,

@@ -12,7 +12,7 @@ import click
 
 from derivlang.cli.messages import say, tell
 from derivlang.cli.options import Bar, data_dir_option
-from derivlang.cli.types import COUNT, FOLDER
+from derivlang.cli.types import COUNT, FOLDER, Number
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
 from derivlang.core.settings import given, names
@@ -36,7 +36,7 @@ _OPTIONS = (
     click.option("--data-as-is", is_flag=True, help="Use encoded data made elsewhere, without its text."),
     click.option("--dry-run", is_flag=True, help="Print the steps with sizes, estimated time and disk; run nothing."),
     click.option("--array", is_flag=True, help="Print one command a cell, write OUT/array.sh for Slurm; run nothing."),
-    click.option("--rate", type=click.FloatRange(1), help="Training speed in sub-words a second, for --dry-run.  "
+    click.option("--rate", type=Number(1), help="Training speed in sub-words a second, for --dry-run.  "
                  "[default: measured; 1.1 million for a wide model if there is no accelerator]"),
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
 )  # fmt: skip

@@ -5,6 +5,7 @@ A wrong value is a usage error (exit code 2), raised before anything is read or 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -39,6 +40,16 @@ class Whole(click.ParamType):  # type: ignore[type-arg]
             raise _wrong(f"must be at least {self.least:,}, got {_shortened(value)}", param)
         if number > self.most:
             raise _wrong(f"must be at most {self.most:,}, got {_shortened(value)}", param)
+        return number
+
+
+class Number(click.FloatRange):
+    """A number between bounds. click's own type takes `nan`, and `inf` where there is no upper bound."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{_quoted(value)} is not a number", param, ctx)
         return number
 
 

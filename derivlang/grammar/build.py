@@ -73,6 +73,7 @@ def build(
     each family. taken: settings chosen before. Raises DataError few-heads if no class has enough heads.
     """
     families = with_subtypes(families, recipe.subtypes)
+    held = None if held is None else with_subtypes(held, recipe.subtypes)
     heads = classes_of(families)
     sizes = lengths_of(families.offsets)
     classes = [name for name in recipe.classes if ((heads == name) & (sizes > 1)).sum() >= FEWEST_HEADS]

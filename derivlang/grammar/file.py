@@ -20,6 +20,7 @@ from pathlib import Path
 from derivlang.core.errors import DataError
 from derivlang.grammar.grammar import Grammar
 from derivlang.grammar.orm import broken, lines
+from derivlang.grammar.sequences import SHORTEST
 from derivlang.grammar.weights import KINDS, LARGEST, LONGEST_SEQUENCE, VIEWS, Features, Weights
 
 FIRST_LINE = "# derivlang grammar 1"
@@ -110,8 +111,10 @@ def _add_line(features: Features, path: Path, number: int, line: str) -> None:
     if kind not in KINDS or len(cells) < 2:
         raise broken(path, number, f"{line[:40]!r} is not a line of weights: KIND, first label, second=weight …")
     first = tuple(cells[0].split(" "))
-    if (len(first) != 1 and kind != "HI") or len(first) >= LONGEST_SEQUENCE or "" in first:
-        raise broken(path, number, f"{cells[0]!r} is not one label")
+    least, most = (SHORTEST - 1, LONGEST_SEQUENCE - 1) if kind == "HI" else (1, 1)
+    if not least <= len(first) <= most or "" in first:
+        wanted = "one label" if kind != "HI" else f"{least} to {most} labels"
+        raise broken(path, number, f"{cells[0]!r} is not {wanted}")
     row = features.setdefault((kind, first), {})
     n_weights = len(row) + len(cells) - 1
     for cell in cells[1:]:

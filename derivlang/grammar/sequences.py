@@ -55,7 +55,7 @@ class Sequences:
         """
         b, n = labels.shape
         out = np.zeros((b, len(all_orders(n))))
-        if n < SHORTEST or not len(self._features[SHORTEST][0]):
+        if n < SHORTEST or not any(len(known) for known, _ in self._features.values()):
             return out
         size = n + 2  # the members, BOS, EOS
         codes = np.concatenate(

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64, offsets_of
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, unknown
 from derivlang.formats import conllu
 from derivlang.grammar.families import Families, families_of_trees
 from derivlang.grammar.labels import old_labels
-from derivlang.grammar.subtypes import DEMONSTRATIVE, marked, named
+from derivlang.grammar.subtypes import DEMONSTRATIVE, NONE, marked, named
 
 
 def families_of_tables(tables: Iterable[pa.Table], *, punct: bool = False, own: bool = False) -> tuple[Families, int]:
@@ -82,16 +82,45 @@ def check_version(families: Families, labels: str, where: str) -> None:
         )
 
 
+def check_labels(families: Families, where: str) -> None:
+    """Raise DataError no-labels for words without a tag or a relation, which no grammar can tell apart."""
+    missing = [token for token in families.tokens if token.startswith(("_&", "@_&")) or token.endswith("&_")]
+    if missing:
+        raise DataError(
+            f"words have no tag or no relation: {', '.join(sorted(missing)[:3])}",
+            where=where,
+            fix="use a treebank with UPOS tags and relations, or parse it first",
+            id="no-labels",
+        )
+
+
+def check_subtypes(families: Families, kept: Collection[str]) -> None:
+    """Raise UsageError unknown-label for a subtype that no word has."""
+    there = {token.partition("&")[2] for token in families.tokens}
+    there = {relation for relation in there if ":" in relation and not relation.endswith(f":{NONE}")}
+    for relation in kept:
+        if relation not in there:
+            raise unknown("subtype", relation, sorted(there), where="--subtypes", id="unknown-label")
+
+
 def with_subtypes(families: Families, kept: Collection[str] | None) -> Families:
-    """Return the families without the subtypes of relations, except those kept (`acl:relcl`); None keeps all."""
+    """Return the families without the subtypes of relations, except those kept (`acl:relcl`); None keeps all.
+
+    A subtype that is not kept beside one that is, is none of those kept, as a relation without a subtype is (`named`):
+
+        kept nmod:poss      nmod:poss -> nmod:poss      nmod:-, nmod:tmod -> nmod:-      obl:-, obl:arg -> obl
+    """
     if kept is None:
         return families
+    divided = {relation.partition(":")[0] for relation in kept}
     codes: dict[str, int] = {}
     again = []
     for token in families.tokens:
         upos, _, relation = token.partition("&")
-        plain = relation if relation in kept else relation.partition(":")[0]
-        again.append(codes.setdefault(f"{upos}&{plain}", len(codes)))
+        plain, colon, _ = relation.partition(":")
+        if relation not in kept:
+            relation = f"{plain}:{NONE}" if colon and plain in divided else plain
+        again.append(codes.setdefault(f"{upos}&{relation}", len(codes)))
     return Families(families.offsets, np.array(again, np.int32)[families.members], tuple(codes), families.keys)
 
 
