@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 import derivlang
 from derivlang.api import derive_lines
+from derivlang.cli.derive import _lines_as_they_come
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from tests.commands import command_line, environment, run, spawn
 from tests.helpers import make, rows
@@ -206,3 +208,11 @@ def test_derive_needs_a_lexicon_where_make_does(tmp_path: Path) -> None:
     made = " ".join(rows(out).to_pylist()[0]["tokens"])
     line = ("derive", "--t", "trans:overlap=50", "--lexicon", out / "lexicon.tsv", "a b c d .")
     assert run(*line).out == f"{made}\n"
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+def test_lines_are_the_same_whatever_the_blocks(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("derivlang.cli.derive._BLOCK", size)
+    data = "\ufeffa b\n\nlong line of words\nlast".encode()
+    found = [line for lines in _lines_as_they_come(io.BytesIO(data)) for line in lines]
+    assert found == ["a b", "", "long line of words", "last"]

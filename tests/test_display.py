@@ -354,3 +354,34 @@ def test_show_rows_of_running_text(tmp_path: Path, rows: tuple[int, int]) -> Non
     make("inv", source, tmp_path / "out")
     options = ("--row", rows[0], "-n", rows[1], "--json")
     assert run("show", "--t", "inv", source, *options).out == run("show", tmp_path / "out", *options).out
+
+
+def test_own_columns_with_the_names_of_facts(tmp_path: Path) -> None:
+    """An own column `row` or `work_order` is a value of the row, a word such as B-52 is no tag."""
+    commands.written(tmp_path / "a.jsonl", '{"tokens": ["B-52"], "row": 7, "side": "q", "work_order": 3}\n')
+    told = run("show", "-t", "inv", tmp_path / "a.jsonl").out.splitlines()[0]
+    assert told.startswith("row 0  split train")
+    assert told.endswith("row 7  side q  work_order 3")
+    shown = run("show", "-t", "inv", tmp_path / "a.jsonl", "--json").json
+    assert (shown["row"], shown["values"]) == (0, {"row": "7", "side": "q", "work_order": "3"})
+    make("inv", tmp_path / "a.jsonl", tmp_path / "set")
+    (row,) = datasets.load_dataset(str(tmp_path / "set"), split="train", cache_dir=str(tmp_path / "cache"))
+    text = derivlang.view(row)._repr_html_()
+    assert "B-52" in text
+    assert ">52<" not in text
+
+
+def test_a_picture_is_well_formed_whatever_its_words_hold(tmp_path: Path) -> None:
+    run("show", "-t", "inv", "--words", "space", "a\x02b \x1b[1m \uffff c", "--html", tmp_path / "x.SVG")
+    assert "a\ufffdb" in "".join(svg_of((tmp_path / "x.SVG").read_text("utf-8")).itertext())
+
+
+def test_an_exported_file_is_what_its_name_says(tmp_path: Path) -> None:
+    commands.written(tmp_path / "a.txt", "a b .\n")
+    make("inv", tmp_path / "a.txt", tmp_path / "set")
+    for name, kind in (("x.txt.gz", "text"), ("x.csv", "jsonl"), ("x.conllu", "pharaoh")):
+        assert "[output]" in run("export", tmp_path / "set", "--format", kind, "-o", tmp_path / name, code=2).err
+        assert not (tmp_path / name).exists()
+    for name, kind in (("x.txt", "pharaoh"), ("x.links", "pharaoh"), ("x", "jsonl")):
+        run("export", tmp_path / "set", "--format", kind, "-o", tmp_path / name)
+    assert "no split '**'" in run("undo", tmp_path / "set", "--split", "**", code=1).err

@@ -84,6 +84,8 @@ def test_a_drawing_with_its_command() -> None:
     drawing, command = app.derived("Don't go !", "inv", "space")
     assert "<svg" in drawing
     assert command == """derivlang derive --t inv --words space 'Don'"'"'t go !'"""
+    assert app.derived("-x marks", "inv", "space")[1] == "derivlang derive --t inv --words space -- '-x marks'"
+    assert app.derived("-", "inv", "space")[1] == ""
     assert "--words" not in app.derived("Go !", "inv", "spacy")[1]
 
 

@@ -207,6 +207,7 @@ def test_input_is_untouched_and_may_be_a_slice() -> None:
 def test_a_very_long_sentence_is_a_tree(words: list[str]) -> None:
     parses = parse([["Short", "one", "."], words])
     assert first_fault(parses.head, np.array([0, 3, 3 + len(words)])) is None
+    assert np.array_equal(parse([[], words]).head, parses.head[3:])
 
 
 @needs_data

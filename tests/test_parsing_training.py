@@ -12,7 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from derivlang.cli.main import main
+from derivlang.cli.parser import _files, _names
 from derivlang.core.arrays import offsets_of
+from derivlang.core.errors import DataError
 from derivlang.core.trees import first_fault
 from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.model import make_model, save_model
@@ -272,3 +274,28 @@ def test_a_teacher_that_cannot_teach_is_refused(
     assert told in done.stderr
     assert not Path("small").exists()
     registry._load.cache_clear()
+
+
+def test_text_of_a_language_is_normalised_as_its_parser_will() -> None:
+    text = Text(np.arange(5, dtype=np.int32), pa.array(["de", "foto's", "zijn", "mooi", "."]), np.array([0, 5]))
+    assert plain_sentences(text, "nl").types.to_pylist() == ["de", "foto's", "zijn", "mooi", "."]
+    assert plain_sentences(text).types.to_pylist()[1] == "foto"
+
+
+def test_names_of_files_differ_and_a_folder_has_one_treebank(tmp_path: Path) -> None:
+    paths = [tmp_path / release / "UD_X" / "x-ud-test.conllu" for release in ("r1", "r2")]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        path.write_text("", "utf-8")
+    assert _names([*paths, tmp_path / "a"]) == {
+        paths[0]: "r1/UD_X/x-ud-test.conllu",
+        paths[1]: "r2/UD_X/x-ud-test.conllu",
+        tmp_path / "a": "a",
+    }
+    assert _names([paths[0], paths[0]]) == {paths[0]: "x-ud-test.conllu"}
+    (paths[0].parent / "y-ud-test.conllu").write_text("", "utf-8")
+    with pytest.raises(DataError, match=r"several files \*-test\.conllu: x-ud-test\.conllu, y-ud-test\.conllu"):
+        _files(paths[0].parent, "test")
+    with pytest.raises(DataError, match="no \\*-train\\.conllu") as caught:
+        _files(paths[1].parent)
+    assert caught.value.fix == "name a file; there is test"

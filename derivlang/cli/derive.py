@@ -82,17 +82,18 @@ def _lines_as_they_come(stream: BinaryIO) -> Iterator[list[str]]:
 
     Raises DataError, with the number of the line, for a byte that is not UTF-8 and for a NUL byte.
     """
-    done, rest, first = 0, b"", True
+    done, first = 0, True
+    rest: list[bytes] = []  # the beginning of a line whose end has not come
     while block := stream.read1(_BLOCK):  # type: ignore[attr-defined]
         complete, newline, last = block.rpartition(b"\n")
         if not newline:
-            rest += block
+            rest.append(block)
             continue
-        lines = (rest + complete).split(b"\n")
+        lines = b"".join((*rest, complete)).split(b"\n")
         yield [_decoded(line, done + number, first=first) for number, line in enumerate(lines, start=1)]
-        done, rest, first = done + len(lines), last, False
+        done, rest, first = done + len(lines), [last] if last else [], False
     if rest:
-        yield [_decoded(rest, done + 1, first=first)]
+        yield [_decoded(b"".join(rest), done + 1, first=first)]
 
 
 def _decoded(line: bytes, number: int, *, first: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import signal
@@ -292,7 +293,7 @@ def ticking(bar: Any) -> Iterator[None]:
 def set_size(derived: Path, split: str | None = None) -> int | None:
     """Bytes of the shards of a derived set, or of a split of it; None if there are none."""
     try:
-        return sum(path.stat().st_size for path in derived.glob(f"data/{split or ''}*.parquet")) or None
+        return sum(path.stat().st_size for path in derived.glob(f"data/{glob.escape(split or '')}*.parquet")) or None
     except OSError:
         return None
 

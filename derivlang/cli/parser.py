@@ -104,7 +104,7 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
         config = replace(config, epochs=options["epochs"])
     with Bar(shown=False, begins=begins) as bar:
         bar.begin()
-        trained = fit(banks["train"], banks.get("dev"), config, text, tell, teacher)
+        trained = fit(banks["train"], banks.get("dev"), config, text, tell, teacher, options["language"])
     card = {
         **trained.card(options["language"]),
         "name": out.name,
@@ -275,24 +275,34 @@ def _files(treebank: Path, split: str = "train") -> dict[str, Path]:
     found = {}
     for name in {"train", "dev", "test", split}:
         matches = sorted(path for path in treebank.iterdir() if f"-{name}.conllu" in path.name)
+        if len(matches) > 1:
+            raise DataError(
+                f"the folder has several files *-{name}.conllu: {', '.join(path.name for path in matches)}",
+                where=str(treebank),
+                fix="name one of them, or put each treebank into a folder of its own",
+                id="missing-file",
+            )
         if matches:
             found[name] = matches[0]
     if split not in found:
+        others = " or ".join(sorted(found))
         raise DataError(
             f"the folder has no *-{split}.conllu",
             where=str(treebank),
-            fix=f"name a file, or pass --split {'|'.join(sorted(found))}"
-            if found
-            else "name a CoNLL-U file or its folder",
+            fix=f"name a file; there is {others}" if found else "name a CoNLL-U file or its folder",
             id="missing-file",
         )
     return found
 
 
 def _names(files: Sequence[Path]) -> dict[Path, str]:
-    """Return the name of each file in a model card, with its folder where other files have the same name."""
-    count = Counter(path.name for path in set(files))
-    return {path: "/".join(path.parts[-1 if count[path.name] == 1 else -2 :]) for path in files}
+    """Return the name of each file in a model card, with as many folders as tell files of the same name apart."""
+    whole = {path: path.resolve() for path in files}
+    names = {path: path.name for path in files}
+    for n_parts in range(2, max((len(path.parts) for path in whole.values()), default=0) + 1):
+        count = Counter(names[path] for path in {whole[path]: path for path in files}.values())
+        names |= {path: "/".join(whole[path].parts[-n_parts:]) for path in files if count[names[path]] > 1}
+    return names
 
 
 def _read_text(path: Path) -> Text:

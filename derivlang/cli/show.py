@@ -154,7 +154,7 @@ def _print(rows: list[LinkedLines]) -> None:
 
 
 def _object(shown: LinkedLines) -> dict[str, Any]:
-    """Return what `--json` prints of a row. labels: of the derived words, by column."""
+    """Return what `--json` prints of a row. labels: of the derived words, by column; values: of the row."""
     from derivlang.display.terminal import tags_of
 
     line = shown.derived
@@ -166,4 +166,5 @@ def _object(shown: LinkedLines) -> dict[str, Any]:
         "tokens": line.words,
         "order": shown.order,
         "labels": {**line.tags, **trees, **tags_of(line)},
+        **({"values": dict(shown.values)} if shown.values else {}),
     }

@@ -34,7 +34,8 @@ def rows_of_dataset(data: Any, row: int = 0) -> list[LinkedLines]:
             fix="pass what derive returns, or dataset[5]",
             id="no-view",
         )
-    sides = [name.removesuffix("order") for name in columns if name == "order" or name.endswith("_order")]
+    orders = [name for name in columns if name == "order" or name.endswith("_order")]
+    sides = [name.removesuffix("order") for name in orders if name == "order" or f"{name[:-5]}tokens" in columns]
     missing = [f"{side}{part}" for side in sides or [""] for part in ("source", "tokens", "order")]
     missing = [name for name in missing if columns.get(name) is None]
     if missing:
@@ -57,6 +58,8 @@ def _side(columns: Mapping[str, Any], side: str, names: Mapping[str, Sequence[st
         if not isinstance(values, list | tuple) or len(values) != len(words):
             continue
         if not name.startswith(side) or name.startswith("source_"):
+            continue
+        if name.removeprefix(side) in ("tokens", "source", "order"):  # a word such as B-52 is no tag
             continue
         label, named = name.removeprefix(side), _named(values, names.get(name, ()))
         found = columns.get(f"source_{name}")

@@ -7,6 +7,7 @@ gives way to the form that runs down the page (`drawing.py`), by a container que
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
@@ -21,6 +22,7 @@ from derivlang.display.widths import is_rtl
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
 
+_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # characters that no XML 1.0 file may hold
 _BUCKET = 80  # px: drawings switch to the other form at multiples of this width
 # Hues of Okabe and Ito (2008), darkened for white ground and lightened for dark; labels repeat what they say.
 _LIGHT = ("#00805d", "#0072b2", "#c04a00", "#a0527d", "#8f6200", "#1f7fb0", "#6b6b00")
@@ -88,7 +90,7 @@ def standalone_svg(row: LinkedLines) -> str:
         f"@media (prefers-color-scheme: dark) {{ svg {{ {_DARK_RULES} }} }}\n{rules}"
     )
     macro = _template("svg.html").module.svg  # type: ignore[attr-defined]
-    return str(macro(across(row, colours_of([row])), summary(row), False, style))
+    return _NO_XML.sub("\ufffd", str(macro(across(row, colours_of([row])), summary(row), False, style)))
 
 
 def summary(row: LinkedLines) -> str:

@@ -27,7 +27,7 @@ _MOST_LEVELS = 12  # deeper trees would fill the screen
 def text_of(row: LinkedLines, paint: Paint, colours: dict[str, int]) -> str:
     """Return a row as text. paint: colours a piece of text. colours: a number for each label of a span."""
     source, derived = row.source, row.derived
-    header = "  ".join(f"{name} {value}" for name, value in {**row.facts, **row.values}.items())
+    header = "  ".join(f"{name} {value}" for name, value in (*row.facts.items(), *row.values.items()))
     lines = [header] if header else []
     for name, line in (("source", source), ("derived", derived)):
         lines.append(f"  {paint(f'{name:<8}', 'soft')} {' '.join(_painted(line, paint, colours))}".rstrip())

@@ -41,6 +41,6 @@ class View:
         path = Path(file)
         if not self.rows:
             raise UsageError("there is no row to draw", where=str(path), id="no-row")
-        text = standalone_svg(self.rows[0]) if path.suffix == ".svg" else page(self.rows, self.title, told)
+        text = standalone_svg(self.rows[0]) if path.suffix.lower() == ".svg" else page(self.rows, self.title, told)
         with writing(path) as stream:
             stream.write(text.encode())

@@ -54,7 +54,9 @@ def derived(text: str, spec: str, words: str) -> tuple[str, str]:
     except DerivlangError as error:
         return _message(str(error)), ""
     option = "" if words == "spacy" else f" --words {words}"
-    return drawing, f"derivlang derive --t {shlex.quote(spec)}{option} {shlex.quote(line)}"
+    end = "-- " if line.startswith("-") else ""  # what follows is no option
+    command = f"derivlang derive --t {shlex.quote(spec)}{option} {end}{shlex.quote(line)}"
+    return drawing, command if line != "-" else ""  # which reads standard input
 
 
 def shown(folder: Path, split: str, row: int) -> str:

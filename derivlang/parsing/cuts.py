@@ -55,7 +55,8 @@ def hang_together(
     punct, parataxis = relations.index("punct"), relations.index("parataxis")
     for row in np.flatnonzero(lengths_of(sentences) > LONGEST).tolist():
         start, end = int(sentences[row]), int(sentences[row + 1])
-        bounds = parts[np.searchsorted(parts, start) : np.searchsorted(parts, end) + 1].tolist()
+        # an empty sentence before this one is a part that begins here, too
+        bounds = parts[np.searchsorted(parts, start, "right") - 1 : np.searchsorted(parts, end) + 1].tolist()
         top = int(np.flatnonzero(head[start : bounds[1]] == 0)[0]) + 1
         for a, b in pairwise(bounds[1:]):
             part = head[a:b]

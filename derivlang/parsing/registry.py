@@ -39,8 +39,8 @@ def find_parser(spec: str | None, language: str, device: str | None = None) -> P
             raise UsageError(
                 f"derivlang brings no parser for the language {language!r} (only for: {', '.join(sorted(BUNDLED))})",
                 where="--parser",
-                fix=f"name a parser for {language!r}: --parser stanza, --parser spacy:NAME, or a folder made by "
-                "`derivlang parser train`; or use CoNLL-U with trees",
+                fix=f"name a parser for {language!r} to `make` or `derive`: --parser stanza, --parser spacy:NAME, or a "
+                "folder made by `derivlang parser train`; or use CoNLL-U with trees",
                 id="parser-language",
             )
         spec = BUNDLED[language]
@@ -48,8 +48,8 @@ def find_parser(spec: str | None, language: str, device: str | None = None) -> P
     if parser.language != language:
         raise UsageError(
             f"the parser {spec!r} is for the language {parser.language!r}, but the source is in {language!r}",
-            where="--parser",
-            fix="name a parser for the source's language, or correct the language (--lang)",
+            where=spec,
+            fix=f"name a parser for {language!r}, or give the language of the source ({parser.language!r}?)",
             id="parser-language",
         )
     return parser

@@ -57,9 +57,11 @@ def fit(
     text: Text | None = None,
     report: Callable[[str], None] = lambda line: None,
     teacher: ModelParser | None = None,
+    language: str = "en",
 ) -> TrainedParser:
     """Train a parser on a treebank and, if there is one, a text; `report` gets a line per epoch.
 
+    language: of the text, whose words are normalised as the parser will normalise them; a teacher has its own.
     teacher: a parser whose trees of the text are learnt too. The words, their vectors and the relations are then the
     teacher's; without a text, a teacher has no effect.
     The result is the same for the same seed on one machine with one thread.
@@ -70,7 +72,7 @@ def fit(
         return _fit_student(train, dev, config, text, teacher, report)
     config = replace(config, text=text is not None)
     torch.manual_seed(config.seed)
-    plain = None if text is None else plain_sentences(text)
+    plain = None if text is None else plain_sentences(text, language)
     vocabulary, counts, vectors = build_vocabulary(train, plain, config)
     data = encode_treebank(train, vocabulary, counts, train.relations, config)
     held_out = None if dev is None else encode_treebank(dev, vocabulary, counts, train.relations, config)

@@ -18,9 +18,9 @@ from derivlang.parsing.treebank import Text, Treebank
 LONGEST = 60  # words of a sentence
 
 
-def plain_sentences(text: Text) -> Treebank:
+def plain_sentences(text: Text, language: str = "en") -> Treebank:
     """Return the normalised text, cut after `.`, `!`, `?`, `;` and after LONGEST words; all tags and heads are 0."""
-    normal = normalise(text.words, text.types, text.sentences)
+    normal = normalise(text.words, text.types, text.sentences, language)
     ends = np.array([form in (".", "!", "?", ";") for form in normal.types])
     first = np.zeros(len(normal.words) + 1, bool)
     first[1:] = ends[normal.words]

@@ -17,7 +17,7 @@ SHORTEST = 3  # words; shorter sentences of the text are left out
 
 def taught(train: Treebank, text: Text, teacher: ModelParser) -> Treebank:
     """Return the treebank, COPIES times, and the sentences of the text with the teacher's trees."""
-    plain = plain_sentences(text)
+    plain = plain_sentences(text, teacher.language)
     chosen = np.flatnonzero(lengths_of(plain.sentences) >= SHORTEST)
     place, sentences = take_sentences(plain.sentences, chosen)
     parses = teacher.parse(plain.words[place], plain.types, sentences)
