@@ -6,12 +6,13 @@ job ──make_plan──▶ tasks ──engine──▶ shards in .derivlang/ �
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, StoreError
 from derivlang.engine.engines import Engine, choose
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job, Plan, count_vocabulary
@@ -22,7 +23,7 @@ from derivlang.engine.vocabulary import TypeCounts, read_vocabulary, save_vocabu
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.store.card import CARD, card
 from derivlang.store.journal import STAGE, Journal
-from derivlang.store.manifest import COUNTS, LEXICON, NAME, document_of, dump
+from derivlang.store.manifest import COUNTS, LEXICON, NAME, document_of, dump, read_manifest
 
 
 def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
@@ -46,6 +47,9 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
     files = job.corpus.options.get("files") or source_files(job, list(plan))
     fitted_on = source_files(job, [reference]) if reference and reference not in plan else []
     planned = plan_hash(job, plan, files, fitted_on)
+    earlier = plan_hash(job, plan, files, fitted_on, columns=False)
+    if earlier != planned and _is_made(options.out, earlier, job):
+        planned = earlier
     before, fingerprint = job.lexicon_text, job.pipeline.fingerprint(job.lexicon_text)
     journal = Journal(options.out, planned)
     finished = journal.finished(force=options.force)
@@ -80,6 +84,14 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
             journal.give_up()
             raise
     return manifest
+
+
+def _is_made(out: Path, plan: str, job: Job) -> bool:
+    """Return whether a folder holds the set of a plan, from a source with the columns of this job."""
+    with suppress(StoreError):
+        manifest = read_manifest(out)
+        return manifest.get("plan") == plan and manifest["source"].get("layout") == job.corpus.layout
+    return False
 
 
 def summary(out: Path, manifest: dict[str, Any], began: float) -> dict[str, Any]:

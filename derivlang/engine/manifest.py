@@ -34,11 +34,12 @@ class Results:
     vocabulary: TypeCounts
 
 
-def plan_hash(job: Job, plan: Plan, files: Files, fitted_on: Files | None = None) -> str:
+def plan_hash(job: Job, plan: Plan, files: Files, fitted_on: Files | None = None, *, columns: bool = True) -> str:
     """Return a hash of everything that the output depends on. The number of workers is not part of it.
 
     fitted_on: the files that only the lexicon is fitted on. The hash of the pipeline in it stays in the first format of
     fingerprints: with another one, neither unfinished runs nor parsed sources of earlier versions would be recognised.
+    columns: whether names of columns that the user gives, and quoting, are part of it; an earlier version left them out.
     """
     tasks = [
         (t.name, t.part.name, t.piece.begin, t.piece.end, t.first_document, t.limit)
@@ -47,6 +48,9 @@ def plan_hash(job: Job, plan: Plan, files: Files, fitted_on: Files | None = None
     ]
     corpus = job.corpus
     parser = _parser_of(job)
+    # The names of a header row follow from the files. Named sources have no layout, and fixed options.
+    given = "columns" in corpus.options or corpus.options.get("delimiter") == "\t"
+    told = [(corpus.format, corpus.layout)] if columns and given and corpus.layout else []
     parts = (
         job.pipeline.fingerprint(job.lexicon_text, format=1),
         (job.rule, RULE_VERSION, asdict(job.policies), job.encoding, job.repair_tags, job.drop_columns),
@@ -56,6 +60,7 @@ def plan_hash(job: Job, plan: Plan, files: Files, fitted_on: Files | None = None
         (FORMAT, OUTPUT_VERSION, pa.__version__),
         *([parser] if parser else []),
         *([fitted_on] if fitted_on else []),
+        *told,
     )
     return sha256(repr(parts).encode()).hexdigest()
 

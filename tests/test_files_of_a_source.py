@@ -1,0 +1,52 @@
+"""Files of one source that differ: in their columns and types, in how text is written, and in how they are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from derivlang.engine import build
+from derivlang.engine.manifest import plan_hash
+from tests.commands import make, rows, run, snapshot, written
+
+
+@pytest.mark.parametrize(
+    ("suffix", "tab", "options"), [("csv", ",", []), ("tsv", "\t", []), ("tsv", "\t", ["--quoting"])]
+)
+def test_each_file_has_its_own_header_row(tmp_path: Path, suffix: str, tab: str, options: list[str]) -> None:
+    first, second = tab.join(["text", "label"]), tab.join(["label", "text"])
+    written(tmp_path / "in" / f"test.{suffix}", f"{second}\n7{tab}the bird sings .\n")
+    written(tmp_path / "in" / f"train.{suffix}", f"{first}\nthe cat sleeps .{tab}1\n")
+    make("inv", tmp_path / "in", tmp_path / "out", *options)
+    (train,) = rows(tmp_path / "out", "train")
+    assert train["label"] == "1"
+    assert "cat" in train["text"]
+    written(tmp_path / "in" / f"train.{suffix}", f"the cat sleeps .{tab}1\na dog runs .{tab}2\n")
+    told = run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "other", *options, code=1).err
+    assert "no column" in told and f"train.{suffix}" in told
+
+
+def test_other_column_names_are_another_plan(tmp_path: Path) -> None:
+    source, out = written(tmp_path / "b.tsv", "the cat\tgood news\nx y\tbad news\n"), tmp_path / "out"
+    make("inv", source, out, "--column-names", "text,label", "--no-header")
+    for names, header in (("label,text", "--no-header"), ("text,label", "--header")):
+        told = run("make", "--t", "inv", source, "-o", out, "--column-names", names, header, code=None).err
+        assert "another plan" in told
+    make("inv", source, out, "--column-names", "label,text", "--no-header", "--force")
+    assert rows(out, "train")[0]["label"] == "the cat"
+
+
+def test_a_set_of_an_earlier_version_with_column_names_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = written(tmp_path / "b.tsv", "the cat\tgood news\nx y\tbad news\n"), tmp_path / "out"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(build, "plan_hash", lambda *planned, columns=False: plan_hash(*planned, columns=False))
+        earlier.setattr(build, "_is_made", lambda *_: False)
+        make("inv", source, out, "--column-names", "text,label", "--no-header")
+    before = snapshot(out)
+    make("inv", source, out, "--column-names", "text,label", "--no-header")
+    assert snapshot(out) == before
+    told = run("make", "--t", "inv", source, "-o", out, "--column-names", "label,text", "--no-header", code=None).err
+    assert "another plan" in told
