@@ -22,7 +22,7 @@ import pyarrow as pa
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats.base import Asked, Format, Look
-from derivlang.formats.header import LOOKED_AT, look_at_columns
+from derivlang.formats.header import LOOKED_AT, check_header, look_at_columns
 from derivlang.formats.opening import empty_file, open_lines
 from derivlang.formats.rows import Rows, as_strings, in_tables
 
@@ -32,7 +32,7 @@ LONGEST = 1 << 24  # characters of a field, so that an unclosed quotation mark d
 def read(
     path: Path | str,
     *,
-    columns: Sequence[str],
+    columns: Sequence[str] | None = None,
     header: bool = True,
     delimiter: str = ",",
     encoding: str = "utf-8",
@@ -40,14 +40,19 @@ def read(
 ) -> Iterator[Rows]:
     """Yield one row a record, all values strings; a document is a row.
 
-    columns: the names; a header row must have as many. limit: greatest number of rows.
-    Raises DataError: csv (bad quoting), csv-columns (a record with too few or too many fields), empty-file, and as
-    `open_lines`.
+    columns: the names, in place of those of a header row; None: those of the header row. limit: greatest number of rows.
+    Raises DataError: csv (bad quoting), csv-columns (a record with too few or too many fields), tsv-header, empty-file,
+    and as `open_lines`.
     """
     path = Path(path)
     records = _records(path, encoding, delimiter)
-    if header and next(records, None) is None:
+    first_row = next(records, None) if header else None
+    if header and first_row is None:
         raise empty_file(path, "row")
+    if columns is None:
+        assert first_row is not None, "columns without a header row have names"
+        columns = first_row[1]
+        check_header(path, columns)
     for first, chunk in in_tables(records, limit, path, "row below its header" if header else "row"):
         for line, fields in chunk:
             if len(fields) != len(columns):

@@ -35,9 +35,12 @@ def look_at_columns(
     first: the fields of the first rows. read, layout: the reader of the format and its further options.
     """
     names, header = names_of(path, first, asked)
-    layout = {"columns": names, "header": header, **layout}
-    sample = next(read(path, encoding=asked.encoding, limit=SAMPLE, **layout)).table
-    return Look(columns=sample.schema, sample=sample, options=layout, layout=layout)
+    # Names that the user does not give are those of each file's own header row: its columns may be in another order.
+    options = {**({"columns": names} if asked.names else {}), "header": header, **layout}
+    sample = next(read(path, encoding=asked.encoding, limit=SAMPLE, **options)).table
+    return Look(
+        columns=sample.schema, sample=sample, options=options, layout={"columns": names, "header": header, **layout}
+    )
 
 
 def names_of(path: Path, rows: Sequence[Sequence[str]], asked: Asked) -> tuple[list[str], bool]:
