@@ -24,7 +24,8 @@ def test_each_file_has_its_own_header_row(tmp_path: Path, suffix: str, tab: str,
     assert "cat" in train["text"]
     written(tmp_path / "in" / f"train.{suffix}", f"the cat sleeps .{tab}1\na dog runs .{tab}2\n")
     told = run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "other", *options, code=1).err
-    assert "no column" in told and f"train.{suffix}" in told
+    assert "no column" in told
+    assert f"train.{suffix}" in told
 
 
 def test_other_column_names_are_another_plan(tmp_path: Path) -> None:
@@ -50,3 +51,28 @@ def test_a_set_of_an_earlier_version_with_column_names_is_found(
     assert snapshot(out) == before
     told = run("make", "--t", "inv", source, "-o", out, "--column-names", "label,text", "--no-header", code=None).err
     assert "another plan" in told
+
+
+def test_a_column_that_the_first_file_lacks(tmp_path: Path) -> None:
+    written(tmp_path / "in" / "test.jsonl", '{"text":"the cat sleeps ."}\n')
+    written(tmp_path / "in" / "train.jsonl", '{"text":"a dog runs .","label":1}\n')
+    told = run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "out").err
+    assert "train.jsonl: 'label' is left out, since test.jsonl has no such column" in told
+
+
+@pytest.mark.parametrize(
+    ("value", "warned"), [('"x"', True), ("2", False), ("1.5", False), ("null", False), ("true", False)]
+)
+def test_a_column_of_another_type(tmp_path: Path, value: str, warned: bool) -> None:
+    written(tmp_path / "in" / "test.jsonl", f'{{"text":"the cat sleeps .","label":{value}}}\n')
+    written(tmp_path / "in" / "train.jsonl", '{"text":"a dog runs .","label":1}\n')
+    assert ("'label' holds" in run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "out").err) == warned
+
+
+def test_tokenised_and_raw_text_are_not_mixed(tmp_path: Path) -> None:
+    written(tmp_path / "in" / "test.tokens", "do n't stop , now .\n")
+    written(tmp_path / "in" / "train.txt", "Don't stop, now.\n")
+    told = run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "out", code=2).err
+    assert "[format]" in told
+    assert "--words" in told
+    make("inv", tmp_path / "in", tmp_path / "out", "--words", "unicode")

@@ -39,7 +39,7 @@ def plan_hash(job: Job, plan: Plan, files: Files, fitted_on: Files | None = None
 
     fitted_on: the files that only the lexicon is fitted on. The hash of the pipeline in it stays in the first format of
     fingerprints: with another one, neither unfinished runs nor parsed sources of earlier versions would be recognised.
-    columns: whether names of columns that the user gives, and quoting, are part of it; an earlier version left them out.
+    columns: whether names that the user gives to columns, and quoting, are part of it; earlier versions left them out.
     """
     tasks = [
         (t.name, t.part.name, t.piece.begin, t.piece.end, t.first_document, t.limit)

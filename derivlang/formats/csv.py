@@ -40,7 +40,7 @@ def read(
 ) -> Iterator[Rows]:
     """Yield one row a record, all values strings; a document is a row.
 
-    columns: the names, in place of those of a header row; None: those of the header row. limit: greatest number of rows.
+    columns: the names, in place of those of a header row; None: those of the header row. limit: rows at most.
     Raises DataError: csv (bad quoting), csv-columns (a record with too few or too many fields), tsv-header, empty-file,
     and as `open_lines`.
     """

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.layers.spans import complete_classes
 from derivlang.core.messages import warn
 from derivlang.core.parse_errors import parse_errors
@@ -20,6 +22,7 @@ from derivlang.core.schema import Field
 from derivlang.core.settings import typed
 from derivlang.core.splits import split_of
 from derivlang.formats.base import Asked
+from derivlang.formats.header import LOOKED_AT
 from derivlang.formats.opening import suffix_of
 from derivlang.formats.registry import candidates, find_format, format_of, suffixes
 from derivlang.sources.corpus import Corpus, CorpusFile
@@ -123,6 +126,13 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
     if not format.tabular:
         request.refuse(f"columns of a {format.noun} are not named so", tables=True)
     look = format.looked_at(files, asked)
+    if look.words is not None and request.mode is None and len({suffix_of(file) == ".tokens" for file in files}) > 1:
+        raise UsageError(
+            f"tokenised text (.tokens) and raw text: {', '.join(sorted({suffix_of(file) for file in files}))}",
+            where=str(path),
+            fix="make each apart, or say how all are split into words: --words",
+            id="format",
+        )
     schema = look.schema
     if schema is not None:
         request.refuse(f"a {format.noun} has no columns to choose")
@@ -138,7 +148,47 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         options=dict(look.options),
         layout=dict(look.layout),
     )
+    if look.schema is None:
+        _warn_of_other_columns(corpus, request.encoding, look.columns)
     return _with_labels(corpus, request.encoding)
+
+
+def _warn_of_other_columns(corpus: Corpus, encoding: str, expected: pa.Schema) -> None:
+    """Warn of columns that the first file lacks, and of columns with other types than in the first file."""
+    first, *others = corpus.parts
+    for part in others:
+        with suppress(DerivlangError):  # a file that cannot be read is an error later, if its split is made
+            found = next(tables(corpus, part, encoding=encoding, limit=LOOKED_AT)).table.schema
+            if new := [name for name in found.names if name not in expected.names]:
+                warn(
+                    f"{part.name}: {', '.join(map(repr, new))} is left out, since {first.name} has no such column; "
+                    "make the files apart to keep it"
+                )
+            for name in expected.names:
+                if name in found.names and not _alike(found.field(name).type, expected.field(name).type):
+                    kinds = f"{found.field(name).type}, not {expected.field(name).type} as in {first.name}"
+                    warn(f"{part.name}: {name!r} holds {kinds}, so `load_dataset` cannot read the files of the set")
+
+
+def _alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """Return whether `datasets` reads values of both types as one column."""
+    if isinstance(one, pa.DictionaryType) or isinstance(other, pa.DictionaryType):
+        return True  # the values are decoded
+    inner = [
+        kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else None for kind in (one, other)
+    ]
+    if None not in inner:
+        return _alike(*inner)
+    tests = (
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_boolean,
+        pa.types.is_string,
+        pa.types.is_large_string,
+    )
+    kinds = ["number" if n < 3 else "string" for kind in (one, other) for n, test in enumerate(tests) if test(kind)]
+    known = len(kinds) == 2 and not any(map(pa.types.is_null, (one, other)))
+    return not known or kinds[0] == kinds[1]
 
 
 def _with_labels(corpus: Corpus, encoding: str) -> Corpus:
