@@ -24,6 +24,7 @@ from derivlang.core.policies import Policies, warn_of_unused
 from derivlang.core.reading import to_batch
 from derivlang.core.rules import Mode, Rule
 from derivlang.core.schema import Schema, answered_side
+from derivlang.core.sentences import RULE_VERSION
 from derivlang.core.to_table import to_table
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Splitter
@@ -32,6 +33,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.infer import infer, without_nli
 from derivlang.sources.read import split_texts
 from derivlang.store.features import arrow_schema
+from derivlang.store.manifest import OUTPUT_VERSION
 from derivlang.transforms.lexicon_file import read_lexicon
 
 if TYPE_CHECKING:
@@ -80,7 +82,11 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class _Recipe:
-    """What a batch of rows needs: plain data, which `datasets` can pickle and hash."""
+    """What a batch of rows needs: plain data, which `datasets` can pickle and hash.
+
+    fingerprint: of the contents of grammars, lexicon and parser, and of the versions of the output. `datasets` finds
+    derived rows again by the hash of the recipe.
+    """
 
     spec: str
     lexicon: str | None
@@ -91,6 +97,7 @@ class _Recipe:
     rule: Rule
     repair_tags: bool
     parser: str | None
+    fingerprint: str
 
 
 @contextmanager
@@ -166,16 +173,17 @@ def map_dataset(
     saved = read_lexicon(Path(lexicon)) if lexicon else None
     # A missing lexicon is an error now, not in the first batch. What was read from files is part of the recipe.
     saved = pipeline.save(pipeline.fit(saved=saved, where=str(lexicon)))
-    found = None
+    found, contents = None, f"{pipeline.fingerprint(saved)} {OUTPUT_VERSION} {RULE_VERSION}"
     if pipeline.needs_trees and not schema.has_trees:
-        found, schema = find_parser(parser, language).name, replace(schema, parsed=True)
+        trees = find_parser(parser, language)
+        found, schema, contents = trees.name, replace(schema, parsed=True), f"{contents} {trees.fingerprint}"
     elif parser is not None:
         raise unused_parser("the set has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees")
     told: list[str] = []
     warn_of_unused("the set", schema, policies, told.append, repair_tags=repair_tags)
     for message in told:
         warn(_OPTION.sub(_argument, message))
-    recipe = _Recipe(pipeline.stored, saved, schema, words, language, policies, sentences, repair_tags, found)
+    recipe = _Recipe(pipeline.stored, saved, schema, words, language, policies, sentences, repair_tags, found, contents)
     size: int | None = _BATCH
     if policies.answers == "atomic" and answered_side(schema) is not None:
         if _is_stream(dataset):
@@ -263,13 +271,14 @@ def _unique(splits: list[Any], name: str) -> list[Any]:
     found: dict[Any, None] = {}
     for split in splits:
         column = split.with_format("arrow")[:][name].combine_chunks()
-        flat = column.flatten() if pa.types.is_list(column.type) else column
+        is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+        flat = column.flatten() if is_list else column
         found |= dict.fromkeys(pc.unique(flat).to_pylist())
     return list(found)
 
 
 @lru_cache(maxsize=2)
-def _fitted(spec: str, lexicon: str | None) -> tuple[Pipeline, Lexicon]:
+def _fitted(spec: str, lexicon: str | None, fingerprint: str) -> tuple[Pipeline, Lexicon]:
     """Return the pipeline of a stored spec and its lexicon; both serve all batches."""
     pipeline = Pipeline.from_stored(spec)
     return pipeline, pipeline.fit(saved=lexicon)
@@ -278,7 +287,7 @@ def _fitted(spec: str, lexicon: str | None) -> tuple[Pipeline, Lexicon]:
 @_in_python()
 def _derive_rows(table: pa.Table, indices: list[int], recipe: _Recipe) -> pa.Table:
     """Return the output rows of a batch of input rows."""
-    pipeline, lexicon = _fitted(recipe.spec, recipe.lexicon)
+    pipeline, lexicon = _fitted(recipe.spec, recipe.lexicon, recipe.fingerprint)
     splitting = Splitting(Splitter(recipe.words, recipe.language))
     batch = to_batch(
         table,
