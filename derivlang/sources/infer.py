@@ -99,8 +99,17 @@ def infer(
     if [side.text for side in sides] == ["premise", "hypothesis"]:
         fields = [_with_nli(field, types[field.column], sample) for field in fields]
     taken = own_columns(tuple(sides), tuple(fields))
-    free = [replace(f, column=f"{f.column}_given", given=f.column) if f.column in taken else f for f in fields]
+    free = [
+        replace(f, column=_free(f.column, {*types, *taken}), given=f.column) if f.column in taken else f for f in fields
+    ]
     return Schema(tuple(sides), tuple(free))
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Return the name with `_given` at its end, as often as needed: key -> key_given."""
+    while name in taken:
+        name += "_given"
+    return name
 
 
 def _fits_words(name: str, words: str, sample: pa.Table | None) -> bool:
