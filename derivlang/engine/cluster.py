@@ -229,7 +229,8 @@ def _absolute(job: Job, tasks: list[ShardTask]) -> tuple[Job, list[ShardTask]]:
         return replace(part, path=part.path.absolute()) if on_disk else part
 
     corpus = replace(job.corpus, parts=tuple(map(absolute, job.corpus.parts)))
-    return replace(job, corpus=corpus), [
+    seen = {path.absolute(): stamp for path, stamp in job.seen.items()}
+    return replace(job, corpus=corpus, seen=seen), [
         replace(task, part=absolute(task.part), file=task.file.absolute()) for task in tasks
     ]
 
