@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from derivlang.engine import build
+from derivlang.engine import build, cluster
+from derivlang.engine.job import Job
 from derivlang.engine.manifest import plan_hash
+from derivlang.engine.plan import look, make_plan
+from derivlang.formats.line_chunks import BLOCK
+from derivlang.formats.text_plan import count_documents
+from derivlang.formats.words import Splitter
+from derivlang.pipeline import Pipeline
+from derivlang.sources.find import find
+from derivlang.sources.request import SourceRequest
 from tests.commands import make, rows, run, snapshot, written
 
 
@@ -76,3 +86,38 @@ def test_tokenised_and_raw_text_are_not_mixed(tmp_path: Path) -> None:
     assert "[format]" in told
     assert "--words" in told
     make("inv", tmp_path / "in", tmp_path / "out", "--words", "unicode")
+
+
+def test_a_column_whose_new_name_is_taken(tmp_path: Path) -> None:
+    text = '{"text":"a dog runs .","key":"K","key_given":"G"}\n'
+    make("inv", written(tmp_path / "a.jsonl", text), tmp_path / "out")
+    (row,) = rows(tmp_path / "out", "train")
+    assert (row["key_given"], row["key_given_given"]) == ("G", "K")
+    run("undo", tmp_path / "out", "-o", tmp_path / "back.jsonl")
+    assert json.loads((tmp_path / "back.jsonl").read_text()) == json.loads(text)
+
+
+def test_paragraphs_with_the_same_context_stay_apart(tmp_path: Path) -> None:
+    paragraphs = [
+        {"context": "Bo is 5 .", "qas": [{"id": id, "question": "How old ?", "answers": []}]} for id in ("a", "b")
+    ]
+    text = json.dumps({"data": [{"title": "T", "paragraphs": paragraphs}]})
+    make("inv", written(tmp_path / "qa.json", text), tmp_path / "out")
+    run("undo", tmp_path / "out", "-o", tmp_path / "back.json")
+    (article,) = json.loads((tmp_path / "back.json").read_text())["data"]
+    assert [[qa["id"] for qa in paragraph["qas"]] for paragraph in article["paragraphs"]] == [["a"], ["b"]]
+
+
+def test_workers_know_the_files_by_their_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(Path("a.txt"), "a dog runs .\n")
+    job = Job(find(SourceRequest("a.txt")), Pipeline.parse("inv"))
+    job = replace(job, seen=look(job, None))
+    there, tasks = cluster._absolute(job, make_plan(job, Path("out"), splits=None)["train"])
+    assert list(there.seen) == [task.part.path for task in tasks] == [tmp_path / "a.txt"]
+
+
+def test_documents_of_long_lines_are_counted(tmp_path: Path) -> None:
+    lines = ["a " * BLOCK, "", " " * BLOCK, "b", "c" * 3 * BLOCK]
+    path = written(tmp_path / "a.txt", "\n".join(lines))
+    assert count_documents(path, Splitter("space")) == (3, 4)

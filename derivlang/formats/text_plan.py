@@ -47,25 +47,28 @@ def count_documents(path: Path, splitter: Splitter, piece: Piece = WHOLE, encodi
     raw = splitter.mode != "space"
     documents = lines = 0
     todo = sys.maxsize if piece.end is None else piece.end - piece.begin
-    left = b""  # the part of a line that the next block continues
+    held = [b""]  # the parts of a line that the next block continues
     with open_utf8(path, encoding) as stream:
         if piece.begin:
             stream.seek(piece.begin)
         else:
             head = stream.read(min(len(BOM), todo))
             todo -= len(head)
-            left = head.removeprefix(BOM)
+            held = [head.removeprefix(BOM)]
         read = True
         while read:
             block = stream.read(min(BLOCK, todo))
             read, todo = bool(block), todo - len(block)
-            block = left + block
-            text = np.frombuffer(block, np.uint8)
+            stop = block.rfind(b"\n") + 1
+            if stop == 0:
+                held.append(block)
+                continue
+            text = np.frombuffer(b"".join([*held, block[:stop]]), np.uint8)
+            held = [block[stop:]]
             ends = np.flatnonzero(text == NEWLINE)
             lines += len(ends)
             documents += _count_full(text, ends, raw)
-            left = block[ends[-1] + 1 :] if len(ends) else block
-    return documents + _has_words(left, raw), lines
+    return documents + _has_words(b"".join(held), raw), lines
 
 
 def _has_words(line: bytes, raw: bool) -> bool:

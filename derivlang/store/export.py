@@ -103,7 +103,8 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
     def tables() -> Iterator[pa.Table]:
         for group in groups():
             table = labelled(group.source, derived.schema, parses=False)  # the source has no trees of a parser
-            table = table.drop_columns(["document"])
+            if format.name != "squad":  # two paragraphs may have the same context
+                table = table.drop_columns(["document"])
             yield table.rename_columns([given.get(name, name) for name in table.column_names])
 
     if not format.binary and not derived.is_utf8:
@@ -299,7 +300,9 @@ def _plain_columns(tables: Iterator[pa.Table], schema: Schema) -> tuple[Iterator
 
 
 def _squad(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
-    squad.write((labelled(g.source if request.source else g.derived, schema) for g in groups), out)
+    tables = (labelled(g.source if request.source else g.derived, schema) for g in groups)
+    # Not every source has paragraphs as its documents: those of the hub have rows.
+    squad.write((table.drop_columns(["document"]) for table in tables), out)
 
 
 _WRITERS: dict[str, Callable[[Iterator[Loaded], Schema, ExportRequest, BinaryIO], None]] = {

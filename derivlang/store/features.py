@@ -21,7 +21,9 @@ def arrow_schema(columns: dict[str, pa.Array], schema: Schema) -> pa.Schema:
         source_label = name.startswith("source_") and schema.field(name.removeprefix("source_")) is not None
         nullable = source_label or _may_be_null(name, schema)
         fields.append(pa.field(name, _tight(column.type) if not nullable else column.type, nullable))
-    note = {"info": {"features": {f.name: _feature(f.name, f.type, schema) for f in fields}}}
+    # `datasets` has no name for a map, and finds the type of a column without a note by itself.
+    named = {f.name: _feature(f.name, f.type, schema) for f in fields if "map<" not in str(f.type)}
+    note = {"info": {"features": named}}
     return pa.schema(fields, metadata={"huggingface": json.dumps(note)})
 
 
@@ -49,12 +51,24 @@ def describe(kind: pa.DataType, classes: tuple[str, ...] | None = None) -> dict[
     """Return the description of a type in the form of `datasets`."""
     if pa.types.is_list(kind):
         return {"feature": describe(kind.value_type, classes), "_type": "List"}
+    if pa.types.is_large_list(kind):
+        return {"feature": describe(kind.value_type, classes), "_type": "LargeList"}
+    if pa.types.is_fixed_size_list(kind):
+        return {"feature": describe(kind.value_type, classes), "length": kind.list_size, "_type": "List"}
     if pa.types.is_struct(kind):
         return {kind.field(i).name: describe(kind.field(i).type) for i in range(kind.num_fields)}
     if classes is not None and pa.types.is_integer(kind):
         return {"names": list(classes), "_type": "ClassLabel"}
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    names = {pa.string(): "string", pa.large_string(): "large_string", pa.bool_(): "bool"}
-    dtype = names.get(kind) or {"float": "float32", "double": "float64"}.get(str(kind), str(kind))
-    return {"dtype": dtype, "_type": "Value"}
+    return {"dtype": _NAMES.get(str(kind), str(kind)), "_type": "Value"}
+
+
+# The names of `datasets` for types that Arrow names otherwise.
+_NAMES = {
+    "float": "float32",
+    "double": "float64",
+    "halffloat": "float16",
+    "date32[day]": "date32",
+    "date64[ms]": "date64",
+}
