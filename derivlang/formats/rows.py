@@ -30,7 +30,7 @@ class Rows:
 
     table: R rows. lines: int64[R], the 1-based line at which each row begins, 0 in a format without lines. documents:
     int64[R], the document of each row, numbered from 0 in the file. word_lines: list<int32>[R], the line of each word,
-    in formats with a line for each word.
+    in formats with a line for each word. first_row: the number of rows of the file before these.
     """
 
     path: Path
@@ -38,13 +38,14 @@ class Rows:
     lines: np.ndarray
     documents: np.ndarray
     word_lines: pa.ListArray | None = None
+    first_row: int = 0
 
     @classmethod
     def of_documents(
         cls, path: Path, table: pa.Table, lines: np.ndarray, first: int, word_lines: pa.ListArray | None = None
     ) -> Rows:
         """Return rows each of which is a document. first: the number of the first document."""
-        return cls(path, table, lines, np.arange(first, first + len(lines), dtype=np.int64), word_lines)
+        return cls(path, table, lines, np.arange(first, first + len(lines), dtype=np.int64), word_lines, first)
 
     def where(self, row: int, word: int | None = None) -> str:
         """Return `file:line` of a row, or of a word of the row; both are counted from 0.
@@ -55,21 +56,33 @@ class Rows:
             return f"{self.path}:{self.word_lines[row][word].as_py()}"
         if self.lines[row] > 0:
             return f"{self.path}:{self.lines[row]}"
-        return f"{self.path}: row {row}"
+        return f"{self.path}: row {self.first_row + row}"
 
     def slice(self, begin: int, end: int) -> Rows:
         """Return the rows from `begin` to before `end`."""
-        lines = None if self.word_lines is None else self.word_lines[begin:end]
-        return Rows(self.path, self.table[begin:end], self.lines[begin:end], self.documents[begin:end], lines)
+        return Rows(
+            self.path,
+            self.table[begin:end],
+            self.lines[begin:end],
+            self.documents[begin:end],
+            None if self.word_lines is None else self.word_lines[begin:end],
+            self.first_row + begin,
+        )
 
-    def then(self, more: Rows) -> Rows:
+    def then(self, *more: Rows) -> Rows:
         """Return these rows followed by `more`, the next rows of the same file. Columns may have different types."""
-        word_lines = None
-        if self.word_lines is not None and more.word_lines is not None:
-            word_lines = pa.concat_arrays([self.word_lines, more.word_lines])
-        table = pa.concat_tables([self.table, more.table], promote_options="permissive")
-        lines, documents = np.append(self.lines, more.lines), np.append(self.documents, more.documents)
-        return Rows(self.path, table, lines, documents, word_lines)
+        if not more:
+            return self
+        rows = (self, *more)
+        word_lines = [r.word_lines for r in rows if r.word_lines is not None]
+        return Rows(
+            self.path,
+            pa.concat_tables([r.table for r in rows], promote_options="permissive"),
+            np.concatenate([r.lines for r in rows]),
+            np.concatenate([r.documents for r in rows]),
+            pa.concat_arrays(word_lines) if len(word_lines) == len(rows) else None,
+            self.first_row,
+        )
 
 
 def in_tables(items: Iterable[Item], limit: int | None, path: Path, kind: str) -> Iterator[tuple[int, list[Item]]]:
@@ -109,15 +122,20 @@ def whole_runs(tables: Iterable[Rows], column: str) -> Iterator[Rows]:
 
     tables with the values [1, 2], [2, 3]    ->    [1], [2, 2], [3]
     """
-    held: Rows | None = None
+    held: list[Rows] = []  # rows with the same value, which the next table may continue
     for rows in tables:
-        held = rows if held is None else held.then(rows)
-        values = held.table[column]
+        values = rows.table[column]
         begin = len(values) - 1
+        if begin < 0:
+            continue
         while begin > 0 and values[begin - 1].equals(values[begin]):
             begin -= 1
+        goes_on = bool(held) and held[0].table[column][0].equals(values[0])
         if begin > 0:
-            yield held.slice(0, begin)
-            held = held.slice(begin, len(values))
-    if held is not None:
-        yield held
+            held.append(rows.slice(0, begin))
+        if held and (begin > 0 or not goes_on):
+            yield held[0].then(*held[1:])
+            held = []
+        held.append(rows.slice(begin, len(values)))
+    if held:
+        yield held[0].then(*held[1:])

@@ -51,7 +51,7 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
     path = Path(path)
     rows: list[Row] = []
     documents: list[int] = []
-    found = False
+    found, first = False, 0
     for document, paragraph_rows in enumerate(_paragraphs(path, encoding)):
         if document == limit:
             break
@@ -59,10 +59,11 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
         rows += paragraph_rows
         documents += [document] * len(paragraph_rows)
         if len(rows) >= ROWS_PER_TABLE:
-            yield _rows(path, rows, documents)
+            yield _rows(path, rows, documents, first)
+            first += len(rows)
             rows, documents = [], []
     if rows:
-        yield _rows(path, rows, documents)
+        yield _rows(path, rows, documents, first)
     if not found and limit != 0:
         raise empty_file(path, "paragraph")
 
@@ -70,7 +71,7 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
 def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
     """Write SQuAD JSON, an article at a time.
 
-    Consecutive rows of the same title are an article, those of the same context (and of the same `documents`, if there
+    Consecutive rows of the same title are an article, those of the same context (and of the same `document`, if there
     is such a column) a paragraph. A question without an answer is `is_impossible`, and makes the version v2.0.
     """
     rows = (row for table in tables for row in table.to_pylist())
@@ -78,7 +79,7 @@ def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
     out.write(b'{"data":[')
     for title, article_rows in groupby(rows, key=lambda row: row["title"]):
         paragraphs = []
-        for (context, _), questions in groupby(article_rows, key=lambda r: (r["context"], r.get("documents"))):
+        for (context, _), questions in groupby(article_rows, key=lambda r: (r["context"], r.get("document"))):
             qas = [_question(row) for row in questions]
             paragraphs.append({"context": context, "qas": qas})
             if any("is_impossible" in question for question in qas):
@@ -156,9 +157,9 @@ def _get(path: Path, at: str, record: Any, key: str, kind: type) -> Any:
     return value
 
 
-def _rows(path: Path, rows: list[Row], documents: list[int]) -> Rows:
+def _rows(path: Path, rows: list[Row], documents: list[int], first: int) -> Rows:
     lines = np.zeros(len(rows), np.int64)
-    return Rows(path, pa.Table.from_pylist(rows, SCHEMA), lines, np.array(documents, np.int64))
+    return Rows(path, pa.Table.from_pylist(rows, SCHEMA), lines, np.array(documents, np.int64), first_row=first)
 
 
 def _question(row: Row) -> Row:

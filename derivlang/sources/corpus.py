@@ -32,7 +32,8 @@ class Corpus:
     format: of its files (`formats/registry.py`), or `hub`, or `derived`. words: how raw sides are split (`space` for
     tokenised text). options: for the reader of its format. layout: for the writer, so that `undo` writes the same form.
     aliases: names of columns in other releases, with the names that the schema uses. language_column: holds the
-    language of each row; rows of other languages are left out. expected: the splits that the source should have.
+    language of each row; only rows of rows_language are read, whatever language the user says the text is in. expected:
+    the splits that the source should have.
 
     A derived set that is read as a source has a spec (its pipeline is applied first, and its sentences are not split
     again), its fitted lexicon with the text of lexicon.tsv, and an origin, the format of its own source.
@@ -48,6 +49,7 @@ class Corpus:
     layout: dict[str, Any] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     language_column: str | None = None
+    rows_language: str | None = None
     expected: tuple[str, ...] = ()
     licence: str = "unknown"
     citation: str = ""

@@ -74,7 +74,7 @@ def read_hub(part: CorpusFile, limit: int | None) -> Iterator[Rows]:
     for start in range(0, total, ROWS_PER_TABLE):
         stop = min(start + ROWS_PER_TABLE, total)
         table: pa.Table = rows[start:stop]
-        yield Rows(part.path, table, np.zeros(stop - start, np.int64), np.arange(start, stop))
+        yield Rows(part.path, table, np.zeros(stop - start, np.int64), np.arange(start, stop), first_row=start)
 
 
 def _look(splits: dict[str, Any]) -> tuple[pa.Schema, pa.Table]:

@@ -79,6 +79,7 @@ class NamedSource:
             "options": self.options or {},
             "aliases": self.aliases or {},
             "language_column": self.language_column,
+            "rows_language": self.language(argument or self.default),
             "expected": tuple(self.patterns(argument)),
             "licence": self.licence,
             "citation": self.citation,

@@ -128,7 +128,7 @@ def _of_language(rows: Rows, corpus: Corpus, done: int, limit: int | None) -> Ro
     table, lines = rows.table, rows.lines
     wanted = corpus.columns
     if corpus.language_column in table.column_names and not set(wanted) <= set(table.column_names):
-        mine = pc.equal(table[corpus.language_column], corpus.language)
+        mine = pc.equal(table[corpus.language_column], corpus.rows_language or corpus.language)
         table, lines = table.filter(mine), lines[to_numpy(mine)]
     if limit is not None:
         table = table.slice(0, limit - done)
