@@ -401,7 +401,7 @@ def test_squad_limit_counts_paragraphs_and_answers_may_be_absent(tmp_path: Path)
     ]
     (two,) = squad.read(path, limit=2)
     assert two.documents.tolist() == [0, 0]
-    table = rows.table.append_column("documents", pa.array(rows.documents))
+    table = rows.table.append_column("document", pa.array(rows.documents))
     data = json.loads(output_of(squad.write, [table.slice(0, 1), table.slice(1)]))
     assert [len(p["qas"]) for a in data["data"] for p in a["paragraphs"]] == [2, 2]
     assert data["version"] == "v2.0"
