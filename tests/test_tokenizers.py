@@ -346,6 +346,37 @@ def test_a_folder_is_read_back_and_is_the_same_each_time(source: Path) -> None:
     assert recipe["words"]["subwords"] == int(np.diff(ids.offsets) @ counts)
 
 
+def test_a_tokenizer_is_kept_only_for_the_same_reading(tmp_path: Path) -> None:
+    table = "text,other,label\n" + "alpha beta gamma,zulu yankee xray,1\n" * 30
+    (tmp_path / "t.csv").write_text(table, "utf-8")
+    (tmp_path / "l.txt").write_text("été naïve garçon über\n" * 20, "utf-8")
+    kept: list[Path] = []
+
+    sizes = {"t.csv": 33, "l.txt": 36}
+
+    def made(name: str, **reading: Any) -> list[str]:
+        request = SourceRequest(str(tmp_path / name), **reading)
+        train(request, tmp_path / f"{name}.tok", vocab_size=sizes[name], min_frequency=1, found=kept.append)
+        found: list[str] = read_words(tmp_path / f"{name}.tok")[0].to_pylist()
+        return found
+
+    for name, first, second in (
+        ("t.csv", {"texts": ("text",)}, {"texts": ("other",)}),
+        ("l.txt", {}, {"encoding": "latin-1"}),
+    ):
+        words = made(name, **first)
+        assert made(name, **first) == made(name) == words
+        assert len(kept) == 2
+        with pytest.raises(StoreError, match="holds a tokenizer already"):
+            made(name, **second)
+        recipe = tmp_path / f"{name}.tok" / RECIPE
+        earlier = json.loads(recipe.read_text("utf-8"))
+        del earlier["reading"]  # as an earlier version wrote it
+        recipe.write_text(json.dumps(earlier), "utf-8")
+        assert made(name, **second) == words
+        kept.clear()
+
+
 def test_transformers_loads_both(source: Path) -> None:
     transformers = pytest.importorskip("transformers")
     make_twin(source / "tok", "trans:greek", source / "twin")

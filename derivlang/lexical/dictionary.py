@@ -145,6 +145,7 @@ def make_dictionary(
             "split": split,
             "files": source_files(job, [split]),
         },
+        "reading": corpus.reading(request.encoding),
         "rule_version": RULE_VERSION,
         "level": options.level,
         "by": options.by,

@@ -54,7 +54,8 @@ def encode(
         "input": digest(files),
     }
     if (folder / NAME).exists():
-        _check(folder, wanted)
+        reading = {"reading": source.corpus.reading(source.encoding)}
+        _check(folder, wanted | (reading if "reading" in read_recipe(folder) else {}))  # earlier versions tell none
         return open_data(folder, languages)
     whole_folder(folder, lambda fresh: _write(fresh, source, languages, split, seq_len, limit, wanted))
     return open_data(folder, languages)
@@ -154,6 +155,8 @@ def _write(
         "format": FORMAT,
         "derivlang": __version__,
         **wanted,
+        # Not in `wanted`: the fingerprint of the data stays that of earlier versions.
+        "reading": source.corpus.reading(source.encoding),
         "kept": "kept" in types,
         "files": {name: [dtype, sizes[name]] for name, dtype in types.items()},
         "sha256": {name: found.hexdigest() for name, found in hashes.items()},
