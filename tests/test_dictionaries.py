@@ -22,6 +22,11 @@ from derivlang.formats.dictionary import read_dictionary, written
 from derivlang.lexical.noise import wrong_translations
 from derivlang.lexical.percent import percent, portion
 from derivlang.lexical.ranking import cut
+from derivlang.lexical.tokenizer import Tokenizer
+from derivlang.lexical.train import train
+from derivlang.lexical.twin import twin_of
+from derivlang.sources.request import SourceRequest
+from derivlang.transforms.scripts import load_script
 from tests.commands import run, trees
 from tests.helpers import make, rows
 from tests.reference import rounded
@@ -434,6 +439,20 @@ def test_sub_words_of_a_tokenizer(corpus: Path, tmp_path: Path) -> None:
     assert {word: int(n) for word, _, n in listed} == {word: counted[word] for word in vocabulary}
     half = dictionary(corpus, tmp_path / "h.tsv", "--level", "token", "--tokenizer", folder, "--coverage", 50)
     assert half["pairs"] == rounded(50, len(vocabulary))
+
+
+def test_the_twins_of_entries_that_spell_special_tokens(tmp_path: Path) -> None:
+    """`x<unk>` gives the entry `<unk></w>`, whose stem is no special token here. Training reads this dictionary."""
+    source = SourceRequest(str(tmp_path / "u.txt"), mode="space")
+    (tmp_path / "u.txt").write_text("a x<unk> b y<unk> c z<unk> w x</s>\n" * 20, "utf-8")
+    train(source, tmp_path / "tok", vocab_size=37, min_frequency=1)
+    tokenizer = Tokenizer.load(tmp_path / "tok")
+    assert "<unk></w>" in tokenizer.bpe.entries
+    dictionary(tmp_path / "u.txt", tmp_path / "u.tsv", "--words", "space", "--level", "token",
+               "--tokenizer", tmp_path / "tok")  # fmt: skip
+    twin = twin_of(tokenizer, load_script("georgian")).bpe.entries
+    expected = dict(zip(tokenizer.bpe.entries[12:], twin[12:], strict=True))
+    assert dict(read_dictionary(tmp_path / "u.tsv", strict=True).pairs) == expected
 
 
 # bad input
