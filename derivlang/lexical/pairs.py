@@ -196,6 +196,7 @@ def _wrong_links(plan: _Plan) -> noise.Threshold:
 
 def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
     options, out = plan.options, plan.options.out
+    encoders = _encoders(plan)
     result: dict[str, Any] = {
         "out": str(out),
         "files": [path.name for path in files_of(out, options.format)],
@@ -209,7 +210,6 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
     with ExitStack() as files:
         language = plan.derived.manifest["source"]["language"]
         writer, _ = open_writer(out, options.format, language, files, subwords=options.tokenizers is not None)
-        encoders = [SubwordEncoder(Tokenizer.load(f)) for f in options.tokenizers or ()]
         aside = str(out) != "-"  # standard output has no room for a second file
         recipe = files.enter_context(writing(out.with_name(f"{out.name}.recipe.json"))) if aside else None
         listed = files.enter_context(writing(out.with_name(f"{out.name}.noise.tsv"))) if options.noise else None
@@ -237,6 +237,20 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
         if recipe is not None:
             recipe.write(record_text(_recipe(plan, result)).encode())
     return result
+
+
+def _encoders(plan: _Plan) -> list[SubwordEncoder]:
+    """Return the tokenizers of both sides, if any. Raise UsageError for a twin that cannot encode the derived words."""
+    found = [Tokenizer.load(folder) for folder in plan.options.tokenizers or ()]
+    keeps = [t for t in plan.derived.pipeline.transforms if getattr(t, "overlap", 0)]
+    if found and keeps and found[1].recipe["kind"] == "twin":
+        raise UsageError(
+            f"{keeps[0]} keeps words of the source, which the twin's own vocabulary lacks",
+            where="--twin",
+            fix="leave out --tokenizer and --twin, or give a set without an overlap",
+            id="tokenizer",
+        )
+    return [SubwordEncoder(tokenizer) for tokenizer in found]
 
 
 def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs, list[tuple[int, ...]], int]:
