@@ -465,9 +465,14 @@ def test_tokenizers_that_do_not_fit(derived: Path, tokenizers: tuple[Path, Path]
 
 def test_a_failure_after_the_writer_is_open_is_one_error(tmp_path: Path) -> None:
     """pyarrow closes an open writer when it is collected, and prints a traceback if its file is closed by then."""
-    with pytest.raises(DataError, match="too bad"), ExitStack() as files:
-        open_writer(tmp_path / "out", "parquet", "en", files)
-        raise DataError("too bad", id="pairs")
+
+    def fail() -> None:
+        with ExitStack() as files:
+            open_writer(tmp_path / "out", "parquet", "en", files)
+            raise DataError("too bad", id="pairs")
+
+    with pytest.raises(DataError, match="too bad"):
+        fail()
     gc.collect()
     assert not list(tmp_path.iterdir())
 
