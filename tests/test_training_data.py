@@ -243,6 +243,12 @@ def test_a_stream_is_cut_every_so_many_places(spec: str, tmp_path: Path) -> None
         prepared(tmp_path / "data", spec)
 
 
+def test_a_stream_shorter_than_a_row(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="fewer sub-words than a row of a stream, 90000"):
+        prepared(tmp_path / "data", packing="stream", seq_len=90_000)
+    assert not list(tmp_path.iterdir())
+
+
 # what `make` writes
 
 

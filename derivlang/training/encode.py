@@ -150,6 +150,7 @@ def _write(
             types[name] = "<i8"
             write(name, values)
     subwords, by_language = writer.sizes(offsets, last, seq_len, wanted["packing"])
+    _check_rows(by_language[SOURCE][0], seq_len)
     rows, filled = (sum(side) for side in zip(*by_language, strict=True))
     recipe = {
         "format": FORMAT,
@@ -174,7 +175,19 @@ def _write(
 def open_data(folder: Path, languages: Languages) -> Data:
     """Open the data of a folder. Raise StoreError if it is not one, or a file is cut off or changed."""
     found: Data = _KINDS[languages.has_twin][0].open(folder, read_recipe(folder), languages)
+    _check_rows(found.n_instances(SOURCE), found.seq_len)
     return found
+
+
+def _check_rows(n_rows: int, seq_len: int) -> None:
+    """Raise DataError if a stream is shorter than a row."""
+    if not n_rows:
+        raise DataError(
+            f"the source has fewer sub-words than a row of a stream, {seq_len}",
+            where="--seq-len",
+            fix="lower it, or give --packing sentences",
+            id="empty-split",
+        )
 
 
 def _keys(batch: Batch, both: Both) -> UInt64:
