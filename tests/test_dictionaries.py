@@ -26,6 +26,7 @@ from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.lexical.train import train
 from derivlang.lexical.twin import twin_of
 from derivlang.sources.request import SourceRequest
+from derivlang.training.word_dictionary import WordDictionary
 from derivlang.transforms.scripts import load_script
 from tests.commands import run, trees
 from tests.helpers import make, rows
@@ -249,6 +250,25 @@ def test_a_clean_copy(tmp_path: Path) -> None:
     assert read_dictionary(packed) == read_dictionary(path)
 
 
+def test_a_clean_copy_keeps_counts_and_all_characters(corpus: Path, tmp_path: Path) -> None:
+    corpus.write_text(f"{corpus.read_text('utf-8')}\ufffd x\ufffdy\n", "utf-8")
+    dictionary(corpus, tmp_path / "d.tsv")
+    run("dict", "--read", tmp_path / "d.tsv", "-o", tmp_path / "clean.tsv")
+    assert (tmp_path / "clean.tsv").read_bytes() == (tmp_path / "d.tsv").read_bytes()
+    found = read_dictionary(tmp_path / "d.tsv", strict=True)
+    assert "x\ufffdy" in found.entries()
+    assert found.warning(tmp_path / "d.tsv") is None
+
+
+def test_skipped_lines_are_a_warning_with_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "d.txt"
+    path.write_text("dog Hund\ndog Hund\nnew york neu york\ncat Katze tom\nhouse\nred rot\n", "utf-8")
+    told: list[str] = []
+    assert len(WordDictionary.read(path, told.append).pairs) == 2
+    assert len(told) == 1
+    assert "3 lines skipped, the first is line 3: the line has 4 columns, expected 2" in told[0]
+
+
 @laws
 @given(st.lists(st.tuples(any_word, any_word), min_size=1, unique=True), st.sampled_from(["tsv", "json"]))
 def test_files_are_read_back(tmp_path_factory: pytest.TempPathFactory, pairs: Any, kind: Any) -> None:
@@ -371,6 +391,8 @@ def test_held_out_entries_and_listed_noise(corpus: Path, tmp_path: Path) -> None
     assert {found for _, found, _ in wrong} <= set(truth.values())
     assert recipe["noise"] == 7.5
     assert recipe["result"]["pairs"] == len(pairs)
+    dictionary(corpus, out)  # the held-out words of the earlier run are in this one
+    assert not (tmp_path / "d.heldout.tsv").exists()
 
 
 def test_by_mass_and_by_pos(corpus: Path, tmp_path: Path) -> None:

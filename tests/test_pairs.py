@@ -301,6 +301,8 @@ def test_wrong_pairs_are_exact_wrong_and_listed(share: str, derived: Path, tmp_p
     text = pair(derived, tmp_path / "t", "text", *options)
     assert (tmp_path / "t.derived").read_text("utf-8").splitlines() == [" ".join(row["tokens"]) for row in noisy]
     assert text["links"] == result["links"] == sum(len(row["links"]) for row in noisy)
+    pair(derived, tmp_path / "n", "text")
+    assert not (tmp_path / "n.noise.tsv").exists()
 
 
 @laws

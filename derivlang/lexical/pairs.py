@@ -32,6 +32,7 @@ from derivlang.lexical.percent import Share, number, portion
 from derivlang.lexical.segments import GoldLinks, Segments, links_of, segment_keys, segments
 from derivlang.lexical.subwords import lift_links, lift_offsets
 from derivlang.lexical.tokenizer import Tokenizer
+from derivlang.store.disk import remove
 from derivlang.store.export import writing
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
@@ -236,6 +237,8 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
             result["unfit"] = unfit
         if recipe is not None:
             recipe.write(record_text(_recipe(plan, result)).encode())
+    if aside and not options.noise:  # that of an earlier run
+        remove(out.with_name(f"{out.name}.noise.tsv"))
     return result
 
 

@@ -93,10 +93,10 @@ def _prepare(
     pairs: JointDictionary | WordDictionary | None = None
     if isinstance(languages, TwinLanguages):
         dictionary = where.dictionary or _dictionary(settings, request, folder, files[TOKENIZER], warn, say, origin)
-        pairs = JointDictionary.read(dictionary, languages)
+        pairs = JointDictionary.read(dictionary, languages, warn)
         files |= {DICTIONARY: dictionary, f"{DICTIONARY}.recipe.json": Path(f"{dictionary}.recipe.json")}
     elif where.dictionary is not None:
-        pairs = WordDictionary.read(where.dictionary)
+        pairs = WordDictionary.read(where.dictionary, warn)
     read = _taken if where.data_as_is else _encoded(pipeline, request, where, settings, warn, say)
     encoded = {length: read(folder, languages, settings, length) for length in sorted(lengths)}
     if isinstance(languages, TextLanguages):
