@@ -26,7 +26,7 @@ from derivlang.lexical.segments import GoldLinks
 from derivlang.store.export import writing
 
 Format = Literal["pharaoh", "parquet", "text", "tmx"]
-_SPACE = "[ \t\r\n]"
+_SPACE = "[ \t\n\x0b\x0c\r]"  # at which `align` divides lines
 FORMATS: tuple[str, ...] = get_args(Format)
 LINKS = pa.list_(pa.list_(pa.field("element", pa.int32(), nullable=False), 2))
 
