@@ -140,6 +140,9 @@ def test_a_size_that_the_words_do_not_allow_names_one_that_they_do(size: int, fi
     assert trained(TEXT.split(" "), possible).size == possible
     with pytest.raises(UsageError):
         trained(TEXT.split(" "), possible + (1 if size == 9999 else -1))
+    with pytest.raises(UsageError) as again:
+        trained(TEXT.split(" "), size, 1)
+    assert "--min-frequency" not in str(again.value)
 
 
 def test_no_words() -> None:
@@ -462,6 +465,24 @@ def test_kept_sub_words_are_saved_and_reused(source: Path) -> None:
     table = one.joint.table()
     assert (table[one.joint.kept] == np.flatnonzero(one.joint.kept)).all()
     assert (two.joint.shift, two.joint.size) == (60, 120)
+
+
+def test_another_file_of_kept_sub_words_is_another_twin(source: Path) -> None:
+    """Of the same name, and with the same shares."""
+    tokenizer, file = source / "tok", source / "one" / "subwords.tsv"
+    make_twin(tokenizer, "trans", source / "one", shared=Shared(50))
+    make_twin(tokenizer, "trans", source / "out", shared=Shared(file=file))
+    kept: list[Path] = []
+    make_twin(tokenizer, "trans", source / "out", shared=Shared(file=file), found=kept.append)
+    assert kept == [source / "out"]
+    rows = [line.split("\t") for line in file.read_text("utf-8").splitlines()]
+    counts = {line[2]: {row[3] for row in rows[2:] if row[2] == line[2]} for line in rows[2:]}
+    both = next(n for n, found in counts.items() if len(found) == 2)  # equally frequent entries, kept and changed
+    some = [next(row for row in rows[2:] if row[2:] == [both, how]) for how in ("kept", "changed")]
+    some[0][3], some[1][3] = some[1][3], some[0][3]
+    file.write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
+    with pytest.raises(StoreError, match="holds a tokenizer already"):
+        make_twin(tokenizer, "trans", source / "out", shared=Shared(file=file))
 
 
 def test_the_command(source: Path) -> None:

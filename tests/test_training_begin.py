@@ -205,6 +205,12 @@ def test_force_does_not_remove_what_the_run_begins_from(first: Path, tmp_path: P
     trained(run, "mlm", force=True, init=str(first))
 
 
+def test_language_ids_for_a_model_without_them(first: Path) -> None:
+    """The user may not have given them: an objective such as tlm asks for them."""
+    with pytest.raises(UsageError, match="give --no-language-ids"):
+        begun(first, language_ids=True)
+
+
 def other_tokenizer(folder: Path) -> Path:
     from derivlang.lexical.train import train
     from derivlang.sources.request import SourceRequest

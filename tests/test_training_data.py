@@ -20,6 +20,7 @@ from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training.data import Data
+from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.encode import encode, take
 from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, TWIN, TwinLanguages
 from derivlang.training.packing import cut, pack, restrict
@@ -509,6 +510,12 @@ def test_a_folder_of_an_earlier_version_goes_on(two_columns: Path) -> None:
         if recipe.pop("reading", None):
             path.write_text(json.dumps(recipe), "utf-8")
     assert prepare_of(two_columns, "t.csv", texts=("other",)).data.fingerprint == first.data.fingerprint
+
+
+def test_a_coverage_with_a_slash(two_columns: Path) -> None:
+    found = prepare_of(two_columns, "t.csv", coverage="100/3").files[DICTIONARY]
+    assert found.name == "dictionary-100_3-random-1.tsv"
+    assert len(found.read_text("utf-8").splitlines()) == 1 + 7  # of 22 entries
 
 
 def test_a_lexicon_of_another_source_is_refused(two_columns: Path) -> None:

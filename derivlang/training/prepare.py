@@ -277,7 +277,8 @@ def _dictionary(
     origin: dict[str, Any] | None,
 ) -> Path:
     """Return the dictionary of this coverage, made if it is missing. All objectives share the file."""
-    name = f"dictionary-{settings.coverage}-{settings.dictionary_by}-{settings.dictionary_seed}.tsv"
+    coverage = settings.coverage.replace("/", "_")  # 100/3
+    name = f"dictionary-{coverage}-{settings.dictionary_by}-{settings.dictionary_seed}.tsv"
     path = folder / name
     if path.exists():
         _check_origin(path, _recipe_beside(path), origin)
