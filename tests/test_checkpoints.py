@@ -237,6 +237,12 @@ def test_a_type_of_model_that_is_neither_masked_nor_of_a_known_causal_form(kind:
     assert not (tmp_path / "out").exists()
 
 
+def test_its_rows_are_not_cut_from_a_stream(tmp_path: Path) -> None:
+    told = pretrain(tmp_path / "run", "bert", "--packing", "stream", "--data-only", code=2)
+    assert "--packing: the rows of a checkpoint's tokenizer are of whole sentences" in told
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_tokenizer_without_a_mask_token(tmp_path: Path) -> None:
     folder = without(checkpoint(), tmp_path / "model")
     path = folder / "tokenizer_config.json"

@@ -22,6 +22,12 @@ from derivlang.formats.dictionary import read_dictionary, written
 from derivlang.lexical.noise import wrong_translations
 from derivlang.lexical.percent import percent, portion
 from derivlang.lexical.ranking import cut
+from derivlang.lexical.tokenizer import Tokenizer
+from derivlang.lexical.train import train
+from derivlang.lexical.twin import twin_of
+from derivlang.sources.request import SourceRequest
+from derivlang.training.word_dictionary import WordDictionary
+from derivlang.transforms.scripts import load_script
 from tests.commands import run, trees
 from tests.helpers import make, rows
 from tests.reference import rounded
@@ -244,6 +250,25 @@ def test_a_clean_copy(tmp_path: Path) -> None:
     assert read_dictionary(packed) == read_dictionary(path)
 
 
+def test_a_clean_copy_keeps_counts_and_all_characters(corpus: Path, tmp_path: Path) -> None:
+    corpus.write_text(f"{corpus.read_text('utf-8')}\ufffd x\ufffdy\n", "utf-8")
+    dictionary(corpus, tmp_path / "d.tsv")
+    run("dict", "--read", tmp_path / "d.tsv", "-o", tmp_path / "clean.tsv")
+    assert (tmp_path / "clean.tsv").read_bytes() == (tmp_path / "d.tsv").read_bytes()
+    found = read_dictionary(tmp_path / "d.tsv", strict=True)
+    assert "x\ufffdy" in found.entries()
+    assert found.warning(tmp_path / "d.tsv") is None
+
+
+def test_skipped_lines_are_a_warning_with_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "d.txt"
+    path.write_text("dog Hund\ndog Hund\nnew york neu york\ncat Katze tom\nhouse\nred rot\n", "utf-8")
+    told: list[str] = []
+    assert len(WordDictionary.read(path, told.append).pairs) == 2
+    assert len(told) == 1
+    assert "3 lines skipped, the first is line 3: the line has 4 columns, expected 2" in told[0]
+
+
 @laws
 @given(st.lists(st.tuples(any_word, any_word), min_size=1, unique=True), st.sampled_from(["tsv", "json"]))
 def test_files_are_read_back(tmp_path_factory: pytest.TempPathFactory, pairs: Any, kind: Any) -> None:
@@ -366,6 +391,8 @@ def test_held_out_entries_and_listed_noise(corpus: Path, tmp_path: Path) -> None
     assert {found for _, found, _ in wrong} <= set(truth.values())
     assert recipe["noise"] == 7.5
     assert recipe["result"]["pairs"] == len(pairs)
+    dictionary(corpus, out)  # the held-out words of the earlier run are in this one
+    assert not (tmp_path / "d.heldout.tsv").exists()
 
 
 def test_by_mass_and_by_pos(corpus: Path, tmp_path: Path) -> None:
@@ -434,6 +461,20 @@ def test_sub_words_of_a_tokenizer(corpus: Path, tmp_path: Path) -> None:
     assert {word: int(n) for word, _, n in listed} == {word: counted[word] for word in vocabulary}
     half = dictionary(corpus, tmp_path / "h.tsv", "--level", "token", "--tokenizer", folder, "--coverage", 50)
     assert half["pairs"] == rounded(50, len(vocabulary))
+
+
+def test_the_twins_of_entries_that_spell_special_tokens(tmp_path: Path) -> None:
+    """`x<unk>` gives the entry `<unk></w>`, whose stem is no special token here. Training reads this dictionary."""
+    source = SourceRequest(str(tmp_path / "u.txt"), mode="space")
+    (tmp_path / "u.txt").write_text("a x<unk> b y<unk> c z<unk> w x</s>\n" * 20, "utf-8")
+    train(source, tmp_path / "tok", vocab_size=37, min_frequency=1)
+    tokenizer = Tokenizer.load(tmp_path / "tok")
+    assert "<unk></w>" in tokenizer.bpe.entries
+    dictionary(tmp_path / "u.txt", tmp_path / "u.tsv", "--words", "space", "--level", "token",
+               "--tokenizer", tmp_path / "tok")  # fmt: skip
+    twin = twin_of(tokenizer, load_script("georgian")).bpe.entries
+    expected = dict(zip(tokenizer.bpe.entries[12:], twin[12:], strict=True))
+    assert dict(read_dictionary(tmp_path / "u.tsv", strict=True).pairs) == expected
 
 
 # bad input

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import random
 from collections import Counter
+from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.core.arrays import UInt64
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import DataError, UsageError
+from derivlang.lexical.bitext import open_writer
 from derivlang.lexical.noise import below, other_word, threshold, wrong_partners
 from derivlang.lexical.segments import links_of, segments
 from derivlang.pipeline import Pipeline
@@ -298,6 +301,8 @@ def test_wrong_pairs_are_exact_wrong_and_listed(share: str, derived: Path, tmp_p
     text = pair(derived, tmp_path / "t", "text", *options)
     assert (tmp_path / "t.derived").read_text("utf-8").splitlines() == [" ".join(row["tokens"]) for row in noisy]
     assert text["links"] == result["links"] == sum(len(row["links"]) for row in noisy)
+    pair(derived, tmp_path / "n", "text")
+    assert not (tmp_path / "n.noise.tsv").exists()
 
 
 @laws
@@ -452,4 +457,34 @@ def test_tokenizers_that_do_not_fit(derived: Path, tokenizers: tuple[Path, Path]
     assert "must be given together" in alone.err
     text = run("pair", derived, "--format", "text", "-o", out, "--tokenizer", ours, "--twin", theirs, code=2)
     assert "Parquet" in text.err
+    assert "Parquet" in text.err
+    usual = ("pair", derived, "--format", "parquet", "-o", out, "--tokenizer")
+    missing = run(*usual, tmp_path / "nope", "--twin", theirs, code=1)
+    assert "nope: there is no such folder" in missing.err
+    assert "Exception ignored" not in missing.err
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_a_failure_after_the_writer_is_open_is_one_error(tmp_path: Path) -> None:
+    """pyarrow closes an open writer when it is collected, and prints a traceback if its file is closed by then."""
+
+    def fail() -> None:
+        with ExitStack() as files:
+            open_writer(tmp_path / "out", "parquet", "en", files)
+            raise DataError("too bad", id="pairs")
+
+    with pytest.raises(DataError, match="too bad"):
+        fail()
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_twin_cannot_encode_kept_words(tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
+    """The words that an overlap keeps are in the source's script, which the twin's own vocabulary lacks."""
+    ours, _ = tokenizers
+    kept = make("trans:overlap=50", tmp_path / "a.train.tokens", tmp_path / "kept")
+    run("tokenizer", "twin", ours, "--t", "trans:overlap=50", "-o", tmp_path / "half")
+    options = ("--format", "parquet", "-o", tmp_path / "out", "--tokenizer", ours, "--twin")
+    told = run("pair", kept, *options, tmp_path / "half", code=2).err
+    assert "overlap=50 keeps words of the source, which the twin's own vocabulary lacks" in told
     assert not list(tmp_path.glob("out*"))

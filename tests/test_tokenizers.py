@@ -140,6 +140,9 @@ def test_a_size_that_the_words_do_not_allow_names_one_that_they_do(size: int, fi
     assert trained(TEXT.split(" "), possible).size == possible
     with pytest.raises(UsageError):
         trained(TEXT.split(" "), possible + (1 if size == 9999 else -1))
+    with pytest.raises(UsageError) as again:
+        trained(TEXT.split(" "), size, 1)
+    assert "--min-frequency" not in str(again.value)
 
 
 def test_no_words() -> None:
@@ -346,6 +349,37 @@ def test_a_folder_is_read_back_and_is_the_same_each_time(source: Path) -> None:
     assert recipe["words"]["subwords"] == int(np.diff(ids.offsets) @ counts)
 
 
+def test_a_tokenizer_is_kept_only_for_the_same_reading(tmp_path: Path) -> None:
+    table = "text,other,label\n" + "alpha beta gamma,zulu yankee xray,1\n" * 30
+    (tmp_path / "t.csv").write_text(table, "utf-8")
+    (tmp_path / "l.txt").write_text("été naïve garçon über\n" * 20, "utf-8")
+    kept: list[Path] = []
+
+    sizes = {"t.csv": 33, "l.txt": 36}
+
+    def made(name: str, **reading: Any) -> list[str]:
+        request = SourceRequest(str(tmp_path / name), **reading)
+        train(request, tmp_path / f"{name}.tok", vocab_size=sizes[name], min_frequency=1, found=kept.append)
+        found: list[str] = read_words(tmp_path / f"{name}.tok")[0].to_pylist()
+        return found
+
+    for name, first, second in (
+        ("t.csv", {"texts": ("text",)}, {"texts": ("other",)}),
+        ("l.txt", {}, {"encoding": "latin-1"}),
+    ):
+        words = made(name, **first)
+        assert made(name, **first) == made(name) == words
+        assert len(kept) == 2
+        with pytest.raises(StoreError, match="holds a tokenizer already"):
+            made(name, **second)
+        recipe = tmp_path / f"{name}.tok" / RECIPE
+        earlier = json.loads(recipe.read_text("utf-8"))
+        del earlier["reading"]  # as an earlier version wrote it
+        recipe.write_text(json.dumps(earlier), "utf-8")
+        assert made(name, **second) == words
+        kept.clear()
+
+
 def test_transformers_loads_both(source: Path) -> None:
     transformers = pytest.importorskip("transformers")
     make_twin(source / "tok", "trans:greek", source / "twin")
@@ -431,6 +465,24 @@ def test_kept_sub_words_are_saved_and_reused(source: Path) -> None:
     table = one.joint.table()
     assert (table[one.joint.kept] == np.flatnonzero(one.joint.kept)).all()
     assert (two.joint.shift, two.joint.size) == (60, 120)
+
+
+def test_another_file_of_kept_sub_words_is_another_twin(source: Path) -> None:
+    """Of the same name, and with the same shares."""
+    tokenizer, file = source / "tok", source / "one" / "subwords.tsv"
+    make_twin(tokenizer, "trans", source / "one", shared=Shared(50))
+    make_twin(tokenizer, "trans", source / "out", shared=Shared(file=file))
+    kept: list[Path] = []
+    make_twin(tokenizer, "trans", source / "out", shared=Shared(file=file), found=kept.append)
+    assert kept == [source / "out"]
+    rows = [line.split("\t") for line in file.read_text("utf-8").splitlines()]
+    counts = {line[2]: {row[3] for row in rows[2:] if row[2] == line[2]} for line in rows[2:]}
+    both = next(n for n, found in counts.items() if len(found) == 2)  # equally frequent entries, kept and changed
+    some = [next(row for row in rows[2:] if row[2:] == [both, how]) for how in ("kept", "changed")]
+    some[0][3], some[1][3] = some[1][3], some[0][3]
+    file.write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
+    with pytest.raises(StoreError, match="holds a tokenizer already"):
+        make_twin(tokenizer, "trans", source / "out", shared=Shared(file=file))
 
 
 def test_the_command(source: Path) -> None:

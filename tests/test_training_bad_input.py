@@ -415,3 +415,10 @@ def test_a_parser_and_settings_of_fine_tuning_that_nothing_reads(tmp_path: Path)
     assert "so --frozen has no effect" in told
     words = ("--source", "demo", "--t", "trans", "--vocab-size", 300, "--data-only", "--parser=english")
     assert "trans needs no trees, so --parser has no effect" in run("pretrain", *words, "-o", tmp_path / "a").err
+
+
+@pytest.mark.parametrize("size", [5, 12])
+def test_a_benchmark_without_sub_words_is_refused(size: int) -> None:
+    told = run("bench", "train", "--model", "tiny", "--vocab-size", size, code=2).err
+    assert f"--vocab-size: the 12 special tokens leave no sub-word of {size}" in told
+    assert "give 13 or more" in told

@@ -14,6 +14,7 @@ import torch
 from derivlang.core.errors import DerivlangError, UsageError
 from derivlang.training.begin import Init, freeze, model_of
 from derivlang.training.config import ModelConfig
+from derivlang.training.languages import TOKENIZER
 from derivlang.training.masking import LanguageIds
 from derivlang.training.model import is_tied
 from tests.training import built, log, model_file, pair, settings, trained, weights
@@ -186,6 +187,28 @@ def test_a_run_with_another_tokenizer_is_refused(first: Path, tmp_path: Path) ->
                 tokenizer=other_tokenizer(tmp_path))  # fmt: skip
     with pytest.raises(UsageError, match=r"the twin of .* is another one"):
         trained(tmp_path / "run", "mlm", spec="trans:script=greek,inv", init=str(first), data=tmp_path / "greek")
+
+
+def test_force_does_not_remove_what_the_run_begins_from(first: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(first, run)
+    for changes in (
+        {"init": str(run)},
+        {"init": f"{run}@3"},
+        {"tokenizer": run / TOKENIZER},
+        {"init": str(first), "embeddings": f"from={run}"},
+    ):
+        with pytest.raises(UsageError, match="belongs to the run that it would remove"):
+            trained(run, "mlm", force=True, **changes)
+        assert (run / TOKENIZER / "tokenizer.json").exists()
+        assert (run / "model").exists()
+    trained(run, "mlm", force=True, init=str(first))
+
+
+def test_language_ids_for_a_model_without_them(first: Path) -> None:
+    """The user may not have given them: an objective such as tlm asks for them."""
+    with pytest.raises(UsageError, match="give --no-language-ids"):
+        begun(first, language_ids=True)
 
 
 def other_tokenizer(folder: Path) -> Path:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from derivlang.align.bitext import encode_lines
 from derivlang.core.errors import DerivlangError
 from derivlang.training.languages import DERIVED, SOURCE
 from derivlang.training.streams.bitext import FilePairs, read_pairs
@@ -89,6 +90,21 @@ def test_long_pairs_are_cut_in_proportion(files: Path, room: int) -> None:
             first_word = ours[side][0][1] == before[1]
             assert not after or after[0][1] != before[1] or first_word  # cut inside a word only if it is the first
         assert all(i < len(ours[0]) and j < len(ours[1]) for i, j in theirs)
+
+
+def test_lines_are_divided_as_align_divides_them(tmp_path: Path) -> None:
+    """The links of `derivlang align train` number these words."""
+    lines = ["a\tb c d", " x\u00a0y  z\x0b\x0cw ", ""]
+    for part in ("source", "derived"):
+        (tmp_path / f"p.{part}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    (tmp_path / "p.pharaoh").write_text("3-3\n2-2\n\n")
+    codes, offsets, types = encode_lines(lines)
+    side = read_pairs(tmp_path / "p").source
+    assert (side.codes.tolist(), side.offsets.tolist(), side.types.to_pylist()) == (
+        codes.tolist(), [0, 4, 7, 7], types
+    )  # fmt: skip
+    assert types == ["a", "b", "c", "d", "x\u00a0y", "z", "w"]
+    assert offsets.tolist() == side.offsets.tolist()
 
 
 def test_empty_sides_are_left_out_and_counted(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,13 @@ from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training.data import Data
+from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.encode import encode, take
 from derivlang.training.languages import DERIVED, SOURCE, TOKENIZER, TWIN, TwinLanguages
 from derivlang.training.packing import cut, pack, restrict
+from derivlang.training.prepare import prepare_data
+from derivlang.training.prepared import Prepared
+from derivlang.training.settings import Where
 from tests.helpers import make, rows
 from tests.strategies import batch_of, laws
 from tests.training import SEQ_LEN, batches, data_folder, pair, settings, trained
@@ -239,6 +244,12 @@ def test_a_stream_is_cut_every_so_many_places(spec: str, tmp_path: Path) -> None
         prepared(tmp_path / "data", spec)
 
 
+def test_a_stream_shorter_than_a_row(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="fewer sub-words than a row of a stream, 90000"):
+        prepared(tmp_path / "data", packing="stream", seq_len=90_000)
+    assert not list(tmp_path.iterdir())
+
+
 # what `make` writes
 
 
@@ -437,3 +448,81 @@ def test_the_recipe_counts_what_there_is() -> None:
     found = data.rows(np.arange(data.n_instances(SOURCE)), np.zeros(data.n_instances(SOURCE), int))
     assert recipe["filled_percent"] == pytest.approx(100 * found.lengths.sum() / found.ids.size, abs=0.01)
     assert settings().vocab_size == pair().languages.tokenizer.size
+
+
+# a data folder of another source
+
+
+@pytest.fixture
+def two_columns(tmp_path: Path) -> Path:
+    lines = [f"alpha beta gamma {i % 3},zulu yankee xray {i % 3},1" for i in range(30)]
+    (tmp_path / "t.csv").write_text("\n".join(["text,other,label", *lines]) + "\n", "utf-8")
+    (tmp_path / "z.txt").write_text("the cat sat on a mat .\n" * 20, "utf-8")
+    return tmp_path
+
+
+def prepare_of(folder: Path, source: str, **changes: Any) -> Prepared:
+    """What a run on a file of the folder prepares in DATA, `data`. changes: of settings, request or `Where`."""
+    some = {name: changes.pop(name) for name in ("texts", "encoding") if name in changes}
+    given = {name: changes.pop(name) for name in ("tokenizer", "dictionary", "data_as_is") if name in changes}
+    path = str(folder / source)
+    wanted = settings(source=path, spec=changes.pop("spec", "trans,inv"), **{"vocab_size": 34, **changes})
+    return prepare_data(
+        wanted, SourceRequest(path, **some), Where(folder / "run", data=folder / "data", **given), lambda message: None
+    )
+
+
+def test_a_tokenizer_of_another_source_is_refused(two_columns: Path) -> None:
+    """Also where no data of this row length is there yet."""
+    first = prepare_of(two_columns, "t.csv", texts=("text",))
+    assert prepare_of(two_columns, "t.csv").data.fingerprint == first.data.fingerprint  # read in the same way
+    prepare_of(two_columns, "t.csv", texts=("text",), seq_len=16)
+    with pytest.raises(StoreError, match=r"tokenizer: was made from t\.csv, not z\.txt"):
+        prepare_of(two_columns, "z.txt", seq_len=64)
+    with pytest.raises(StoreError, match=r"tokenizer: was made from other words: columns was \[\"text\"\]"):
+        prepare_of(two_columns, "t.csv", texts=("other",), seq_len=64)
+    prepare_of(two_columns, "t.csv", texts=("other",), data_as_is=True)  # nobody looks at the source
+    (two_columns / "t.csv").write_text("text,other,label\nalpha beta gamma,zulu,1\n", "utf-8")
+    with pytest.raises(StoreError, match=r"tokenizer: was made before t\.csv changed"):
+        prepare_of(two_columns, "t.csv", seq_len=64)
+
+
+def test_a_dictionary_of_another_source_is_refused(two_columns: Path) -> None:
+    prepare_of(two_columns, "t.csv")
+    tokenizer = two_columns / "data" / TOKENIZER
+    with pytest.raises(StoreError, match=r"dictionary-25-random-1\.tsv: was made from t\.csv, not z\.txt"):
+        prepare_of(two_columns, "z.txt", seq_len=64, tokenizer=tokenizer)
+
+
+def test_encoded_data_of_another_column_is_refused(two_columns: Path) -> None:
+    prepare_of(two_columns, "t.csv")
+    given = {"tokenizer": two_columns / "data" / TOKENIZER}
+    (two_columns / "data" / "dictionary-25-random-1.tsv.recipe.json").unlink()
+    with pytest.raises(StoreError, match=r"train-32: holds data of another run: reading is .*'columns': \['text'\]"):
+        prepare_of(two_columns, "t.csv", texts=("other",), **given)
+
+
+def test_a_folder_of_an_earlier_version_goes_on(two_columns: Path) -> None:
+    """Its recipes do not tell how the source was read, and its data has the same fingerprint."""
+    first = prepare_of(two_columns, "t.csv", texts=("other",))
+    for path in (two_columns / "data").rglob("*.json"):
+        recipe = json.loads(path.read_text("utf-8"))
+        if recipe.pop("reading", None):
+            path.write_text(json.dumps(recipe), "utf-8")
+    assert prepare_of(two_columns, "t.csv", texts=("other",)).data.fingerprint == first.data.fingerprint
+
+
+def test_a_coverage_with_a_slash(two_columns: Path) -> None:
+    found = prepare_of(two_columns, "t.csv", coverage="100/3").files[DICTIONARY]
+    assert found.name == "dictionary-100_3-random-1.tsv"
+    assert len(found.read_text("utf-8").splitlines()) == 1 + 7  # of 22 entries
+
+
+def test_a_lexicon_of_another_source_is_refused(two_columns: Path) -> None:
+    from tests.checkpoints import checkpoint
+
+    given = {"tokenizer": checkpoint(), "spec": "trans:overlap=50,inv"}
+    first = prepare_of(two_columns, "t.csv", **given)
+    assert prepare_of(two_columns, "t.csv", **given).data.fingerprint == first.data.fingerprint
+    with pytest.raises(StoreError, match=r"lexicon\.tsv: was made from t\.csv, not z\.txt"):
+        prepare_of(two_columns, "z.txt", seq_len=64, **given)

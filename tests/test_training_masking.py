@@ -10,8 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.training.data import SubwordRows
-from derivlang.training.languages import DERIVED, SOURCE
+from derivlang.training.languages import DERIVED, SOURCE, SpecialIds
+from derivlang.training.languages.base import NO_MASK
 from derivlang.training.masking import Keys, LanguageIds, choose_masked, mask, replace, unmasked, whole_words
+from derivlang.training.objectives.base import Context
+from derivlang.training.objectives.clm import Clm
 from tests.strategies import laws
 from tests.training import loader, marks, pair, rows_of
 
@@ -25,6 +28,21 @@ def many(steps: int = 60) -> tuple[SubwordRows, Keys]:
 def near(found: float, wanted: float, n: int) -> bool:
     """Within 4.5 standard deviations of a share of n draws. Draws are keyed: this passes always or never."""
     return bool(abs(found - wanted) < 4.5 * np.sqrt(wanted * (1 - wanted) / n))
+
+
+# causal models
+
+
+def test_every_end_is_predicted() -> None:
+    """Also by the tokenizers that begin, end and pad rows with one id, as that of GPT-2 does."""
+    words = [[-1, 1, 2, -1, 4, -1]]
+    for own in (SpecialIds(7, 8, 9, NO_MASK), SpecialIds(9, 9, 9, NO_MASK)):
+        rows = rows_of([[own.begin, 1, 2, own.end, 3, own.end], [own.begin, 1, own.end]], [*words, [-1, 1, -1]], [0, 0],
+                       pad=own.pad)  # fmt: skip
+        vocabulary = LanguageIds((np.arange(7, dtype=np.int32),) * 2, own, 10)
+        found = Clm().mask("rows", rows, loader().rows("rows", 0, 1)[1], Context(vocabulary, 0.15))
+        assert found.labels.tolist() == [1, 2, 9, 3, 9, 1, 9]
+        assert found.targets.tolist() == [0, 1, 2, 3, 4, 6, 7]
 
 
 # masks

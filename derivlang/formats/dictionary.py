@@ -16,13 +16,14 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.lexicon import SPECIALS, escape, unescape
+from derivlang.core.messages import counted
 from derivlang.core.parse_errors import parse_errors
 from derivlang.formats.whole import read_whole
 
@@ -31,6 +32,9 @@ FORMATS: tuple[str, ...] = get_args(Format)
 _SUFFIXES: dict[str, Format] = {".txt": "muse", ".tsv": "tsv", ".json": "json"}
 _SOURCE, _TARGET = ("source", "src", "word"), ("derived", "target", "tgt", "translation")
 _OWN_HEADER = "source\tderived\tcount"
+_BOM = b"\xef\xbb\xbf"
+_COUNT = re.compile("[0-9]{1,18}")
+_Row = tuple[str, str] | tuple[str, str, int]
 _BREAKS = re.compile("[ \t\r\n]")
 _WRONG = re.compile("[\0\ufffd\ud800-\udfff]")  # JSON can hold halves of surrogate pairs, which are not characters
 
@@ -49,13 +53,15 @@ class Dictionary:
     """The contents of a dictionary file.
 
     pairs: (word, translation), distinct, in the order of the file. sha256: of the file's decompressed bytes. unit: what
-    the numbers of faults count, `line` or (JSON) `entry`.
+    the numbers of faults count, `line` or (JSON) `entry`. numbers: counts of the pairs' words, 1 where
+    the file has none.
     """
 
     pairs: tuple[tuple[str, str], ...]
     faults: tuple[Fault, ...]
     sha256: str
     unit: str = "line"
+    numbers: tuple[int, ...] = ()
 
     def entries(self) -> dict[str, tuple[str, ...]]:
         """Return the translations of each word."""
@@ -63,6 +69,15 @@ class Dictionary:
         for word, translation in self.pairs:
             found.setdefault(word, []).append(translation)
         return {word: tuple(translations) for word, translations in found.items()}
+
+    def warning(self, path: Path) -> str | None:
+        """Return a warning if entries of the file were skipped, except for pairs that it holds twice."""
+        found = [fault for fault in self.faults if fault.kind != "duplicate"]
+        if not found:
+            return None
+        noun = counted(len(found), self.unit)
+        first = f"{self.unit} {found[0].line}: {found[0].what}"
+        return f"{path}: {noun} skipped, the first is {first} (`derivlang dict --read {path}` lists all)"
 
     def counts(self) -> dict[str, int]:
         """Return the number of faults of each kind."""
@@ -98,14 +113,16 @@ def read_dictionary(path: Path | str, *, strict: bool = False, allowed: Sequence
     plain = Path(path.stem) if path.suffix in (".gz", ".zst") else path
     kind = _SUFFIXES.get(plain.suffix.lower(), "muse")
     rows = _json(data, path) if kind == "json" else _lines(data, tabs=kind == "tsv")
-    pairs: dict[tuple[str, str], None] = {}
+    own = kind == "tsv" and data.removeprefix(_BOM).split(b"\n", 1)[0].removesuffix(b"\r") == _OWN_HEADER.encode()
+    pairs: dict[tuple[str, str], int] = {}
     faults: list[Fault] = []
     unit = "entry" if kind == "json" else "line"
     with parse_errors(str(path), "dictionary", id="dictionary"):
         for line, row in rows:
-            found = row if isinstance(row, Fault) else _fault(line, row, pairs)
+            found = row if isinstance(row, Fault) else _fault(line, row[:2], pairs, own=own)
             if found is None:
-                pairs[row] = None  # type: ignore[index]
+                assert not isinstance(row, Fault)
+                pairs[row[:2]] = row[2] if len(row) > 2 else 1
                 continue
             if strict and found.kind not in allowed:
                 raise DataError(
@@ -123,7 +140,8 @@ def read_dictionary(path: Path | str, *, strict: bool = False, allowed: Sequence
             fix="write `word translation` lines, a TSV with a header, or JSON",
             id="no-pair",
         )
-    return Dictionary(tuple(pairs), tuple(faults), hashlib.sha256(data).hexdigest(), unit)
+    digest = hashlib.sha256(data).hexdigest()
+    return Dictionary(tuple(pairs), tuple(faults), digest, unit, tuple(pairs.values()))
 
 
 def written(pairs: Sequence[tuple[str, str]], counts: Sequence[int], kind: Format) -> tuple[str, int]:
@@ -149,21 +167,21 @@ def _dumped(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _fault(line: int, row: tuple[str, str], known: dict[tuple[str, str], None]) -> Fault | None:
-    """Return the fault of two cells, or None."""
+def _fault(line: int, row: tuple[str, str], known: Container[tuple[str, str]], *, own: bool) -> Fault | None:
+    """Return the fault of two cells, or None. own: derivlang wrote the file, with all characters of its source."""
     for side, word in zip(("word", "translation"), row, strict=True):
         if not word.strip():
             return Fault(line, "blank", f"the {side} is blank")
-        if _WRONG.search(word):
+        if not own and _WRONG.search(word):
             return Fault(line, "encoding", f"the {side} {word!r} holds a character that results from a wrong encoding")
         if word in SPECIALS:
             return Fault(line, "special", f"the {side} {word!r} is a special token")
     return Fault(line, "duplicate", f"the pair {row[0]!r}, {row[1]!r} is there already") if row in known else None
 
 
-def _lines(data: bytes, *, tabs: bool) -> Iterator[tuple[int, tuple[str, str] | Fault]]:
+def _lines(data: bytes, *, tabs: bool) -> Iterator[tuple[int, _Row | Fault]]:
     """Yield the pairs of a text file by line. tabs: only tabs divide cells, and the first line may be a header."""
-    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    lines = data.removeprefix(_BOM).split(b"\n")
     if lines[-1] == b"":
         lines.pop()
     columns, own = (0, 1), False
@@ -187,17 +205,21 @@ def _lines(data: bytes, *, tabs: bool) -> Iterator[tuple[int, tuple[str, str] | 
             yield number, Fault(number, "columns", f"the line has {len(cells)} columns, expected {width}")
             continue
         word, translation = (cells[i] if i < len(cells) else "" for i in columns)
-        yield number, (unescape(word), unescape(translation)) if own else (word, translation)
+        if not own:
+            yield number, (word, translation)
+            continue
+        n = cells[2] if len(cells) > 2 else ""
+        yield number, (unescape(word), unescape(translation), int(n) if _COUNT.fullmatch(n) else 1)
 
 
 def _first(header: list[str], names: Sequence[str]) -> int:
     return next(i for i, cell in enumerate(header) if cell in names)
 
 
-def _json(data: bytes, path: Path) -> Iterator[tuple[int, tuple[str, str] | Fault]]:
+def _json(data: bytes, path: Path) -> Iterator[tuple[int, _Row | Fault]]:
     """Yield the pairs of `{"word": "translation" or [...]}` or of a list of pairs, by entry."""
     try:
-        found = json.loads(data.removeprefix(b"\xef\xbb\xbf").decode(), object_pairs_hook=list)
+        found = json.loads(data.removeprefix(_BOM).decode(), object_pairs_hook=list)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise DataError("the file is not UTF-8", where=f"{path}:{line}", id="dictionary") from None

@@ -26,7 +26,7 @@ from derivlang.lexical.segments import GoldLinks
 from derivlang.store.export import writing
 
 Format = Literal["pharaoh", "parquet", "text", "tmx"]
-_SPACE = "[ \t\r\n]"
+_SPACE = "[ \t\n\x0b\x0c\r]"  # at which `align` divides lines
 FORMATS: tuple[str, ...] = get_args(Format)
 LINKS = pa.list_(pa.list_(pa.field("element", pa.int32(), nullable=False), 2))
 
@@ -88,7 +88,11 @@ def open_writer(
         return _Text(*streams), paths
     if kind == "pharaoh":
         return _Pharaoh(streams[0]), paths
-    return (_Parquet(streams[0], subwords) if kind == "parquet" else _Tmx(streams[0], language)), paths
+    if kind == "parquet":
+        writer = _Parquet(streams[0], subwords)
+        files.callback(writer.abandon)
+        return writer, paths
+    return _Tmx(streams[0], language), paths
 
 
 def holding_space(words: pa.Array) -> Bool:
@@ -160,6 +164,10 @@ class _Parquet:
 
     def close(self) -> None:
         self._writer.close()
+
+    def abandon(self) -> None:
+        """Leave a file after an error: pyarrow would try to finish it later, when it is closed, and print an error."""
+        self._writer.is_open = False
 
 
 def _column(links: GoldLinks, n: int) -> pa.Array:

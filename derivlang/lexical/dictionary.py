@@ -37,6 +37,7 @@ from derivlang.lexical.vocabulary import Entries, count, token_entries, word_ent
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
+from derivlang.store.disk import remove
 from derivlang.store.export import writing
 from derivlang.store.record import record_text
 from derivlang.transforms import fingerprint
@@ -145,6 +146,7 @@ def make_dictionary(
             "split": split,
             "files": source_files(job, [split]),
         },
+        "reading": corpus.reading(request.encoding),
         "rule_version": RULE_VERSION,
         "level": options.level,
         "by": options.by,
@@ -159,6 +161,8 @@ def make_dictionary(
     if str(options.out) != "-":  # standard output has no room for a second file
         texts[f"{options.out.name}.recipe.json"] = record_text(recipe)
     write_texts(options.out.parent, texts)
+    if str(options.out) != "-" and not len(parts.heldout):  # that of an earlier run, whose words this one may hold
+        remove(options.out.with_name(heldout_name(options.out)))
     return {"out": str(options.out), **result}
 
 
@@ -178,7 +182,7 @@ def check_dictionary(
     kind = format_of(out, out_format) if out is not None else None
     found = read_dictionary(path, strict=strict)
     if out is not None and kind is not None:
-        text, _ = written(found.pairs, [1] * len(found.pairs), kind)
+        text, _ = written(found.pairs, found.numbers, kind)
         write_texts(out.parent, {out.name: text})
     return found, {
         "pairs": len(found.pairs),

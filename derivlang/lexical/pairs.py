@@ -32,6 +32,7 @@ from derivlang.lexical.percent import Share, number, portion
 from derivlang.lexical.segments import GoldLinks, Segments, links_of, segment_keys, segments
 from derivlang.lexical.subwords import lift_links, lift_offsets
 from derivlang.lexical.tokenizer import Tokenizer
+from derivlang.store.disk import remove
 from derivlang.store.export import writing
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
@@ -196,6 +197,7 @@ def _wrong_links(plan: _Plan) -> noise.Threshold:
 
 def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
     options, out = plan.options, plan.options.out
+    encoders = _encoders(plan)
     result: dict[str, Any] = {
         "out": str(out),
         "files": [path.name for path in files_of(out, options.format)],
@@ -209,7 +211,6 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
     with ExitStack() as files:
         language = plan.derived.manifest["source"]["language"]
         writer, _ = open_writer(out, options.format, language, files, subwords=options.tokenizers is not None)
-        encoders = [SubwordEncoder(Tokenizer.load(f)) for f in options.tokenizers or ()]
         aside = str(out) != "-"  # standard output has no room for a second file
         recipe = files.enter_context(writing(out.with_name(f"{out.name}.recipe.json"))) if aside else None
         listed = files.enter_context(writing(out.with_name(f"{out.name}.noise.tsv"))) if options.noise else None
@@ -236,7 +237,23 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
             result["unfit"] = unfit
         if recipe is not None:
             recipe.write(record_text(_recipe(plan, result)).encode())
+    if aside and not options.noise:  # that of an earlier run
+        remove(out.with_name(f"{out.name}.noise.tsv"))
     return result
+
+
+def _encoders(plan: _Plan) -> list[SubwordEncoder]:
+    """Return the tokenizers of both sides, if any. Raise UsageError for a twin that cannot encode the derived words."""
+    found = [Tokenizer.load(folder) for folder in plan.options.tokenizers or ()]
+    keeps = [t for t in plan.derived.pipeline.transforms if getattr(t, "overlap", 0)]
+    if found and keeps and found[1].recipe["kind"] == "twin":
+        raise UsageError(
+            f"{keeps[0]} keeps words of the source, which the twin's own vocabulary lacks",
+            where="--twin",
+            fix="leave out --tokenizer and --twin, or give a set without an overlap",
+            id="tokenizer",
+        )
+    return [SubwordEncoder(tokenizer) for tokenizer in found]
 
 
 def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs, list[tuple[int, ...]], int]:

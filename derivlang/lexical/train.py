@@ -69,7 +69,9 @@ def train(
             "files": files,
         },
     }
-    if not force and (before := same_recipe(out, inputs)) is not None:
+    reading = corpus.reading(request.encoding)
+    # Recipes of earlier versions tell no reading.
+    if not force and (before := same_recipe(out, inputs)) and before.get("reading", reading) == reading:
         found(out)
         return before
     check_free(out, force=force)
@@ -81,6 +83,7 @@ def train(
     tokenizer = Tokenizer(bpe)
     recipe = {
         **inputs,
+        "reading": reading,
         "fingerprint": tokenizer.fingerprint(),
         "vocab_size": bpe.size,
         "specials": list(bpe.entries[: bpe.n_special]),

@@ -186,17 +186,20 @@ def make_twin(
         "overlap": overlap if kept is None else of_entries(entry_counts, kept, source),
         "subwords": None if shared is None or kept is None else _said(shared),
     }
-    if not force and (before := same_recipe(out, recipe)) is not None:
+    text = None if kept is None else subwords_text(source, entry_counts, kept)
+    if not force and (before := same_recipe(out, recipe)) is not None and _holds(out, text):
         found(out)
         return before
+    if text is not None and shared is not None and shared.file is not None:
+        recipe["subwords_sha256"] = sha256(text.encode()).hexdigest()  # not compared: earlier versions tell none
     both = joint_file(source, twin, script) if joint else None
 
     def write(fresh: Path) -> None:
         twin.save(fresh)
         if saved is not None:
             (fresh / LEXICON).write_text(saved, "utf-8", newline="\n")
-        if kept is not None:
-            (fresh / SUBWORDS).write_text(subwords_text(source, entry_counts, kept), "utf-8", newline="\n")
+        if text is not None:
+            (fresh / SUBWORDS).write_text(text, "utf-8", newline="\n")
         if both is not None:
             (fresh / JOINT).mkdir()
             both.save(fresh / JOINT)
@@ -204,6 +207,12 @@ def make_twin(
 
     write_folder(out, write, force=force)
     return recipe
+
+
+def _holds(folder: Path, text: str | None) -> bool:
+    """Return whether a twin's folder holds this file of kept sub-words. A recipe tells only the name of a given one."""
+    path = folder / SUBWORDS
+    return text is None or (path.is_file() and path.read_bytes() == text.encode())
 
 
 def trans_of(pipeline: Pipeline) -> Trans:

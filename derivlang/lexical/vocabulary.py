@@ -28,6 +28,8 @@ from derivlang.engine.vocabulary import TypeCounts, count_types
 from derivlang.lexical.bpe import as_merge
 from derivlang.pipeline import Pipeline
 from derivlang.sources.read import Reading
+from derivlang.transforms.scripts import load_script
+from derivlang.transforms.trans import Trans, map_script
 
 _AT_ONCE = 1 << 14  # words encoded at a time
 
@@ -116,7 +118,12 @@ def token_entries(folder: Path, types: pa.Array, counts: Int64, pipeline: Pipeli
     ends = [suffix if suffix and token.endswith(suffix) else "" for token in tokens]
     begins = [prefix if prefix and token.startswith(prefix) else "" for token in tokens]
     stems = [t[len(b) : len(t) - len(e)] for t, b, e in zip(tokens, begins, ends, strict=True)]
-    images = pipeline.fit().apply(string_array(stems)).to_pylist()
+    mapped = string_array(stems)
+    for step in lexical:
+        assert isinstance(step, Trans)
+        # Not `apply`, which keeps the word `<unk>`: the stem of `<unk></w>`, from `x<unk>`, has a twin like any other.
+        mapped = map_script(mapped, load_script(step.script, step.table))
+    images = mapped.to_pylist()
     twins = [b + image + e for b, image, e in zip(begins, images, ends, strict=True)]
     seen = _encoded(folder, types, counts, numbers)
     return Entries(string_array(tokens), seen, offsets_of(np.ones(len(tokens), int)), string_array(twins))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,6 +73,14 @@ class Corpus:
     def splitter(self) -> Splitter:
         """Return the splitter of its text. Imports nothing if the words are given."""
         return Splitter(self.words, self.language) if self.is_raw else Splitter("space")
+
+    def reading(self, encoding: str) -> dict[str, Any]:
+        """Return how its files are read: what is made of the same files depends on it. JSON values only."""
+        split = [self.words, *([self.language] if self.words == "spacy" else [])] if self.is_raw else None
+        sides = [side.text or side.words for side in self.schema.sides]
+        return json.loads(  # type: ignore[no-any-return]
+            json.dumps({"encoding": encoding, "words": split, "columns": sides, "layout": self.layout})
+        )
 
     @property
     def columns(self) -> list[str]:

@@ -35,6 +35,12 @@ def disk(path: Path) -> Iterator[None]:
         ) from None
 
 
+def remove(path: Path) -> None:
+    """Remove a file of an earlier run, if there is one. Raise StoreError if it cannot be removed."""
+    with disk(path):
+        path.unlink(missing_ok=True)
+
+
 def whole_folder(out: Path, write: Callable[[Path], None]) -> None:
     """Fill a folder, then replace what is there; on failure, leave that. StoreError if it cannot be written."""
     out = out.resolve()

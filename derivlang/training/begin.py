@@ -201,7 +201,7 @@ def _check_model(
         raise UsageError(
             f"the run's model has {has}",
             where=_INIT,
-            fix="leave out --language-ids" if settings.language_ids else "give --language-ids",
+            fix="give --no-language-ids" if settings.language_ids else "give --language-ids",
             id="language-ids",
         )
     room = positions_of(config)

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from derivlang.core.arrays import offsets_of
+from derivlang.core.errors import UsageError
 from derivlang.core.keys import mix
 from derivlang.parsing.device import device_of
 from derivlang.training.config import ModelConfig
@@ -61,6 +62,13 @@ def bench(settings: TrainingSettings, model_config: ModelConfig, plan: Plan = Pl
     "loader_tokens_per_second", "peak_memory_mb", "device", "precision", "threads", "batch_size"}. Tokens are positions
     of the rows.
     """
+    if settings.vocab_size <= _SPECIALS:
+        raise UsageError(
+            f"the {_SPECIALS} special tokens leave no sub-word of {settings.vocab_size}",
+            where="--vocab-size",
+            fix=f"give {_SPECIALS + 1} or more",
+            id="vocab-size",
+        )
     device = device_of(None)
     bf16 = settings.precision == "bf16"
     data = made_up(settings.vocab_size, settings.seq_len, rows=max(64, 4 * settings.batch_size))

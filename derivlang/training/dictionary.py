@@ -5,6 +5,7 @@ er</w>  ერ</w>       ->      (217, 2205): an entry of the source's tokenizer
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -33,9 +34,13 @@ class JointDictionary:
     sha256: str
 
     @classmethod
-    def read(cls, path: Path, languages: TwinLanguages) -> JointDictionary:
+    def read(
+        cls, path: Path, languages: TwinLanguages, warn: Callable[[str], None] = lambda message: None
+    ) -> JointDictionary:
         """Read a dictionary file. Raise DataError, with examples, for entries outside the vocabularies."""
         found = read_dictionary(path)
+        if told := found.warning(path):
+            warn(told)
         source = {entry: i for i, entry in enumerate(languages.tokenizer.bpe.entries)}
         twin = dict(zip(languages.twin.tokenizer.bpe.entries, languages.twin.joint.table().tolist(), strict=True))
         pairs, unknown = [], []

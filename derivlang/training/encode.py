@@ -54,7 +54,8 @@ def encode(
         "input": digest(files),
     }
     if (folder / NAME).exists():
-        _check(folder, wanted)
+        reading = {"reading": source.corpus.reading(source.encoding)}
+        _check(folder, wanted | (reading if "reading" in read_recipe(folder) else {}))  # earlier versions tell none
         return open_data(folder, languages)
     whole_folder(folder, lambda fresh: _write(fresh, source, languages, split, seq_len, limit, wanted))
     return open_data(folder, languages)
@@ -149,11 +150,14 @@ def _write(
             types[name] = "<i8"
             write(name, values)
     subwords, by_language = writer.sizes(offsets, last, seq_len, wanted["packing"])
+    _check_rows(by_language[SOURCE][0], seq_len)
     rows, filled = (sum(side) for side in zip(*by_language, strict=True))
     recipe = {
         "format": FORMAT,
         "derivlang": __version__,
         **wanted,
+        # Not in `wanted`: the fingerprint of the data stays that of earlier versions.
+        "reading": source.corpus.reading(source.encoding),
         "kept": "kept" in types,
         "files": {name: [dtype, sizes[name]] for name, dtype in types.items()},
         "sha256": {name: found.hexdigest() for name, found in hashes.items()},
@@ -171,7 +175,19 @@ def _write(
 def open_data(folder: Path, languages: Languages) -> Data:
     """Open the data of a folder. Raise StoreError if it is not one, or a file is cut off or changed."""
     found: Data = _KINDS[languages.has_twin][0].open(folder, read_recipe(folder), languages)
+    _check_rows(found.n_instances(SOURCE), found.seq_len)
     return found
+
+
+def _check_rows(n_rows: int, seq_len: int) -> None:
+    """Raise DataError if a stream is shorter than a row."""
+    if not n_rows:
+        raise DataError(
+            f"the source has fewer sub-words than a row of a stream, {seq_len}",
+            where="--seq-len",
+            fix="lower it, or give --packing sentences",
+            id="empty-split",
+        )
 
 
 def _keys(batch: Batch, both: Both) -> UInt64:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import StoreError
+from derivlang.core.errors import StoreError, UsageError
 from derivlang.lexical.tokenizer import CONFIG
 from derivlang.lexical.tokenizer import TOKENIZER as TOKENIZER_FILE
 from derivlang.store.disk import disk, whole_folder
@@ -69,14 +70,28 @@ def taken(run: Path, *, resume: bool, force: bool) -> dict[str, Any] | None:
     )
 
 
-def clear(run: Path) -> None:
-    """Remove the files of an earlier run except its encoded data."""
+def clear(run: Path, needed: Iterable[Path] = ()) -> None:
+    """Remove the files of an earlier run except its encoded data. Raise UsageError if a needed path is among them."""
     with disk(run):
-        if (run / RUN).exists() or (run / checkpoint.FOLDER).exists():
-            for name in (checkpoint.FOLDER, checkpoint.MODEL, "evaluation", TOKENIZER, TWIN):
-                shutil.rmtree(run / name, ignore_errors=True)
-            for path in {*run.glob("*.json"), *run.glob("*.jsonl"), *run.glob(f"{DICTIONARY}*"), *run.glob(LEXICON)}:
-                path.unlink()
+        if not (run / RUN).exists() and not (run / checkpoint.FOLDER).exists():
+            return
+        folders = [run / name for name in (checkpoint.FOLDER, checkpoint.MODEL, "evaluation", TOKENIZER, TWIN)]
+        files = {*run.glob("*.json"), *run.glob("*.jsonl"), *run.glob(f"{DICTIONARY}*"), *run.glob(LEXICON)}
+        removed = {path.resolve() for path in (run, *folders, *files)}
+        for path in needed:
+            found = path.resolve()
+            # RUN itself is what `--init RUN` names; RUN/data stays
+            if found in removed or not (removed - {run.resolve()}).isdisjoint(found.parents):
+                raise UsageError(
+                    f"{path} belongs to the run that it would remove, but the new run begins from it",
+                    where="--force",
+                    fix="give another -o folder",
+                    id="output",
+                )
+        for path in folders:
+            shutil.rmtree(path, ignore_errors=True)
+        for path in files:
+            path.unlink()
 
 
 def begin(run: Path, prepared: Prepared, record: dict[str, Any]) -> None:

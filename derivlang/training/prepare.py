@@ -6,16 +6,18 @@ DATA/tokenizer  DATA/lexicon.tsv                  DATA/train-512     with the to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import warn
 from derivlang.engine.batches import Source
 from derivlang.engine.events import Events
+from derivlang.engine.job import Job
+from derivlang.engine.plan import source_files
 from derivlang.formats.progress import stage
 from derivlang.lexical import dictionary as dictionaries
 from derivlang.lexical import train as tokenizers
@@ -28,6 +30,7 @@ from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import file_lock, whole_folder
 from derivlang.store.export import writing
+from derivlang.store.record import read_record, record_text, short
 from derivlang.training.data import Data
 from derivlang.training.dictionary import DICTIONARY, JointDictionary
 from derivlang.training.encode import encode, take
@@ -85,14 +88,15 @@ def _prepare(
     lengths: Collection[int],
 ) -> Prepared:
     pipeline = Pipeline.parse(settings.spec)
-    languages, files = _languages(folder, pipeline, settings, request, where, say)
+    origin = None if where.data_as_is else _origin(request)
+    languages, files = _languages(folder, pipeline, settings, request, where, say, origin)
     pairs: JointDictionary | WordDictionary | None = None
     if isinstance(languages, TwinLanguages):
-        dictionary = where.dictionary or _dictionary(settings, request, folder, files[TOKENIZER], warn, say)
-        pairs = JointDictionary.read(dictionary, languages)
+        dictionary = where.dictionary or _dictionary(settings, request, folder, files[TOKENIZER], warn, say, origin)
+        pairs = JointDictionary.read(dictionary, languages, warn)
         files |= {DICTIONARY: dictionary, f"{DICTIONARY}.recipe.json": Path(f"{dictionary}.recipe.json")}
     elif where.dictionary is not None:
-        pairs = WordDictionary.read(where.dictionary)
+        pairs = WordDictionary.read(where.dictionary, warn)
     read = _taken if where.data_as_is else _encoded(pipeline, request, where, settings, warn, say)
     encoded = {length: read(folder, languages, settings, length) for length in sorted(lengths)}
     if isinstance(languages, TextLanguages):
@@ -105,13 +109,46 @@ def _prepare(
     return Prepared(folder, languages, files, encoded[settings.seq_len], pairs, encoded, given)
 
 
+def _origin(request: SourceRequest) -> dict[str, Any]:
+    """Return the files of the split that tokenizers and dictionaries are made of, and how they are read."""
+    corpus = find(request)
+    files = source_files(Job(corpus, encoding=request.encoding), corpus.splits[:1])
+    return {"files": files, "reading": corpus.reading(request.encoding)}
+
+
+def _check_origin(path: Path, recipe: Mapping[str, Any], origin: dict[str, Any] | None) -> None:
+    """Raise StoreError if the recipe of a file in the data folder names another source. None: there is none to ask."""
+    if origin is None:
+        return
+    files, reading = (recipe.get("source") or {}).get("files"), recipe.get("reading")  # earlier versions: no reading
+    what = ""
+    if files is not None and files != origin["files"]:
+        names = [", ".join(str(file["name"]) for file in some) for some in (files, origin["files"])]
+        what = f"made from {names[0]}, not {names[1]}" if names[0] != names[1] else f"made before {names[0]} changed"
+    elif reading is not None and reading != origin["reading"]:
+        name = next(name for name, value in origin["reading"].items() if reading.get(name) != value)
+        what = (
+            f"made from other words: {name} was {short(reading.get(name))}, and is now {short(origin['reading'][name])}"
+        )
+    if what:
+        raise StoreError(
+            f"was {what}", where=str(path), fix="give another --data folder, or the same source", id="other-data"
+        )
+
+
 def _languages(
-    folder: Path, pipeline: Pipeline, settings: TrainingSettings, request: SourceRequest, where: Where, say: Say
+    folder: Path,
+    pipeline: Pipeline,
+    settings: TrainingSettings,
+    request: SourceRequest,
+    where: Where,
+    say: Say,
+    origin: dict[str, Any] | None,
 ) -> tuple[Languages, dict[str, Path]]:
     """Return the languages, and the files that a run keeps of them, by name."""
     tokenizer = where.tokenizer or folder / TOKENIZER
     if is_foreign(tokenizer):
-        return _of_checkpoint(folder, pipeline, request, where, tokenizer)
+        return _of_checkpoint(folder, pipeline, request, where, tokenizer, origin)
     if where.tokenizer is None and not tokenizer.exists():
         say("training the tokenizer")
         tokenizers.train(request, tokenizer, vocab_size=settings.vocab_size)
@@ -123,6 +160,8 @@ def _languages(
             fix="give another --data folder, or the same --vocab-size",
             id="other-tokenizer",
         )
+    if where.tokenizer is None:
+        _check_origin(tokenizer, found.recipe, origin)
     twin = folder / TWIN
     if not twin.exists():
         make_twin(tokenizer, settings.spec, twin)
@@ -131,7 +170,12 @@ def _languages(
 
 
 def _of_checkpoint(
-    folder: Path, pipeline: Pipeline, request: SourceRequest, where: Where, tokenizer: Path
+    folder: Path,
+    pipeline: Pipeline,
+    request: SourceRequest,
+    where: Where,
+    tokenizer: Path,
+    origin: dict[str, Any] | None,
 ) -> tuple[Languages, dict[str, Path]]:
     """Return languages with the tokenizer of a checkpoint, and a lexicon that is fitted once for all runs."""
     own, lexicon = folder / TOKENIZER, folder / LEXICON
@@ -143,13 +187,20 @@ def _of_checkpoint(
             f"is not the tokenizer of {tokenizer}", where=str(own), fix="give another --data folder",
             id="other-tokenizer",
         )  # fmt: skip
-    saved = read_lexicon(lexicon) if lexicon.exists() else None
+    saved = None
+    if lexicon.exists():
+        _check_origin(lexicon, _recipe_beside(lexicon), origin)
+        saved = read_lexicon(lexicon)
     if pipeline.needs_counts(saved):
         fitted = Source.open(pipeline, request, parser=where.parser, parses=where.parses).lexicon()
         saved = pipeline.save(fitted)
         if saved is not None:
             with writing(lexicon) as file:
                 file.write(saved.encode())
+            if origin is not None:
+                recipe = {"source": {"files": origin["files"]}, "reading": origin["reading"]}
+                with writing(_beside(lexicon)) as file:
+                    file.write(record_text(recipe).encode())
     languages = TextLanguages(pipeline, found, pipeline.fit(saved=saved, where=str(lexicon)))
     return languages, {TOKENIZER: own} | ({} if saved is None else {LEXICON: lexicon})
 
@@ -205,13 +256,33 @@ def _ending(settings: TrainingSettings, length: int) -> str:
     return f"-{length}{'-stream' if _packing(settings, length) == 'stream' else ''}"
 
 
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.recipe.json")
+
+
+def _recipe_beside(path: Path) -> dict[str, Any]:
+    """Return the recipe of a file in the data folder, {} if there is none."""
+    recipe = _beside(path)
+    fix = f"remove it and {path.name}, and run again"
+    return read_record(recipe, "recipe", id="data", fix=fix) if recipe.exists() else {}
+
+
 def _dictionary(
-    settings: TrainingSettings, request: SourceRequest, folder: Path, tokenizer: Path, warn: Say, say: Say
+    settings: TrainingSettings,
+    request: SourceRequest,
+    folder: Path,
+    tokenizer: Path,
+    warn: Say,
+    say: Say,
+    origin: dict[str, Any] | None,
 ) -> Path:
     """Return the dictionary of this coverage, made if it is missing. All objectives share the file."""
-    name = f"dictionary-{settings.coverage}-{settings.dictionary_by}-{settings.dictionary_seed}.tsv"
+    coverage = settings.coverage.replace("/", "_")  # 100/3
+    name = f"dictionary-{coverage}-{settings.dictionary_by}-{settings.dictionary_seed}.tsv"
     path = folder / name
-    if not path.exists():
+    if path.exists():
+        _check_origin(path, _recipe_beside(path), origin)
+    else:
         say("making the dictionary")
         # An overlap keeps words, but every vocabulary entry still has a twin.
         plain = replace(trans_of(Pipeline.parse(settings.spec)), overlap=0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError, UsageError
@@ -123,7 +124,9 @@ def pretrain(
         record["environments"] = _distinct([*earlier, environment()])
         if main:
             if before is None:
-                folder.clear(run)
+                origins = [where.init or "", settings.embeddings.partition("=")[2]]
+                begun = [checkpoint_folder(name) or checkpoint.run_and_step(Path(name))[0] for name in origins if name]
+                folder.clear(run, [*prepared.files.values(), *begun])
             folder.begin(run, prepared, record)
 
     def loader_of(rank: int, world: int) -> Loader:
@@ -235,7 +238,15 @@ def _check_languages(settings: TrainingSettings, where: Where, objective: Object
     check_permutation(pipeline)
     if where.tokenizer is None or not is_foreign(where.tokenizer):
         trans_of(pipeline)
-    elif ForeignTokenizer.load(where.tokenizer).special_ids[-1] is None and not objective.causal:
+        return
+    if settings.packing == "stream":
+        raise UsageError(
+            "the rows of a checkpoint's tokenizer are of whole sentences, not cut from a stream",
+            where="--packing",
+            fix="leave it out",
+            id="unused-option",
+        )
+    if ForeignTokenizer.load(where.tokenizer).special_ids[-1] is None and not objective.causal:
         raise StoreError(
             "its tokenizer has no mask token",
             where=str(where.tokenizer),

@@ -6,7 +6,7 @@ dog Rüde          DERIVED: {"Hund": ("dog",), "Rüde": ("dog",)}
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,9 +26,11 @@ class WordDictionary:
     sha256: str
 
     @classmethod
-    def read(cls, path: Path) -> WordDictionary:
+    def read(cls, path: Path, warn: Callable[[str], None] = lambda message: None) -> WordDictionary:
         """Read a file in any form of `derivlang dict`. Raise DataError if it is missing or holds no pair."""
         found = read_dictionary(path)
+        if told := found.warning(path):
+            warn(told)
         pairs = tuple(pair for pair in found.pairs if pair[0] != pair[1])
         there, back = (
             Dictionary(some, (), "").entries() for some in (pairs, tuple((right, left) for left, right in pairs))

@@ -37,7 +37,9 @@ class Clm(Objective):
     def mask(self, stream: str, rows: SubwordRows, keys: Keys, context: Context) -> Masked:
         """Return the rows as they are. Each position predicts the next one of its row."""
         asked = np.arange(rows.shape[1]) < rows.lengths[:, None]
-        asked &= (rows.ids != context.vocabulary.marks.begin) | (rows.word_ids >= 0)  # a text may contain the word <s>
+        marks = context.vocabulary.marks
+        if marks.begin != marks.end:  # one id for both, as GPT-2 has: only the <s> of column 0 begins a row then
+            asked &= (rows.ids != marks.begin) | (rows.word_ids >= 0)  # a text may contain the word <s>
         asked[:, 0] = False
         after = np.flatnonzero(asked)
         return Masked(rows.ids, rows.language, after - 1, rows.ids.ravel()[after], rows.language.ravel()[after])

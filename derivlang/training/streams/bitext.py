@@ -1,6 +1,6 @@
 """Sentence pairs of a file: what `derivlang pair` wrote, or pairs of a user's own in the same form.
 
-    PREFIX.source, PREFIX.derived, perhaps PREFIX.pharaoh     a sentence a line, words between spaces; links `0-1 2-0`
+    PREFIX.source, PREFIX.derived, perhaps PREFIX.pharaoh     sentences, words between white space; links `0-1 2-0`
     FILE.parquet                                              lists of words `source` and `tokens`, perhaps `links`
 
 The left side is text of the source language, the right side of the derived language, each in its own word order. If a
@@ -10,7 +10,7 @@ Word links become links between all sub-words of both words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from derivlang.align.bitext import encode_lines
 from derivlang.align.links import Links, check_range, parse_lines
 from derivlang.core.arrays import Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.arrow import to_numpy
@@ -49,11 +50,10 @@ class WordLists:
         return cls(coded.dictionary, to_numpy(coded.indices).astype(np.int32), offsets)
 
     @classmethod
-    def of_lines(cls, lines: Iterable[str]) -> WordLists:
-        """Return the sentences of lines whose words are separated by spaces."""
-        words = [line.split(" ") if line else [] for line in lines]
-        flat = [word for line in words for word in line if word]
-        return cls.of(pa.array(flat, pa.string()), offsets_of(np.array([sum(map(bool, w)) for w in words], np.int64)))
+    def of_lines(cls, lines: Sequence[str]) -> WordLists:
+        """Return the sentences of lines, divided as `align train` divides them, whose links number their words."""
+        codes, offsets, types = encode_lines(lines)
+        return cls(pa.array(types, pa.string()), codes, offsets)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
