@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
 from derivlang.engine.events import Events
 from derivlang.evaluation import cell as cells
+from derivlang.evaluation import evaluate as evaluation
 from derivlang.evaluation.evaluate import evaluate, request_of
 from derivlang.evaluation.examples import Instances
 from derivlang.evaluation.finetune import Padded, TaskModel, batches, fine_tune, predict
@@ -346,6 +347,24 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Pat
     assert list(again) == ["signature", "tasks"]
     assert list(again["tasks"]) == ["pos"]
     assert again["tasks"] != other["tasks"]
+
+
+def test_results_that_another_process_adds_stay(run: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned = evaluation._tuned
+
+    def meanwhile(*arguments: Any) -> dict[str, Any]:
+        found = tuned(*arguments)
+        monkeypatch.undo()
+        evaluate(run, options(data, "ner", regimes=("sup",), measures=("alignment",)))
+        return found
+
+    monkeypatch.setattr(evaluation, "_tuned", meanwhile)
+    found = evaluate(run, options(data, "pos", regimes=("sup",), measures=("perplexity",)))
+    assert found == stored(run)
+    assert set(found) == {"signature", "tasks", "alignment", "perplexity", "heldout"}
+    assert set(found["tasks"]) == {"pos", "ner"}
+    assert set(found["heldout"]) == {"alignment", "perplexity"}
+    assert not list(run.glob(".*"))
 
 
 def test_a_causal_run(tmp_path: Path, data: Path) -> None:
