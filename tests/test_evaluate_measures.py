@@ -193,6 +193,26 @@ def test_a_dictionary_of_another_vocabulary(tmp_path: Path) -> None:
     assert not known_entries(tmp_path / "none.tsv", languages("trans")).any()
 
 
+# Held-out text
+
+
+@pytest.mark.parametrize("tree", ["", "Why ? he asked her now .", "he really so ? asked her"])
+@pytest.mark.parametrize("order", ["inv", "syn:ja"])
+def test_each_heldout_sentence_has_its_own_words_in_both_languages(tmp_path: Path, order: str, tree: str) -> None:
+    """A tree with an end mark inside spans two sentences, which an order of trees mixes."""
+    words = [
+        f"{i}\t{word}\t{word}\tNOUN\t_\t_\t{0 if word == 'asked' else tree.split().index('asked') + 1}\tdep\t_\t_\n"
+        for i, word in enumerate(tree.split(), 1)
+    ]
+    (tmp_path / "x.conllu").write_text("".join(words) + "\n", "utf-8")
+    found = languages(f"trans,{order}")
+    source = Source.open(found.pipeline, SourceRequest(str(tmp_path / "x.conllu") if tree else "demo"))
+    text = Heldout.read(source, source.corpus.splits[0], found, 500, 500)
+    for side in (text.source, text.derived):
+        for own, slots in zip(pairwise(text.offsets), pairwise(text.offsets_in(side)), strict=True):
+            assert sorted(side.slots[slice(*slots)]) == list(range(*own))
+
+
 # Contextual alignment
 
 

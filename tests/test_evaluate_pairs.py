@@ -23,6 +23,7 @@ from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.blimp import log_likelihoods
 from derivlang.evaluation.tasks.named import short_name
 from derivlang.evaluation.tasks.registry import task_of
+from derivlang.evaluation.tasks.untuned import shown_groups
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import make_twin
@@ -155,6 +156,16 @@ def test_names_of_groups_may_be_numbers(tmp_path: Path) -> None:
     groups = entry_of(run, write(tmp_path / "pairs.jsonl", [*numbers, {**PAIRS[0], "UID": None}]))["groups"]
     found = {group["name"]: group["items"] for group in groups if group["by"] == "UID"}
     assert found == {"0": (len(PAIRS) + 1) // 2, "1": len(PAIRS) // 2}
+
+
+def test_an_empty_name_of_a_group_is_none(tmp_path: Path) -> None:
+    """Only the group of all pairs has no name, by which reports know it."""
+    run = write_run(tmp_path / "run", kind="gpt2")
+    rows = [{**PAIRS[0], "linguistics_term": ""}, *PAIRS]
+    groups = entry_of(run, write(tmp_path / "pairs.jsonl", rows))["groups"]
+    assert [group for group in groups if not group["name"]] == groups[:1]
+    earlier = {"groups": [*groups, {**groups[1], "name": ""}]}
+    assert list(shown_groups(earlier)) == list(shown_groups({"groups": groups}))
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "modernbert"])

@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
 from derivlang.engine.events import Events
 from derivlang.evaluation import cell as cells
+from derivlang.evaluation import evaluate as evaluation
 from derivlang.evaluation.evaluate import evaluate, request_of
 from derivlang.evaluation.examples import Instances
 from derivlang.evaluation.finetune import Padded, TaskModel, batches, fine_tune, predict
@@ -326,6 +327,13 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Pat
     assert list(other["tasks"]["pos"]) == ["settings", "test", "sup", "dev", "chance"]
     assert other["tasks"]["pos"]["settings"]["lr"] == 1e-4
     assert "alignment" in other
+    others = {run / "evaluation" / name for name in ("pos.v2.documents.npz", "pos.zs.²1.npz", "pos.v2.sup.1.npz")}
+    for path in others:  # of tasks such as pos.v2
+        path.touch()
+    evaluate(run, options(data, "pos", lr=1e-4, regimes=("sup",)))
+    assert all(path.exists() for path in others)
+    for path in others:
+        path.unlink()
     assert sorted(path.name for path in (run / "evaluation").glob("pos*")) == ["pos.sup.1.npz"]
     # another model
     model = model_of("modernbert", languages("trans,inv").size)
@@ -339,6 +347,24 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Pat
     assert list(again) == ["signature", "tasks"]
     assert list(again["tasks"]) == ["pos"]
     assert again["tasks"] != other["tasks"]
+
+
+def test_results_that_another_process_adds_stay(run: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned = evaluation._tuned
+
+    def meanwhile(*arguments: Any) -> dict[str, Any]:
+        found = tuned(*arguments)
+        monkeypatch.undo()
+        evaluate(run, options(data, "ner", regimes=("sup",), measures=("alignment",)))
+        return found
+
+    monkeypatch.setattr(evaluation, "_tuned", meanwhile)
+    found = evaluate(run, options(data, "pos", regimes=("sup",), measures=("perplexity",)))
+    assert found == stored(run)
+    assert set(found) == {"signature", "tasks", "alignment", "perplexity", "heldout"}
+    assert set(found["tasks"]) == {"pos", "ner"}
+    assert set(found["heldout"]) == {"alignment", "perplexity"}
+    assert not list(run.glob(".*"))
 
 
 def test_a_causal_run(tmp_path: Path, data: Path) -> None:
@@ -620,3 +646,34 @@ def test_a_set_without_labels(run: Path, data: Path, tmp_path: Path) -> None:
     told = cli("evaluate", run, "--task", f"pos:{plain}", "--measure", "none", "--data-dir", data, code=1).err
     assert "has no labels of the task pos, which needs a label for each word" in told
     assert told.count("\n") == 2
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+def test_a_split_whose_words_have_no_tag(split: str, run: Path, data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    for name in ("train", "dev", "test"):
+        tags = "__" if name == split else "N_"
+        words = (f"{i}\t{word}\t_\t{tag.replace('N', 'NOUN')}\t_\t_\t0\troot\t_\t_\n\n" for i, word, tag in (
+            (1, "dogs", tags[0]), (1, "cats", tags[1])))  # fmt: skip
+        (folder / f"{name}.conllu").write_text("".join(words), "utf-8")
+    asked = options(data, f"pos:{folder}", train_examples=None, dev_examples=None)
+    with pytest.raises(DataError, match=f"has no labelled example in {split.replace('dev', 'validation')} "):
+        evaluate(run, asked)
+
+
+def test_examples_without_a_label(run: Path, data: Path, tmp_path: Path) -> None:
+    """Of two sentences of train, one has a tag. The first example by the ranking is the same one each time."""
+    told = []
+    for tagged in ("dogs", "cats"):
+        folder = tmp_path / tagged
+        folder.mkdir()
+        for name in ("train", "dev", "test"):
+            tags = {word: "NOUN" if name != "train" or word == tagged else "_" for word in ("dogs", "cats")}
+            words = (f"1\t{word}\t_\t{tag}\t_\t_\t0\troot\t_\t_\n\n" for word, tag in tags.items())
+            (folder / f"{name}.conllu").write_text("".join(words), "utf-8")
+        words = ("evaluate", run, "--task", f"pos:{folder}", "--train-examples", "1", "--epochs", "1", "--seeds", "1")
+        told.append(cli(*words, "--regime", "sup", "--measure", "none", code=None).err)
+    (wrong,) = [text for text in told if "no-examples" in text]
+    assert "has no labelled example in train among those of --train-examples 1" in wrong
+    assert "give a larger --train-examples" in wrong

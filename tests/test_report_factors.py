@@ -277,6 +277,32 @@ def test_factors_that_follow_from_others_make_no_condition(tmp_path: Path) -> No
     assert set(grid.cells["1", "none"]) == {"1", "2"}
 
 
+def test_a_factor_that_moves_with_the_seed_makes_no_condition(tmp_path: Path) -> None:
+    cells = [{"size": size, "dict": 10 + seed, "seed": seed} for size, seed in product((1, 2), SEEDS)]
+    out = study(tmp_path / "out", cells, lambda c: {"seed": c["seed"], "alignment": 10 * c["size"] + c["seed"]})
+    grid = grid_of(out)
+    assert (grid.factors, grid.follow) == (("size",), ("dict",))
+    assert set(grid.planned.values()) == {3}
+    # each seed of its own: the sizes are compared all the same
+    cells = [{"size": seed, "seed": seed} for seed in SEEDS]
+    assert grid_of(study(tmp_path / "one", cells, lambda c: {"seed": c["seed"], "alignment": 1})).factors == ("size",)
+
+
+def test_a_level_that_the_list_of_an_earlier_version_lacks(tmp_path: Path) -> None:
+    cells = [{"w": w, "seed": seed} for w, seed in product((0, 30, 0.0), (1, 2))]
+    choices, factors = {"baseline": {"w": 30}}, {"w": [0, 30], "seed": [1, 2]}
+    out = study(tmp_path / "out", cells, lambda c: {"seed": c["seed"], "alignment": 10}, choices, factors)
+    assert grid_of(out).levels["w"] == ("0", "30", "0.0")
+    report([out], tmp_path / "report")
+
+
+def test_a_run_of_a_study_from_the_folder_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = study(tmp_path / "out", [{"size": size, "seed": 1} for size in (1, 2)], lambda c: {"alignment": 10})
+    monkeypatch.chdir(out / "runs" / "1.1")
+    for folders in ([Path("../2.1"), Path("../1.1")], [Path("../..")]):
+        assert grid_of(*folders).plan.folder == out
+
+
 def test_one_condition_has_no_tables_by_factor(tmp_path: Path) -> None:
     out = study(tmp_path / "out", [{"size": 1, "seed": seed} for seed in SEEDS], lambda c: {})
     runs = read_runs([out])

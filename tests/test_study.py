@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from derivlang.cli.studies import options_of
-from derivlang.core.errors import DataError, StoreError
+from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.study import processes as running
@@ -247,6 +247,20 @@ def test_what_data_depends_on_has_folders_of_its_own(tmp_path: Path) -> None:
     assert {s.name for s in trained} == {"tokenizer", "tokenizer.vocab-size-300"}  # 2,000 are the model's
 
 
+@pytest.mark.parametrize("names", [("中.txt", "日.txt"), ("fr/wiki.txt", "fr-wiki.txt")])
+def test_sources_whose_folders_have_one_name_are_refused(names: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "fr").mkdir()
+    for name in names:
+        written(tmp_path, "some words", name)
+    lists = (
+        f"[[zip]]\nsource = {json.dumps(names, ensure_ascii=False)}\nt = ['trans', 'trans,inv']\nname = ['a', 'b']\n"
+    )
+    study = study_of(tmp_path, f"{lists}[factors]\nseed = [1]\n")
+    with pytest.raises(UsageError, match=r"would share the folder tokenizer\.source-") as error:
+        plan(study, Place(tmp_path / "out"))
+    assert all(str(tmp_path / name) in error.value.what for name in names)
+
+
 def test_files_beside_the_study_are_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path, MODEL, "small.toml")
     path = written(tmp_path, GRID.replace("steps = 2", 'steps = 2\nmodel = "small.toml"'))
@@ -273,6 +287,15 @@ def test_levels_come_back_from_the_command_line(level: Any, tmp_path: Path) -> N
 def test_a_baseline_is_a_level_as_the_factor_has_it(tmp_path: Path) -> None:
     text = GRID.replace("overlap = 0 }", 'overlap = "25", rate = 0.002 }').replace("[cell]", "rate = [2e-3]\n[cell]")
     assert study_of(tmp_path, text).report["baseline"] == {"overlap": 25, "rate": 0.002}
+    text = GRID.replace("overlap = 0 }", "warmup = 0 }").replace("[cell]", "warmup = [0.0, 0.5]\n[cell]")
+    assert str(study_of(tmp_path, text).report["baseline"]["warmup"]) == "0.0"
+
+
+def test_levels_that_are_equal_numbers_but_other_text_are_two(tmp_path: Path) -> None:
+    """Cells have names, and reports have rows, by the text of a level."""
+    grids = "[[grid]]\nfactors = { w = [0, 0.5] }\n[[grid]]\nfactors = { w = [0.0] }\n"
+    study = study_of(tmp_path, f'study = {{ source = "demo" }}\ncell = {{ t = "trans", warmup = "{{w}}" }}\n{grids}')
+    assert [str(level) for level in study.factors["w"]] == ["0", "0.5", "0.0"]
 
 
 BAD = {
@@ -306,6 +329,9 @@ BAD = {
     "a factor that nothing depends on": (("{order}", "inv"), "are the same run .*\n.*depends on the factor order"),
     "a wrong type in [study]": (("steps = 2", "steps = 'two'"), "steps = 'two' must be a whole number"),
     "both source and text": (("steps = 2", "text = ['demo']"), "both source and text"),
+    "a flag whose levels are text": (("[cell]", "tie = ['no']\n[cell]"), 'identity.0.1.no: tie = "no" must be true or'),
+    "a flag of a formula": (("[cell]", "x = ['yes', 'false']\n[cell]\ntie = '{x}'"), 'tie = "yes" must be true'),
+    "a flag of evaluate": (("[cell]", "x = ['no']\n[evaluate]\nfrozen = '{x}'\n[cell]"), 'frozen = "no" must be true'),
     "no source": (('source = "demo"\n', ""), "there is no source"),
     "no transforms": (("t = ", "dict-coverage = "), "there is no t"),
     "zipped lists of other lengths": (("[cell]", "[[zip]]\na = [1]\nb = [1, 2]\n[cell]"), "a has 1, b has 2"),

@@ -23,7 +23,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
-from derivlang.evaluation.finetune_settings import ORACLE, Regime, regime_of
+from derivlang.evaluation.finetune_settings import ORACLE, REGIMES, Regime, regime_of
 from derivlang.evaluation.sets import Sets
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.trained import PretrainedRun
@@ -142,7 +142,8 @@ def forget(trained: PretrainedRun, task: Task, data_key: str) -> None:
     """Remove the task's cells of other settings, data or weights, so that the files match evaluation.json."""
     for path in trained.cells.glob(f"{task.file_name}.*.*.npz"):
         name, regime, seed = path.name.removesuffix(".npz").rsplit(".", 2)
-        if name != task.file_name:  # a task `pos-a.b` beside `pos-a`
+        # A task `pos-a.b` beside `pos-a` has files such as pos-a.b.sup.1.npz and pos-a.b.documents.npz.
+        if name != task.file_name or regime not in REGIMES or not seed.isdecimal():
             continue
-        if not seed.isdigit() or FinetuneCell(trained, task, regime_of(regime), int(seed), data_key).counts() is None:
+        if FinetuneCell(trained, task, regime_of(regime), int(seed), data_key).counts() is None:
             path.unlink()

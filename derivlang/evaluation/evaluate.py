@@ -51,6 +51,7 @@ from derivlang.parsing.device import device_of
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
+from derivlang.store.disk import file_lock
 from derivlang.store.export import writing
 from derivlang.store.record import check_types, digest, read_record, record_text
 from derivlang.training.folder import RUN
@@ -76,20 +77,17 @@ def evaluate(
             _check_mixed(task)
     device = device_of(options.device)
     use_threads(options.threads, trained.config.hidden_size)
-    result = _stored(trained, force=options.force)
+    result = _stored(trained, force=options.force, drop=True)
     for measure, found in _measures(trained, device, options, events):
-        result[measure] = found
         read = {"pairs": options.pairs, "sentences": options.sentences, "length": _longest(trained, options)}
-        result["heldout"] = {**(result.get("heldout") or {}), measure: read}
-        _write(trained, result)
+        result = _add(trained, {measure: found}, {"heldout": {measure: read}}, force=options.force)
     for task in options.tasks:
         if isinstance(task, UntunedTask):
             entry = _untuned(trained, device, task, options, events)
         else:
             assert isinstance(task, Task)
             entry = _tuned(trained, device, task, options, events)
-        result["tasks"][task.label] = entry
-        _write(trained, result)
+        result = _add(trained, {}, {"tasks": {task.label: entry}}, force=options.force)
     return result
 
 
@@ -136,10 +134,10 @@ def _check_mixed(task: NamedTask) -> None:
 # What is there, and what is written
 
 
-def _stored(trained: PretrainedRun, *, force: bool) -> dict[str, Any]:
+def _stored(trained: PretrainedRun, *, force: bool, drop: bool = False) -> dict[str, Any]:
     """Return the results that are there, or none. Those of other weights are an error, unless `force` drops them.
 
-    The version is ignored: most commits change no number.
+    drop: whether to remove the files of these results, too. The version is ignored: most commits change no number.
     """
     path, signature = trained.results, trained.signature
     fresh = {"signature": signature, "tasks": {}}
@@ -157,7 +155,7 @@ def _stored(trained: PretrainedRun, *, force: bool) -> dict[str, Any]:
     if not changed:
         return found
     if force:
-        for file in trained.cells.glob("*.parquet"):  # written by measures of the other weights
+        for file in trained.cells.glob("*.parquet") if drop else ():  # written by measures of the other weights
             file.unlink()
         return fresh
     raise StoreError(
@@ -168,11 +166,21 @@ def _stored(trained: PretrainedRun, *, force: bool) -> dict[str, Any]:
     )
 
 
-def _write(trained: PretrainedRun, result: dict[str, Any]) -> None:
+def _add(
+    trained: PretrainedRun, results: dict[str, Any], parts: dict[str, dict[str, Any]], *, force: bool
+) -> dict[str, Any]:
+    """Write results, and parts of tables, into the file as it is now, and return its content.
+
+    Another process may have added others since this one began.
+    """
     trained.results.parent.mkdir(exist_ok=True)
-    order = dict.fromkeys(["signature", "tasks", *MEASURES.names(), *result])
-    with writing(trained.results) as stream:
-        stream.write(record_text({name: result[name] for name in order if name in result}).encode())
+    with file_lock(trained.results):
+        found = _stored(trained, force=force) | results
+        found |= {name: {**(found.get(name) or {}), **part} for name, part in parts.items()}
+        order = dict.fromkeys(["signature", "tasks", *MEASURES.names(), *found])
+        with writing(trained.results) as stream:
+            stream.write(record_text({name: found[name] for name in order if name in found}).encode())
+    return found
 
 
 # Measures

@@ -15,7 +15,7 @@ from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_o
 from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
-from derivlang.core.keys import Draws
+from derivlang.core.keys import Draws, sequence_keys
 from derivlang.engine.batches import Source
 from derivlang.training.languages import Languages, LanguageSide
 
@@ -118,12 +118,16 @@ def _joined(parts: list[LanguageSide], starts: Int64) -> LanguageSide:
 def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) -> Heldout:
     """Return the sentences of a batch that are long enough, and fit into a row in both languages."""
     both = languages.both(batch)
-    offsets = both.offsets[batch.sentences]
+    # An order moves words across the sentences that one tree spans, so these count as one.
+    stays = np.isin(both.offsets[batch.sentences], both.blocks)
+    sentences = batch.sentences[stays]
+    keys = batch.keys if stays.all() else sequence_keys(batch.type_hashes[batch.words], sentences)
+    offsets = both.offsets[sentences]
     word = owners(both.offsets)
-    words = word - np.repeat(batch.sentences[:-1], lengths_of(offsets))
+    words = word - np.repeat(sentences[:-1], lengths_of(offsets))
     forms = batch.strings().take(to_arrow(word))
-    every = Heldout(batch.keys, offsets, words.astype(np.int32), both.source, both.derived, split, forms)
-    some = np.diff(batch.sentences) >= _SHORTEST
+    every = Heldout(keys, offsets, words.astype(np.int32), both.source, both.derived, split, forms)
+    some = np.diff(sentences) >= _SHORTEST
     for side in both.sides:
         lengths = lengths_of(every.offsets_in(side))
         some &= (lengths <= max_length - 2) & (lengths > 0)

@@ -58,15 +58,21 @@ class Sets:
                 if mixed and name == "train" and isinstance(task, PairTask):
                     pairs.append(task.mixed(batch, languages, classes))
             all_of_it, n = Examples.joined(read), wanted[name]
-            if not all_of_it.n_rows:
-                raise DataError(f"{source.corpus.name} has no labelled example in {split}", id="no-examples")
             if n is not None and n > all_of_it.n_rows:
                 raise UsageError(
                     f"{task.name} has only {all_of_it.n_rows:,} examples, got {n:,}",
                     where=f"--{name}-examples",
                     id="bad-value",
                 )
-            found[name] = all_of_it if n is None else all_of_it.first(n)
+            found[name] = one = all_of_it if n is None else all_of_it.first(n)
+            if not (len(one.source.gold) and len(one.derived.gold)):  # a row of words may have no label
+                some = len(all_of_it.source.gold) and len(all_of_it.derived.gold)
+                raise DataError(
+                    f"{source.corpus.name} has no labelled example in {split}"
+                    + (f" among those of --{name}-examples {n:,}" if some else ""),
+                    fix=f"give a larger --{name}-examples" if some else None,
+                    id="no-examples",
+                )
             if name == "train":
                 whole_train = all_of_it.keys
                 if pairs:

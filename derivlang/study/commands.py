@@ -78,6 +78,12 @@ class CommandOptions:
             if not isinstance(one, (str, int, float)) or (isinstance(one, bool) and not option.flag):
                 raise UsageError(f"{key} = {given} must be text or a number", where=where, id="bad-value")
 
+    def check_flags(self, values: Mapping[str, Any], where: str) -> None:
+        """Raise UsageError for a flag that a factor or a formula makes neither true nor false."""
+        for key, value in values.items():
+            if self.options[key].flag and value not in (False, True):
+                raise UsageError(f"{key} = {json.dumps(value)} must be true or false", where=where, id="bad-value")
+
     def arguments(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the arguments for some values."""
         found: list[str] = []

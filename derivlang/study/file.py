@@ -143,6 +143,10 @@ class _Reader:
             raise UsageError(f"the study has {n:,} cells, more than {MAXIMUM:,}", where=self.place, fix=fix, id="study")
         cells = [cell for grid in chosen for cell in cells_of(grid, shared, self.pretrain.options, self.place)]
         cells = [replace(cell, options=self._paths(cell.options, folder)) for cell in cells]
+        for cell in cells:
+            where = f"{self.place}: cell {cell.name}"
+            self.pretrain.check_flags(cell.options, where)
+            self.evaluate.check_flags(cell.evaluation, where)
         self._distinct(cells, chosen)  # before a trial, in which runs of other lengths become the same
         if steps is not None:
             cells = [replace(cell, options=_with_steps(cell.options, steps)) for cell in cells]
@@ -324,7 +328,8 @@ class _Reader:
             known = {text_of(one): one for one in factors[name]}
             if level not in known.values() and text_of(level) not in known:
                 raise unknown(f"level of {name}", text_of(level), known, where=f"{where} baseline")
-            levels[name] = level if level in known.values() else known[text_of(level)]
+            text = text_of(level)
+            levels[name] = known[text] if text in known else next(one for one in known.values() if one == level)
         return report | ({"baseline": levels} if levels else {})
 
     def _table(self, table: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -347,11 +352,12 @@ class _Reader:
 
 def _factors(grids: Iterable[Grid]) -> dict[str, tuple[Level, ...]]:
     """Return the levels of each factor, in their order."""
-    found: dict[str, list[Level]] = {}
+    found: dict[str, dict[str, Level]] = {}  # by text, as in names of cells and in reports: 0 and 0.0 are two levels
     for grid in grids:
         for name, levels in grid.factors.items():
-            found.setdefault(name, []).extend(levels)
-    return {name: tuple(dict.fromkeys(levels)) for name, levels in found.items()}
+            for level in levels:
+                found.setdefault(name, {}).setdefault(text_of(level), level)
+    return {name: tuple(levels.values()) for name, levels in found.items()}
 
 
 def _with_steps(options: Mapping[str, Any], steps: int) -> dict[str, Any]:

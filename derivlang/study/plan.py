@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared, text_of
 from derivlang.pipeline import Pipeline
 from derivlang.study.begins import RUNS, stages
@@ -81,7 +82,17 @@ def plan(study: Study, place: Place) -> list[PlannedCommand]:
             arguments = ("tokenizer", "train", source, "--vocab-size", str(size), "-o", tokenizer, *where,
                          *study.pretrain.arguments(reading))  # fmt: skip
             facts = _portable({"source": source, "vocab-size": size, **reading})
-            tokenizers[tokenizer] = PlannedCommand(tokenizer, arguments, facts=facts)
+            other = tokenizers.setdefault(tokenizer, PlannedCommand(tokenizer, arguments, facts=facts)).arguments
+            if other != arguments:  # `a/b.txt` and `a-b.txt`, or two names without letters a to z
+                differ = next(
+                    (pair for pair in zip(other, arguments, strict=False) if pair[0] != pair[1]), (other, arguments)
+                )
+                raise UsageError(
+                    f"{differ[0]} and {differ[1]} would share the folder {tokenizer}",
+                    where=study.place,
+                    fix="give one of them a name that differs in letters a to z or digits",
+                    id="study",
+                )
         first = {key: options.pop(key) for key in FIRST if key in options}
         pretrain = (
             "pretrain", *study.pretrain.arguments(first), "--tokenizer", tokenizer, "--data", data_folder(cell, study),

@@ -141,6 +141,8 @@ def _grid(plan: StudyPlan, runs: Sequence[Run], scores: Sequence[ScoreRow]) -> F
             kept.append(name)
     if not kept:
         return None
+    # A factor that moves with the seed, such as a second seed, makes no condition, unless there is no other.
+    kept = [name for name in kept if name in first or not _moves_with(name, seed, plan)] or kept
     lines = next((name for name in (plan.lines, *kept[1:]) if name in kept and name != kept[0]), None)
     factors = tuple(dict.fromkeys([kept[0], *([lines] if lines else []), *kept]))
 
@@ -198,6 +200,11 @@ def _follows(name: str, kept: Sequence[str], plan: StudyPlan) -> bool:
         found.setdefault(tuple(levels.get(one, NONE) for one in kept), levels.get(name, NONE)) == levels.get(name, NONE)
         for levels in plan.cells.values()
     )
+
+
+def _moves_with(name: str, seed: str | None, plan: StudyPlan) -> bool:
+    """Return whether each level of a factor has one seed, and each seed one level."""
+    return seed is not None and _follows(name, [seed], plan) and _follows(seed, [name], plan)
 
 
 def _seed_factor(plan: StudyPlan, runs: Sequence[Run]) -> str | None:

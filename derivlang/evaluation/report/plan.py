@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,15 +38,20 @@ def read_plan(folder: Path) -> StudyPlan | None:
     if not path.is_file():
         return None
     found = read_record(path, STUDY, _check, id="run", fix="run the study again: derivlang study FILE -o OUT")
-    told, place = found["report"], folder.absolute()
+    cells = [levels_of(cell["factors"]) for cell in found["cells"]]
+    told, place = found["report"], Path(os.path.normpath(folder.absolute()))
     return StudyPlan(
         place,
         str(found.get("study") or place.name),
-        {name: tuple(map(text_of, levels)) for name, levels in found["factors"].items()},
+        # Studies of earlier versions list only one of 0 and 0.0, which are levels of their own.
+        {
+            name: tuple(dict.fromkeys([*map(text_of, levels), *(cell[name] for cell in cells if name in cell)]))
+            for name, levels in found["factors"].items()
+        },
         levels_of(told.get("baseline") or {}),
         told.get("x"),
         told.get("lines"),
-        {place / cell["run"]: levels_of(cell["factors"]) for cell in found["cells"]},
+        {place / cell["run"]: levels for cell, levels in zip(found["cells"], cells, strict=True)},
     )
 
 

@@ -7,6 +7,7 @@ silently select runs.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,7 +72,7 @@ class Run:
     @property
     def levels(self) -> Mapping[str, str]:
         """The levels of its factors: the study's, else those of run.json."""
-        return self.plan.cells[self.folder.absolute()] if self.plan else levels_of(self.facts.get("factors") or {})
+        return self.plan.cells[_place(self.folder)] if self.plan else levels_of(self.facts.get("factors") or {})
 
     @property
     def weights(self) -> str:
@@ -284,12 +285,17 @@ def _find(folder: Path) -> list[Path]:
 
 def _above(run: Path) -> Path:
     """Return the folder that may be the study's: OUT of OUT/runs/CELL."""
-    return run.absolute().parent.parent
+    return _place(run).parent.parent
+
+
+def _place(run: Path) -> Path:
+    """Return the absolute path of a run as a study has it: without `..`, links not followed."""
+    return Path(os.path.normpath(run.absolute()))
 
 
 def _read(folder: Path, id: str, plan: StudyPlan | None) -> Run:
     facts = read_record(folder / RUN, RUN, check_facts, id="run", fix=_RERUN)
-    levels = None if plan is None else plan.cells.get(folder.absolute())
+    levels = None if plan is None else plan.cells.get(_place(folder))
     if levels is None:
         plan = None
     elif facts.get("factors") and levels_of(facts["factors"]) != levels:

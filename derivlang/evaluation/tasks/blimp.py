@@ -81,10 +81,10 @@ class MinimalPairs(UntunedTask):
         groups = [_group("all", "", outcomes, np.ones(n_fits, bool))]
         for column in _BY:
             if source.corpus.schema.field(column) is not None:
-                # A number is a name, too. Rows without a value are in no group.
+                # A number is a name, too. Rows without a value, or with an empty one, are in no group.
                 told = [value for part in parts for value in part.values(column)]
                 values = np.array([None if value is None else str(value) for value in told], object)
-                names = [value for value in dict.fromkeys(values) if value is not None]
+                names = [value for value in dict.fromkeys(values) if value]
                 groups += [_group(column, name, outcomes, values == name) for name in names]
         settings = {
             "score": "log-likelihood" if model.causal else "pseudo-log-likelihood",

@@ -57,5 +57,6 @@ def shown_groups(entry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     groups: list[dict[str, Any]] = entry["groups"]
     by = groups[1]["by"] if len(groups) > 1 else None
     for number, group in enumerate(groups):
-        if number == 0 or group["by"] == by:
+        # Results of earlier versions have a group of the items with an empty value, which is no name.
+        if number == 0 or (group["by"] == by and group["name"]):
             yield group
