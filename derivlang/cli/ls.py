@@ -7,8 +7,6 @@ from typing import Any
 
 import click
 
-from derivlang.core.spec import text_of
-
 
 @click.command("ls")
 @click.option("--json", "as_json", is_flag=True, help="Print the lists as JSON.")
@@ -18,6 +16,7 @@ def command(as_json: bool) -> None:
     \b
     derivlang ls --json
     """
+    from derivlang.core.spec import text_of
     from derivlang.evaluation.measures.registry import MEASURES
     from derivlang.evaluation.tasks.registry import TASKS
     from derivlang.formats.registry import formats
