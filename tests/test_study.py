@@ -319,6 +319,11 @@ BAD = {
     "a wrong spec": (("trans:overlap", "trnas:overlap"), "cell identity.0.1.*did you mean trans"),
     "a wrong objective": (("[cell]", "[cell]\nobjective = 'mln'"), "cell identity.0.1.*did you mean mlm"),
     "a wrong task": (("[report]", "[evaluate]\ntask = 'poss'\n[report]"), "poss.*did you mean pos"),
+    "a wrong measure": (("[report]", "[evaluate]\nmeasure = 'aligment'\n[report]"), "aligment.*did you mean alignment"),
+    "a wrong regime": (("[report]", "[evaluate]\nregime = 'sup,zz'\n[report]"), "no regime 'zz'"),
+    "a regime of pairs": (("[report]", "[evaluate]\ntask = 'pos'\nregime = 'cs'\n[report]"), "cs mixes the two sides"),
+    "numbers of other tasks": (("[report]", "[evaluate]\ntask = 'pos,ner'\nepochs = '1,2,3'\n[report]"), "3 numbers"),
+    "no evaluation": (("[report]", "[evaluate]\nmeasure = 'none'\n[report]"), "there is nothing to evaluate"),
     "a baseline that is no level": (("overlap = 0 }", "overlap = 10 }"), "no level of overlap '10'"),
     "a baseline that is no factor": (("{ overlap = 0", "{ overlay = 0"), "no factor 'overlay'; did you mean overlap"),
     "a baseline without a factor": (("{ overlap = 0 }", "0"), "baseline = 0 must be a factor with a level"),
@@ -386,6 +391,8 @@ def test_fine_tuning_is_estimated_by_its_steps_or_by_its_sub_words() -> None:
     assert fine_tuning(asked, 1e12, 0.01) == pytest.approx(2 * 2 * 100 * 0.01, rel=1e-3)
     assert fine_tuning(asked, 1000, 0.0) == pytest.approx(2 * fine_tuning(asked, 2000, 0.0))
     assert fine_tuning({"task": "pos,ner,xnli"}, 1.1e6, 0.015) > 3600
+    several = {"task": "pos, blimp:pairs.jsonl,links, ner"}  # neither minimal pairs nor measures are fine-tuned
+    assert fine_tuning(several, 1e6, 0.01) == fine_tuning({"task": "pos,ner"}, 1e6, 0.01)
     assert fine_tuning({"task": "pos:demo"}, 1000, 0.0) < fine_tuning({"task": "pos"}, 1000, 0.0) / 100
 
 
@@ -922,7 +929,7 @@ def test_a_text_of_other_sources_is_refused(tmp_path: Path, processes: type[Fini
 def test_a_task_that_is_not_there_is_named_before_anything_is_trained(tmp_path: Path) -> None:
     (tmp_path / "xnli").mkdir()
     (tmp_path / "xnli" / "dev.en.tsv").write_text("It rains .\tIt is wet .\tentailment\n", "utf-8")
-    study = small(tmp_path, '[evaluate]\ntask = "none,xnli"\n')
+    study = small(tmp_path, '[evaluate]\ntask = "alignment, xnli"\n')
     with pytest.raises(DataError, match="xnli:en lacks train and test"):
         run_study(study, Place(tmp_path / "out", tmp_path))
     assert not (tmp_path / "out").exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,34 +130,10 @@ def command(
             "--init is one checkpoint", where="--every-checkpoint", fix="leave out --every-checkpoint", id="usage"
         )
     run = _run(run, {name: options.pop(name) for name in ("init", "spec", "source", "out")}, options)
-    asked, measured = _listed(tasks, "--task"), _listed(measures, "--measure")
-    if also := [name for name in asked if name in MEASURES.names()]:  # --task links,retrieval measures these alone
-        asked = tuple(name for name in asked if name not in also)
-        typed = click.get_current_context().get_parameter_source("measures") is not ParameterSource.DEFAULT
-        measured = (*also, *(measured if typed else ()))
-    frozen = {"frozen": options.pop("frozen")}
-    fitting = set(declared(FinetuneSettings)) - set(frozen)
-    numbers: dict[str, Numbers] = {name: given for name in fitting if (given := options.pop(name))}
-    named = [task_of(name) for name in asked]
-    tuned = [task for task in named if isinstance(task, Task)]
-    if not tuned:
+    settings = options_from(click.get_current_context())
+    if not any(isinstance(task, Task) for task in settings.tasks):
         for flag in typed_flags("regimes", "seeds", *declared(FinetuneSettings)):
             warn(f"no task is fine-tuned, so {flag} has no effect")
-
-    def fitted(task: NamedTask) -> NamedTask:
-        if not isinstance(task, Task):
-            return task
-        changes = {name: given.of(tuned.index(task), len(tuned)) for name, given in numbers.items()}
-        return task.with_settings(**changes, **frozen)
-
-    settings = EvaluateOptions(
-        tasks=tuple(map(fitted, named)),
-        regimes=tuple(dict.fromkeys(regime_of(name) for name in _listed(regimes, "--regime"))),
-        measures=tuple(dict.fromkeys(measured)),
-        **options,
-    )
-    if not settings.tasks and not settings.measures:
-        raise UsageError("there is nothing to evaluate", fix="give --task pos or --measure alignment", id="usage")
     folder, step = run_and_step(run)
     asked_steps = [step]
     if every_checkpoint:
@@ -185,6 +161,38 @@ def command(
                     _show_task(task.label, entry)
             for line in _measure_lines(shown):
                 click.echo(line)
+
+
+def options_from(context: click.Context) -> EvaluateOptions:
+    """Return what the options of a command line ask for. Raise UsageError for values that are none or do not fit."""
+    values = context.params
+    asked, measured = _listed(values["tasks"], "--task"), _listed(values["measures"], "--measure")
+    if also := [name for name in asked if name in MEASURES.names()]:  # --task links,retrieval measures these alone
+        asked = tuple(name for name in asked if name not in also)
+        typed = context.get_parameter_source("measures") is not ParameterSource.DEFAULT
+        measured = (*also, *(measured if typed else ()))
+    numbers: dict[str, Numbers] = {
+        name: given for name in declared(FinetuneSettings) if name != "frozen" and (given := values[name])
+    }
+    named = [task_of(name) for name in asked]
+    tuned = [task for task in named if isinstance(task, Task)]
+
+    def fitted(task: NamedTask) -> NamedTask:
+        if not isinstance(task, Task):
+            return task
+        changes = {name: given.of(tuned.index(task), len(tuned)) for name, given in numbers.items()}
+        return task.with_settings(**changes, frozen=values["frozen"])
+
+    settings = EvaluateOptions(
+        tasks=tuple(map(fitted, named)),
+        regimes=tuple(dict.fromkeys(regime_of(name) for name in _listed(values["regimes"], "--regime"))),
+        measures=tuple(dict.fromkeys(measured)),
+        **{field.name: values[field.name] for field in fields(EvaluateOptions) if field.name in values and
+           field.name not in ("tasks", "regimes", "measures")},
+    )  # fmt: skip
+    if not settings.tasks and not settings.measures:
+        raise UsageError("there is nothing to evaluate", fix="give --task pos or --measure alignment", id="usage")
+    return settings
 
 
 def _run(run: Path | None, given: dict[str, Any], options: dict[str, Any]) -> Path:

@@ -78,7 +78,7 @@ def options_of(name: str) -> CommandOptions:
 
     def check(arguments: Sequence[str]) -> None:
         try:
-            found = command.make_context(name, list(arguments), help_option_names=["-h", "--help"]).params
+            found = command.make_context(name, list(arguments), help_option_names=["-h", "--help"])
         except click.UsageError as error:
             raise UsageError(error.format_message().rstrip("."), id="usage") from None
         _check_values(name, found)
@@ -107,17 +107,17 @@ def _option(parameter: click.Parameter) -> list[tuple[str, CommandOption]]:
     return [(spellings[0].removeprefix("--"), option)]
 
 
-def _check_values(name: str, found: dict[str, Any]) -> None:
+def _check_values(name: str, context: click.Context) -> None:
     """Raise UsageError for values out of bounds, which the command itself would find only when it runs."""
-    from derivlang.evaluation.tasks.registry import task_of
+    from derivlang.cli.evaluate import options_from
+    from derivlang.evaluation.evaluate import check_mixed
     from derivlang.training.settings import Duration
     from derivlang.training.start import settings_of
 
     if name == "evaluate":
-        for task in names(found["tasks"], "--task"):
-            if task != "none":
-                task_of(task)
+        check_mixed(options_from(context))
         return
+    found = context.params
     settings_of(found["source"], found)
     Duration(found["steps"], **given(Duration, found))
 

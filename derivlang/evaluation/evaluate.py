@@ -71,10 +71,9 @@ def evaluate(
     """
     events = events or Events()
     trained = PretrainedRun.load(folder, step)
+    check_mixed(options)
     for task in options.tasks:
         _check(trained, task)
-        if "cs" in options.regimes:
-            _check_mixed(task)
     device = device_of(options.device)
     use_threads(options.threads, trained.config.hidden_size)
     result = _stored(trained, force=options.force, drop=True)
@@ -108,6 +107,12 @@ def _check(trained: PretrainedRun, task: NamedTask) -> None:
             fix="leave it out; --task blimp:FILE and --measure perplexity,surprisal suit causal models",
             id="causal-model",
         )
+
+
+def check_mixed(options: EvaluateOptions) -> None:
+    """Raise UsageError if the regime cs is asked for with a task that cannot have it."""
+    for task in options.tasks if "cs" in options.regimes else ():
+        _check_mixed(task)
 
 
 def _check_mixed(task: NamedTask) -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DerivlangError
-from derivlang.core.settings import text_of
+from derivlang.core.settings import names, text_of
 from derivlang.evaluation.finetune_settings import USUAL_REGIMES
+from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.tasks.base import Task
-from derivlang.evaluation.tasks.registry import find_task
+from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.lexical.bpe import SPECIAL_TOKENS
 from derivlang.sources.find import data_folders, find
 from derivlang.sources.named import SOURCES, find_named, split_name
@@ -110,9 +111,9 @@ def fine_tuning(options: Mapping[str, Any], rate: float, a_step: float) -> float
 
     rate: training speed in sub-words a second. a_step: minimum seconds of a step.
     """
-    names = [name.partition(":") for name in str(options.get("task", "none")).split(",") if name != "none"]
-    sizes = [(kind, _DEMO if which.startswith("demo") else _SIZES.get(kind, _SIZES["pos"])) for kind, _, which in names]
-    tasks = [(size, found) for kind, size in sizes if issubclass(found := find_task(kind), Task)]
+    asked = [name.partition(":") for name in tasks_in(options)]
+    sizes = [(kind, _DEMO if which.startswith("demo") else _SIZES.get(kind, _SIZES["pos"])) for kind, _, which in asked]
+    tasks = [(size, found) for kind, size in sizes if issubclass(found := TASKS.find(kind), Task)]
 
     def number(option: str, task: int, default: int) -> int:
         given = text_of(options.get(option, default)).split(",")
@@ -129,6 +130,12 @@ def fine_tuning(options: Mapping[str, Any], rate: float, a_step: float) -> float
         one = steps * max(a_step, batch * length / rate) + tested * length / (3 * rate)
         total += number("seeds", 0, 3) * sum(2 if regime == "cs" else 1 for regime in regimes) * one
     return total
+
+
+def tasks_in(evaluation: Mapping[str, Any]) -> list[str]:
+    """Return the tasks that a cell's evaluation names, without measures, which `--task` takes, too."""
+    known = names(text_of(evaluation.get("task", "none")), "--task")
+    return [name for name in known if name != "none" and name not in MEASURES.names()]
 
 
 def _bytes(cell: Cell) -> float:

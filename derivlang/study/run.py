@@ -22,6 +22,7 @@ from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import disk, file_lock
 from derivlang.study.begins import RUNS
+from derivlang.study.estimate import tasks_in
 from derivlang.study.file import TEXT, Study
 from derivlang.study.plan import Place, PlannedCommand, data_folder, plan, report_of
 from derivlang.study.processes import Processes
@@ -182,8 +183,7 @@ def _begin(study: Study, whole: Study, place: Place, processes: Processes, say: 
 
 def _check_tasks(study: Study, place: Place) -> None:
     """Raise DataError for a task without data, before hours of training instead of after them."""
-    asked = dict.fromkeys(name for cell in study.cells for name in str(cell.evaluation.get("task", "none")).split(","))
-    for name in (name for name in asked if name != "none"):
+    for name in dict.fromkeys(name for cell in study.cells for name in tasks_in(cell.evaluation)):
         task = task_of(name)
         if isinstance(task, Task):
             parts_of(task, [find(SourceRequest(source, place.data_dir)) for source in task.sources])
