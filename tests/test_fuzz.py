@@ -33,6 +33,7 @@ EXEMPT = {
     "align.eflomal": "output of a program that it has just run",
     "cli.options": "a manifest that the run has just written or checked",
     "engine.watch": "bytes for a hash alone",
+    "sources.corpus": "what it has just written",
     "study.plan": "a level that it has just written",
     "study.processes": "the log of a command that it has just run",
     "training.dictionary": "bytes for a hash alone",

@@ -46,10 +46,10 @@ def controls_of(transform: str, *, files: bool = True) -> list[Control]:
         shown: Any = "text"
         if (transform, name) in _KNOWN:
             shown, choices = "choice", tuple(_KNOWN[transform, name]())
+        elif kind == "yes|no":
+            shown = "switch"
         elif "|" in kind:
             shown, choices = "choice", tuple(kind.split("|"))
-        elif kind == "bool":
-            shown = "switch"
         elif kind in ("int", "float"):
             sliding = low is not None and high is not None and high - low <= _SLIDER
             shown = "slider" if sliding and kind == "int" else {"int": "whole", "float": "number"}[kind]

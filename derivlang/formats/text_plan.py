@@ -47,27 +47,27 @@ def count_documents(path: Path, splitter: Splitter, piece: Piece = WHOLE, encodi
     raw = splitter.mode != "space"
     documents = lines = 0
     todo = sys.maxsize if piece.end is None else piece.end - piece.begin
-    held = [b""]  # the parts of a line that the next block continues
+    held: list[bytes] = []  # the parts of a line that the next block continues
+    block = b""
     with open_utf8(path, encoding) as stream:
         if piece.begin:
             stream.seek(piece.begin)
         else:
             head = stream.read(min(len(BOM), todo))
             todo -= len(head)
-            held = [head.removeprefix(BOM)]
-        read = True
-        while read:
+            block = head.removeprefix(BOM)
+        while True:
+            if stop := block.rfind(b"\n") + 1:
+                text = np.frombuffer(b"".join([*held, block[:stop]]), np.uint8)
+                held = []
+                ends = np.flatnonzero(text == NEWLINE)
+                lines += len(ends)
+                documents += _count_full(text, ends, raw)
+            held.append(block[stop:])
             block = stream.read(min(BLOCK, todo))
-            read, todo = bool(block), todo - len(block)
-            stop = block.rfind(b"\n") + 1
-            if stop == 0:
-                held.append(block)
-                continue
-            text = np.frombuffer(b"".join([*held, block[:stop]]), np.uint8)
-            held = [block[stop:]]
-            ends = np.flatnonzero(text == NEWLINE)
-            lines += len(ends)
-            documents += _count_full(text, ends, raw)
+            if not block:
+                break
+            todo -= len(block)
     return documents + _has_words(b"".join(held), raw), lines
 
 

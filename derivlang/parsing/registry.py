@@ -49,7 +49,7 @@ def find_parser(spec: str | None, language: str, device: str | None = None) -> P
         raise UsageError(
             f"the parser {spec!r} is for the language {parser.language!r}, but the source is in {language!r}",
             where=spec,
-            fix=f"name a parser for {language!r}, or give the language of the source ({parser.language!r}?)",
+            fix=f"name a parser for {language!r}, or correct the source's language (--lang)",
             id="parser-language",
         )
     return parser

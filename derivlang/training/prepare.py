@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import warn
+from derivlang.core.parse_errors import parse_errors
 from derivlang.engine.batches import Source
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job
@@ -30,7 +31,7 @@ from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import file_lock, whole_folder
 from derivlang.store.export import writing
-from derivlang.store.record import read_record, record_text, short
+from derivlang.store.record import check_types, read_record, record_text, short
 from derivlang.training.data import Data
 from derivlang.training.dictionary import DICTIONARY, JointDictionary
 from derivlang.training.encode import encode, take
@@ -120,19 +121,23 @@ def _check_origin(path: Path, recipe: Mapping[str, Any], origin: dict[str, Any] 
     """Raise StoreError if the recipe of a file in the data folder names another source. None: there is none to ask."""
     if origin is None:
         return
-    files, reading = (recipe.get("source") or {}).get("files"), recipe.get("reading")  # earlier versions: no reading
     what = ""
-    if files is not None and files != origin["files"]:
-        names = [", ".join(str(file["name"]) for file in some) for some in (files, origin["files"])]
-        what = f"made from {names[0]}, not {names[1]}" if names[0] != names[1] else f"made before {names[0]} changed"
-    elif reading is not None and reading != origin["reading"]:
-        name = next(name for name, value in origin["reading"].items() if reading.get(name) != value)
-        what = (
-            f"made from other words: {name} was {short(reading.get(name))}, and is now {short(origin['reading'][name])}"
-        )
+    with parse_errors(str(path), "recipe", error=StoreError, id="data"):
+        check_types(recipe, {}, {"source": dict, "reading": dict})  # earlier versions have no reading
+        files, reading = (
+            (recipe.get("source") or {}).get("files"),
+            recipe.get("reading"),
+        )  # earlier versions: no reading
+        if files is not None and files != origin["files"]:
+            names = [", ".join(str(file["name"]) for file in some) for some in (files, origin["files"])]
+            what = f"from {names[0]}, not {names[1]}" if names[0] != names[1] else f"before {names[0]} changed"
+        elif reading is not None and reading != origin["reading"]:
+            now = origin["reading"]
+            name = next(name for name in {**now, **reading} if reading.get(name) != now.get(name))
+            what = f"from other words: {name} was {short(reading.get(name))}, and is now {short(now.get(name))}"
     if what:
         raise StoreError(
-            f"was {what}", where=str(path), fix="give another --data folder, or the same source", id="other-data"
+            f"was made {what}", where=str(path), fix="give another --data folder, or the same source", id="other-data"
         )
 
 

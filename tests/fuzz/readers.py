@@ -920,6 +920,24 @@ for _file in ("pieces.bin", "instances.bin", "ids.bin"):
     reader(f"encoded {_file}", "bytes", _encoded_seed(_file))(_encoded(_file))
 
 
+@reader("recipe of a dictionary to train with", "json", lambda: _data_recipe(), "training.prepare")
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.training.prepare import _beside, _check_origin, _origin, _recipe_beside
+
+    path = folder / "dictionary.tsv"
+    _beside(path).write_bytes(data)
+    _check_origin(path, _recipe_beside(path), _origin(SourceRequest("demo")))
+    return None
+
+
+def _data_recipe() -> list[bytes]:
+    """The recipe of the dictionary that a run of training has made."""
+    from tests.training import data_folder
+
+    _trained()
+    return [next(data_folder().glob("dictionary-*.recipe.json")).read_bytes()]
+
+
 def _pairs_to_train(folder: Path) -> None:
     from derivlang.training.streams.bitext import FilePairs, read_pairs
     from tests.training import pair
