@@ -319,7 +319,7 @@ BAD = {
     "a wrong spec": (("trans:overlap", "trnas:overlap"), "cell identity.0.1.*did you mean trans"),
     "a wrong objective": (("[cell]", "[cell]\nobjective = 'mln'"), "cell identity.0.1.*did you mean mlm"),
     "a wrong task": (("[report]", "[evaluate]\ntask = 'poss'\n[report]"), "poss.*did you mean pos"),
-    "a wrong measure": (("[report]", "[evaluate]\nmeasure = 'aligment'\n[report]"), "aligment.*did you mean alignment"),
+    "a wrong measure": (("[report]", "[evaluate]\nmeasure = 'alignmentz'\n[report]"), "did you mean alignment"),
     "a wrong regime": (("[report]", "[evaluate]\nregime = 'sup,zz'\n[report]"), "no regime 'zz'"),
     "a regime of pairs": (("[report]", "[evaluate]\ntask = 'pos'\nregime = 'cs'\n[report]"), "cs mixes the two sides"),
     "numbers of other tasks": (("[report]", "[evaluate]\ntask = 'pos,ner'\nepochs = '1,2,3'\n[report]"), "3 numbers"),
