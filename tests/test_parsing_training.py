@@ -277,9 +277,9 @@ def test_a_teacher_that_cannot_teach_is_refused(
 
 
 def test_text_of_a_language_is_normalised_as_its_parser_will() -> None:
-    text = Text(np.arange(5, dtype=np.int32), pa.array(["de", "foto's", "zijn", "mooi", "."]), np.array([0, 5]))
-    assert plain_sentences(text, "nl").types.to_pylist() == ["de", "foto's", "zijn", "mooi", "."]
-    assert plain_sentences(text).types.to_pylist()[1] == "foto"
+    text = Text(np.arange(5, dtype=np.int32), pa.array(["de", "auto's", "zijn", "mooi", "."]), np.array([0, 5]))
+    assert plain_sentences(text, "nl").types.to_pylist() == ["de", "auto's", "zijn", "mooi", "."]
+    assert plain_sentences(text).types.to_pylist()[1] == "auto"
 
 
 def test_names_of_files_differ_and_a_folder_has_one_treebank(tmp_path: Path) -> None:
