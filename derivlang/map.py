@@ -179,10 +179,8 @@ def map_dataset(
         found, schema, contents = trees.name, replace(schema, parsed=True), f"{contents} {trees.fingerprint}"
     elif parser is not None:
         raise unused_parser("the set has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees")
-    told: list[str] = []
-    warn_of_unused("the set", schema, policies, told.append, repair_tags=repair_tags)
-    for message in told:
-        warn(_OPTION.sub(_argument, message))
+    in_python = lambda message: warn(_OPTION.sub(_argument, message))  # noqa: E731
+    warn_of_unused("the set", schema, policies, in_python, repair_tags=repair_tags)
     recipe = _Recipe(pipeline.stored, saved, schema, words, language, policies, sentences, repair_tags, found, contents)
     size: int | None = _BATCH
     if policies.answers == "atomic" and answered_side(schema) is not None:

@@ -20,7 +20,7 @@ from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared, names
 from derivlang.evaluation.finetune_settings import ROWS, FinetuneSettings, regime_of
 from derivlang.evaluation.measures.registry import MEASURES
-from derivlang.evaluation.settings import EvaluateOptions
+from derivlang.evaluation.settings import EvaluateOptions, tasks_and_measures
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.named import NamedTask
 from derivlang.evaluation.tasks.registry import TASKS, task_of
@@ -166,9 +166,8 @@ def command(
 def options_from(context: click.Context) -> EvaluateOptions:
     """Return what the options of a command line ask for. Raise UsageError for values that are none or do not fit."""
     values = context.params
-    asked, measured = _listed(values["tasks"], "--task"), _listed(values["measures"], "--measure")
-    if also := [name for name in asked if name in MEASURES.names()]:  # --task links,retrieval measures these alone
-        asked = tuple(name for name in asked if name not in also)
+    (asked, also), measured = tasks_and_measures(values["tasks"]), _listed(values["measures"], "--measure")
+    if also:  # --task links,retrieval measures these alone
         typed = context.get_parameter_source("measures") is not ParameterSource.DEFAULT
         measured = (*also, *(measured if typed else ()))
     numbers: dict[str, Numbers] = {

@@ -70,11 +70,12 @@ def command(
     if kind == TRANSFORMERS:
         _export_model(derived, out, source=source, unfit={"--split": split, "--documents": documents}, as_json=as_json)
         return
-    from derivlang.store.export import ExportRequest, export
+    from derivlang.store.export import ExportRequest, export, refuse_other_suffix
 
     if out.is_dir():
         raise UsageError("is a folder", where=str(out), fix="name a file", id="output")
-    _refuse_other_suffix(kind, out)
+    own = [suffix for suffix, name in _BY_SUFFIX.items() if name == kind]
+    refuse_other_suffix(f"the format {kind}", list(dict.fromkeys([*own, ".txt", ".tokens"])), out)  # .txt is any text
     with Bar() as bar, bar.stage("exporting", total=set_size(derived, split)):
         result = export(derived, ExportRequest(split, kind, source, documents, named_by), out)
     spaces = f"; a space inside {counted(result['spaces'], 'word')}" if result["spaces"] else ""
@@ -93,20 +94,6 @@ def _format_of(out: Path) -> str:
             id="missing-option",
         )
     return _BY_SUFFIX[out.suffix.lower()]
-
-
-def _refuse_other_suffix(kind: str, out: Path) -> None:
-    """Raise UsageError for a file whose name promises another format, or a compressed file. Any format may be .txt."""
-    from derivlang.formats.opening import PACKED
-    from derivlang.formats.registry import suffixes
-
-    suffix = out.suffix.lower()
-    own = [known for known, name in _BY_SUFFIX.items() if name == kind]
-    if suffix in PACKED:
-        raise UsageError("the file would not be compressed", where=str(out), fix=f"leave {suffix} out", id="output")
-    if suffix in suffixes() and suffix not in (".txt", ".tokens", *own):
-        fix = f"name the file {' or '.join(own or ['without it'])}, or give another --format"
-        raise UsageError(f"the file would hold the format {kind}", where=str(out), fix=fix, id="output")
 
 
 def _export_model(run: Path, out: Path, *, source: bool, unfit: dict[str, Any], as_json: bool) -> None:

@@ -47,6 +47,7 @@ class Number(click.FloatRange):
     """A number between bounds. click's own type takes `nan`, and `inf` where there is no upper bound."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, a float. Raise click's BadParameter for any other text and for a number out of bounds."""
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{_quoted(value)} is not a number", param, ctx)

@@ -110,15 +110,13 @@ def _check(trained: PretrainedRun, task: NamedTask) -> None:
 
 
 def check_mixed(options: EvaluateOptions) -> None:
-    """Raise UsageError if the regime cs is asked for with a task that cannot have it."""
+    """Raise UsageError for the regime cs if a fine-tuned task has no mixed pairs, or if two do not fit into a batch."""
     for task in options.tasks if "cs" in options.regimes else ():
-        _check_mixed(task)
+        if isinstance(task, Task):
+            _check_mixed(task)
 
 
-def _check_mixed(task: NamedTask) -> None:
-    """Raise UsageError if a task that is fine-tuned has no mixed pairs, or if two do not fit into a batch."""
-    if not isinstance(task, Task):
-        return
+def _check_mixed(task: Task) -> None:
     if not isinstance(task, PairTask):
         names = ", ".join(sorted(name for name, found in tuned_tasks().items() if issubclass(found, PairTask)))
         raise UsageError(

@@ -6,10 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from derivlang.core.errors import UsageError
-from derivlang.core.settings import check_settings, setting
+from derivlang.core.settings import check_settings, names, setting
 from derivlang.evaluation.finetune_settings import MAX_LENGTH, USUAL_REGIMES, Regime
 from derivlang.evaluation.measures.registry import MEASURES, USUAL
 from derivlang.evaluation.tasks.named import NamedTask
+
+
+def tasks_and_measures(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of tasks and the names of measures in a list such as `pos,links`, as `--task` takes them.
+
+    () and () for `none`. Raise UsageError if the list names nothing.
+    """
+    asked = [name for name in names(text, "--task") if name != "none"]
+    measures = tuple(name for name in asked if name in MEASURES.names())
+    return tuple(name for name in asked if name not in measures), measures
 
 
 @dataclass(frozen=True, slots=True)

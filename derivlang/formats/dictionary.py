@@ -34,7 +34,7 @@ _SOURCE, _TARGET = ("source", "src", "word"), ("derived", "target", "tgt", "tran
 _OWN_HEADER = "source\tderived\tcount"
 _BOM = b"\xef\xbb\xbf"
 _COUNT = re.compile("[0-9]{1,18}")
-_Row = tuple[str, str] | tuple[str, str, int]
+_Row = tuple[str, str] | tuple[str, str, int]  # with a count in derivlang's own files
 _BREAKS = re.compile("[ \t\r\n]")
 _WRONG = re.compile("[\0\ufffd\ud800-\udfff]")  # JSON can hold halves of surrogate pairs, which are not characters
 
@@ -113,13 +113,12 @@ def read_dictionary(path: Path | str, *, strict: bool = False, allowed: Sequence
     plain = Path(path.stem) if path.suffix in (".gz", ".zst") else path
     kind = _SUFFIXES.get(plain.suffix.lower(), "muse")
     rows = _json(data, path) if kind == "json" else _lines(data, tabs=kind == "tsv")
-    own = kind == "tsv" and data.removeprefix(_BOM).split(b"\n", 1)[0].removesuffix(b"\r") == _OWN_HEADER.encode()
     pairs: dict[tuple[str, str], int] = {}
     faults: list[Fault] = []
     unit = "entry" if kind == "json" else "line"
     with parse_errors(str(path), "dictionary", id="dictionary"):
         for line, row in rows:
-            found = row if isinstance(row, Fault) else _fault(line, row[:2], pairs, own=own)
+            found = row if isinstance(row, Fault) else _fault(line, row[:2], pairs, own=len(row) > 2)
             if found is None:
                 assert not isinstance(row, Fault)
                 pairs[row[:2]] = row[2] if len(row) > 2 else 1

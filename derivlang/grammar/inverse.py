@@ -28,6 +28,8 @@ GUARD = 1e-5  # ten times the largest error that the tests allow for the borders
 def draw_orders(local: Local, labels: Int32, rows: Int64, u: Float) -> tuple[NDArray[np.int8], Float, Float]:
     """Return what `draw` returns, computed in the smallest type that gives the same orders as 64 bits.
 
+    Where sums underflow even in 64 bits, it is computed with logarithms.
+
     labels: int32[d, b], of the dependents; equal labels have equal scores. rows: int64[q], the family of each draw;
     each family occurs. u: float64[q] in [0, 1).
     """
@@ -36,7 +38,7 @@ def draw_orders(local: Local, labels: Int32, rows: Int64, u: Float) -> tuple[NDA
     orders = np.empty((q, local.n_dependents + 1), np.int8)
     low, width = np.empty(q), np.empty(q)
     todo = np.arange(q)
-    for dtype in (*types, np.float64, None):
+    for dtype in (*types, np.float64, None):  # None: with logarithms, whose range is always enough
         tables = chains(local, "logs") if dtype is None else chains(local, dtype=dtype, labels=labels)
         with np.errstate(invalid="ignore"):  # a total of 0 is computed again
             orders[todo], low[todo], width[todo] = draw(tables, rows, u[todo])

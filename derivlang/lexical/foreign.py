@@ -140,7 +140,8 @@ class ForeignTokenizer:
         # of each word, the end in its sentence's text: characters so far, and a space before each but the first
         ends = np.cumsum(sizes + 1) - 1
         ends -= np.append(0, np.cumsum(sizes + 1))[offsets[:-1]][sentence]
-        with parse_errors(str(self.folder), "tokenizer", error=StoreError, id="tokenizer"):  # no entry for the unknown
+        # it fails at an unknown word, if it has no entry for such words
+        with parse_errors(str(self.folder), "tokenizer", error=StoreError, id="tokenizer"):
             found = self._library.encode_batch(texts, add_special_tokens=False)
         counts = np.fromiter((len(one) for one in found), np.int64, len(found))
         ids = np.array([i for one in found for i in one.ids], np.int32)

@@ -121,7 +121,7 @@ def token_entries(folder: Path, types: pa.Array, counts: Int64, pipeline: Pipeli
     mapped = string_array(stems)
     for step in lexical:
         assert isinstance(step, Trans)
-        # Not `apply`, which keeps the word `<unk>`: the stem of `<unk></w>`, from `x<unk>`, has a twin like any other.
+        # `apply` would keep the word `<unk>`. Here it may be the stem of an ordinary entry: `<unk></w>`, of `x<unk>`.
         mapped = map_script(mapped, load_script(step.script, step.table))
     images = mapped.to_pylist()
     twins = [b + image + e for b, image, e in zip(begins, images, ends, strict=True)]

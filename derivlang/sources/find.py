@@ -128,7 +128,7 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
     look = format.looked_at(files, asked)
     if look.words is not None and request.mode is None and len({suffix_of(file) == ".tokens" for file in files}) > 1:
         raise UsageError(
-            f"tokenised text (.tokens) and raw text: {', '.join(sorted({suffix_of(file) for file in files}))}",
+            f"the folder holds tokenised text beside raw text: {', '.join(sorted({suffix_of(f) for f in files}))}",
             where=str(path),
             fix="make each apart, or say how all are split into words: --words",
             id="format",
@@ -171,24 +171,20 @@ def _warn_of_other_columns(corpus: Corpus, encoding: str, expected: pa.Schema) -
 
 
 def _alike(one: pa.DataType, other: pa.DataType) -> bool:
-    """Return whether `datasets` reads values of both types as one column."""
-    if isinstance(one, pa.DictionaryType) or isinstance(other, pa.DictionaryType):
-        return True  # the values are decoded
-    inner = [
-        kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else None for kind in (one, other)
-    ]
-    if None not in inner:
-        return _alike(*inner)
-    tests = (
-        pa.types.is_integer,
-        pa.types.is_floating,
-        pa.types.is_boolean,
-        pa.types.is_string,
-        pa.types.is_large_string,
-    )
-    kinds = ["number" if n < 3 else "string" for kind in (one, other) for n, test in enumerate(tests) if test(kind)]
-    known = len(kinds) == 2 and not any(map(pa.types.is_null, (one, other)))
-    return not known or kinds[0] == kinds[1]
+    """Return whether `datasets` may read values of both types as one column; True for types that are not looked at."""
+    kinds = {_kind(one), _kind(other)}
+    return None in kinds or len(kinds) == 1
+
+
+def _kind(of: pa.DataType) -> str | None:
+    """Return "number" or "string", or e.g. "list of string"; None for nulls and types that are not looked at."""
+    types = pa.types
+    if types.is_list(of) or types.is_large_list(of):
+        inner = _kind(of.value_type)
+        return inner and f"list of {inner}"
+    if types.is_integer(of) or types.is_floating(of) or types.is_boolean(of):
+        return "number"
+    return "string" if types.is_string(of) or types.is_large_string(of) else None
 
 
 def _with_labels(corpus: Corpus, encoding: str) -> Corpus:

@@ -36,8 +36,8 @@ class NamedSource:
     """A named source.
 
     files: the file patterns of each split, or a function of `arg` that returns them. `{arg}` stands for what follows
-    the colon, without `prefix`, else for `default`. hub: (dataset, config) with `{arg}`, or None. options, aliases,
-    language_column: as in `Corpus`.
+    the colon, else for `default`. prefix: what folder names begin with; the user may type it, too. hub: (dataset,
+    config) with `{arg}`, or None. options, aliases, language_column: as in `Corpus`.
     """
 
     name: str
@@ -284,7 +284,7 @@ def named_sources() -> dict[str, NamedSource]:
 
 
 def split_name(source: str) -> tuple[str, str]:
-    """Split a source into its name, one of SOURCES or not, and its argument.
+    """Return the name of a source, which need not be one of SOURCES, and its argument.
 
     pos:English-EWT, pos:UD_English-EWT -> ("pos", "English-EWT")        demo -> ("demo", "")
     """

@@ -17,7 +17,7 @@ from __future__ import annotations
 import errno
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -91,7 +91,7 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
     name = derived.choose_split(split)
     source, given = derived.manifest["source"], {field.column: field.input for field in derived.schema.fields}
     format = find_format("text") if derived.schema.running else _format_of(source["format"], out)
-    _refuse_other_suffix(format, out)
+    refuse_other_suffix(format.noun, format.suffixes, out)
     rows = 0
 
     def groups() -> Iterator[Loaded]:
@@ -129,13 +129,16 @@ def _format_of(name: str, out: Path) -> FileFormat:
     return format if format.write is not None else find_format("jsonl")
 
 
-def _refuse_other_suffix(format: FileFormat, out: Path) -> None:
-    """Raise UsageError for a file whose name promises another format, or a compressed file."""
-    packed = out.suffix in PACKED
-    if packed or (out.suffix.lower() in suffixes() and out.suffix.lower() not in format.suffixes):
-        fix = "name a file without it" if packed else f"name the file {' or '.join(format.suffixes)}"
+def refuse_other_suffix(noun: str, own: Sequence[str], out: Path) -> None:
+    """Raise UsageError for a file whose name promises another format, or a compressed file.
+
+    noun: for what the file will hold. own: the suffixes that promise it, in lower case.
+    """
+    packed = out.suffix.lower() in PACKED
+    if packed or (out.suffix.lower() in suffixes() and out.suffix.lower() not in own):
+        fix = f"leave {out.suffix} out" if packed else f"name the file {' or '.join(own)}"
         raise UsageError(
-            f"the file would hold {format.noun}{', not compressed' if packed else ''}",
+            f"the file would hold {noun}{', not compressed' if packed else ''}",
             where=str(out),
             fix=fix,
             id="output",

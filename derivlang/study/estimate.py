@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DerivlangError
-from derivlang.core.settings import names, text_of
+from derivlang.core.settings import text_of
 from derivlang.evaluation.finetune_settings import USUAL_REGIMES
-from derivlang.evaluation.measures.registry import MEASURES
+from derivlang.evaluation.settings import tasks_and_measures
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import TASKS
 from derivlang.lexical.bpe import SPECIAL_TOKENS
@@ -132,10 +132,9 @@ def fine_tuning(options: Mapping[str, Any], rate: float, a_step: float) -> float
     return total
 
 
-def tasks_in(evaluation: Mapping[str, Any]) -> list[str]:
-    """Return the tasks that a cell's evaluation names, without measures, which `--task` takes, too."""
-    known = names(text_of(evaluation.get("task", "none")), "--task")
-    return [name for name in known if name != "none" and name not in MEASURES.names()]
+def tasks_in(evaluation: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the tasks of a cell's evaluation, without measures."""
+    return tasks_and_measures(text_of(evaluation.get("task", "none")))[0]
 
 
 def _bytes(cell: Cell) -> float:

@@ -83,7 +83,7 @@ def clear(run: Path, needed: Iterable[Path] = ()) -> None:
             # RUN itself is what `--init RUN` names; RUN/data stays
             if found in removed or not (removed - {run.resolve()}).isdisjoint(found.parents):
                 raise UsageError(
-                    f"{path} belongs to the run that it would remove, but the new run begins from it",
+                    f"{path} would be removed with the old run, but the new run needs it",
                     where="--force",
                     fix="give another -o folder",
                     id="output",

@@ -124,10 +124,7 @@ def _check_origin(path: Path, recipe: Mapping[str, Any], origin: dict[str, Any] 
     what = ""
     with parse_errors(str(path), "recipe", error=StoreError, id="data"):
         check_types(recipe, {}, {"source": dict, "reading": dict})  # earlier versions have no reading
-        files, reading = (
-            (recipe.get("source") or {}).get("files"),
-            recipe.get("reading"),
-        )  # earlier versions: no reading
+        files, reading = (recipe.get("source") or {}).get("files"), recipe.get("reading")
         if files is not None and files != origin["files"]:
             names = [", ".join(str(file["name"]) for file in some) for some in (files, origin["files"])]
             what = f"from {names[0]}, not {names[1]}" if names[0] != names[1] else f"before {names[0]} changed"
@@ -262,6 +259,7 @@ def _ending(settings: TrainingSettings, length: int) -> str:
 
 
 def _beside(path: Path) -> Path:
+    """Return the place of a file's recipe: dictionary.tsv -> dictionary.tsv.recipe.json."""
     return path.with_name(f"{path.name}.recipe.json")
 
 
