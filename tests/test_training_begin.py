@@ -198,7 +198,7 @@ def test_force_does_not_remove_what_the_run_begins_from(first: Path, tmp_path: P
         {"tokenizer": run / TOKENIZER},
         {"init": str(first), "embeddings": f"from={run}"},
     ):
-        with pytest.raises(UsageError, match="belongs to the run that it would remove"):
+        with pytest.raises(UsageError, match="would be removed with the old run, but the new run needs it"):
             trained(run, "mlm", force=True, **changes)
         assert (run / TOKENIZER / "tokenizer.json").exists()
         assert (run / "model").exists()
