@@ -457,12 +457,59 @@ def test_tokenizers_that_do_not_fit(derived: Path, tokenizers: tuple[Path, Path]
     assert "must be given together" in alone.err
     text = run("pair", derived, "--format", "text", "-o", out, "--tokenizer", ours, "--twin", theirs, code=2)
     assert "Parquet" in text.err
-    assert "Parquet" in text.err
     usual = ("pair", derived, "--format", "parquet", "-o", out, "--tokenizer")
     missing = run(*usual, tmp_path / "nope", "--twin", theirs, code=1)
     assert "nope: there is no such folder" in missing.err
     assert "Exception ignored" not in missing.err
     assert not list(tmp_path.glob("out*"))
+
+
+def test_a_twin_of_another_tokenizer_or_script_is_refused(
+    derived: Path, tokenizers: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Its ids would be those of other entries, in silence."""
+    ours, theirs = tokenizers
+    run("tokenizer", "train", tmp_path / "a.train.tokens", "--vocab-size", 35, "-o", tmp_path / "small")
+    run("tokenizer", "twin", ours, "--t", "trans:script=greek", "-o", tmp_path / "greek")
+    usual = ("pair", derived, "--format", "parquet", "-o", tmp_path / "out", "--tokenizer")
+    assert "is the twin of another tokenizer" in run(*usual, tmp_path / "small", "--twin", theirs, code=2).err
+    assert "is a twin under trans:" in run(*usual, ours, "--twin", tmp_path / "greek", code=2).err
+    assert "is a twin itself" in run(*usual, theirs, "--twin", theirs, code=1).err
+    inverted = make("inv", tmp_path / "a.train.tokens", tmp_path / "inverted")
+    told = run("pair", inverted, *usual[2:], ours, "--twin", theirs, code=2).err
+    assert "not trans" in told
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_subwords_of_a_tokenizer_that_is_no_twin(derived: Path, tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
+    ours, _ = tokenizers
+    text = tmp_path / "b.train.tokens"
+    run("export", derived, "--format", "text", "-o", text)
+    run("tokenizer", "train", text, "--vocab-size", 35, "-o", tmp_path / "other")
+    pair(derived, tmp_path / "out", "parquet", "--tokenizer", ours, "--twin", tmp_path / "other")
+    lengths: Counter[bool] = Counter()
+    for row in rows_of(tmp_path / "out"):
+        links = {tuple(link) for link in row["subword_links"]}
+        assert {i for i, _ in links} == set(range(len(row["source_ids"])))
+        assert {j for _, j in links} == set(range(len(row["ids"])))
+        lengths[len(row["source_ids"]) == len(row["ids"])] += 1
+    assert lengths[False]
+
+
+def test_unknown_subwords_are_counted(derived: Path, tokenizers: tuple[Path, Path], tmp_path: Path) -> None:
+    ours, _ = tokenizers
+    out = tmp_path / "out"
+    told = run("pair", derived, "--format", "parquet", "-o", out, "--tokenizer", ours, "--twin", ours).out
+    unknown = sum(row["ids"].count(3) for row in rows_of(out))
+    n = sum(len(row["ids"]) for row in rows_of(out))
+    assert unknown > n / 2
+    assert f"derived side: {unknown:,} of {n:,} sub-words are <unk>" in told
+    inverted = make("inv", tmp_path / "a.train.tokens", tmp_path / "inverted")
+    result = pair(inverted, tmp_path / "same", "parquet", "--tokenizer", ours, "--twin", ours)
+    assert result["subwords"]["derived_unknown"] == result["subwords"]["source_unknown"]
+    for row in rows_of(tmp_path / "same"):
+        assert all(row["source_ids"][i] == row["ids"][j] for i, j in row["subword_links"])
+        assert len(row["subword_links"]) == len(row["ids"])
 
 
 def test_a_failure_after_the_writer_is_open_is_one_error(tmp_path: Path) -> None:

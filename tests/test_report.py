@@ -19,7 +19,7 @@ import pytest
 from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
 from derivlang.evaluation.resample import by_document, replicates
 from derivlang.evaluation.statistics import holm
-from derivlang.evaluation.tasks.registry import find_task
+from derivlang.evaluation.tasks.registry import find_task, task_of
 from tests import commands
 from tests.commands import cut_off
 from tests.runs import DOCUMENTS, SEEDS, run, runs, write
@@ -30,7 +30,7 @@ pytest.importorskip("matplotlib")
 from derivlang.evaluation.report import listings, published  # noqa: E402
 from derivlang.evaluation.report import write as report_module  # noqa: E402
 from derivlang.evaluation.report.cells import EMPTY, Row, Table  # noqa: E402
-from derivlang.evaluation.report.columns import columns  # noqa: E402
+from derivlang.evaluation.report.columns import Column, columns  # noqa: E402
 from derivlang.evaluation.report.correlation import spearman  # noqa: E402
 from derivlang.evaluation.report.differences import differences_of  # noqa: E402
 from derivlang.evaluation.report.estimates import mean_of  # noqa: E402
@@ -1093,3 +1093,11 @@ def test_damaged_doses_are_refused(facts: dict[str, Any], tmp_path: Path) -> Non
     run(tmp_path / "a", facts=facts)
     with pytest.raises(DerivlangError, match=r"run\.json"):
         report([tmp_path / "a"], tmp_path / "report")
+
+
+def test_columns_of_sets_outside_ascii_have_file_names_of_their_own() -> None:
+    metric = task_of("pos").main_metric
+    names = [Column(f"pos:{which}", metric).id for which in ("./été", "./ete", "./中文", "./日文", "French-GSD")]
+    assert len(set(names)) == 5
+    assert all(name.isascii() for name in names)
+    assert names[-1] == "pos-French-GSD-accuracy"

@@ -935,6 +935,24 @@ def test_a_task_that_is_not_there_is_named_before_anything_is_trained(tmp_path: 
     assert not (tmp_path / "out").exists()
 
 
+def test_the_set_of_a_task_is_named_from_the_folder_of_the_study(
+    tmp_path: Path, processes: type[Finished], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`evaluate` runs there: a path from elsewhere would be found at the start, and missing after hours of training."""
+    monkeypatch.chdir(tmp_path)
+    Path("pairs.jsonl").write_text('{"sentence_good": "It rains .", "sentence_bad": "It rain ."}\n', "utf-8")
+    study = small(tmp_path, '[evaluate]\ntask = "blimp:pairs.jsonl"\n')
+    with pytest.raises(DataError, match=r"the task's file \./pairs.jsonl is missing"):
+        run_study(study, Place(Path("out")))
+    assert not Path("out").exists()
+    for name in ("../pairs.jsonl", tmp_path / "pairs.jsonl"):
+        processes.calls.clear()
+        run_study(
+            small(tmp_path, f'[evaluate]\ntask = "blimp:{name}"\n'), Place(Path(f"out-{name == '../pairs.jsonl'}"))
+        )
+        assert names_of(processes.calls, "evaluate")
+
+
 def test_the_speed_of_an_accelerator_is_assumed_where_there_is_none(tmp_path: Path) -> None:
     study = ("study", "align-mlm-small", "-o", tmp_path, "--dry-run", "--cells", "trans.mlm.1", "--data-dir", tmp_path)
     told = run(*study).out

@@ -77,4 +77,7 @@ def command(derived: Path, rate: str, noise: str, as_json: bool, out: Path | Non
         lines.append(f"{result['noise']:,} wrong {settings.noise_kind}: {out.name}.noise.tsv")
     if result["spaces"]:
         lines.append(f"a space inside {counted(result['spaces'], 'word')}")
+    for side in ("source", "derived"):
+        if unknown := result.get("subwords", {}).get(f"{side}_unknown"):
+            lines.append(f"{side} side: {unknown:,} of {result['subwords'][side]:,} sub-words are <unk>")
     click.echo("\n".join(lines), err=out == STDOUT)

@@ -31,12 +31,14 @@ from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.percent import Share, number, portion
 from derivlang.lexical.segments import GoldLinks, Segments, links_of, segment_keys, segments
 from derivlang.lexical.subwords import lift_links, lift_offsets
-from derivlang.lexical.tokenizer import Tokenizer
+from derivlang.lexical.tokenizer import Tokenizer, require_source
+from derivlang.lexical.twin_folder import unfit_twin
 from derivlang.store.disk import remove
 from derivlang.store.export import writing
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
 from derivlang.store.record import record_text
+from derivlang.transforms.trans import Trans
 
 RULE_VERSION = 1
 FORMAT = 1
@@ -64,9 +66,10 @@ def write_pairs(folder: Path, options: PairOptions) -> dict[str, Any]:
     """Write sentence pairs of a derived set, with a recipe in OUT.recipe.json and wrong items in OUT.noise.tsv.
 
     Return {"out", "files", "pairs", "sentences", "links", "words": {"source", "derived"}, "noise", "spaces"}:
-    sentences = pairs of the split; noise = wrong links or pairs; spaces = words with a space. Raise StoreError if
-    `folder` is not a derived set, DataError if it has no pair, UsageError for no pair at this rate or too much noise.
-    No partial files remain.
+    sentences = pairs of the split; noise = wrong links or pairs; spaces = words with a space. With tokenizers there is
+    also "subwords": {"source", "derived", "source_unknown", "derived_unknown"}. Raise StoreError if `folder` is not a
+    derived set, DataError if it has no pair, UsageError for no pair at this rate, too much noise, or tokenizers that do
+    not fit. No partial files remain.
     """
     _check(options)
     derived = Derived(folder)
@@ -217,13 +220,17 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
         if listed is not None:
             columns = "line\tsource\tderived\twrong" if plan.cut else "line\tderived_of"
             listed.write(f"{columns}\n".encode())
+        if encoders is not None:
+            result["subwords"] = {"source": 0, "derived": 0, "source_unknown": 0, "derived_unknown": 0}
         ties = 0
         for numbers, group in plan.groups():
             if not len(numbers):
                 continue
             pairs, rows, ties = _pairs(plan, numbers, group, ties)
-            if encoders:
-                pairs = replace(pairs, subwords=_subwords(plan, pairs, *encoders))
+            if encoders is not None:
+                subwords = _subwords(pairs, encoders)
+                encoders.count(subwords, result["subwords"])
+                pairs = replace(pairs, subwords=subwords)
             if listed is not None:
                 listed.write("".join("\t".join(map(str, row)) + "\n" for row in rows).encode())
             writer.write(pairs)
@@ -242,18 +249,56 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
     return result
 
 
-def _encoders(plan: _Plan) -> list[SubwordEncoder]:
-    """Return the tokenizers of both sides, if any. Raise UsageError for a twin that cannot encode the derived words."""
-    found = [Tokenizer.load(folder) for folder in plan.options.tokenizers or ()]
-    keeps = [t for t in plan.derived.pipeline.transforms if getattr(t, "overlap", 0)]
-    if found and keeps and found[1].recipe["kind"] == "twin":
-        raise UsageError(
-            f"{keeps[0]} keeps words of the source, which the twin's own vocabulary lacks",
-            where="--twin",
-            fix="leave out --tokenizer and --twin, or give a set without an overlap",
-            id="tokenizer",
-        )
-    return [SubwordEncoder(tokenizer) for tokenizer in found]
+@dataclass(frozen=True, slots=True)
+class _Encoders:
+    """The tokenizers of both sides, and how the sub-words of linked words are linked (`lift_links`).
+
+    A word and its transliteration have equally many sub-words under a tokenizer and its twin, and the k-th is linked to
+    the k-th, as in a word that stays as it is under one tokenizer. Otherwise (a dictionary or noise exchanged words, or
+    the second tokenizer is no twin) every sub-word of a word is linked to every sub-word of the other.
+    """
+
+    source: SubwordEncoder
+    derived: SubwordEncoder
+    how: Literal["each", "all"]
+
+    def count(self, found: Subwords, counts: dict[str, int]) -> None:
+        """Add the numbers of sub-words and of unknown ones to `counts`."""
+        for side, encoder, lists in (("source", self.source, found.source), ("derived", self.derived, found.derived)):
+            ids = to_numpy(lists.flatten())
+            counts[side] += len(ids)
+            counts[f"{side}_unknown"] += int((ids == encoder.tokenizer.bpe.entries.index("<unk>")).sum())
+
+
+def _encoders(plan: _Plan) -> _Encoders | None:
+    """Return the tokenizers of both sides, None if they are not given.
+
+    Raise DataError if the first is a twin, UsageError for a twin of another tokenizer or script, or one that cannot
+    encode the derived words.
+    """
+    if plan.options.tokenizers is None:
+        return None
+    folders = plan.options.tokenizers
+    ours, theirs = map(Tokenizer.load, folders)
+    require_source(ours, str(folders[0]))
+    lexical = [t for t in plan.derived.pipeline.transforms if t.has_lexicon]
+    maps = [t for t in lexical if isinstance(t, Trans)]
+    if theirs.recipe["kind"] == "twin":
+        if keeps := [t for t in maps if t.overlap]:
+            raise UsageError(
+                f"{keeps[0]} keeps words of the source, which the twin's own vocabulary lacks",
+                where="--twin",
+                fix="leave out --tokenizer and --twin, or give a set without an overlap",
+                id="tokenizer",
+            )
+        if told := unfit_twin(theirs, ours, [t.stored for t in maps]):
+            fix = "give the tokenizer that the twin was made of, and a twin made with the set's own trans"
+            raise UsageError(told, where=f"--twin {folders[1]}", fix=fix, id="tokenizer")
+        alike = len(maps) == len(lexical) == 1
+    else:
+        alike = not lexical and theirs.fingerprint() == ours.fingerprint()
+    how: Literal["each", "all"] = "each" if alike and plan.cut is None else "all"
+    return _Encoders(SubwordEncoder(ours), SubwordEncoder(theirs), how)
 
 
 def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs, list[tuple[int, ...]], int]:
@@ -287,19 +332,14 @@ def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs
     return Pairs(plan.chosen[numbers], group.keys, source, target, links.sorted()), rows, ties
 
 
-def _subwords(plan: _Plan, pairs: Pairs, ours: SubwordEncoder, theirs: SubwordEncoder) -> Subwords:
-    """Return the ids of both sides, and the gold links of their sub-words.
-
-    A word and its transliteration have equally many sub-words, and the k-th is linked to the k-th. If words were
-    exchanged (by a dictionary or by noise), every sub-word of one is linked to every sub-word of the other.
-    """
-    source, derived = _encoded(ours, pairs.source), _encoded(theirs, pairs.derived)
+def _subwords(pairs: Pairs, encoders: _Encoders) -> Subwords:
+    """Return the ids of both sides, and the gold links of their sub-words."""
+    source, derived = _encoded(encoders.source, pairs.source), _encoded(encoders.derived, pairs.derived)
     sides = [to_numpy(side.offsets).astype(np.int64) for side in (pairs.source, pairs.derived)]
     links = np.stack(
         [pairs.links.source + sides[0][pairs.links.pair], pairs.links.derived + sides[1][pairs.links.pair]], 1
     )
-    alike = plan.derived.lexicon.injective and plan.cut is None
-    lifted = lift_links(links, source, derived, "each" if alike else "all")
+    lifted = lift_links(links, source, derived, encoders.how)
     starts = [lift_offsets(words, encoded) for words, encoded in zip(sides, (source, derived), strict=True)]
     pair = np.searchsorted(starts[0], lifted[:, 0], "right") - 1
     found = GoldLinks(pair, lifted[:, 0] - starts[0][pair], lifted[:, 1] - starts[1][pair])

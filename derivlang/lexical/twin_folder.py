@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -213,6 +213,15 @@ def _holds(folder: Path, text: str | None) -> bool:
     """Return whether a twin's folder holds this file of kept sub-words. A recipe tells only the name of a given one."""
     path = folder / SUBWORDS
     return text is None or (path.is_file() and path.read_bytes() == text.encode())
+
+
+def unfit_twin(twin: Tokenizer, tokenizer: Tokenizer, specs: Collection[str]) -> str:
+    """Return why a twin fits neither a tokenizer nor a pipeline whose `trans` has one of these stored specs, or ""."""
+    if twin.recipe.get("of") != tokenizer.fingerprint() or twin.size != tokenizer.size:
+        return f"is the twin of another tokenizer: it has {twin.size:,} entries, the tokenizer {tokenizer.size:,}"
+    if twin.recipe.get("spec") not in specs:
+        return f"is a twin under {twin.recipe.get('spec')}, not {' or '.join(specs) or 'trans'}"
+    return ""
 
 
 def trans_of(pipeline: Pipeline) -> Trans:

@@ -186,9 +186,25 @@ def _check_tasks(study: Study, place: Place) -> None:
     for name in dict.fromkeys(name for cell in study.cells for name in tasks_in(cell.evaluation)):
         task = task_of(name)
         if isinstance(task, Task):
-            parts_of(task, [find(SourceRequest(source, place.data_dir)) for source in task.sources])
+            parts_of(task, [find(SourceRequest(_from_out(source, place), place.data_dir)) for source in task.sources])
         elif isinstance(task, UntunedTask):
-            find(SourceRequest(task.source, place.data_dir, texts=task.texts))
+            find(SourceRequest(_from_out(task.source, place), place.data_dir, texts=task.texts))
+
+
+def _from_out(source: str, place: Place) -> str:
+    """Return a task's source as this process finds it: a relative path is one from OUT, where `evaluate` runs."""
+    first, slash, _ = source.partition("/")
+    if ":" in first or not slash or Path(source).is_absolute():
+        return source
+    path = (place.out / source).resolve()  # OUT, and so OUT/.., may not exist yet
+    if not path.exists():
+        raise DataError(
+            f"the task's file {source} is missing",
+            where=str(place.out),
+            fix="paths in `task` are relative to -o OUT: put the file there, or give its absolute path",
+            id="missing-file",
+        )
+    return str(path)
 
 
 def _text(study: Study, place: Place, say: Say) -> None:

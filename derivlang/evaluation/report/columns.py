@@ -33,8 +33,9 @@ class Column:
 
     @property
     def id(self) -> str:
-        """The name in file names."""
-        return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in f"{self.task}-{self.name}")
+        """The name in file names, in ASCII; another letter is its code point: `pos:é` gives `pos-e9-accuracy`."""
+        parts = (c if c.isascii() else f"{ord(c):x}" for c in f"{self.task}-{self.name}")
+        return "".join(part if part.isalnum() or part in "-_" else "-" for part in parts)
 
     @property
     def printed(self) -> bool:

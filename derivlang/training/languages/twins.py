@@ -21,7 +21,7 @@ from derivlang.lexical.bpe import SUFFIX
 from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.subwords import subword_order
 from derivlang.lexical.tokenizer import Tokenizer
-from derivlang.lexical.twin_folder import Twin, trans_of
+from derivlang.lexical.twin_folder import Twin, trans_of, unfit_twin
 from derivlang.pipeline import Pipeline
 from derivlang.training.languages.base import DERIVED, TOKENIZER, TWIN, Both, Languages, LanguageSide, SpecialIds
 
@@ -59,14 +59,8 @@ class TwinLanguages(Languages):
 
         Raise StoreError, with this advice, if the twin is that of another tokenizer or of another pipeline.
         """
-        twin, wanted = Twin.load(folder), trans_of(pipeline).stored
-        recipe, size = twin.tokenizer.recipe, twin.tokenizer.size
-        told = ""
-        if recipe["of"] != tokenizer.fingerprint() or size != tokenizer.size:
-            told = f"is the twin of another tokenizer: it has {size:,} entries, the tokenizer {tokenizer.size:,}"
-        elif recipe["spec"] != wanted:
-            told = f"is a twin under {recipe['spec']}, not {wanted}"
-        if told:
+        twin = Twin.load(folder)
+        if told := unfit_twin(twin.tokenizer, tokenizer, [trans_of(pipeline).stored]):
             raise StoreError(told, where=str(folder), fix=fix, id="other-twin")
         return cls(pipeline, tokenizer, twin)
 
