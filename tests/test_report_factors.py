@@ -160,6 +160,24 @@ def test_marginal_means_weigh_conditions_alike(tmp_path: Path) -> None:
     assert (grid.x, grid.lines) == ("size", "lr")  # without x, the first factor with a baseline
 
 
+@pytest.mark.parametrize(
+    ("choices", "axes"),
+    [
+        ({}, ("lr", "size")),
+        ({"lines": "lr"}, ("size", "lr")),
+        ({"lines": "lr", "baseline": {"lr": 0.01, "size": 1}}, ("size", "lr")),
+        ({"lines": "size", "baseline": {"size": 1}}, ("lr", "size")),
+        ({"x": "size"}, ("size", "lr")),
+    ],
+)
+def test_the_factor_of_the_lines_makes_no_rows(
+    choices: Mapping[str, Any], axes: tuple[str, str], tmp_path: Path
+) -> None:
+    cells = [{"lr": lr, "size": size, "seed": seed} for lr, size, seed in product((1e-2, 1e-3), (1, 2), SEEDS)]
+    grid = grid_of(study(tmp_path / "out", cells, lambda c: {"alignment": 10.0 + c["seed"]}, choices))
+    assert (grid.x, grid.lines) == axes
+
+
 def test_contrasts_with_the_baseline_are_paired_by_seed(done: Path) -> None:
     grid = grid_of(done)
     one = headline(grid, "Held-out alignment")

@@ -143,8 +143,10 @@ def _grid(plan: StudyPlan, runs: Sequence[Run], scores: Sequence[ScoreRow]) -> F
         return None
     # A factor that moves with the seed, such as a second seed, makes no condition, unless there is no other.
     kept = [name for name in kept if name in first or not _moves_with(name, seed, plan)] or kept
-    lines = next((name for name in (plan.lines, *kept[1:]) if name in kept and name != kept[0]), None)
-    factors = tuple(dict.fromkeys([kept[0], *([lines] if lines else []), *kept]))
+    free = [name for name in (*plan.baseline, *kept) if name in kept and name != plan.lines]
+    x = plan.x if plan.x in kept else next(iter(free), kept[0])
+    lines = next((name for name in (plan.lines, *kept) if name in kept and name != x), None)
+    factors = tuple(dict.fromkeys([x, *([lines] if lines else []), *kept]))
 
     def condition(levels: Mapping[str, str]) -> Condition:
         return tuple(levels.get(name, NONE) for name in factors)
