@@ -84,8 +84,8 @@ class Columns:
 class _Recipe:
     """What a batch of rows needs: plain data, which `datasets` can pickle and hash.
 
-    fingerprint: of the contents of grammars, lexicon and parser, and of the versions of the output. `datasets` finds
-    derived rows again by the hash of the recipe.
+    fingerprint: of the contents of grammars, lexicon and parser, and of the versions of the tokenizer and the output.
+    `datasets` finds derived rows again by the hash of the recipe.
     """
 
     spec: str
@@ -174,6 +174,8 @@ def map_dataset(
     # A missing lexicon is an error now, not in the first batch. What was read from files is part of the recipe.
     saved = pipeline.save(pipeline.fit(saved=saved, where=str(lexicon)))
     found, contents = None, f"{pipeline.fingerprint(saved)} {OUTPUT_VERSION} {RULE_VERSION}"
+    if any(side.words is None for side in schema.sides):
+        contents = f"{contents} {Splitter(words, language)}"
     if pipeline.needs_trees and not schema.has_trees:
         trees = find_parser(parser, language)
         found, schema, contents = trees.name, replace(schema, parsed=True), f"{contents} {trees.fingerprint}"
@@ -337,7 +339,8 @@ def _with_tags(schema: Schema, splits: list[Any], columns: Columns) -> Schema:
                     id="unnamed-tags",
                 )
             else:
-                names = _unique(splits, field.column)
+                # a null is an error later, when its row is known
+                names = [name for name in _unique(splits, field.column) if name is not None]
             proper = complete_classes(names)
             field = replace(field, classes=(*proper, *sorted(set(names) - set(proper))))
         fields.append(field)

@@ -379,6 +379,9 @@ def test_a_treebank_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "dict --read d.txt --coverage 50",
         "dict --read d.txt --heldout 10 -o e.txt",
         "dict --read d.txt --t trans",
+        "dict --read d.txt --format tsv",
+        "parse demo --force",
+        "parse demo --shard-tokens 100",
         "dict --t trans demo --strict",
         "tokenizer twin tok --t trans:overlap=25 --by mass",
         "tokenizer twin tok --t trans --seed 3 --subwords s.tsv",
@@ -405,6 +408,31 @@ def test_an_option_without_effect_is_refused(command: str, tmp_path: Path, monke
     assert flag is not None
     assert flag[1] in command
     assert "[unused-option]" in message
+
+
+def test_letters_that_standard_output_lacks_are_escaped() -> None:
+    line = commands.command_line("show", "--t", "trans", "Hello")
+    ran = subprocess.run(
+        line, env=commands.environment(PYTHONIOENCODING="latin-1", PYTHONUTF8="0"), capture_output=True, check=False
+    )
+    assert ran.returncode == 0
+    assert b"\\u1cb0" in ran.stdout
+
+
+def test_a_seed_without_effect_is_told(tmp_path: Path) -> None:
+    for spec, told in (("inv", True), ("perm:seed=3", True), ("trans,perm", False)):
+        ran = run("make", "--t", spec, "demo:qa", "--seed", 5, "-o", tmp_path / spec.replace(":", "-"))
+        assert ("takes a seed from --seed" in ran.err) == told
+
+
+def test_only_commands_that_go_on_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("derivlang.store.verify.verify", interrupt)
+    monkeypatch.setattr("derivlang.engine.make.find", interrupt)
+    assert run("verify", tmp_path, code=130).err.strip() == "derivlang: interrupted"
+    assert "same command" in run("-q", "make", "--t", "inv", "demo", "-o", tmp_path / "out", code=130).err
 
 
 def test_arguments_that_python_does_not_read_as_utf8() -> None:

@@ -6,6 +6,7 @@ On the real files, where they are; the hub is played by small sets in memory.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,14 @@ import datasets
 import numpy as np
 import pytest
 
-from derivlang.core.errors import DataError, DerivlangError, UsageError
+from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
+from derivlang.core.messages import DerivlangWarning
+from derivlang.engine import build
+from derivlang.engine.plan import source_files
 from derivlang.formats import delimited, squad
 from derivlang.sources.corpus import PACKED, Corpus, CorpusFile
 from derivlang.sources.find import find
+from derivlang.sources.hub import offline_if_unreachable
 from derivlang.sources.named import named_sources
 from derivlang.sources.request import SourceRequest
 from tests.commands import run, written
@@ -597,6 +602,93 @@ def test_local_files_come_before_the_hub(hub: Callable[..., list[Any]], tmp_path
     written(tmp_path / "ner/wikiann/fr/test.tsv", "Ann\tB-PER\n\n")
     find(SourceRequest("ner:fr", tmp_path))
     assert calls == []
+
+
+@pytest.mark.parametrize("source", ["hub:owner/name", "wikitext2"])
+def test_a_set_that_changed_on_the_hub_is_another_source(
+    source: str, hub: Callable[..., list[Any]], tmp_path: Path
+) -> None:
+    key = ("owner/name", None) if source.startswith("hub:") else ("Salesforce/wikitext", "wikitext-2-v1")
+    splits = wikitext_like()
+    hub({key: splits})
+    options = {} if source == "wikitext2" else {"text_columns": ("text",)}
+    out = make("inv", source, tmp_path / "out", **options)
+    before = manifest(out)
+    assert manifest(make("inv", source, tmp_path / "out", **options)) == before
+    changed = {name: rows_.map(lambda row: {"text": row["text"] + " More ."}) for name, rows_ in splits.items()}
+    hub({key: changed})
+    with pytest.raises(StoreError, match="another plan"):
+        make("inv", source, tmp_path / "out", **options)
+    assert rows(make("inv", source, tmp_path / "new", **options), "test") != rows(out, "test")
+
+
+def test_a_set_of_the_hub_of_an_earlier_version_is_found(
+    hub: Callable[..., list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub({("owner/name", None): wikiann_like()})
+    with monkeypatch.context() as earlier:
+        earlier.setattr(build, "source_files", lambda job, splits: build._as_earlier(job, source_files(job, splits)))
+        out = make("inv", "hub:owner/name", tmp_path / "out")
+    assert "sha256" not in manifest(out)["source"]["files"][0]
+    before = manifest(out)
+    assert manifest(make("inv", "hub:owner/name", tmp_path / "out")) == before
+
+
+def test_a_hub_at_another_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[tuple[str, int]] = []
+
+    def connect(address: tuple[str, int], timeout: float) -> Any:
+        tried.append(address)
+        raise OSError
+
+    monkeypatch.setattr("derivlang.sources.hub.socket.create_connection", connect)
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for endpoint in ("http://mirror:8080", "http://mirror", "https://mirror", "https://mirror:x"):
+        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+        monkeypatch.setenv("HF_ENDPOINT", endpoint)
+        offline_if_unreachable()
+        assert os.environ.pop("HF_HUB_OFFLINE") == "1"
+    assert tried == [("mirror", 8080), ("mirror", 80), ("mirror", 443)]
+
+
+def test_a_named_source_is_read_from_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder, splits in (("one", ("train",)), ("two", ("train", "test"))):
+        for split in splits:
+            written(tmp_path / folder / f"wikitext-2/wiki.{split}.tokens", f" {folder} {split} \n")
+    monkeypatch.setenv("DERIVLANG_DATA", str(tmp_path / "two"))
+    corpus = find(SourceRequest("wikitext2", tmp_path / "one"))
+    assert [part.path.parts[-3] for part in corpus.parts] == ["one"]
+    assert corpus.missing == ["validation", "test"]
+    (tmp_path / "none").mkdir()
+    assert find(SourceRequest("wikitext2", tmp_path / "none")).splits == ["train", "test"]
+
+
+@pytest.mark.parametrize("source", ["wikitext2:test", "wikitext103:x"])
+def test_an_argument_of_a_source_that_is_one_set(source: str) -> None:
+    with pytest.raises(UsageError, match="is one set, so it takes no"):
+        find(SourceRequest(source))
+
+
+def test_the_name_of_this_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "mine" / "a.train.txt", "It rains .\n")
+    (tmp_path / "mine" / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "mine")
+    assert find(SourceRequest(".")).name == "mine"
+    monkeypatch.chdir(tmp_path / "mine" / "below")
+    assert find(SourceRequest("..")).name == "mine"
+    with pytest.raises(UsageError, match="name of the source is empty"):
+        find(SourceRequest(""))
+
+
+def test_a_set_made_of_a_set_says_how_the_source_was_read(tmp_path: Path) -> None:
+    written(tmp_path / "a.test.txt", "Caf\xe9 ouvre. Il dort.\n".encode("latin-1"))
+    first = tmp_path / "first"
+    run("make", "--t", "inv", tmp_path / "a.test.txt", "-o", first, "--encoding", "latin-1", "--lang", "fr")
+    second = manifest(make("trans", first, tmp_path / "second"))
+    assert [second[name] for name in ("encoding", "words")] == [manifest(first)[name] for name in ("encoding", "words")]
+    with pytest.warns(DerivlangWarning, match="that of the source is in latin-1"):
+        undone(tmp_path / "second", "test")
 
 
 def test_a_name_that_the_hub_lacks(hub: Callable[..., list[Any]]) -> None:

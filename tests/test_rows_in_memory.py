@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from derivlang import map_dataset
+from derivlang.core.errors import LayerError
 from derivlang.formats import conllu
 from derivlang.formats.rows import Rows
 from tests.commands import ROOT, make, rows, run, trees, written
@@ -33,6 +34,22 @@ def test_the_cache_knows_the_content_of_a_grammar(tmp_path: Path, monkeypatch: p
         assert fresh["tokens"][:] == recipes[-1]
     assert files[0] != files[1]
     assert recipes[0] != recipes[1]
+
+
+def test_the_cache_knows_the_version_of_the_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets.Dataset.from_dict({"text": ["It rains ."]}).save_to_disk(tmp_path / "set")
+    files = []
+    for version in ("1", "1", "2"):
+        monkeypatch.setattr("derivlang.formats.words.Splitter.__str__", lambda self, version=version: version)
+        files.append(map_dataset(datasets.load_from_disk(tmp_path / "set"), "inv").cache_files)
+    assert files[0] == files[1] != files[2]
+
+
+def test_a_missing_tag_is_an_error_of_its_row() -> None:
+    columns = {"tokens": [["a", "dog"], ["the", "cat"]], "ner_tags": [["O", "B-X"], ["B-X", None]]}
+    with pytest.raises(LayerError, match="ner_tags") as caught:
+        map_dataset(datasets.Dataset.from_dict(columns), "inv")
+    assert "row 1" in str(caught.value)
 
 
 def test_large_lists_of_tags() -> None:

@@ -102,6 +102,34 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(
     assert counts(result) == counts(whole[1])
 
 
+def test_an_interrupted_run_with_force_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any]
+) -> None:
+    source, out = wiki(tmp_path, TEXT), tmp_path / "out"
+    make("inv", source, out, *SHARD)  # a set of another plan, which --force replaces
+    counted(monkeypatch, 3)
+    run("make", "--t", SPEC, source, "-o", out, *SHARD, "--force", code=130)
+    tasks = counted(monkeypatch)
+    make(SPEC, source, out, *SHARD, "--force")
+    assert len(tasks.names) == len(shards(out)) - 3
+    assert snapshot(out) == snapshot(whole[0])
+    tasks = counted(monkeypatch)
+    make(SPEC, source, out, *SHARD, "--force")  # a finished set of this plan is made anew
+    assert len(tasks.names) == len(shards(out))
+
+
+@pytest.mark.parametrize("damage", ["", "# derivlang lexicon"])
+def test_a_set_without_its_lexicon_is_not_complete(tmp_path: Path, damage: str) -> None:
+    source, out = wiki(tmp_path, TEXT), tmp_path / "out"
+    make(SPEC, source, out, *SHARD)
+    before = snapshot(out)
+    (out / "lexicon.tsv").unlink()
+    if damage:
+        (out / "lexicon.tsv").write_text(damage, "utf-8")
+    make(SPEC, source, out, *SHARD)
+    assert snapshot(out) == before
+
+
 def test_a_callback_that_stops_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: tuple[Path, Any]
 ) -> None:

@@ -377,6 +377,30 @@ def test_a_second_make_parses_nothing(text: Path, tmp_path: Path, log: Path) -> 
     assert snapshot(again) == snapshot(one)
 
 
+@pytest.mark.parametrize("options", [{}, {"splits": ("test",)}, {"limit": 2}], ids=str)
+def test_the_lexicon_of_a_parsed_source_is_that_of_its_whole_first_split(
+    options: dict[str, Any], tmp_path: Path, log: Path
+) -> None:
+    """Only the wanted part is parsed, and the kept types are those of any other language of the source."""
+    out = make("trans:overlap=25,syn:fr", "demo:nli", tmp_path / "syn", parser="chain", **options)
+    other = make("trans:overlap=25,inv", "demo:nli", tmp_path / "inv")
+    assert (out / "lexicon.tsv").read_text().partition("\n")[2] == (other / "lexicon.tsv").read_text().partition("\n")[
+        2
+    ]
+    right(out)
+
+
+def test_what_was_repaired_is_told_though_the_parse_did_it(tmp_path: Path, log: Path) -> None:
+    for name in ("train", "test"):
+        (tmp_path / f"{name}.tsv").write_text("Ann\tI-PER\nmet\tO\nBo\tB-PER\n.\tO\n\n", "utf-8")
+        (tmp_path / "in").mkdir(exist_ok=True)
+        (tmp_path / f"{name}.tsv").rename(tmp_path / "in" / f"{name}.tsv")
+    told = parse(tmp_path / "in", parser="chain", repair_tags=True)
+    assert told["changed"] == {"ner_tags-repaired": 2}
+    out = make("syn:fr", tmp_path / "in", tmp_path / "out", parser="chain", repair_tags=True)
+    assert json.loads((out / "derivlang.json").read_text())["changed"]["ner_tags-repaired"] == 2
+
+
 def test_parse_alone_is_what_make_finds(text: Path, tmp_path: Path, log: Path) -> None:
     result = parse(text)
     parsed = parsed_words(log)

@@ -97,6 +97,8 @@ def command(source: str | None, given: Path | None, as_json: bool, **options: An
 def _read(given: Path, options: dict[str, Any], as_json: bool) -> None:
     from derivlang.lexical.dictionary import check_dictionary
 
+    if options["out"] is None:
+        refuse_given("is the format of -o, which is not given", "kind")
     _, result = check_dictionary(given, strict=options["strict"], out=options["out"], out_format=options["kind"])
     if as_json:
         click.echo(json.dumps(result, ensure_ascii=False))

@@ -6,6 +6,7 @@ progress to stderr.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from contextlib import suppress
@@ -43,6 +44,7 @@ COMMANDS = {
     "bench": "Measure the speed of training on this machine.",
     "ls": "List transforms, objectives, sources and scripts.",
 }
+_CONTINUED = {"make", "parse", "pretrain", "evaluate", "study", "reproduce"}  # the same command goes on where it was
 
 
 class Lazy(Group):
@@ -70,6 +72,8 @@ class Lazy(Group):
             import_module("derivlang.cli.completion")  # replaces click's completion in bash
         given = args[0] if args else kwargs.pop("args", None)
         arguments = list(sys.argv[1:] if given is None else given)
+        if isinstance(sys.stdout, io.TextIOWrapper):  # where it is not UTF-8, a letter that it lacks is escaped
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             check_arguments(arguments)
             with warnings_as_lines():
@@ -83,8 +87,10 @@ class Lazy(Group):
             click.echo(f"derivlang: {shortened(str(error))}", err=True)
             sys.exit(error.exit_code)
         except (KeyboardInterrupt, click.Abort) as error:
-            how = str(error.__cause__ or error) or "the same command"  # click's Abort keeps the text in its cause
-            click.echo(f"derivlang: interrupted; {how} continues from here", err=True)
+            how = str(error.__cause__ or error)  # click's Abort keeps the text in its cause
+            if not how and next((word for word in arguments if word in COMMANDS), "") in _CONTINUED:
+                how = "the same command"
+            click.echo(f"derivlang: interrupted{how and f'; {how} continues from here'}", err=True)
             sys.exit(130)
         except BrokenPipeError:
             _give_up_stdout()

@@ -36,10 +36,14 @@ def command(source: str, spec: str, out: Path | None, as_json: bool, **options: 
     derivlang make --t trans,inv wikitext103 --data-dir DIR -o OUT
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers start no threads that core/threads.py leaves idle
+    from derivlang.core.messages import warn
     from derivlang.engine.make import make
     from derivlang.pipeline import Pipeline
 
     pipeline = Pipeline.parse(spec, seed=options["seed"])
+    seed = options["seed"]
+    if seed is not None and Pipeline.parse(spec, seed=seed) == Pipeline.parse(spec, seed=seed ^ 1):
+        warn(f"no transform of {spec} takes a seed from --seed, so it has no effect")
     settings = settings_of(out or default_folder(source, str(pipeline), changed_options("seed")), options)
     run_and_show(
         lambda events: make(pipeline, request_of(source, options), settings, events),

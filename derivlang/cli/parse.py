@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from derivlang.cli.headings import HeadedCommand
-from derivlang.cli.options import request_of, run_and_show, run_options, settings_of, source_options
+from derivlang.cli.options import refuse_given, request_of, run_and_show, run_options, settings_of, source_options
 from derivlang.cli.types import FOLDER, completes
 
 
@@ -31,6 +31,8 @@ def command(source: str, out: Path | None, as_json: bool, **options: Any) -> Non
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers start no threads that core/threads.py leaves idle
     from derivlang.engine.parse import parse, parses_folder
 
+    if out is None:
+        refuse_given("the parses that make reads are of one size, and are kept", "shard_tokens", "force")
     settings = settings_of(out or Path(), options)
     run_and_show(
         lambda events: parse(request_of(source, options), settings, events),

@@ -48,11 +48,12 @@ class Source:
         parses: Path | None = None,
         limit: int | None = None,
         events: Events | None = None,
+        trees: bool = True,
     ) -> Source:
         """Find a source, and parse it if the pipeline needs trees and it has none.
 
-        splits, limit: what to parse; the other options are those of `make`. Raises what `make` raises, and UsageError
-        for a derived set: name its source instead.
+        splits, limit: what to parse. trees: False for its words alone, which need no parse. The other options are those
+        of `make`. Raises what `make` raises, and UsageError for a derived set: name its source instead.
         """
         corpus = find(request)
         if corpus.spec is not None:
@@ -62,7 +63,7 @@ class Source:
                 fix="name its source, and the whole pipeline with --t",
                 id="derived-source",
             )
-        if pipeline.needs_trees and not corpus.schema.has_trees:
+        if trees and pipeline.needs_trees and not corpus.schema.has_trees:
             options = MakeOptions(Path(), splits=splits, limit=limit, parser=parser, parses=parses)
             corpus = parsed(corpus, request, options, events or Events())
         elif parser is not None and not pipeline.needs_trees:

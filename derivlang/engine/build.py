@@ -16,7 +16,7 @@ from derivlang.core.errors import DataError, StoreError
 from derivlang.engine.engines import Engine, choose
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job, Plan, count_vocabulary
-from derivlang.engine.manifest import Results, manifest_of, plan_hash
+from derivlang.engine.manifest import Files, Results, manifest_of, plan_hash
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import look, make_plan, source_files, source_size, total_size
 from derivlang.engine.vocabulary import TypeCounts, read_vocabulary, save_vocabulary, shares
@@ -33,9 +33,14 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
         job.corpus.splitter()  # raises for a language without word rules before any work is announced
     reference = _reference(job, options)
     if not job.seen:
-        wanted = [*(list(options.splits) or job.corpus.splits), *([reference] if reference else [])]
-        with stage("hashing", total=source_size(job, wanted)):
-            job = replace(job, seen=look(job, wanted))
+        wanted = list(options.splits) or job.corpus.splits
+        fitting = [reference] if reference else []
+        with stage("hashing", total=source_size(job, [*wanted, *fitting])):
+            if job.reference is None:
+                seen = look(job, [*wanted, *fitting])
+            else:
+                seen = {**look(job, wanted), **(look(job.for_lexicon, fitting) if fitting else {})}
+            job = replace(job, seen=seen)
     with stage("planning"):
         plan = make_plan(
             job,
@@ -45,9 +50,10 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
             limit=options.limit,
         )
     files = job.corpus.options.get("files") or source_files(job, list(plan))
-    fitted_on = source_files(job, [reference]) if reference and reference not in plan else []
+    apart = reference not in plan or job.reference is not None
+    fitted_on = source_files(job.for_lexicon, [reference]) if reference and apart else []
     planned = plan_hash(job, plan, files, fitted_on)
-    earlier = plan_hash(job, plan, files, fitted_on, columns=False)
+    earlier = plan_hash(job, plan, _as_earlier(job, files), _as_earlier(job, fitted_on), columns=False)
     if earlier != planned and _is_made(options.out, earlier, job):
         planned = earlier
     before, fingerprint = job.lexicon_text, job.pipeline.fingerprint(job.lexicon_text)
@@ -86,11 +92,18 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
     return manifest
 
 
+def _as_earlier(job: Job, files: Files) -> Files:
+    """Return the entries of files as earlier versions wrote them: without the hash of a set on the hub."""
+    if job.corpus.format != "hub":
+        return files
+    return [{name: value for name, value in entry.items() if name != "sha256"} for entry in files]
+
+
 def _is_made(out: Path, plan: str, job: Job) -> bool:
     """Return whether a folder holds the set of a plan, from a source with the columns of this job."""
     with suppress(StoreError):
         manifest = read_manifest(out)
-        return manifest.get("plan") == plan and manifest["source"].get("layout") == job.corpus.layout
+        return manifest.get("plan") == plan and manifest["source"].get("layout", {}) == job.corpus.layout
     return False
 
 
@@ -113,7 +126,7 @@ def summary(out: Path, manifest: dict[str, Any], began: float) -> dict[str, Any]
 def _reference(job: Job, options: MakeOptions) -> str | None:
     """Return the split that the lexicon is fitted on (train, else the first), or None if nothing is fitted."""
     needed = options.lexicon is None and job.pipeline.needs_counts(job.lexicon_text)
-    return job.corpus.splits[0] if needed else None
+    return job.for_lexicon.corpus.splits[0] if needed else None
 
 
 def _fit(job: Job, reference: str | None, options: MakeOptions, events: Events) -> Job:
@@ -127,9 +140,10 @@ def _fit(job: Job, reference: str | None, options: MakeOptions, events: Events) 
     else:
         if reference != "train" and "train" in job.corpus.expected:
             events.warn(f"no train split here: the kept types are fitted on {reference}")
-        tasks = make_plan(job, options.out, splits=[reference])[reference]
+        whole = job.for_lexicon
+        tasks = make_plan(whole, options.out, splits=[reference])[reference]
         with stage("counting words", total=total_size(tasks)):
-            types, counts = count_vocabulary(job, tasks)
+            types, counts = count_vocabulary(whole, tasks)
         lexicon = job.pipeline.fit(types, counts, saved=job.lexicon_text, where=where)
     return replace(job, lexicon=lexicon, lexicon_text=job.pipeline.save(lexicon))
 

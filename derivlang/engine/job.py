@@ -40,8 +40,9 @@ class Job:
     pipeline: the whole one, with that of a derived source. lexicon: the fitted one; empty until it is fitted.
     lexicon_text: the text of lexicon.tsv; before the fit, that of the saved lexicon to start from. parser: finds the
     trees, a name that `find_parser` knows. device: where the parser runs, None for the CPU without torch. options:
-    those of the recipe, as words of a command line. seen: the source files as they were planned; other files are not
-    checked.
+    those of the recipe, as words of a command line. reference: the corpus whose first split a lexicon is fitted on, if
+    `corpus` lacks a part of it: of a source that is parsed here, `corpus` has only what is parsed. seen: the source
+    files as they were planned; other files are not checked.
     """
 
     corpus: Corpus
@@ -56,7 +57,13 @@ class Job:
     parser: str | None = None
     device: str | None = None
     options: tuple[str, ...] = ()
+    reference: Corpus | None = None
     seen: Mapping[Path, FileStamp] = field(default_factory=dict)
+
+    @property
+    def for_lexicon(self) -> Job:
+        """The job of reading what the lexicon is fitted on."""
+        return self if self.reference is None else replace(self, corpus=self.reference, reference=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +164,7 @@ def read_part(job: Job, task: ShardTask, reading: Reading) -> Iterator[Batch]:
     """Yield the source batches of a task. DataError if its file is not the one that was planned."""
     corpus = job.corpus
     reading = replace(reading, whole_contexts=job.policies.answers == "atomic")
-    with unchanged(task.part.path, job.seen.get(task.part.path)):
+    with unchanged(task.part.path, None if corpus.format == "hub" else job.seen.get(task.part.path)):
         yield from batches(
             corpus,
             task.part,

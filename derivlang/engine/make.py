@@ -57,7 +57,10 @@ def make(
         events.warn(f"{corpus.name}: no {' and no '.join(corpus.missing)} split was found; the others are made")
     if corpus.unnamed and "train" in (options.splits or ["train"]):
         events.warn(f"these files belong to train, as their names tell no split: {_listed(corpus.unnamed)}")
+    reference = None
     if pipeline.needs_trees and not corpus.schema.has_trees:
+        if options.splits or options.limit is not None:
+            reference = corpus
         corpus = parsed(corpus, request, options, events)
     elif options.parser is not None:
         raise unused_parser(_no_parser(corpus, pipeline))
@@ -74,6 +77,7 @@ def make(
         repair_tags=options.repair_tags,
         drop_columns=dropped_columns(options.columns, pipeline),
         options=tuple(recipe),
+        reference=reference,
     )
     return summary(options.out, build(job, options, events), began)
 

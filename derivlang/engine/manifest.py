@@ -73,9 +73,11 @@ def manifest_of(
     shared: what source and derived language have in common, from `shares`. DataError for a split without words.
     """
     corpus, parser = job.corpus, _parser_of(job)
+    told = corpus.options.get("told", {})  # of a derived source: how its own source was read
     # What was widened or repaired when a derived source was first read still is, if all of it was read now.
     whole = set(plan) == set(corpus.splits) and all(t.limit is None for tasks in plan.values() for t in tasks)
     counts = Counter(corpus.options.get("read", {}) if whole else {})
+    counts.update(corpus.options.get("parsed", {}))  # a parse has the same splits and the same limit
     splits: dict[str, Any] = {}
     for split, tasks in plan.items():
         entries = [results.entries[task.name] for task in tasks]
@@ -106,11 +108,11 @@ def manifest_of(
             "files": files,
             **({"layout": corpus.layout} if corpus.layout else {}),
         },
-        "words": str(corpus.splitter()) if corpus.is_raw else corpus.options.get("words", "as given"),
+        "words": corpus.word_rule,
         "sentences": job.rule,
         "sentence_rule_version": RULE_VERSION,
         "policies": asdict(job.policies),
-        "encoding": job.encoding,
+        "encoding": told.get("encoding", job.encoding),
         "schema": corpus.schema.to_json(),
         "splits": splits,
         "missing": corpus.missing,
@@ -128,7 +130,7 @@ def manifest_of(
             **_device(job),
         },
         "plan": plan_hash,
-        **({"parser": parser} if parser else {}),
+        **({"parser": parser or told["parser"]} if parser or told.get("parser") else {}),
         **({"options": list(job.options)} if job.options else {}),
     }
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,7 @@ from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.journal import STAGE
+from derivlang.store.manifest import counts_of_reading
 from derivlang.transforms.identity import Identity
 
 # Parsing is slow. Small shards let workers share the work, and a stopped run loses little.
@@ -66,7 +68,11 @@ def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[
         return summary(options.out, manifest, began)
     manifests = [manifest for _, manifest in _by_split(corpus, request, options, events)]
     splits = {name: entry for manifest in manifests for name, entry in manifest["splits"].items()}
-    return summary(parses_folder(options), {**manifests[0], "splits": splits}, began)
+    counts: dict[str, Counter[str]] = {"changed": Counter(), "dropped": Counter()}
+    for manifest in manifests:
+        for name, found in counts.items():
+            found.update(manifest[name])
+    return summary(parses_folder(options), {**manifests[0], **counts, "splits": splits}, began)
 
 
 def parsed(corpus: Corpus, request: SourceRequest, options: MakeOptions, events: Events) -> Corpus:
@@ -82,13 +88,16 @@ def parsed(corpus: Corpus, request: SourceRequest, options: MakeOptions, events:
         )
     _check_device(corpus, options, events)
     job = _job(corpus, request, options)
+    events = replace(events, found=lambda out: None)  # the parses are there already, but not the set that is made
     files: list[dict[str, Any]] = []
     parts: list[CorpusFile] = []
     words, parser = "as given", {}
     hashes: dict[str, str] = {}
+    read: Counter[str] = Counter()
     for folder, manifest in _by_split(corpus, request, options, events):
         files += manifest["source"]["files"]
         words, parser = manifest["words"], manifest["parser"]
+        read.update(counts_of_reading(manifest))
         hashes |= {
             f"{folder.name}/{shard['file']}": shard["sha256"]
             for entry in manifest["splits"].values()
@@ -104,7 +113,13 @@ def parsed(corpus: Corpus, request: SourceRequest, options: MakeOptions, events:
         format="derived",
         origin=corpus.format,
         parts=tuple(parts),
-        options={"files": files, "words": words, "parser": parser, "sha256": hashes},
+        options={
+            "files": files,
+            "told": {"words": words},
+            "parser": parser,
+            "sha256": hashes,
+            "parsed": dict(read),
+        },
     )
 
 

@@ -80,14 +80,12 @@ def _pieces(job: Job, part: CorpusFile, shard_tokens: int | None, limit: int | N
 
 
 def look(job: Job, splits: list[str] | None) -> dict[Path, FileStamp]:
-    """Hash the files of some splits; those of the hub's cache are left out.
+    """Hash the files of some splits, or the rows of a set on the hub.
 
     DataError for a shard of a derived set that is not the one its manifest lists.
     """
-    if job.corpus.format == "hub":
-        return {}
     wanted = [split_name(split) for split in splits] if splits else job.corpus.splits
-    seen = {part.path: FileStamp.of(part.path) for part in job.corpus.parts if part.split in wanted}
+    seen = {part.path: _stamp(job, part) for part in job.corpus.parts if part.split in wanted}
     listed = job.corpus.options.get("sha256", {})
     for part in job.corpus.parts:
         if part.path in seen and seen[part.path].sha256 != listed.get(part.name, seen[part.path].sha256):
@@ -101,17 +99,25 @@ def look(job: Job, splits: list[str] | None) -> dict[Path, FileStamp]:
 
 
 def source_files(job: Job, splits: list[str]) -> list[dict[str, Any]]:
-    """Return name, bytes and SHA-256 of the files that the plan reads."""
+    """Return name, bytes (not of a set on the hub) and SHA-256 of the files that the plan reads."""
     out = []
     for part in job.corpus.parts:
         if part.split not in splits:
             continue
         entry: dict[str, Any] = {"split": part.split, "name": part.name}
+        seen = job.seen.get(part.path) or _stamp(job, part)
         if job.corpus.format != "hub":
-            seen = job.seen.get(part.path) or FileStamp.of(part.path)
-            entry |= {"bytes": seen.stamp[0], "sha256": seen.sha256}
-        out.append(entry)
+            entry["bytes"] = seen.stamp[0]
+        out.append({**entry, "sha256": seen.sha256})
     return out
+
+
+def _stamp(job: Job, part: CorpusFile) -> FileStamp:
+    if job.corpus.format != "hub":
+        return FileStamp.of(part.path)
+    from derivlang.sources.hub import content_hash  # imported late: few sources are on the hub
+
+    return FileStamp((0, 0, 0, 0), content_hash(part))
 
 
 def size_of(task: ShardTask) -> int | None:

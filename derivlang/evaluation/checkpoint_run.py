@@ -58,7 +58,7 @@ def write_checkpoint_run(
         return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise StoreError("is not empty", where=str(out), fix="give another folder", id="output")
-    source = Source.open(pipeline, request, parser=parser, parses=parses)
+    source = Source.open(pipeline, request, parser=parser, trees=False)
     lexicon = source.lexicon()
     TextLanguages(pipeline, tokenizer, lexicon)  # refuses what cannot be evaluated
     saved = pipeline.save(lexicon)

@@ -65,7 +65,7 @@ def train(
             "language": corpus.language,
             "licence": corpus.licence,
             "split": split,
-            "words": str(corpus.splitter()) if corpus.is_raw else corpus.options.get("words", "as given"),
+            "words": corpus.word_rule,
             "files": files,
         },
     }

@@ -74,6 +74,11 @@ class Corpus:
         """Return the splitter of its text. Imports nothing if the words are given."""
         return Splitter(self.words, self.language) if self.is_raw else Splitter("space")
 
+    @property
+    def word_rule(self) -> str:
+        """How its text was split into words, for records: `spacy 3.8.7 en`, `space`, or `as given`."""
+        return str(self.splitter()) if self.is_raw else str(self.options.get("told", {}).get("words", "as given"))
+
     def reading(self, encoding: str) -> dict[str, Any]:
         """Return how its files are read: what is made of the same files depends on it. JSON values only."""
         split = [self.words, *([self.language] if self.words == "spacy" else [])] if self.is_raw else None

@@ -59,6 +59,9 @@ def find(request: SourceRequest) -> Corpus:
 def _locate(request: SourceRequest) -> Corpus:
     """Return the corpus of the source, before --words, --lang and tag names are applied."""
     source = request.source
+    if not source:
+        raise UsageError("the name of the source is empty", fix="give a name, a file or a folder; `.` is this folder",
+                         id="usage")  # fmt: skip
     if source.startswith("hub:"):
         from derivlang.sources.hub import find_hub
 
@@ -77,6 +80,8 @@ def _locate(request: SourceRequest) -> Corpus:
 
             corpus, fault = find_hub_copy(named, argument, hub)
             if corpus is not None:
+                if request.data_dir is not None:
+                    warn(f"{corpus.name} is not in {request.data_dir}: taken from the hub")
                 return corpus
         raise missing(named, argument, folders, fault)
     if "://" in source:
@@ -140,7 +145,7 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         assert look.columns is not None
         schema = infer(look.columns, look.sample, where=str(files[0]), words=request.words, texts=request.texts)
     corpus = Corpus(
-        _printable(path.name),
+        _printable(path.name if path.name not in ("", "..") else path.resolve().name),
         look.format or format.name,
         schema,
         parts,
@@ -242,7 +247,7 @@ def _printable(name: str) -> str:
 
 def _derived(path: Path) -> Corpus:
     """Return a derived set as a source: its pipeline is applied first, and its sentences are not split again."""
-    from derivlang.store.manifest import Derived
+    from derivlang.store.manifest import Derived, counts_of_reading
 
     derived = Derived(path)
     source = derived.manifest["source"]
@@ -267,12 +272,13 @@ def _derived(path: Path) -> Corpus:
         origin=source["format"],
         options={
             "sha256": {shard["file"]: shard["sha256"] for split in derived.splits for shard in derived.shards(split)},
-            "read": {k: v for k, v in derived.manifest["changed"].items() if k.endswith(("-widened", "-repaired"))},
+            "read": counts_of_reading(derived.manifest),
             "recipe": derived.manifest.get("options") or [],
             "sentences": derived.manifest["sentences"],
             "policies": derived.policies,
             "limit": derived.manifest.get("limit"),
-            **({"parser": parser, "words": derived.manifest["words"]} if parser else {}),
+            "told": {name: derived.manifest.get(name) for name in ("encoding", "words", "parser")},
+            **({"parser": parser} if parser else {}),
         },
     )
 

@@ -6,6 +6,7 @@ import os
 import socket
 import tempfile
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -77,6 +78,23 @@ def read_hub(part: CorpusFile, limit: int | None) -> Iterator[Rows]:
         yield Rows(part.path, table, np.zeros(stop - start, np.int64), np.arange(start, stop), first_row=start)
 
 
+def content_hash(part: CorpusFile) -> str:
+    """Return the SHA-256 of a split's columns and rows. A set of the hub may change under its name."""
+    dataset, config, split = str(part.path).split("|")
+    return _hash(_load(dataset, config)[split])
+
+
+def _hash(rows: Any) -> str:
+    found, rows = sha256(), rows.with_format("arrow")
+    for start in range(0, len(rows), ROWS_PER_TABLE):
+        table: pa.Table = rows[start : min(start + ROWS_PER_TABLE, len(rows))].combine_chunks()
+        out = pa.BufferOutputStream()
+        with pa.ipc.new_stream(out, table.schema.remove_metadata()) as stream:
+            stream.write_table(table)
+        found.update(out.getvalue())
+    return found.hexdigest()
+
+
 def _look(splits: dict[str, Any]) -> tuple[pa.Schema, pa.Table]:
     """Return the Arrow schema of a set, and its first rows."""
     first = next(iter(splits.values()))
@@ -99,15 +117,17 @@ def offline_if_unreachable() -> None:
     """
     if any(name.lower() in ("http_proxy", "https_proxy", "all_proxy", "hf_hub_offline") for name in os.environ):
         return
-    host = urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co")).hostname or "huggingface.co"
+    hub = urlsplit(os.environ.get("HF_ENDPOINT", ""))
     try:
-        socket.create_connection((host, 443), timeout=5).close()
-    except OSError:
+        port = hub.port or (80 if hub.scheme == "http" else 443)
+        socket.create_connection((hub.hostname or "huggingface.co", port), timeout=5).close()
+    except (OSError, ValueError):  # ValueError: of a port that is no number
         os.environ["HF_HUB_OFFLINE"] = "1"
 
 
 def _as_file(split: str, rows: Any, folder: Path) -> CorpusFile:
-    """Write the lines of a split to a file, unless it is there."""
+    """Write the lines of a split to a file, unless it is there. Its folder is named after the content."""
+    folder /= _hash(rows)[:16]
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{split}.tokens"
     if not path.exists():

@@ -57,14 +57,29 @@ class NamedSource:
     citation: str = ""
 
     def find(self, argument: str, folders: Sequence[Path]) -> Corpus | None:
-        """Return the corpus in these folders, or None if none of its files is there."""
+        """Return the corpus in the first folder that has a file of it, or None. UsageError as `check` raises."""
+        self.check(argument)
         arg = argument or self.default
-        parts = []
-        for split, patterns in self.patterns(argument).items():
-            found = first_existing(folders, [pattern.format(arg=glob.escape(arg)) for pattern in patterns])
-            if found is not None:
-                parts.append(CorpusFile(split, found, found.name))
-        return self.corpus(argument, tuple(parts)) if parts else None
+        for folder in folders:
+            parts = []
+            for split, patterns in self.patterns(argument).items():
+                found = first_existing([folder], [pattern.format(arg=glob.escape(arg)) for pattern in patterns])
+                if found is not None:
+                    parts.append(CorpusFile(split, found, found.name))
+            if parts:
+                return self.corpus(argument, tuple(parts))
+        return None
+
+    def check(self, argument: str) -> None:
+        """Raise UsageError for an argument, if the source is one set."""
+        several = self.default or callable(self.files) or "{arg}" in str(self.files) or "{arg}" in str(self.hub)
+        if argument and not several:
+            raise UsageError(
+                f"{self.name} is one set, so it takes no {argument!r}",
+                where=f"{self.name}:{argument}",
+                fix="leave it out; --splits chooses a split",
+                id="unknown-source",
+            )
 
     def corpus(self, argument: str, parts: tuple[CorpusFile, ...], **changes: Any) -> Corpus:
         """Return the corpus of these files. changes: fields of it that differ from those of the source."""

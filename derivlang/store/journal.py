@@ -20,7 +20,7 @@ from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.store.card import CARD
 from derivlang.store.disk import disk, locked
-from derivlang.store.manifest import HASH, LEXICON, NAME, hash_of, is_intact, read_manifest
+from derivlang.store.manifest import HASH, LEXICON, NAME, Derived, hash_of, is_intact, read_manifest
 
 STAGE = ".derivlang"
 LOCK = ".derivlang.lock"
@@ -200,7 +200,11 @@ class Journal:
         return entry.name in ("data", STAGE) and entry.is_dir()
 
     def _read(self, force: bool) -> None:
-        """Take the finished shards of an earlier run of this plan. Those of another plan are refused, or removed."""
+        """Take the finished shards of an earlier run of this plan. Those of another plan are refused, or removed.
+
+        `force` removes those of this plan, too, if the folder holds its finished set: it is to be made anew. Otherwise
+        the shards are of an interrupted run, which also had `force`, to replace a set of another plan.
+        """
         done: dict[str, dict[str, Any]] = {}
         plan = None
         with suppress(DerivlangError), parse_errors(str(self._path), "journal"):  # a damaged journal counts as none
@@ -212,7 +216,7 @@ class Journal:
                 if intact and shard["rows"] and self._same_vocabulary(name, entry) and _same(self.stage, shard):
                     done[name] = entry
             plan = _plan_of(content)
-        if plan == self.plan and not force:
+        if plan == self.plan and not (force and self._holds_plan()):
             self.done = done
             return
         if plan is not None and done and not force:
@@ -220,9 +224,23 @@ class Journal:
         with disk(self.stage):
             shutil.rmtree(self.stage)
 
+    def _holds_plan(self) -> bool:
+        with suppress(StoreError):
+            return bool(read_manifest(self.folder).get("plan") == self.plan)
+        return False
+
     def _whole(self, manifest: dict[str, Any]) -> bool:
         shards = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]
-        return all(_same(self.folder, shard) for shard in shards)
+        return all(_same(self.folder, shard) for shard in shards) and self._has_lexicon(manifest)
+
+    def _has_lexicon(self, manifest: dict[str, Any]) -> bool:
+        """Return whether the lexicon is the one that the manifest's fingerprint tells, or there is none."""
+        if not manifest["lexicon"]:
+            return True
+        try:
+            return Derived(self.folder).has_fingerprint()
+        except (DerivlangError, ValueError):
+            return False
 
     def _same_vocabulary(self, name: str, entry: dict[str, Any]) -> bool:
         path = self.vocabulary(name)

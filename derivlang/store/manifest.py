@@ -148,6 +148,11 @@ def document_of(manifest: dict[str, Any]) -> str:
     return "paragraph" if manifest["schema"]["running"] or several else "row"
 
 
+def counts_of_reading(manifest: dict[str, Any]) -> dict[str, int]:
+    """Return how much was widened and repaired when the source was read, which no later reading of the set counts."""
+    return {name: n for name, n in manifest["changed"].items() if name.endswith(("-widened", "-repaired"))}
+
+
 def counts_of(entry: dict[str, Any], document: str) -> dict[str, int]:
     """Return the counts of a split by the nouns of messages, of one thing the singular: {"row": 1, "tokens": 5}.
 

@@ -194,7 +194,7 @@ def _of_checkpoint(
         _check_origin(lexicon, _recipe_beside(lexicon), origin)
         saved = read_lexicon(lexicon)
     if pipeline.needs_counts(saved):
-        fitted = Source.open(pipeline, request, parser=where.parser, parses=where.parses).lexicon()
+        fitted = Source.open(pipeline, request, parser=where.parser, trees=False).lexicon()
         saved = pipeline.save(fitted)
         if saved is not None:
             with writing(lexicon) as file:
