@@ -1,8 +1,8 @@
 """Prior counts for pairs of types that are spelled alike.
 
 Names, numbers and punctuation are the same in many pairs of languages, and cognates often begin alike. A pair of equal
-types gets `WEIGHT` prior counts, a pair with the same first four letters gets half of that. Languages without common
-letters get none.
+types of four letters or more gets `WEIGHT` prior counts; a pair of shorter equal types, or with the same first four
+letters, gets half of that. Languages without common letters get none.
 """
 
 from __future__ import annotations

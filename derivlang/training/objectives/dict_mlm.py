@@ -8,7 +8,8 @@
 
     among=entries    words are chosen among those that have a dictionary entry (section 2.2): of them the run's share of
                      masks, so fewer sub-words are masked than with MLM
-    among=all        words are chosen among all; those without an entry are predicted as in MLM
+    among=all        words are chosen among all; those without an entry are predicted as in MLM, but with variant=input,
+                     as in the released code, such a sub-word often stays as it is and predicts itself
 
 A word has an entry if each of its sub-words has one; sub-words that both languages share have none. With either variant
 the log has the dose: the share of masked positions whose label or input is a translation.
