@@ -362,7 +362,8 @@ def test_copies_count_once(tmp_path: Path) -> None:
     assert [len(entry.runs) for entry in setting(tmp_path / "a", tmp_path / "b", tmp_path / "a").entries] == [1]
     report([tmp_path / "a", tmp_path / "b", tmp_path / "a"], tmp_path / "out")
     assert "the same as R1, left out" in (tmp_path / "out" / "report.md").read_text("utf-8")
-    assert len(json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["runs"]) == 2
+    runs = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["runs"]
+    assert [(run["id"], run["same_as"], run["left_out_for"]) for run in runs] == [("R1", None, None), ("R2", "R1", "R1")]
 
 
 @pytest.mark.parametrize("weights", [("0123456789abcdef", "fedcba9876543210"), (None, None), (None, "0" * 16)])

@@ -544,6 +544,30 @@ def test_fine_tuning_that_differs_in_a_study_is_named_too(tmp_path: Path) -> Non
     assert any(note.startswith("pos: source") and "lr" not in note for note in setting.notes)
 
 
+def test_studies_that_share_runs_have_them_in_the_tables_of_each(tmp_path: Path) -> None:
+    for name, other in (("a", "align-mlm"), ("b", "xlm")):
+        cells = [{"objective": objective, "seed": seed} for objective, seed in product(("mlm", other), (1, 2))]
+
+        def made(levels: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {"objective": levels["objective"], "facts": {"weights": f"{levels['seed']:016}"}}
+
+        study(tmp_path / name, cells, made)
+    found = settings_of(read_runs([tmp_path / "a", tmp_path / "b"]))
+    labels = [[(entry.label, len(entry.runs)) for entry in setting.entries] for setting in found]
+    assert labels == [[("MLM", 2), ("ALIGN-MLM", 2)], [("MLM", 2), ("XLM", 2)]]
+    assert all(differences_of(setting) for setting in found)
+    report([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
+    assert "left out" not in runs_of(tmp_path / "out" / "report.md")
+    runs = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["runs"]
+    assert all(run["left_out_for"] is None for run in runs)
+    assert sum(run["same_as"] is not None for run in runs) == 2
+
+
+def runs_of(page: Path) -> str:
+    """The list of runs in report.md."""
+    return page.read_text("utf-8").rpartition("## Runs")[2]
+
+
 def test_two_seeds_give_their_values_in_every_table_by_factor(tmp_path: Path) -> None:
     grid = grid_of(sized(tmp_path / "out"))
     pos = headline(grid, "POS accuracy")

@@ -249,10 +249,10 @@ def read_runs(folders: Iterable[Path]) -> list[Run]:
 
 
 def same_model(runs: Iterable[Run]) -> dict[str, str]:
-    """Return the copies: a run's id -> the id of an earlier run with the same fingerprint and the same weights.
+    """Return a run's id -> the id of an earlier run with the same fingerprint and the same weights.
 
     Equal settings and data are not enough, as other threads, devices or libraries give other weights. A run whose
-    weights are unknown (of an older version, or unfinished) is not a copy.
+    weights are unknown (of an older version, or unfinished) is the same as none.
     """
     first: dict[tuple[str, str], str] = {}
     return {

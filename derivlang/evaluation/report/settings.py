@@ -116,10 +116,24 @@ class Setting:
 
 
 def settings_of(runs: Sequence[Run]) -> list[Setting]:
-    """Return the settings of runs, without copies of a run (`same_model`)."""
-    copies = same_model(runs)
-    groups = _by((run for run in runs if run.id not in copies), lambda run: (_title(run), _study(run) or _recipe(run)))
+    """Return the settings of runs, without copies of a run (`copies_of`)."""
+    copies = copies_of(runs)
+    groups = _groups([run for run in runs if run.id not in copies])
     return [_setting_of(title, part) for (title, _), group in groups.items() for part in _divided(group)]
+
+
+def copies_of(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the runs that no table has: the id of a copy -> that of the run that stands for it in the same table.
+
+    Studies that share a run have it in the tables of each.
+    """
+    found = (same_model(group) for group in _groups(runs).values())
+    return {copy: first for copies in found for copy, first in copies.items()}
+
+
+def _groups(runs: Sequence[Run]) -> dict[tuple[str, Path | str], list[Run]]:
+    """Return the runs by title, and by study or else by recipe."""
+    return _by(runs, lambda run: (_title(run), _study(run) or _recipe(run)))
 
 
 def _setting_of(title: str, runs: Sequence[Run]) -> Setting:
