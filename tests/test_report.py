@@ -44,7 +44,7 @@ from derivlang.evaluation.report.overview import (  # noqa: E402
 )  # fmt: skip
 from derivlang.evaluation.report.page import _template  # noqa: E402
 from derivlang.evaluation.report.runs import read_runs  # noqa: E402
-from derivlang.evaluation.report.settings import Setting, settings_of  # noqa: E402
+from derivlang.evaluation.report.settings import Setting, copies_of, settings_of  # noqa: E402
 from derivlang.evaluation.report.sweeps import sweeps  # noqa: E402
 from derivlang.evaluation.report.variants import Language  # noqa: E402
 from derivlang.evaluation.report.write import report  # noqa: E402
@@ -363,7 +363,42 @@ def test_copies_count_once(tmp_path: Path) -> None:
     report([tmp_path / "a", tmp_path / "b", tmp_path / "a"], tmp_path / "out")
     assert "the same as R1, left out" in (tmp_path / "out" / "report.md").read_text("utf-8")
     runs = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["runs"]
-    assert [(run["id"], run["same_as"], run["left_out_for"]) for run in runs] == [("R1", None, None), ("R2", "R1", "R1")]
+    assert [(run["id"], run["same_as"], run["left_out_for"]) for run in runs] == [
+        ("R1", None, None),
+        ("R2", "R1", "R1"),
+    ]
+
+
+SAME = {"weights": "0123456789abcdef"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "rows", "left_out"),
+    [
+        ({"evaluated": False}, {}, [["R2"]], {"R1": "R2"}),
+        ({}, {"evaluated": False}, [["R1"]], {"R2": "R1"}),
+        ({"evaluated": False}, {"evaluated": False}, [["R1"]], {"R2": "R1"}),
+        ({"rates": {"pos": (0.9, 0.6)}}, {"rates": {"ner": (0.9, 0.6)}}, [["R1"], ["R2"]], {}),
+        ({}, {"rates": {"pos": (0.9, 0.6), "xnli": (0.9, 0.6)}}, [["R2"]], {"R1": "R2"}),
+        ({}, {"alignment": 11.0}, [["R1"], ["R2"]], {}),
+    ],
+    ids=["original not evaluated", "copy not evaluated", "none evaluated", "other tasks", "more tasks", "other values"],
+)
+def test_no_measurement_of_a_copy_is_left_out(
+    one: dict[str, Any], other: dict[str, Any], rows: list[list[str]], left_out: dict[str, str], tmp_path: Path
+) -> None:
+    found = read_runs([run(tmp_path / "a", facts=SAME, **one), run(tmp_path / "b", facts=SAME, **other)])
+    entries = [entry for setting in settings_of(found) for entry in setting.entries]
+    assert [[run.id for run in entry.runs] for entry in entries] == rows
+    assert copies_of(found) == left_out
+
+
+def test_a_copy_with_evaluated_checkpoints_stands_for_its_original(tmp_path: Path) -> None:
+    folders = [run(tmp_path / name, facts=SAME) for name in "ab"]
+    told = json.loads((folders[1] / "evaluation.json").read_text("utf-8"))
+    told["signature"]["steps"] = 500
+    write(folders[1] / "evaluation" / "step-00000500.json", told)
+    assert copies_of(read_runs(folders)) == {"R1": "R2"}
 
 
 @pytest.mark.parametrize("weights", [("0123456789abcdef", "fedcba9876543210"), (None, None), (None, "0" * 16)])

@@ -119,6 +119,16 @@ class Run:
         """Whether a task was fine-tuned on pairs in both languages (CS)."""
         return any(self._task(label).get(MIXED[0]) for label in self.tasks)
 
+    @property
+    def measured(self) -> dict[tuple[int, str, str], Any]:
+        """What was measured, of its checkpoints, too: (step, measure or "tasks" or "heldout", task or "") -> result."""
+        found: dict[tuple[int, str, str], Any] = {}
+        for one in (self, *self.checkpoints):
+            for name, value in (one.evaluation or {}).items():
+                parts = value if name in ("tasks", "heldout") else {"": value}
+                found |= {(one.steps, name, part): told for part, told in (parts or {}).items() if name != "signature"}
+        return found
+
     def untuned(self) -> Iterator[tuple[str, UntunedTask, Mapping[str, Any]]]:
         """Yield (label, task, entry) of each task without fine-tuning."""
         for label in self.tasks:

@@ -125,10 +125,37 @@ def settings_of(runs: Sequence[Run]) -> list[Setting]:
 def copies_of(runs: Sequence[Run]) -> dict[str, str]:
     """Return the runs that no table has: the id of a copy -> that of the run that stands for it in the same table.
 
-    Studies that share a run have it in the tables of each.
+    Studies that share a run have it in the tables of each. A run of which something else was measured than of the
+    others with its weights is not a copy: its numbers stand nowhere else.
     """
-    found = (same_model(group) for group in _groups(runs).values())
-    return {copy: first for copies in found for copy, first in copies.items()}
+    out: dict[str, str] = {}
+    for group in _groups(runs).values():
+        alike: dict[str, list[Run]] = defaultdict(list)
+        same = same_model(group)
+        for run in group:
+            alike[same.get(run.id, run.id)].append(run)
+        for some in alike.values():
+            out |= _covered(some)
+    return out
+
+
+def _covered(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the runs that others make superfluous: an id -> that of a run that has all of its measurements.
+
+    Of runs with the same measurements, the first stands for all.
+    """
+    facts = [run.measured for run in runs]
+
+    def better(other: int, one: int) -> bool:
+        return _includes(facts[other], facts[one]) and (other < one or not _includes(facts[one], facts[other]))
+
+    numbers = range(len(runs))
+    kept = [one for one in numbers if not any(better(other, one) for other in numbers)]
+    return {runs[one].id: runs[next(k for k in kept if better(k, one))].id for one in numbers if one not in kept}
+
+
+def _includes(facts: Mapping[Any, Any], others: Mapping[Any, Any]) -> bool:
+    return all(name in facts and facts[name] == value for name, value in others.items())
 
 
 def _groups(runs: Sequence[Run]) -> dict[tuple[str, Path | str], list[Run]]:
