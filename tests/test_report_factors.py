@@ -509,6 +509,30 @@ def test_rows_of_a_study_name_the_options_that_differ(tmp_path: Path) -> None:
     assert pairs == {("XLM, width 1", "MLM, width 1"), ("XLM, width 2", "MLM, width 2")}
 
 
+@pytest.mark.parametrize(
+    ("factor", "objective", "named"), [("dict-coverage", "align-mlm", "dictionary"), ("parallel", "xlm", "parallel")]
+)
+def test_differences_are_of_one_level_where_an_objective_has_it_in_its_name(
+    factor: str, objective: str, named: str, tmp_path: Path
+) -> None:
+    cells = [{"objective": name, factor: level, "seed": seed} for name, level, seed in
+             product(("mlm", objective), (25, 50), (1, 2, 3))]  # fmt: skip
+
+    def made(levels: Mapping[str, Any]) -> Mapping[str, Any]:
+        level = levels[factor]
+        found = {"parallel": level} if factor == "parallel" else {"dictionary": {"coverage": level, "by": "random"}}
+        return {"objective": levels["objective"], "facts": found}
+
+    (setting,) = settings_of(read_runs([study(tmp_path / "out", cells, made)]))
+    found = [one for one in differences_of(setting) if one.from_base]
+    name = objective.upper()
+    assert {(one.entry.label, one.base.label) for one in found} == {
+        (name, f"MLM, {factor} 25"),
+        (f"{name}, {named} 50 %", f"MLM, {factor} 50"),
+    }
+    assert all(set(one.by_seed) == {1, 2, 3} for one in found)
+
+
 def test_settings_that_follow_from_the_objective_are_told_once(tmp_path: Path) -> None:
     cells = [{"objective": objective, "seed": seed} for objective, seed in product(("mlm", "xlm"), (1, 2))]
 

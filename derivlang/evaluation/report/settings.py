@@ -31,19 +31,39 @@ _OF_ROWS = {
 _PUBLISHED_FACTORS = {"t", "objective", "seed", "dict-coverage", "parallel"}
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the name of a row in a study says besides objective and language.
+
+    settings: those in which rows differ, e.g. "learning_rate 0.001". levels: those of other factors, e.g. "from early".
+    factors: their names.
+    """
+
+    settings: str = ""
+    levels: str = ""
+    factors: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, [self.settings, self.levels]))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
     """A row: runs of an objective and a language with different pre-training seeds.
 
-    options: settings in which rows of a study differ, e.g. "learning_rate 0.001". more: an addition to the name of runs
-    that differ in what no name says.
+    told: what the rows of a study are told apart by. more: an addition to the name of runs that differ in what no name
+    says.
     """
 
     variant: Variant
     language: Language
     runs: tuple[Run, ...]
-    options: str = ""
+    told: Options = Options()
     more: str = ""
+
+    @property
+    def options(self) -> str:
+        return str(self.told)
 
     @property
     def label(self) -> str:
@@ -208,7 +228,7 @@ def _by_factor(runs: Iterable[Run]) -> dict[str, set[str]]:
     return found
 
 
-def _entries(runs: Sequence[Run], options: Mapping[str, str]) -> list[Entry]:
+def _entries(runs: Sequence[Run], options: Mapping[str, Options]) -> list[Entry]:
     """Return the entries in the paper's order. Runs with one name that differ in more than the seed get their id."""
     entries: list[Entry] = []
     named = _by(runs, lambda run: (Variant.of(run), Language.of(run.facts["spec"]), options[run.id]))
@@ -257,7 +277,7 @@ def _pretraining(run: Run) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in _OF_ROWS and value not in (None, "")}
 
 
-def _shared_settings(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, str]]:
+def _shared_settings(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, Options]]:
     """Return the settings of the runs as text by part ("" for pre-training, or a task), and the options by run.
 
     Options are settings, and levels of other factors, in which runs of one objective and language differ. Settings that
@@ -276,14 +296,16 @@ def _shared_settings(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, str
         for run_id, one in found.items():
             differ = {name: one.get(name, "–") for name in names if name not in told} if one is not None else {}
             options[run_id] += [" ".join(filter(None, [part, text])) for text in filter(None, [_text(differ)])]
+    told_of = {}
     for row in rows:  # the levels of factors that no setting says, such as those of `init`
+        factors: dict[str, None] = {}
         for alike in _by(row, lambda run: (tuple(options[run.id]), run.seed)).values():
             every = dict.fromkeys(name for run in alike for name in run.levels)
-            names = [name for name in every if len({run.levels.get(name) for run in alike}) > 1]
-            for run in row if len(alike) > 1 else ():
-                level = _text({name: run.levels[name] for name in names if name in run.levels})
-                options[run.id] += [level] if level and level not in options[run.id] else []
-    return shared, {name: ", ".join(told) for name, told in options.items()}
+            factors |= {name: None for name in every if len({run.levels.get(name) for run in alike}) > 1}
+        for run in row:
+            levels = _text({name: run.levels[name] for name in factors if name in run.levels})
+            told_of[run.id] = Options(", ".join(options[run.id]), levels, tuple(factors))
+    return shared, told_of
 
 
 def _is_option(name: str, rows: Iterable[Sequence[Run]], found: Mapping[str, Mapping[str, Any] | None]) -> bool:
