@@ -135,7 +135,7 @@ def _check_points(found: Any) -> None:
     if not found:
         return
     check_types(found, {"source": list, "derived": list})
-    _check_number(found.get("explained"), "projection.explained", none=False)
+    _check_number(found.get("explained"), "projection.explained")  # null: no pairs, or all rows are equal
     if len(found["source"]) != len(found["derived"]):
         raise ValueError("projection: source and derived are of different lengths")
     for x, y in (*found["source"], *found["derived"]):
