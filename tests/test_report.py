@@ -44,6 +44,7 @@ from derivlang.evaluation.report.overview import (  # noqa: E402
 )  # fmt: skip
 from derivlang.evaluation.report.page import _template  # noqa: E402
 from derivlang.evaluation.report.runs import read_runs  # noqa: E402
+from derivlang.evaluation.report.scores import scores_of  # noqa: E402
 from derivlang.evaluation.report.settings import Setting, copies_of, settings_of  # noqa: E402
 from derivlang.evaluation.report.sweeps import sweeps  # noqa: E402
 from derivlang.evaluation.report.variants import Language  # noqa: E402
@@ -909,6 +910,26 @@ def test_layers_of_earlier_and_of_this_version(tmp_path: Path) -> None:
         ["1", "10.0", EMPTY, "20.0", *(EMPTY,) * 8],
         ["1", "30.0", "6.0", "40.0", "5.0", "0.2", "70.0", "71.0", "72.0", "60.0", EMPTY, EMPTY],
     ]
+
+
+@pytest.mark.parametrize("largest", [1e14, 2.0**1000])
+def test_the_perplexity_of_a_diverged_run_is_shown(largest: float, tmp_path: Path) -> None:
+    """2 ** 1000 and exp(700) are those of earlier versions."""
+    for seed in (1, 2, 3):
+        path = run(tmp_path / str(seed), seed=seed, facts={"factors": {"seed": seed}}) / "evaluation.json"
+        told = json.loads(path.read_text("utf-8"))
+        write(path, told | {"perplexity": {"source": 40.0, "derived": largest, "positions": 100}})
+    (line, *_) = inside(setting(tmp_path)).rows
+    assert [cell.text for cell in line.cells[:2]] == ["40.0", "1.0e+14"]
+    assert [row.value for row in scores_of(read_runs([tmp_path])) if row.key.regime == "derived"] == [1e14] * 3
+
+
+@pytest.mark.parametrize("value", ["Infinity", "NaN", "-1e300", "1" + 400 * "0"])
+def test_a_perplexity_that_is_no_number(value: str, tmp_path: Path) -> None:
+    path = run(tmp_path / "a") / "evaluation.json"
+    path.write_text(path.read_text("utf-8").replace('"derived": 44.0', f'"derived": {value}'), "utf-8")
+    with pytest.raises(StoreError, match=r"perplexity\.derived is .*, not a number"):
+        read_runs([tmp_path])
 
 
 def test_runs_that_are_not_evaluated_are_listed(tmp_path: Path) -> None:

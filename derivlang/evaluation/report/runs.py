@@ -19,6 +19,7 @@ from derivlang.core.arrays import Int64
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.evaluation.finetune_settings import DOCUMENTS, ORACLE, REGIMES, ROWS
+from derivlang.evaluation.measures.base import LARGEST_PERPLEXITY
 from derivlang.evaluation.report.checks import LAYER_FIGURES, check_evaluation, check_facts, untuned_task
 from derivlang.evaluation.report.columns import DEV, MIXED, Column
 from derivlang.evaluation.report.plan import STUDY, StudyPlan, levels_of, read_plan
@@ -166,8 +167,9 @@ class Run:
         return None if value is None else float(value)
 
     def perplexity(self, side: str) -> float | None:
+        """Return a figure of the measure perplexity. Earlier versions wrote up to 1e304 for a diverged model."""
         value = ((self.evaluation or {}).get("perplexity") or {}).get(side)
-        return None if value is None else float(value)
+        return None if value is None else min(float(value), LARGEST_PERPLEXITY)
 
     def layers(self) -> list[dict[str, Any]]:
         """Return for each layer its number and its figures, named as in `LAYER_FIGURES`."""
