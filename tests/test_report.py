@@ -20,6 +20,7 @@ from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageEr
 from derivlang.evaluation.resample import by_document, replicates
 from derivlang.evaluation.statistics import holm
 from derivlang.evaluation.tasks.registry import find_task, task_of
+from derivlang.training.objectives.registry import OBJECTIVES
 from tests import commands
 from tests.commands import cut_off
 from tests.runs import DOCUMENTS, SEEDS, run, runs, write
@@ -47,7 +48,7 @@ from derivlang.evaluation.report.runs import read_runs  # noqa: E402
 from derivlang.evaluation.report.scores import scores_of  # noqa: E402
 from derivlang.evaluation.report.settings import Setting, copies_of, settings_of  # noqa: E402
 from derivlang.evaluation.report.sweeps import sweeps  # noqa: E402
-from derivlang.evaluation.report.variants import Language  # noqa: E402
+from derivlang.evaluation.report.variants import Language, Variant  # noqa: E402
 from derivlang.evaluation.report.write import report  # noqa: E402
 
 
@@ -308,6 +309,30 @@ def test_sweeps_are_there_where_their_runs_are(tmp_path: Path) -> None:
 def test_which_languages_are_the_papers(spec: str, rank: int, text: str) -> None:
     found = Language.of(spec)
     assert (found.rank, found.spec) == (rank, text)
+
+
+SIZES = {  # at a dictionary of 50 % and 100 % parallel sentences
+    "mlm": "MLM",
+    "clm": "clm",
+    "dict-mlm": "DICT-MLM, dictionary 50 %",
+    "align-mlm": "ALIGN-MLM, dictionary 50 %",
+    "dict-tlm": "dict-tlm, dictionary 50 %",
+    "xlm": "XLM, parallel 100 %",
+    "xlm:pairs=0": "XLM, pairs=0",
+    "tlm": "tlm, parallel 100 %",
+    "ppa": "ppa, parallel 100 %",
+    "weam": "weam, parallel 100 %",
+    "xlm-align": "xlm-align, parallel 100 %",
+    "mine": "mine, dictionary 50 %, parallel 100 %",
+    "tlm:earlier=1": "tlm, earlier=1, dictionary 50 %, parallel 100 %",
+}
+
+
+@pytest.mark.parametrize("objective", dict.fromkeys([*SIZES, *OBJECTIVES.built_in]))
+def test_rows_name_the_sizes_that_their_objective_reads(objective: str, tmp_path: Path) -> None:
+    facts = {"dictionary": {"coverage": 50, "by": "random"}, "parallel": 100}
+    (found,) = read_runs([run(tmp_path / "a", objective=objective, evaluated=False, facts=facts)])
+    assert Variant.of(found).label == SIZES[objective]
 
 
 # what may share a table

@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from derivlang.core.errors import DerivlangError
 from derivlang.core.spec import read_spec
 from derivlang.evaluation.report.published import COVERAGE, LANGUAGES, OBJECTIVES, PARALLEL
 from derivlang.evaluation.report.runs import Run
 from derivlang.lexical.percent import percent
+from derivlang.training.objectives.needs import DICTIONARY
+from derivlang.training.objectives.registry import read_objective
+from derivlang.training.streams.pairs import SentencePairs
+from derivlang.training.streams.switched import CodeSwitched
 
 NAMES = {"mlm": "MLM", "xlm": "XLM", "dict-mlm": "DICT-MLM", "align-mlm": "ALIGN-MLM"}
 # The paper's parameters. A spec that names them is the same as one without them.
@@ -31,7 +36,7 @@ class Variant:
         (name, values, keyed), *_ = read_spec(run.facts["objective"], "objective", "align-mlm")
         given = [*values, *(f"{key}={value}" for key, value in keyed.items())]
         dictionary = run.facts.get("dictionary") or {}
-        known, uses = name in OBJECTIVES, name not in ("mlm", "xlm")
+        uses, uses_pairs = _reads(run.facts["objective"], name)
         if uses and dictionary.get("by", "random") != "random":
             given.append(f"dictionary by {dictionary['by']}")
         if uses and "file" in dictionary:
@@ -43,11 +48,11 @@ class Variant:
             init = run.facts["init"]
             given.append(f"from {Path(init['run']).name} ({init['weights'][:7]})")
         return cls(
-            OBJECTIVES.index(name) if known else len(OBJECTIVES),
+            OBJECTIVES.index(name) if name in OBJECTIVES else len(OBJECTIVES),
             name,
             tuple(one for one in given if (name, one) not in _DEFAULTS),
             percent_of(dictionary.get("coverage")) if uses else None,
-            percent_of(run.facts.get("parallel")) if name == "xlm" or not known else None,
+            percent_of(run.facts.get("parallel")) if uses_pairs else None,
         )
 
     @property
@@ -73,6 +78,23 @@ class Variant:
         if self.parallel not in (None, PARALLEL):
             parts.append(f"parallel {self.parallel:g} %")
         return ", ".join(parts)
+
+
+def _reads(spec: str, name: str) -> tuple[bool, bool]:
+    """Return whether an objective reads the dictionary, and whether the share of parallel sentences.
+
+    An objective that is not installed, or whose spec this version does not take, may read both, unless it is the
+    paper's.
+    """
+    try:
+        objective = read_objective(spec)
+    except DerivlangError:
+        return name not in ("mlm", "xlm"), name == "xlm" or name not in OBJECTIVES
+    pairs = (stream for stream in objective.streams() if isinstance(stream, SentencePairs))
+    return (
+        any(need.name == DICTIONARY.name for need in objective.needs()),
+        any(not isinstance(stream, CodeSwitched) for stream in pairs),  # which copies all sentences
+    )
 
 
 @dataclass(frozen=True, slots=True, order=True)
