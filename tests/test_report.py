@@ -468,8 +468,22 @@ TOY = {"name": "toy", "tie": True, "language_ids": False}
         ("mlm", {"model": {**TOY, "config": "0" * 16}}, {"model": {**TOY, "config": "1" * 16}}),
         ("xlm", *({"dictionary": None, "settings": {"dictionary_seed": seed}} for seed in (1, 2))),
         ("dict-tlm", *({"parallel": None, "streams": {"switched": {"sha256": text * 16}}} for text in "01")),
+        ("mlm", *({"dictionary": {"coverage": share, "by": "random"}} for share in (25, 50))),
+        ("mlm", *({"dictionary": {"coverage": 25, "by": by}} for by in ("random", "frequency"))),
+        ("mlm", *({"dictionary": {"file": "mine.tsv", "sha256": text * 64}} for text in "01")),
+        ("align-mlm", *({"dictionary": {"coverage": 25, "by": "random", "sha256": text * 64}} for text in "01")),
     ],
-    ids=["a beginning", "another beginning", "model file", "seed of pairs", "file of sentences"],
+    ids=[
+        "a beginning",
+        "another beginning",
+        "model file",
+        "seed of pairs",
+        "file of sentences",
+        "coverage",
+        "choice",
+        "file of pairs",
+        "pairs",
+    ],
 )
 def test_runs_of_other_origins_are_not_averaged(
     tmp_path: Path, objective: str, one: dict[str, Any], other: dict[str, Any]

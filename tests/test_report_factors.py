@@ -533,6 +533,17 @@ def test_differences_are_of_one_level_where_an_objective_has_it_in_its_name(
     assert all(set(one.by_seed) == {1, 2, 3} for one in found)
 
 
+def test_dictionaries_that_are_no_factor_of_a_study_do_not_divide_its_rows(tmp_path: Path) -> None:
+    cells = [{"objective": objective, "seed": seed} for objective, seed in product(("mlm", "align-mlm"), (1, 2, 3))]
+
+    def made(levels: Mapping[str, Any]) -> Mapping[str, Any]:
+        dictionary = {"coverage": 25, "by": "random", "seed": 1, "sha256": f"{levels['seed']:064}"}
+        return {"objective": levels["objective"], "facts": {"dictionary": dictionary}}
+
+    (setting,) = settings_of(read_runs([study(tmp_path / "out", cells, made)]))
+    assert [(entry.label, len(entry.runs)) for entry in setting.entries] == [("MLM", 3), ("ALIGN-MLM", 3)]
+
+
 def test_settings_that_follow_from_the_objective_are_told_once(tmp_path: Path) -> None:
     cells = [{"objective": objective, "seed": seed} for objective, seed in product(("mlm", "xlm"), (1, 2))]
 

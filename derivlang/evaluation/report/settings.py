@@ -20,7 +20,7 @@ from derivlang.core.spec import read_spec
 from derivlang.evaluation.report.columns import Column, columns
 from derivlang.evaluation.report.published import METRIC, TABLE_3
 from derivlang.evaluation.report.runs import Run, TaskScore, same_model
-from derivlang.evaluation.report.variants import Language, Variant
+from derivlang.evaluation.report.variants import Language, Variant, percent_of
 
 # The settings of a run that differ between rows; all others are common to a table.
 _OF_ROWS = {
@@ -243,10 +243,17 @@ def _entries(runs: Sequence[Run], options: Mapping[str, Options]) -> list[Entry]
 
 
 def _unseen(run: Run) -> tuple[Any, ...]:
-    """Return the settings that the name of a row does not show."""
+    """Return the settings that the name of a row does not show.
+
+    The dictionary is one of them even if the objective reads none: held-out alignment is that of rows outside it. In a
+    study, its factors tell dictionaries apart.
+    """
     facts, model = run.facts, run.facts["model"]
-    seed = (facts.get("settings") or {}).get("dictionary_seed", (facts.get("dictionary") or {}).get("seed"))
-    return model.get("language_ids"), model.get("config"), seed, bool(facts.get("init"))
+    dictionary = facts.get("dictionary") or {}
+    seed = (facts.get("settings") or {}).get("dictionary_seed", dictionary.get("seed"))
+    coverage, by = percent_of(dictionary.get("coverage")), dictionary.get("by")
+    own = (coverage, by, dictionary.get("sha256")) if run.plan is None else ()
+    return model.get("language_ids"), model.get("config"), seed, bool(facts.get("init")), own
 
 
 def _title(run: Run) -> str:
