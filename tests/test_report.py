@@ -300,8 +300,9 @@ def test_sweeps_are_there_where_their_runs_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "rank", "text"),
     [
-        ("trans", 0, "trans"), ("inv,trans", 1, "trans,inv"), ("trans:private,inv", 1, "trans,inv"),
-        ("trans,syn:fr", 2, "trans,syn"), ("syn,trans:copy", 2, "trans,syn"), ("trans,syn:de", 3, "trans,syn:de"),
+        ("trans", 0, "trans"), ("inv,trans", 1, "trans,inv"), ("trans:private,inv", 1, "trans:private,inv"),
+        ("trans:georgian:table=2,inv", 1, "trans,inv"), ("trans:script=copy:table=2", 0, "trans:copy"),
+        ("trans,syn:fr", 2, "trans,syn"), ("syn,trans:copy", 2, "trans:copy,syn"), ("trans,syn:de", 3, "trans,syn:de"),
         ("trans,inv:final=move", 3, "trans,inv:final=move"), ("trans:overlap=50,inv", 3, "trans:overlap=50,inv"),
         ("trans,perm", 3, "trans,perm"), ("trans,inv,inv", 3, "trans,inv,inv"),
     ],
@@ -309,6 +310,26 @@ def test_sweeps_are_there_where_their_runs_are(tmp_path: Path) -> None:
 def test_which_languages_are_the_papers(spec: str, rank: int, text: str) -> None:
     found = Language.of(spec)
     assert (found.rank, found.spec) == (rank, text)
+    assert found.bare == (published.LANGUAGES[rank] if rank < 3 else text)
+
+
+def test_another_script_is_named_and_stands_beside_the_papers_row(tmp_path: Path) -> None:
+    run(tmp_path / "a", data="one", rates={"pos": (0.9, 0.5)})
+    run(tmp_path / "b", data="two", rates={"pos": (0.9, 0.6)}, spec="trans:copy:table=2,inv")
+    run(tmp_path / "c", data="two", rates={"pos": (0.9, 0.7)}, spec="trans:copy:table=2,inv", objective="xlm")
+    found = setting(tmp_path)
+    assert [row.labels for row in overview(found).rows] == [
+        ("MLM", "trans,inv", "here"),
+        ("MLM", "trans,inv", "paper"),
+        ("MLM", "trans:copy,inv", "here"),
+        ("XLM", "trans:copy,inv", "here"),
+        ("XLM", "trans:copy,inv", "paper"),
+    ]
+    assert {(one.entry.label, one.entry.language.spec) for one in differences_of(found)} == {("XLM", "trans:copy,inv")}
+    report([tmp_path], tmp_path / "out")
+    (told,) = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["settings"]
+    assert [entry["spec"] for entry in told["entries"]] == ["trans,inv", "trans:copy,inv", "trans:copy,inv"]
+    assert "trans:copy,inv" in (tmp_path / "out" / "figures" / "delta-pos-accuracy.svg").read_text("utf-8")
 
 
 SIZES = {  # at a dictionary of 50 % and 100 % parallel sentences

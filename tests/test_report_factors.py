@@ -631,6 +631,14 @@ def test_rows_that_a_study_plans_stand_in_the_papers_table(tmp_path: Path) -> No
     assert shown == {("MLM", "trans"), ("MLM", "trans,inv"), ("XLM", "trans"), ("XLM", "trans,inv")}
 
 
+def test_a_planned_language_of_another_script_is_named(tmp_path: Path) -> None:
+    cells = [{"objective": "mlm", "t": t} for t in ("trans,inv", "trans:copy,inv", "trans:georgian,inv")]
+    out = study(tmp_path / "out", cells, lambda c: {"spec": "trans,inv"} if c["t"] == "trans,inv" else None)
+    (setting,) = settings_of(read_runs([out]))
+    labels = [row.labels for row in overview(setting).rows if row.labels[0] == "MLM"]
+    assert labels == [("MLM", "trans,inv", "here"), ("MLM", "trans,inv", "paper"), ("MLM", "trans:copy,inv", "here")]
+
+
 def test_mixed_fine_tuning_is_in_all_tables(tmp_path: Path) -> None:
     folder = run(tmp_path / "a", rates={"xnli": (0.8, 0.5)}, spec="perm")
     found = json.loads((folder / "evaluation.json").read_text("utf-8"))

@@ -76,7 +76,8 @@ class Entry:
 
     @property
     def key(self) -> tuple[str, str]:
-        return self.variant.objective, self.language.spec
+        """Where the paper's tables have it: objective and language, without the script."""
+        return self.variant.objective, self.language.bare
 
     def scores(self, column: Column, regime: str) -> list[tuple[Run, TaskScore]]:
         found = ((run, run.score(column, regime)) for run in self.runs)
@@ -124,7 +125,7 @@ class Setting:
         return columns(self.tasks)
 
     @property
-    def planned(self) -> set[tuple[str, str]]:
+    def planned(self) -> set[tuple[str, Language]]:
         """The objectives and languages of the cells that the runs' studies plan beside them, where factors say them."""
         plans = {run.plan.folder: run.plan for run in self.runs if run.plan}
         alike = [_other_levels(run.levels) for run in self.runs]
@@ -211,11 +212,11 @@ def _other_levels(levels: Mapping[str, str]) -> dict[str, str]:
     return {name: level for name, level in levels.items() if name not in _PUBLISHED_FACTORS}
 
 
-def _planned_key(levels: Mapping[str, str]) -> tuple[str, str] | None:
+def _planned_key(levels: Mapping[str, str]) -> tuple[str, Language] | None:
     """Return (objective, language) of the levels of a cell; None if they do not say them."""
     try:
         (objective, _, _), *_ = read_spec(levels["objective"], "objective", "align-mlm")
-        return objective, Language.of(levels["t"]).spec
+        return objective, Language.of(levels["t"])
     except (KeyError, DerivlangError):
         return None
 
