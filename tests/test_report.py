@@ -297,6 +297,20 @@ def test_sweeps_are_there_where_their_runs_are(tmp_path: Path) -> None:
     } < names
 
 
+def test_sweeps_have_every_language_of_a_size(tmp_path: Path) -> None:
+    for name, spec in (("a", "trans:overlap=50,inv"), ("b", "trans:copy:overlap=50,inv"), ("c", "trans,inv")):
+        run(tmp_path / name, objective="xlm", spec=spec, data=name)
+    (table,) = sweeps(setting(tmp_path))
+    assert [row.labels for row in table.rows] == [
+        ("XLM", "0 %", "here"),
+        ("XLM", "0 %", "paper"),
+        ("XLM", "50 %, trans:copy:overlap=50,inv", "here"),
+        ("XLM", "50 %, trans:overlap=50,inv", "here"),
+        ("XLM", "50 %", "paper"),
+    ]
+    assert [row.cells[-1].text for row in table.rows if not row.paper] == ["R3", "R2", "R1"]
+
+
 @pytest.mark.parametrize(
     ("spec", "rank", "text"),
     [

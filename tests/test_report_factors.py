@@ -32,6 +32,7 @@ from derivlang.evaluation.report.overview import overview
 from derivlang.evaluation.report.runs import read_runs
 from derivlang.evaluation.report.scores import ScoreKey, scores_of
 from derivlang.evaluation.report.settings import settings_of
+from derivlang.evaluation.report.sweeps import sweeps
 from derivlang.evaluation.report.write import report
 
 OVERLAPS, ORDERS, SEEDS = (100, 0, 25), ("<b>perm</b>", "identity"), (1, 2, 3)  # an order that no sorting gives
@@ -637,6 +638,16 @@ def test_a_planned_language_of_another_script_is_named(tmp_path: Path) -> None:
     (setting,) = settings_of(read_runs([out]))
     labels = [row.labels for row in overview(setting).rows if row.labels[0] == "MLM"]
     assert labels == [("MLM", "trans,inv", "here"), ("MLM", "trans,inv", "paper"), ("MLM", "trans:copy,inv", "here")]
+
+
+def test_sweeps_have_every_option_of_a_size(tmp_path: Path) -> None:
+    levels = product((25, 100), (25, 50))
+    cells = [{"objective": "xlm", "parallel": parallel, "dict-coverage": coverage} for parallel, coverage in levels]
+    out = study(tmp_path / "out", cells, lambda c: {"objective": "xlm", "facts": {"parallel": c["parallel"]}})
+    (setting,) = settings_of(read_runs([out]))
+    (table,) = sweeps(setting)
+    sizes = [f"{parallel} %, dict-coverage {coverage}" for parallel, coverage in product((25, 100), (25, 50))]
+    assert [row.labels[1] for row in table.rows] == [*sizes[:2], "25 %", *sizes[2:], "100 %"]
 
 
 def test_mixed_fine_tuning_is_in_all_tables(tmp_path: Path) -> None:
