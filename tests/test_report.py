@@ -35,6 +35,7 @@ from derivlang.evaluation.report.columns import Column, columns  # noqa: E402
 from derivlang.evaluation.report.correlation import spearman  # noqa: E402
 from derivlang.evaluation.report.differences import differences_of  # noqa: E402
 from derivlang.evaluation.report.estimates import mean_of  # noqa: E402
+from derivlang.evaluation.report.figures import _main, delta_figures  # noqa: E402
 from derivlang.evaluation.report.listings import inside  # noqa: E402
 from derivlang.evaluation.report.overview import (  # noqa: E402
     alignment,
@@ -309,6 +310,26 @@ def test_sweeps_have_every_language_of_a_size(tmp_path: Path) -> None:
         ("XLM", "50 %", "paper"),
     ]
     assert [row.cells[-1].text for row in table.rows if not row.paper] == ["R3", "R2", "R1"]
+
+
+def test_bars_have_what_was_run_at_one_other_size_alone(tmp_path: Path) -> None:
+    sizes = {"dictionary": {"coverage": 50, "by": "random"}, "parallel": 100}
+    for objective in ("mlm", "align-mlm", "tlm"):
+        run(tmp_path / objective, objective=objective, facts=sizes)
+    run(tmp_path / "overlap", spec="trans:overlap=25,syn", objective="xlm")
+    found = setting(tmp_path)
+    labels = ["MLM", "XLM", "ALIGN-MLM, dictionary 50 %", "tlm, parallel 100 %"]
+    assert [entry.label for entry in _main(found.entries)] == labels
+    (figure, *_) = delta_figures(found, "")
+    assert all(f">{label}<" in figure.svg for label in [*labels, "trans:overlap=25,syn"])
+    run(tmp_path / "usual", objective="align-mlm")
+    run(tmp_path / "without", spec="trans,syn", objective="xlm")
+    assert [(entry.label, entry.language.spec) for entry in _main(setting(tmp_path).entries)] == [
+        ("MLM", "trans,inv"),
+        ("XLM", "trans,syn"),
+        ("ALIGN-MLM", "trans,inv"),
+        ("tlm, parallel 100 %", "trans,inv"),
+    ]
 
 
 @pytest.mark.parametrize(

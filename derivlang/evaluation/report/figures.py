@@ -7,7 +7,7 @@ Languages have different markers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -124,17 +124,17 @@ def _lines(grid: FactorGrid, headline: Headline, key: ScoreKey, regime: str, nam
 
 
 def _bars(setting: Setting, column: Column, name: str) -> Figure | None:
-    entries = [entry for entry in setting.entries if not entry.swept and entry.delta(column) is not None]
+    entries = _main([entry for entry in setting.entries if entry.delta(column) is not None])
     if not entries:
         return None
     languages = _unique([_language(entry) for entry in entries])
-    objectives = _unique([_name(entry) for entry in entries])
-    colours = _colours(entries)
+    objectives = _unique([_label(entry) for entry in entries])
+    colours = _colours(entries, _label)
     width = min(0.8 / len(objectives), 0.25)
     printed = []
     with drawing(title=f"Δ = SUP − ZS, {column.title}") as (figure, axes):
         for number, label in enumerate(objectives):
-            mine = [entry for entry in entries if _name(entry) == label]
+            mine = [entry for entry in entries if _label(entry) == label]
             places = [
                 languages.index(_language(entry)) + (number + 0.5 - len(objectives) / 2) * width for entry in mine
             ]
@@ -167,12 +167,22 @@ def _bars(setting: Setting, column: Column, name: str) -> Figure | None:
         return finished(figure, name, f"Bars of Δ by language and objective: {column.title}{alike}")
 
 
+def _main(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries without the points of sweeps around one of the others, which have tables of their own."""
+
+    def place(entry: Entry) -> tuple[str, str, str]:
+        return entry.variant.family, entry.options, entry.language.without_overlap
+
+    usual = {place(entry) for entry in entries if not entry.swept}
+    return [entry for entry in entries if not entry.swept or place(entry) not in usual]
+
+
 def _scatter(setting: Setting, column: Column, name: str) -> Figure | None:
     points = alignment_points(setting, "heldout", column)
     if len(points) < 2:
         return None
     entries = [entry for entry, _, _ in points]
-    colours = _colours(entries)
+    colours = _colours(entries, _name)
     languages = _unique([_language(entry) for entry in entries])
     places = {spec: place for place, spec in enumerate(dict.fromkeys([*published.LANGUAGES, *languages]))}
     markers = {spec: _MARKERS[place % len(_MARKERS)] for spec, place in places.items()}
@@ -201,19 +211,25 @@ def _alike(values: Iterable[float]) -> str:
     return f": {written.pop()} in every row" if len(written) == 1 else ""
 
 
-def _colours(entries: Sequence[Entry]) -> dict[str, str]:
+def _colours(entries: Sequence[Entry], name: Callable[[Entry], str]) -> dict[str, str]:
     """Return colours by name. Those of the paper's four objectives are fixed."""
     out: dict[str, str] = {}
     for entry in entries:
         plain = not (entry.variant.parameters or entry.options or entry.more)
         usual = _COLOURS.get(entry.variant.objective) if plain else None
+        usual = None if usual in out.values() else usual  # that of another size of the dictionary or of parallel text
         extra = sum(colour in _MORE for colour in out.values())
-        out.setdefault(_name(entry), usual or _MORE[extra % len(_MORE)])
+        out.setdefault(name(entry), usual or _MORE[extra % len(_MORE)])
     return out
 
 
 def _name(entry: Entry) -> str:
+    """Return the name of a row without the sizes of dictionary and parallel text."""
     return shown(", ".join(filter(None, [entry.variant.family, entry.options, entry.more])))
+
+
+def _label(entry: Entry) -> str:
+    return shown(entry.label)
 
 
 def _language(entry: Entry) -> str:
