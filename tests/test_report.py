@@ -35,7 +35,7 @@ from derivlang.evaluation.report.columns import Column, columns  # noqa: E402
 from derivlang.evaluation.report.correlation import spearman  # noqa: E402
 from derivlang.evaluation.report.differences import differences_of  # noqa: E402
 from derivlang.evaluation.report.estimates import mean_of  # noqa: E402
-from derivlang.evaluation.report.figures import _main, delta_figures  # noqa: E402
+from derivlang.evaluation.report.figures import _main, _styles, alignment_figures, delta_figures  # noqa: E402
 from derivlang.evaluation.report.listings import inside  # noqa: E402
 from derivlang.evaluation.report.overview import (  # noqa: E402
     alignment,
@@ -310,6 +310,20 @@ def test_sweeps_have_every_language_of_a_size(tmp_path: Path) -> None:
         ("XLM", "50 %", "paper"),
     ]
     assert [row.cells[-1].text for row in table.rows if not row.paper] == ["R3", "R2", "R1"]
+
+
+def test_every_objective_looks_different(tmp_path: Path) -> None:
+    for number, objective in enumerate(OBJECTIVES.built_in):
+        rates = {"pos": (0.9, 0.4 + number / 30)}
+        run(tmp_path / objective, objective=objective, rates=rates, alignment=10.0 + number)
+    found = setting(tmp_path)
+    styles = _styles(found.entries, lambda entry: entry.label)
+    assert len(styles) == len(OBJECTIVES.built_in)
+    for kind in (lambda style: style.bar, lambda style: style.marker):
+        assert len({json.dumps(kind(style)) for style in styles.values()}) == len(styles)
+    (bars, *_) = delta_figures(found, "")
+    assert bars.svg.count("<pattern ") == 2
+    assert len(alignment_figures(found, "")) == 2
 
 
 def test_bars_have_what_was_run_at_one_other_size_alone(tmp_path: Path) -> None:
