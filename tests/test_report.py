@@ -326,6 +326,12 @@ def test_every_objective_looks_different(tmp_path: Path) -> None:
     assert len(alignment_figures(found, "")) == 2
 
 
+def test_long_names_of_languages_fit_below_bars(tmp_path: Path) -> None:
+    run(tmp_path / "a", spec=f"trans,perm:file={'long/' * 30}name")  # matplotlib warns if there is no room for bars
+    (figure, *_) = delta_figures(setting(tmp_path), "")
+    assert ">trans,perm:file=long/long/long/long/<" in figure.svg
+
+
 def test_bars_have_what_was_run_at_one_other_size_alone(tmp_path: Path) -> None:
     sizes = {"dictionary": {"coverage": 50, "by": "random"}, "parallel": 100}
     for objective in ("mlm", "align-mlm", "tlm"):

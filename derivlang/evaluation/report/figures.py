@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -180,9 +181,10 @@ def _bars(setting: Setting, column: Column, name: str) -> Figure | None:
             axes.plot([x for x, _, _ in printed], [y for _, y, _ in printed], "D", markersize=4.5, fillstyle="none",
                       color=INK, label="paper")  # fmt: skip
         axes.axhline(0, color=INK, linewidth=0.8)
-        crowded = sum(map(len, languages)) > 36
+        ticks = [fill(language, 36) for language in languages]  # a spec may hold the path of a file
+        crowded = sum(max(map(len, tick.split("\n"))) for tick in ticks) > 36
         axes.set_xticks(
-            range(len(languages)), languages, rotation=20 if crowded else 0, ha="right" if crowded else "center"
+            range(len(languages)), ticks, rotation=20 if crowded else 0, ha="right" if crowded else "center"
         )
         axes.set_xlim(-0.6, len(languages) - 0.4)
         axes.tick_params(axis="x", length=0)
