@@ -474,6 +474,15 @@ def test_perplexity_of_a_model_that_knows_nothing() -> None:
     assert (got["positions"], got["sentences"]) == (int(chosen(text).sum()), text.n_sentences)
 
 
+def test_perplexity_of_a_diverged_model_has_a_bound() -> None:
+    found, text = languages("trans,inv"), heldout("trans,inv", 8)
+    model = model_of("bert", found.size)
+    with torch.no_grad():
+        model.get_output_embeddings().bias.copy_(torch.linspace(0, 1e4, found.size))
+    got = Perplexity().measure(Encoder(model, MARKS), sets_of(text))
+    assert (got["source"], got["derived"]) == (1e14, 1e14)
+
+
 @pytest.mark.parametrize("kind", ["roberta", "modernbert", "bert"])
 def test_perplexity_against_a_slow_loop(kind: str) -> None:
     found, text = languages("trans,perm"), heldout("trans,perm", 8)

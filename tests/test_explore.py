@@ -20,7 +20,7 @@ from derivlang.explore import app
 from derivlang.explore.controls import controls_of, offered, spec_of
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.registry import TRANSFORMS, find_transform, transform_names
-from tests.commands import environment, make, run
+from tests.commands import cut_off, environment, make, run
 from tests.helpers import ROOT
 
 # Controls
@@ -106,6 +106,16 @@ def test_rows_and_statistics_of_a_set(tmp_path: Path) -> None:
     assert "<svg" in app.shown(tmp_path / "out", "train", 2)
     assert "no row 1000" in app.shown(tmp_path / "out", "train", 1000)
     assert dict(app.statistics(tmp_path / "out", "train"))["Source words"] == "787"
+
+
+def test_a_damaged_set_gives_messages(tmp_path: Path) -> None:
+    make("inv", "demo", tmp_path / "out")
+    for path in (tmp_path / "out").rglob("*.parquet"):
+        cut_off(path)
+    assert 'role="alert"' in app.shown(tmp_path / "out", "train", 0)
+    ((name, message),) = app.statistics(tmp_path / "out", "train")
+    assert name == "error"
+    assert ".parquet" in message
 
 
 def test_without_gradio_the_command_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageEr
 from derivlang.evaluation.resample import by_document, replicates
 from derivlang.evaluation.statistics import holm
 from derivlang.evaluation.tasks.registry import find_task, task_of
+from derivlang.training.objectives.registry import OBJECTIVES
 from tests import commands
 from tests.commands import cut_off
 from tests.runs import DOCUMENTS, SEEDS, run, runs, write
@@ -34,6 +35,7 @@ from derivlang.evaluation.report.columns import Column, columns  # noqa: E402
 from derivlang.evaluation.report.correlation import spearman  # noqa: E402
 from derivlang.evaluation.report.differences import differences_of  # noqa: E402
 from derivlang.evaluation.report.estimates import mean_of  # noqa: E402
+from derivlang.evaluation.report.figures import _main, _styles, alignment_figures, delta_figures  # noqa: E402
 from derivlang.evaluation.report.listings import inside  # noqa: E402
 from derivlang.evaluation.report.overview import (  # noqa: E402
     alignment,
@@ -44,9 +46,10 @@ from derivlang.evaluation.report.overview import (  # noqa: E402
 )  # fmt: skip
 from derivlang.evaluation.report.page import _template  # noqa: E402
 from derivlang.evaluation.report.runs import read_runs  # noqa: E402
-from derivlang.evaluation.report.settings import Setting, settings_of  # noqa: E402
+from derivlang.evaluation.report.scores import scores_of  # noqa: E402
+from derivlang.evaluation.report.settings import Setting, copies_of, settings_of  # noqa: E402
 from derivlang.evaluation.report.sweeps import sweeps  # noqa: E402
-from derivlang.evaluation.report.variants import Language  # noqa: E402
+from derivlang.evaluation.report.variants import Language, Variant  # noqa: E402
 from derivlang.evaluation.report.write import report  # noqa: E402
 
 
@@ -295,11 +298,66 @@ def test_sweeps_are_there_where_their_runs_are(tmp_path: Path) -> None:
     } < names
 
 
+def test_sweeps_have_every_language_of_a_size(tmp_path: Path) -> None:
+    for name, spec in (("a", "trans:overlap=50,inv"), ("b", "trans:copy:overlap=50,inv"), ("c", "trans,inv")):
+        run(tmp_path / name, objective="xlm", spec=spec, data=name)
+    (table,) = sweeps(setting(tmp_path))
+    assert [row.labels for row in table.rows] == [
+        ("XLM", "0 %", "here"),
+        ("XLM", "0 %", "paper"),
+        ("XLM", "50 %, trans:copy:overlap=50,inv", "here"),
+        ("XLM", "50 %, trans:overlap=50,inv", "here"),
+        ("XLM", "50 %", "paper"),
+    ]
+    assert [row.cells[-1].text for row in table.rows if not row.paper] == ["R3", "R2", "R1"]
+
+
+def test_every_objective_looks_different(tmp_path: Path) -> None:
+    for number, objective in enumerate(OBJECTIVES.built_in):
+        rates = {"pos": (0.9, 0.4 + number / 30)}
+        run(tmp_path / objective, objective=objective, rates=rates, alignment=10.0 + number)
+    found = setting(tmp_path)
+    styles = _styles(found.entries, lambda entry: entry.label)
+    assert len(styles) == len(OBJECTIVES.built_in)
+    for kind in (lambda style: style.bar, lambda style: style.marker):
+        assert len({json.dumps(kind(style)) for style in styles.values()}) == len(styles)
+    (bars, *_) = delta_figures(found, "")
+    assert bars.svg.count("<pattern ") == 2
+    assert len(alignment_figures(found, "")) == 2
+
+
+def test_long_names_of_languages_fit_below_bars(tmp_path: Path) -> None:
+    run(tmp_path / "a", spec=f"trans,perm:file={'long/' * 30}name")  # matplotlib warns if there is no room for bars
+    (figure, *_) = delta_figures(setting(tmp_path), "")
+    assert ">trans,perm:file=long/long/long/long/<" in figure.svg
+
+
+def test_bars_have_what_was_run_at_one_other_size_alone(tmp_path: Path) -> None:
+    sizes = {"dictionary": {"coverage": 50, "by": "random"}, "parallel": 100}
+    for objective in ("mlm", "align-mlm", "tlm"):
+        run(tmp_path / objective, objective=objective, facts=sizes)
+    run(tmp_path / "overlap", spec="trans:overlap=25,syn", objective="xlm")
+    found = setting(tmp_path)
+    labels = ["MLM", "XLM", "ALIGN-MLM, dictionary 50 %", "tlm, parallel 100 %"]
+    assert [entry.label for entry in _main(found.entries)] == labels
+    (figure, *_) = delta_figures(found, "")
+    assert all(f">{label}<" in figure.svg for label in [*labels, "trans:overlap=25,syn"])
+    run(tmp_path / "usual", objective="align-mlm")
+    run(tmp_path / "without", spec="trans,syn", objective="xlm")
+    assert [(entry.label, entry.language.spec) for entry in _main(setting(tmp_path).entries)] == [
+        ("MLM", "trans,inv"),
+        ("XLM", "trans,syn"),
+        ("ALIGN-MLM", "trans,inv"),
+        ("tlm, parallel 100 %", "trans,inv"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("spec", "rank", "text"),
     [
-        ("trans", 0, "trans"), ("inv,trans", 1, "trans,inv"), ("trans:private,inv", 1, "trans,inv"),
-        ("trans,syn:fr", 2, "trans,syn"), ("syn,trans:copy", 2, "trans,syn"), ("trans,syn:de", 3, "trans,syn:de"),
+        ("trans", 0, "trans"), ("inv,trans", 1, "trans,inv"), ("trans:private,inv", 1, "trans:private,inv"),
+        ("trans:georgian:table=2,inv", 1, "trans,inv"), ("trans:script=copy:table=2", 0, "trans:copy"),
+        ("trans,syn:fr", 2, "trans,syn"), ("syn,trans:copy", 2, "trans:copy,syn"), ("trans,syn:de", 3, "trans,syn:de"),
         ("trans,inv:final=move", 3, "trans,inv:final=move"), ("trans:overlap=50,inv", 3, "trans:overlap=50,inv"),
         ("trans,perm", 3, "trans,perm"), ("trans,inv,inv", 3, "trans,inv,inv"),
     ],
@@ -307,6 +365,50 @@ def test_sweeps_are_there_where_their_runs_are(tmp_path: Path) -> None:
 def test_which_languages_are_the_papers(spec: str, rank: int, text: str) -> None:
     found = Language.of(spec)
     assert (found.rank, found.spec) == (rank, text)
+    assert found.bare == (published.LANGUAGES[rank] if rank < 3 else text)
+
+
+def test_another_script_is_named_and_stands_beside_the_papers_row(tmp_path: Path) -> None:
+    run(tmp_path / "a", data="one", rates={"pos": (0.9, 0.5)})
+    run(tmp_path / "b", data="two", rates={"pos": (0.9, 0.6)}, spec="trans:copy:table=2,inv")
+    run(tmp_path / "c", data="two", rates={"pos": (0.9, 0.7)}, spec="trans:copy:table=2,inv", objective="xlm")
+    found = setting(tmp_path)
+    assert [row.labels for row in overview(found).rows] == [
+        ("MLM", "trans,inv", "here"),
+        ("MLM", "trans,inv", "paper"),
+        ("MLM", "trans:copy,inv", "here"),
+        ("XLM", "trans:copy,inv", "here"),
+        ("XLM", "trans:copy,inv", "paper"),
+    ]
+    assert {(one.entry.label, one.entry.language.spec) for one in differences_of(found)} == {("XLM", "trans:copy,inv")}
+    report([tmp_path], tmp_path / "out")
+    (told,) = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["settings"]
+    assert [entry["spec"] for entry in told["entries"]] == ["trans,inv", "trans:copy,inv", "trans:copy,inv"]
+    assert "trans:copy,inv" in (tmp_path / "out" / "figures" / "delta-pos-accuracy.svg").read_text("utf-8")
+
+
+SIZES = {  # at a dictionary of 50 % and 100 % parallel sentences
+    "mlm": "MLM",
+    "clm": "clm",
+    "dict-mlm": "DICT-MLM, dictionary 50 %",
+    "align-mlm": "ALIGN-MLM, dictionary 50 %",
+    "dict-tlm": "dict-tlm, dictionary 50 %",
+    "xlm": "XLM, parallel 100 %",
+    "xlm:pairs=0": "XLM, pairs=0",
+    "tlm": "tlm, parallel 100 %",
+    "ppa": "ppa, parallel 100 %",
+    "weam": "weam, parallel 100 %",
+    "xlm-align": "xlm-align, parallel 100 %",
+    "mine": "mine, dictionary 50 %, parallel 100 %",
+    "tlm:earlier=1": "tlm, earlier=1, dictionary 50 %, parallel 100 %",
+}
+
+
+@pytest.mark.parametrize("objective", dict.fromkeys([*SIZES, *OBJECTIVES.built_in]))
+def test_rows_name_the_sizes_that_their_objective_reads(objective: str, tmp_path: Path) -> None:
+    facts = {"dictionary": {"coverage": 50, "by": "random"}, "parallel": 100}
+    (found,) = read_runs([run(tmp_path / "a", objective=objective, evaluated=False, facts=facts)])
+    assert Variant.of(found).label == SIZES[objective]
 
 
 # what may share a table
@@ -362,7 +464,43 @@ def test_copies_count_once(tmp_path: Path) -> None:
     assert [len(entry.runs) for entry in setting(tmp_path / "a", tmp_path / "b", tmp_path / "a").entries] == [1]
     report([tmp_path / "a", tmp_path / "b", tmp_path / "a"], tmp_path / "out")
     assert "the same as R1, left out" in (tmp_path / "out" / "report.md").read_text("utf-8")
-    assert len(json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["runs"]) == 2
+    runs = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["runs"]
+    assert [(run["id"], run["same_as"], run["left_out_for"]) for run in runs] == [
+        ("R1", None, None),
+        ("R2", "R1", "R1"),
+    ]
+
+
+SAME = {"weights": "0123456789abcdef"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "rows", "left_out"),
+    [
+        ({"evaluated": False}, {}, [["R2"]], {"R1": "R2"}),
+        ({}, {"evaluated": False}, [["R1"]], {"R2": "R1"}),
+        ({"evaluated": False}, {"evaluated": False}, [["R1"]], {"R2": "R1"}),
+        ({"rates": {"pos": (0.9, 0.6)}}, {"rates": {"ner": (0.9, 0.6)}}, [["R1"], ["R2"]], {}),
+        ({}, {"rates": {"pos": (0.9, 0.6), "xnli": (0.9, 0.6)}}, [["R2"]], {"R1": "R2"}),
+        ({}, {"alignment": 11.0}, [["R1"], ["R2"]], {}),
+    ],
+    ids=["original not evaluated", "copy not evaluated", "none evaluated", "other tasks", "more tasks", "other values"],
+)
+def test_no_measurement_of_a_copy_is_left_out(
+    one: dict[str, Any], other: dict[str, Any], rows: list[list[str]], left_out: dict[str, str], tmp_path: Path
+) -> None:
+    found = read_runs([run(tmp_path / "a", facts=SAME, **one), run(tmp_path / "b", facts=SAME, **other)])
+    entries = [entry for setting in settings_of(found) for entry in setting.entries]
+    assert [[run.id for run in entry.runs] for entry in entries] == rows
+    assert copies_of(found) == left_out
+
+
+def test_a_copy_with_evaluated_checkpoints_stands_for_its_original(tmp_path: Path) -> None:
+    folders = [run(tmp_path / name, facts=SAME) for name in "ab"]
+    told = json.loads((folders[1] / "evaluation.json").read_text("utf-8"))
+    told["signature"]["steps"] = 500
+    write(folders[1] / "evaluation" / "step-00000500.json", told)
+    assert copies_of(read_runs(folders)) == {"R1": "R2"}
 
 
 @pytest.mark.parametrize("weights", [("0123456789abcdef", "fedcba9876543210"), (None, None), (None, "0" * 16)])
@@ -406,8 +544,22 @@ TOY = {"name": "toy", "tie": True, "language_ids": False}
         ("mlm", {"model": {**TOY, "config": "0" * 16}}, {"model": {**TOY, "config": "1" * 16}}),
         ("xlm", *({"dictionary": None, "settings": {"dictionary_seed": seed}} for seed in (1, 2))),
         ("dict-tlm", *({"parallel": None, "streams": {"switched": {"sha256": text * 16}}} for text in "01")),
+        ("mlm", *({"dictionary": {"coverage": share, "by": "random"}} for share in (25, 50))),
+        ("mlm", *({"dictionary": {"coverage": 25, "by": by}} for by in ("random", "frequency"))),
+        ("mlm", *({"dictionary": {"file": "mine.tsv", "sha256": text * 64}} for text in "01")),
+        ("align-mlm", *({"dictionary": {"coverage": 25, "by": "random", "sha256": text * 64}} for text in "01")),
     ],
-    ids=["a beginning", "another beginning", "model file", "seed of pairs", "file of sentences"],
+    ids=[
+        "a beginning",
+        "another beginning",
+        "model file",
+        "seed of pairs",
+        "file of sentences",
+        "coverage",
+        "choice",
+        "file of pairs",
+        "pairs",
+    ],
 )
 def test_runs_of_other_origins_are_not_averaged(
     tmp_path: Path, objective: str, one: dict[str, Any], other: dict[str, Any]
@@ -873,6 +1025,26 @@ def test_layers_of_earlier_and_of_this_version(tmp_path: Path) -> None:
         ["1", "10.0", EMPTY, "20.0", *(EMPTY,) * 8],
         ["1", "30.0", "6.0", "40.0", "5.0", "0.2", "70.0", "71.0", "72.0", "60.0", EMPTY, EMPTY],
     ]
+
+
+@pytest.mark.parametrize("largest", [1e14, 2.0**1000])
+def test_the_perplexity_of_a_diverged_run_is_shown(largest: float, tmp_path: Path) -> None:
+    """2 ** 1000 and exp(700) are those of earlier versions."""
+    for seed in (1, 2, 3):
+        path = run(tmp_path / str(seed), seed=seed, facts={"factors": {"seed": seed}}) / "evaluation.json"
+        told = json.loads(path.read_text("utf-8"))
+        write(path, told | {"perplexity": {"source": 40.0, "derived": largest, "positions": 100}})
+    (line, *_) = inside(setting(tmp_path)).rows
+    assert [cell.text for cell in line.cells[:2]] == ["40.0", "1.0e+14"]
+    assert [row.value for row in scores_of(read_runs([tmp_path])) if row.key.regime == "derived"] == [1e14] * 3
+
+
+@pytest.mark.parametrize("value", ["Infinity", "NaN", "-1e300", "1" + 400 * "0"])
+def test_a_perplexity_that_is_no_number(value: str, tmp_path: Path) -> None:
+    path = run(tmp_path / "a") / "evaluation.json"
+    path.write_text(path.read_text("utf-8").replace('"derived": 44.0', f'"derived": {value}'), "utf-8")
+    with pytest.raises(StoreError, match=r"perplexity\.derived is .*, not a number"):
+        read_runs([tmp_path])
 
 
 def test_runs_that_are_not_evaluated_are_listed(tmp_path: Path) -> None:

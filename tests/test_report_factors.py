@@ -32,6 +32,7 @@ from derivlang.evaluation.report.overview import overview
 from derivlang.evaluation.report.runs import read_runs
 from derivlang.evaluation.report.scores import ScoreKey, scores_of
 from derivlang.evaluation.report.settings import settings_of
+from derivlang.evaluation.report.sweeps import sweeps
 from derivlang.evaluation.report.write import report
 
 OVERLAPS, ORDERS, SEEDS = (100, 0, 25), ("<b>perm</b>", "identity"), (1, 2, 3)  # an order that no sorting gives
@@ -509,6 +510,41 @@ def test_rows_of_a_study_name_the_options_that_differ(tmp_path: Path) -> None:
     assert pairs == {("XLM, width 1", "MLM, width 1"), ("XLM, width 2", "MLM, width 2")}
 
 
+@pytest.mark.parametrize(
+    ("factor", "objective", "named"), [("dict-coverage", "align-mlm", "dictionary"), ("parallel", "xlm", "parallel")]
+)
+def test_differences_are_of_one_level_where_an_objective_has_it_in_its_name(
+    factor: str, objective: str, named: str, tmp_path: Path
+) -> None:
+    cells = [{"objective": name, factor: level, "seed": seed} for name, level, seed in
+             product(("mlm", objective), (25, 50), (1, 2, 3))]  # fmt: skip
+
+    def made(levels: Mapping[str, Any]) -> Mapping[str, Any]:
+        level = levels[factor]
+        found = {"parallel": level} if factor == "parallel" else {"dictionary": {"coverage": level, "by": "random"}}
+        return {"objective": levels["objective"], "facts": found}
+
+    (setting,) = settings_of(read_runs([study(tmp_path / "out", cells, made)]))
+    found = [one for one in differences_of(setting) if one.from_base]
+    name = objective.upper()
+    assert {(one.entry.label, one.base.label) for one in found} == {
+        (name, f"MLM, {factor} 25"),
+        (f"{name}, {named} 50 %", f"MLM, {factor} 50"),
+    }
+    assert all(set(one.by_seed) == {1, 2, 3} for one in found)
+
+
+def test_dictionaries_that_are_no_factor_of_a_study_do_not_divide_its_rows(tmp_path: Path) -> None:
+    cells = [{"objective": objective, "seed": seed} for objective, seed in product(("mlm", "align-mlm"), (1, 2, 3))]
+
+    def made(levels: Mapping[str, Any]) -> Mapping[str, Any]:
+        dictionary = {"coverage": 25, "by": "random", "seed": 1, "sha256": f"{levels['seed']:064}"}
+        return {"objective": levels["objective"], "facts": {"dictionary": dictionary}}
+
+    (setting,) = settings_of(read_runs([study(tmp_path / "out", cells, made)]))
+    assert [(entry.label, len(entry.runs)) for entry in setting.entries] == [("MLM", 3), ("ALIGN-MLM", 3)]
+
+
 def test_settings_that_follow_from_the_objective_are_told_once(tmp_path: Path) -> None:
     cells = [{"objective": objective, "seed": seed} for objective, seed in product(("mlm", "xlm"), (1, 2))]
 
@@ -544,6 +580,30 @@ def test_fine_tuning_that_differs_in_a_study_is_named_too(tmp_path: Path) -> Non
     assert any(note.startswith("pos: source") and "lr" not in note for note in setting.notes)
 
 
+def test_studies_that_share_runs_have_them_in_the_tables_of_each(tmp_path: Path) -> None:
+    for name, other in (("a", "align-mlm"), ("b", "xlm")):
+        cells = [{"objective": objective, "seed": seed} for objective, seed in product(("mlm", other), (1, 2))]
+
+        def made(levels: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {"objective": levels["objective"], "facts": {"weights": f"{levels['seed']:016}"}}
+
+        study(tmp_path / name, cells, made)
+    found = settings_of(read_runs([tmp_path / "a", tmp_path / "b"]))
+    labels = [[(entry.label, len(entry.runs)) for entry in setting.entries] for setting in found]
+    assert labels == [[("MLM", 2), ("ALIGN-MLM", 2)], [("MLM", 2), ("XLM", 2)]]
+    assert all(differences_of(setting) for setting in found)
+    report([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
+    assert "left out" not in runs_of(tmp_path / "out" / "report.md")
+    runs = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["runs"]
+    assert all(run["left_out_for"] is None for run in runs)
+    assert sum(run["same_as"] is not None for run in runs) == 2
+
+
+def runs_of(page: Path) -> str:
+    """The list of runs in report.md."""
+    return page.read_text("utf-8").rpartition("## Runs")[2]
+
+
 def test_two_seeds_give_their_values_in_every_table_by_factor(tmp_path: Path) -> None:
     grid = grid_of(sized(tmp_path / "out"))
     pos = headline(grid, "POS accuracy")
@@ -570,6 +630,24 @@ def test_rows_that_a_study_plans_stand_in_the_papers_table(tmp_path: Path) -> No
     assert table is not None
     shown = {row.labels[:2] for row in table.rows if row.labels[2] == "here"} - {("Chance", "")}
     assert shown == {("MLM", "trans"), ("MLM", "trans,inv"), ("XLM", "trans"), ("XLM", "trans,inv")}
+
+
+def test_a_planned_language_of_another_script_is_named(tmp_path: Path) -> None:
+    cells = [{"objective": "mlm", "t": t} for t in ("trans,inv", "trans:copy,inv", "trans:georgian,inv")]
+    out = study(tmp_path / "out", cells, lambda c: {"spec": "trans,inv"} if c["t"] == "trans,inv" else None)
+    (setting,) = settings_of(read_runs([out]))
+    labels = [row.labels for row in overview(setting).rows if row.labels[0] == "MLM"]
+    assert labels == [("MLM", "trans,inv", "here"), ("MLM", "trans,inv", "paper"), ("MLM", "trans:copy,inv", "here")]
+
+
+def test_sweeps_have_every_option_of_a_size(tmp_path: Path) -> None:
+    levels = product((25, 100), (25, 50))
+    cells = [{"objective": "xlm", "parallel": parallel, "dict-coverage": coverage} for parallel, coverage in levels]
+    out = study(tmp_path / "out", cells, lambda c: {"objective": "xlm", "facts": {"parallel": c["parallel"]}})
+    (setting,) = settings_of(read_runs([out]))
+    (table,) = sweeps(setting)
+    sizes = [f"{parallel} %, dict-coverage {coverage}" for parallel, coverage in product((25, 100), (25, 50))]
+    assert [row.labels[1] for row in table.rows] == [*sizes[:2], "25 %", *sizes[2:], "100 %"]
 
 
 def test_mixed_fine_tuning_is_in_all_tables(tmp_path: Path) -> None:

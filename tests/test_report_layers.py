@@ -15,6 +15,7 @@ from tests.runs import run, write
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
+from derivlang.evaluation.report.cells import EMPTY
 from derivlang.evaluation.report.curves import layer_curves, layer_table, logged_curves
 from derivlang.evaluation.report.projection import projection_figures, projection_table
 from derivlang.evaluation.report.runs import read_runs
@@ -71,6 +72,17 @@ def test_embeddings_have_a_panel_for_each_row(runs: Path) -> None:
     table = projection_table(settings)
     assert table is not None
     assert [cell.text for row in table.rows for cell in row.cells] == ["12.5"]
+
+
+@pytest.mark.parametrize("points", [POINTS, {"source": [], "derived": []}], ids=["equal rows", "no pairs"])
+def test_a_projection_without_a_share_of_the_variance_is_no_error(runs: Path, points: dict[str, object]) -> None:
+    path = runs / "mlm-1" / "evaluation.json"
+    found = json.loads(path.read_text("utf-8"))
+    write(path, found | {"projection": points | {"explained": None}})
+    settings = settings_of(read_runs([runs / "mlm-1"]))
+    rows = projection_table(settings).rows
+    assert [cell.text for row in rows for cell in row.cells] == ([EMPTY] if points["source"] else [])
+    assert len(projection_figures(settings)) == len(rows)
 
 
 def test_all_of_it_is_in_the_report(runs: Path, tmp_path: Path) -> None:

@@ -71,11 +71,14 @@ def shown(folder: Path, split: str, row: int) -> str:
 
 
 def statistics(folder: Path, split: str) -> list[list[str]]:
-    """Return the statistics of a split as rows of a table."""
+    """Return the statistics of a split as rows of a table, or a row with a message."""
     from derivlang.display.reordering import table_of
     from derivlang.display.rows import set_of, statistics_of_set
 
-    return [list(row) for row in table_of(statistics_of_set(*set_of(folder, split)))]
+    try:
+        return [list(row) for row in table_of(statistics_of_set(*set_of(folder, split)))]
+    except DerivlangError as error:
+        return [["error", str(error)]]
 
 
 def build(folder: Path | None = None, *, files: bool = True) -> Any:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from derivlang.training.encoder import Encoder
 
 Figures = Mapping[str, float | None]
+LARGEST_PERPLEXITY = 1e14  # a diverged model's would be too large to add up and to print
 
 
 class Measure(ABC):

@@ -6,7 +6,7 @@ A masked language model predicts masked sub-words:
 
 Some 15 % of the sub-words are masked, keyed by (sentence, position), the same in the source and the derived sentence.
 Unlike in training (80/10/10), all of them become `<mask>`, and a row is one sentence instead of a packed instance. So
-the figure compares languages and runs, but not with a training loss.
+the figure compares languages and runs, but not with a training loss. A perplexity above 1e14 is written as 1e14.
 
 A causal model predicts every sub-word and the closing </s> from what is before it in the sentence, without masks:
 
@@ -28,7 +28,7 @@ import torch
 from derivlang.core.arrays import Bool, expand_ranges, lengths_of, positions
 from derivlang.core.keys import Draws
 from derivlang.evaluation.heldout import Heldout
-from derivlang.evaluation.measures.base import Figures, Measure
+from derivlang.evaluation.measures.base import LARGEST_PERPLEXITY, Figures, Measure
 from derivlang.evaluation.measures.bits import tokens_for
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.padding import by_length, framed, inside, padded
@@ -75,7 +75,8 @@ class Perplexity(Measure):
 def _exact(model: Encoder, sets: MeasureSets) -> dict[str, Any]:
     text, found = sets.sentences, dict[str, Any]()
     for side, bits in zip(("source", "derived"), sets.bits(model), strict=True):
-        found[side] = 2 ** min(bits.total / (len(bits.subwords) + text.n_sentences), 1000.0)
+        each = bits.total / (len(bits.subwords) + text.n_sentences)
+        found[side] = min(2 ** min(each, 1000.0), LARGEST_PERPLEXITY)
         found[f"{side}_bits"] = bits.total / text.n_words
     return found | {
         "positions": len(text.source.ids) + text.n_sentences,
@@ -110,4 +111,4 @@ def _one(model: Encoder, text: Heldout, side: LanguageSide, masked: Bool, langua
             )
             total = total + torch.nn.functional.cross_entropy(logits, gold, reduction="sum").double()
             rows_done(len(rows))
-        return math.exp(min(float(total) / int(masked.sum()), 700.0))
+        return min(math.exp(min(float(total) / int(masked.sum()), 700.0)), LARGEST_PERPLEXITY)

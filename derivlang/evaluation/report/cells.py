@@ -199,8 +199,8 @@ def interval(low: float | None, high: float | None, write: Callable[[float], str
 
 
 def decimal(value: float) -> str:
-    """Return a number with one decimal, as in the paper, with a true minus sign and without -0.0."""
-    text = f"{value:.1f}"
+    """Return a number with one decimal, as in the paper, with a true minus sign and without -0.0; 1e9 as 1.0e+09."""
+    text = f"{value:.1f}" if abs(value) < 1e9 else f"{value:.1e}"
     return "0.0" if text == "-0.0" else text.replace("-", "−")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import product
 from typing import Any
@@ -121,7 +122,8 @@ def _check_scores(evaluation: Mapping[str, Any]) -> None:
                     _check_number(value, f"{task}.{regime}.{metric}.seeds", none=score["mean"] is None)
     for part in _WHOLE:
         for name, value in (evaluation.get(part) or {}).items():
-            _check_number(value, f"{part}.{name}")
+            if part != "perplexity" or not isinstance(value, float) or not _LARGEST <= value < math.inf:
+                _check_number(value, f"{part}.{name}")
     for measure, names in LAYER_FIGURES.items():
         for layer in evaluation.get(measure) or ():
             check_types(layer, {"layer": int})
@@ -135,7 +137,7 @@ def _check_points(found: Any) -> None:
     if not found:
         return
     check_types(found, {"source": list, "derived": list})
-    _check_number(found.get("explained"), "projection.explained", none=False)
+    _check_number(found.get("explained"), "projection.explained")  # null: no pairs, or all rows are equal
     if len(found["source"]) != len(found["derived"]):
         raise ValueError("projection: source and derived are of different lengths")
     for x, y in (*found["source"], *found["derived"]):

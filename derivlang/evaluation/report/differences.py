@@ -101,4 +101,11 @@ def _is_base(entry: Entry) -> bool:
 
 
 def _comparable(entry: Entry, base: Entry) -> bool:
-    return (entry.language.spec, entry.options) == (base.language.spec, base.options)
+    """Return whether two rows are of one language, of the same settings, and of the same levels that either one names.
+
+    Under the factor dict-coverage, MLM's rows name their level; those of ALIGN-MLM have it in their variant instead.
+    """
+    if (entry.language, entry.told.settings) != (base.language, base.told.settings):
+        return False
+    levels, others = entry.runs[0].levels, base.runs[0].levels
+    return all(levels.get(name) == others.get(name) for name in {*entry.told.factors, *base.told.factors})

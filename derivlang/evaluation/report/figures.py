@@ -7,7 +7,10 @@ Languages have different markers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from textwrap import fill
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +29,31 @@ _COLOURS = {"mlm": "#0072b2", "xlm": "#e69f00", "dict-mlm": "#009e73", "align-ml
 _MORE = ("#cc79a7", "#56b4e9", "#8c6d31", "#9467bd")
 _CYCLE = (*_COLOURS.values(), *_MORE)
 _MARKERS = "o^sDvPX*"
+# Beyond `_MORE`, colours come again with another hatch of bars and another filling of markers.
+_HATCHES = ("", "////", "xxxx", "....")
+_FILLINGS = ("full", "none", "left", "top")
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How an objective is drawn. turn: how often its colour was taken by others."""
+
+    colour: str
+    turn: int = 0
+
+    @property
+    def bar(self) -> dict[str, Any]:
+        """Arguments of bars: a hatch is drawn in the colour of the edge, on no background."""
+        if not self.turn:
+            return {"color": self.colour}
+        return {"facecolor": "none", "edgecolor": self.colour, "hatch": _HATCHES[self.turn % len(_HATCHES)]}
+
+    @property
+    def marker(self) -> dict[str, Any]:
+        """Arguments of markers: their edge has the colour if they are not full."""
+        filling = _FILLINGS[self.turn % len(_FILLINGS)]
+        edge = {"markeredgecolor": self.colour, "markeredgewidth": 1.2} if self.turn else {}
+        return {"color": self.colour, "fillstyle": filling, "markerfacecoloralt": "none", **edge}
 
 
 def factor_figures(grid: FactorGrid, headline: Headline, prefix: str) -> list[Figure]:
@@ -124,22 +152,22 @@ def _lines(grid: FactorGrid, headline: Headline, key: ScoreKey, regime: str, nam
 
 
 def _bars(setting: Setting, column: Column, name: str) -> Figure | None:
-    entries = [entry for entry in setting.entries if not entry.swept and entry.delta(column) is not None]
+    entries = _main([entry for entry in setting.entries if entry.delta(column) is not None])
     if not entries:
         return None
     languages = _unique([_language(entry) for entry in entries])
-    objectives = _unique([_name(entry) for entry in entries])
-    colours = _colours(entries)
+    objectives = _unique([_label(entry) for entry in entries])
+    styles = _styles(entries, _label)
     width = min(0.8 / len(objectives), 0.25)
     printed = []
     with drawing(title=f"Δ = SUP − ZS, {column.title}") as (figure, axes):
         for number, label in enumerate(objectives):
-            mine = [entry for entry in entries if _name(entry) == label]
+            mine = [entry for entry in entries if _label(entry) == label]
             places = [
                 languages.index(_language(entry)) + (number + 0.5 - len(objectives) / 2) * width for entry in mine
             ]
             heights = [entry.delta(column) or 0.0 for entry in mine]
-            axes.bar(places, heights, width * 0.92, color=colours[label], label=label)
+            axes.bar(places, heights, width * 0.92, label=label, **styles[label].bar)
             for entry, place, height in zip(mine, places, heights, strict=True):
                 found = mean_of(entry, column, "delta")
                 if found is not None and found.low is not None:
@@ -153,9 +181,10 @@ def _bars(setting: Setting, column: Column, name: str) -> Figure | None:
             axes.plot([x for x, _, _ in printed], [y for _, y, _ in printed], "D", markersize=4.5, fillstyle="none",
                       color=INK, label="paper")  # fmt: skip
         axes.axhline(0, color=INK, linewidth=0.8)
-        crowded = sum(map(len, languages)) > 36
+        ticks = [fill(language, 36) for language in languages]  # a spec may hold the path of a file
+        crowded = sum(max(map(len, tick.split("\n"))) for tick in ticks) > 36
         axes.set_xticks(
-            range(len(languages)), languages, rotation=20 if crowded else 0, ha="right" if crowded else "center"
+            range(len(languages)), ticks, rotation=20 if crowded else 0, ha="right" if crowded else "center"
         )
         axes.set_xlim(-0.6, len(languages) - 0.4)
         axes.tick_params(axis="x", length=0)
@@ -167,21 +196,31 @@ def _bars(setting: Setting, column: Column, name: str) -> Figure | None:
         return finished(figure, name, f"Bars of Δ by language and objective: {column.title}{alike}")
 
 
+def _main(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries without the points of sweeps around one of the others, which have tables of their own."""
+
+    def place(entry: Entry) -> tuple[str, str, str]:
+        return entry.variant.family, entry.options, entry.language.without_overlap
+
+    usual = {place(entry) for entry in entries if not entry.swept}
+    return [entry for entry in entries if not entry.swept or place(entry) not in usual]
+
+
 def _scatter(setting: Setting, column: Column, name: str) -> Figure | None:
     points = alignment_points(setting, "heldout", column)
     if len(points) < 2:
         return None
     entries = [entry for entry, _, _ in points]
-    colours = _colours(entries)
+    styles = _styles(entries, _name)
     languages = _unique([_language(entry) for entry in entries])
     places = {spec: place for place, spec in enumerate(dict.fromkeys([*published.LANGUAGES, *languages]))}
     markers = {spec: _MARKERS[place % len(_MARKERS)] for spec, place in places.items()}
     with drawing(title=f"Held-out alignment and Δ, {column.title}") as (figure, axes):
         for entry, x, y in points:
-            axes.plot([x], [y], markers[_language(entry)], color=colours[_name(entry)], markersize=7.5,
-                      markeredgecolor=INK, markeredgewidth=0.4)  # fmt: skip
-        for label in _unique([_name(entry) for entry in entries]):
-            axes.plot([], [], "s", color=colours[label], label=label)
+            edge = {"markeredgecolor": INK, "markeredgewidth": 0.4}
+            axes.plot([x], [y], markers[_language(entry)], markersize=7.5, **edge | styles[_name(entry)].marker)
+        for label, style in styles.items():
+            axes.plot([], [], "s", label=label, **style.marker)
         for spec in languages:
             axes.plot([], [], markers[spec], color=INK, fillstyle="none", linestyle="none", label=spec)
         alike = _alike(x for _, x, _ in points)
@@ -191,7 +230,7 @@ def _scatter(setting: Setting, column: Column, name: str) -> Figure | None:
         axes.set_ylabel("Δ, points (less is better)")
         axes.grid(color=INK, alpha=0.15, linewidth=0.6)
         axes.margins(0.08)
-        legend(figure, axes, [*colours, *languages])
+        legend(figure, axes, [*styles, *languages])
         return finished(figure, name, f"Held-out alignment against Δ: {column.title}{alike}")
 
 
@@ -201,19 +240,26 @@ def _alike(values: Iterable[float]) -> str:
     return f": {written.pop()} in every row" if len(written) == 1 else ""
 
 
-def _colours(entries: Sequence[Entry]) -> dict[str, str]:
-    """Return colours by name. Those of the paper's four objectives are fixed."""
-    out: dict[str, str] = {}
+def _styles(entries: Sequence[Entry], name: Callable[[Entry], str]) -> dict[str, Style]:
+    """Return styles by name. The colours of the paper's four objectives are fixed."""
+    out: dict[str, Style] = {}
     for entry in entries:
         plain = not (entry.variant.parameters or entry.options or entry.more)
-        usual = _COLOURS.get(entry.variant.objective) if plain else None
-        extra = sum(colour in _MORE for colour in out.values())
-        out.setdefault(_name(entry), usual or _MORE[extra % len(_MORE)])
+        usual = Style(_COLOURS[entry.variant.objective]) if plain and entry.variant.objective in _COLOURS else None
+        if usual in out.values():  # another size of the dictionary or of parallel text has it
+            usual = None
+        turn, at = divmod(sum(style.colour in _MORE for style in out.values()), len(_MORE))
+        out.setdefault(name(entry), usual or Style(_MORE[at], turn))
     return out
 
 
 def _name(entry: Entry) -> str:
+    """Return the name of a row without the sizes of dictionary and parallel text."""
     return shown(", ".join(filter(None, [entry.variant.family, entry.options, entry.more])))
+
+
+def _label(entry: Entry) -> str:
+    return shown(entry.label)
 
 
 def _language(entry: Entry) -> str:

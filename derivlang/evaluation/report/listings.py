@@ -27,8 +27,8 @@ from derivlang.evaluation.report.cells import (
 from derivlang.evaluation.report.checks import LAYER_FIGURES
 from derivlang.evaluation.report.columns import regimes_of
 from derivlang.evaluation.report.differences import Difference
-from derivlang.evaluation.report.runs import Run, same_model
-from derivlang.evaluation.report.settings import Setting
+from derivlang.evaluation.report.runs import Run
+from derivlang.evaluation.report.settings import Setting, copies_of
 from derivlang.evaluation.report.variants import Language, percent_of
 from derivlang.evaluation.tasks.untuned import SIDES, shown_groups
 
@@ -283,7 +283,7 @@ def doses(runs: Sequence[Run]) -> Table:
 
 def run_list(runs: Sequence[Run]) -> Table:
     """Return the table of all runs with their signatures."""
-    copies = same_model(runs)
+    copies = copies_of(runs)
     rows = []
     for run in runs:
         facts, model = run.facts, run.facts["model"]

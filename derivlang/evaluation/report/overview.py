@@ -184,10 +184,13 @@ def _lines(setting: Setting) -> Iterable[tuple[tuple[str, str], Entry | None, tu
     for objective in published.OBJECTIVES:
         for language in published.LANGUAGES:
             found = [entry for entry in setting.find(objective, language) if entry.variant.standard]
-            if not found and (objective, language) in planned:
-                yield (NAMES[objective], language), None, (objective, language)
-            for number, entry in enumerate(found):
-                yield (entry.label, language), entry, None if number else (objective, language)
+            rows: list[tuple[str, str, Entry | None]] = [(entry.label, entry.language.spec, entry) for entry in found]
+            there = {entry.language for entry in found}
+            for name, one in sorted(planned):
+                if (name, one.bare) == (objective, language) and one not in there:
+                    rows.append((NAMES[objective], one.spec, None))
+            for number, (label, spec, entry) in enumerate(rows):  # the paper's row stands once, beside any script
+                yield (label, spec), entry, None if number else (objective, language)
         yield from _others(setting, [objective])
     yield from _others(setting, [e.variant.objective for e in setting.entries if e.variant.objective not in NAMES])
 

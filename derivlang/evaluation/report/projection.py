@@ -17,7 +17,7 @@ _SOURCE, _DERIVED = "#0072b2", "#d55e00"
 def projection_table(settings: Sequence[Setting]) -> Table:
     """Return the table of what each picture shows of the variance."""
     rows = [
-        Row((title, spec), (number_cell(found["explained"], run),))
+        Row((title, spec), (number_cell(found.get("explained"), run),))
         for spec, some in _found(settings).items()
         for title, run, found in some
     ]

@@ -19,6 +19,7 @@ from derivlang.core.arrays import Int64
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.evaluation.finetune_settings import DOCUMENTS, ORACLE, REGIMES, ROWS
+from derivlang.evaluation.measures.base import LARGEST_PERPLEXITY
 from derivlang.evaluation.report.checks import LAYER_FIGURES, check_evaluation, check_facts, untuned_task
 from derivlang.evaluation.report.columns import DEV, MIXED, Column
 from derivlang.evaluation.report.plan import STUDY, StudyPlan, levels_of, read_plan
@@ -119,6 +120,16 @@ class Run:
         """Whether a task was fine-tuned on pairs in both languages (CS)."""
         return any(self._task(label).get(MIXED[0]) for label in self.tasks)
 
+    @property
+    def measured(self) -> dict[tuple[int, str, str], Any]:
+        """What was measured, of its checkpoints, too: (step, measure or "tasks" or "heldout", task or "") -> result."""
+        found: dict[tuple[int, str, str], Any] = {}
+        for one in (self, *self.checkpoints):
+            for name, value in (one.evaluation or {}).items():
+                parts = value if name in ("tasks", "heldout") else {"": value}
+                found |= {(one.steps, name, part): told for part, told in (parts or {}).items() if name != "signature"}
+        return found
+
     def untuned(self) -> Iterator[tuple[str, UntunedTask, Mapping[str, Any]]]:
         """Yield (label, task, entry) of each task without fine-tuning."""
         for label in self.tasks:
@@ -156,8 +167,9 @@ class Run:
         return None if value is None else float(value)
 
     def perplexity(self, side: str) -> float | None:
+        """Return a figure of the measure perplexity. Earlier versions wrote up to 1e304 for a diverged model."""
         value = ((self.evaluation or {}).get("perplexity") or {}).get(side)
-        return None if value is None else float(value)
+        return None if value is None else min(float(value), LARGEST_PERPLEXITY)
 
     def layers(self) -> list[dict[str, Any]]:
         """Return for each layer its number and its figures, named as in `LAYER_FIGURES`."""
@@ -249,10 +261,10 @@ def read_runs(folders: Iterable[Path]) -> list[Run]:
 
 
 def same_model(runs: Iterable[Run]) -> dict[str, str]:
-    """Return the copies: a run's id -> the id of an earlier run with the same fingerprint and the same weights.
+    """Return a run's id -> the id of an earlier run with the same fingerprint and the same weights.
 
     Equal settings and data are not enough, as other threads, devices or libraries give other weights. A run whose
-    weights are unknown (of an older version, or unfinished) is not a copy.
+    weights are unknown (of an older version, or unfinished) is the same as none.
     """
     first: dict[tuple[str, str], str] = {}
     return {

@@ -20,7 +20,7 @@ from derivlang.core.spec import read_spec
 from derivlang.evaluation.report.columns import Column, columns
 from derivlang.evaluation.report.published import METRIC, TABLE_3
 from derivlang.evaluation.report.runs import Run, TaskScore, same_model
-from derivlang.evaluation.report.variants import Language, Variant
+from derivlang.evaluation.report.variants import Language, Variant, percent_of
 
 # The settings of a run that differ between rows; all others are common to a table.
 _OF_ROWS = {
@@ -31,19 +31,39 @@ _OF_ROWS = {
 _PUBLISHED_FACTORS = {"t", "objective", "seed", "dict-coverage", "parallel"}
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the name of a row in a study says besides objective and language.
+
+    settings: those in which rows differ, e.g. "learning_rate 0.001". levels: those of other factors, e.g. "from early".
+    factors: their names.
+    """
+
+    settings: str = ""
+    levels: str = ""
+    factors: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, [self.settings, self.levels]))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
     """A row: runs of an objective and a language with different pre-training seeds.
 
-    options: settings in which rows of a study differ, e.g. "learning_rate 0.001". more: an addition to the name of runs
-    that differ in what no name says.
+    told: what the rows of a study are told apart by. more: an addition to the name of runs that differ in what no name
+    says.
     """
 
     variant: Variant
     language: Language
     runs: tuple[Run, ...]
-    options: str = ""
+    told: Options = Options()
     more: str = ""
+
+    @property
+    def options(self) -> str:
+        return str(self.told)
 
     @property
     def label(self) -> str:
@@ -56,7 +76,8 @@ class Entry:
 
     @property
     def key(self) -> tuple[str, str]:
-        return self.variant.objective, self.language.spec
+        """Where the paper's tables have it: objective and language, without the script."""
+        return self.variant.objective, self.language.bare
 
     def scores(self, column: Column, regime: str) -> list[tuple[Run, TaskScore]]:
         found = ((run, run.score(column, regime)) for run in self.runs)
@@ -104,7 +125,7 @@ class Setting:
         return columns(self.tasks)
 
     @property
-    def planned(self) -> set[tuple[str, str]]:
+    def planned(self) -> set[tuple[str, Language]]:
         """The objectives and languages of the cells that the runs' studies plan beside them, where factors say them."""
         plans = {run.plan.folder: run.plan for run in self.runs if run.plan}
         alike = [_other_levels(run.levels) for run in self.runs]
@@ -116,10 +137,51 @@ class Setting:
 
 
 def settings_of(runs: Sequence[Run]) -> list[Setting]:
-    """Return the settings of runs, without copies of a run (`same_model`)."""
-    copies = same_model(runs)
-    groups = _by((run for run in runs if run.id not in copies), lambda run: (_title(run), _study(run) or _recipe(run)))
+    """Return the settings of runs, without copies of a run (`copies_of`)."""
+    copies = copies_of(runs)
+    groups = _groups([run for run in runs if run.id not in copies])
     return [_setting_of(title, part) for (title, _), group in groups.items() for part in _divided(group)]
+
+
+def copies_of(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the runs that no table has: the id of a copy -> that of the run that stands for it in the same table.
+
+    Studies that share a run have it in the tables of each. A run of which something else was measured than of the
+    others with its weights is not a copy: its numbers stand nowhere else.
+    """
+    out: dict[str, str] = {}
+    for group in _groups(runs).values():
+        alike: dict[str, list[Run]] = defaultdict(list)
+        same = same_model(group)
+        for run in group:
+            alike[same.get(run.id, run.id)].append(run)
+        for some in alike.values():
+            out |= _covered(some)
+    return out
+
+
+def _covered(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the runs that others make superfluous: an id -> that of a run that has all of its measurements.
+
+    Of runs with the same measurements, the first stands for all.
+    """
+    facts = [run.measured for run in runs]
+
+    def better(other: int, one: int) -> bool:
+        return _includes(facts[other], facts[one]) and (other < one or not _includes(facts[one], facts[other]))
+
+    numbers = range(len(runs))
+    kept = [one for one in numbers if not any(better(other, one) for other in numbers)]
+    return {runs[one].id: runs[next(k for k in kept if better(k, one))].id for one in numbers if one not in kept}
+
+
+def _includes(facts: Mapping[Any, Any], others: Mapping[Any, Any]) -> bool:
+    return all(name in facts and facts[name] == value for name, value in others.items())
+
+
+def _groups(runs: Sequence[Run]) -> dict[tuple[str, Path | str], list[Run]]:
+    """Return the runs by title, and by study or else by recipe."""
+    return _by(runs, lambda run: (_title(run), _study(run) or _recipe(run)))
 
 
 def _setting_of(title: str, runs: Sequence[Run]) -> Setting:
@@ -150,11 +212,11 @@ def _other_levels(levels: Mapping[str, str]) -> dict[str, str]:
     return {name: level for name, level in levels.items() if name not in _PUBLISHED_FACTORS}
 
 
-def _planned_key(levels: Mapping[str, str]) -> tuple[str, str] | None:
+def _planned_key(levels: Mapping[str, str]) -> tuple[str, Language] | None:
     """Return (objective, language) of the levels of a cell; None if they do not say them."""
     try:
         (objective, _, _), *_ = read_spec(levels["objective"], "objective", "align-mlm")
-        return objective, Language.of(levels["t"]).spec
+        return objective, Language.of(levels["t"])
     except (KeyError, DerivlangError):
         return None
 
@@ -167,7 +229,7 @@ def _by_factor(runs: Iterable[Run]) -> dict[str, set[str]]:
     return found
 
 
-def _entries(runs: Sequence[Run], options: Mapping[str, str]) -> list[Entry]:
+def _entries(runs: Sequence[Run], options: Mapping[str, Options]) -> list[Entry]:
     """Return the entries in the paper's order. Runs with one name that differ in more than the seed get their id."""
     entries: list[Entry] = []
     named = _by(runs, lambda run: (Variant.of(run), Language.of(run.facts["spec"]), options[run.id]))
@@ -182,10 +244,17 @@ def _entries(runs: Sequence[Run], options: Mapping[str, str]) -> list[Entry]:
 
 
 def _unseen(run: Run) -> tuple[Any, ...]:
-    """Return the settings that the name of a row does not show."""
+    """Return the settings that the name of a row does not show.
+
+    The dictionary is one of them even if the objective reads none: held-out alignment is that of rows outside it. In a
+    study, its factors tell dictionaries apart.
+    """
     facts, model = run.facts, run.facts["model"]
-    seed = (facts.get("settings") or {}).get("dictionary_seed", (facts.get("dictionary") or {}).get("seed"))
-    return model.get("language_ids"), model.get("config"), seed, bool(facts.get("init"))
+    dictionary = facts.get("dictionary") or {}
+    seed = (facts.get("settings") or {}).get("dictionary_seed", dictionary.get("seed"))
+    coverage, by = percent_of(dictionary.get("coverage")), dictionary.get("by")
+    own = (coverage, by, dictionary.get("sha256")) if run.plan is None else ()
+    return model.get("language_ids"), model.get("config"), seed, bool(facts.get("init")), own
 
 
 def _title(run: Run) -> str:
@@ -216,7 +285,7 @@ def _pretraining(run: Run) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in _OF_ROWS and value not in (None, "")}
 
 
-def _shared_settings(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, str]]:
+def _shared_settings(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, Options]]:
     """Return the settings of the runs as text by part ("" for pre-training, or a task), and the options by run.
 
     Options are settings, and levels of other factors, in which runs of one objective and language differ. Settings that
@@ -235,14 +304,16 @@ def _shared_settings(runs: Sequence[Run]) -> tuple[dict[str, str], dict[str, str
         for run_id, one in found.items():
             differ = {name: one.get(name, "–") for name in names if name not in told} if one is not None else {}
             options[run_id] += [" ".join(filter(None, [part, text])) for text in filter(None, [_text(differ)])]
+    told_of = {}
     for row in rows:  # the levels of factors that no setting says, such as those of `init`
+        factors: dict[str, None] = {}
         for alike in _by(row, lambda run: (tuple(options[run.id]), run.seed)).values():
             every = dict.fromkeys(name for run in alike for name in run.levels)
-            names = [name for name in every if len({run.levels.get(name) for run in alike}) > 1]
-            for run in row if len(alike) > 1 else ():
-                level = _text({name: run.levels[name] for name in names if name in run.levels})
-                options[run.id] += [level] if level and level not in options[run.id] else []
-    return shared, {name: ", ".join(told) for name, told in options.items()}
+            factors |= {name: None for name in every if len({run.levels.get(name) for run in alike}) > 1}
+        for run in row:
+            levels = _text({name: run.levels[name] for name in factors if name in run.levels})
+            told_of[run.id] = Options(", ".join(options[run.id]), levels, tuple(factors))
+    return shared, told_of
 
 
 def _is_option(name: str, rows: Iterable[Sequence[Run]], found: Mapping[str, Mapping[str, Any] | None]) -> bool:

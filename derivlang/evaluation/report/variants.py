@@ -6,10 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from derivlang.core.errors import DerivlangError
 from derivlang.core.spec import read_spec
 from derivlang.evaluation.report.published import COVERAGE, LANGUAGES, OBJECTIVES, PARALLEL
 from derivlang.evaluation.report.runs import Run
 from derivlang.lexical.percent import percent
+from derivlang.training.objectives.needs import DICTIONARY
+from derivlang.training.objectives.registry import read_objective
+from derivlang.training.streams.pairs import SentencePairs
+from derivlang.training.streams.switched import CodeSwitched
+from derivlang.transforms.trans import Trans
 
 NAMES = {"mlm": "MLM", "xlm": "XLM", "dict-mlm": "DICT-MLM", "align-mlm": "ALIGN-MLM"}
 # The paper's parameters. A spec that names them is the same as one without them.
@@ -31,7 +37,7 @@ class Variant:
         (name, values, keyed), *_ = read_spec(run.facts["objective"], "objective", "align-mlm")
         given = [*values, *(f"{key}={value}" for key, value in keyed.items())]
         dictionary = run.facts.get("dictionary") or {}
-        known, uses = name in OBJECTIVES, name not in ("mlm", "xlm")
+        uses, uses_pairs = _reads(run.facts["objective"], name)
         if uses and dictionary.get("by", "random") != "random":
             given.append(f"dictionary by {dictionary['by']}")
         if uses and "file" in dictionary:
@@ -43,11 +49,11 @@ class Variant:
             init = run.facts["init"]
             given.append(f"from {Path(init['run']).name} ({init['weights'][:7]})")
         return cls(
-            OBJECTIVES.index(name) if known else len(OBJECTIVES),
+            OBJECTIVES.index(name) if name in OBJECTIVES else len(OBJECTIVES),
             name,
             tuple(one for one in given if (name, one) not in _DEFAULTS),
             percent_of(dictionary.get("coverage")) if uses else None,
-            percent_of(run.facts.get("parallel")) if name == "xlm" or not known else None,
+            percent_of(run.facts.get("parallel")) if uses_pairs else None,
         )
 
     @property
@@ -75,13 +81,34 @@ class Variant:
         return ", ".join(parts)
 
 
+def _reads(spec: str, name: str) -> tuple[bool, bool]:
+    """Return whether an objective reads the dictionary, and whether the share of parallel sentences.
+
+    An objective that is not installed, or whose spec this version does not take, may read both, unless it is the
+    paper's.
+    """
+    try:
+        objective = read_objective(spec)
+    except DerivlangError:
+        return name not in ("mlm", "xlm"), name == "xlm" or name not in OBJECTIVES
+    pairs = (stream for stream in objective.streams() if isinstance(stream, SentencePairs))
+    return (
+        any(need.name == DICTIONARY.name for need in objective.needs()),
+        any(not isinstance(stream, CodeSwitched) for stream in pairs),  # which copies all sentences
+    )
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Language:
-    """A derived language, with `trans` first, as it commutes with every order. overlap: percentage of shared types."""
+    """A derived language, with `trans` first, as it commutes with every order.
+
+    overlap: percentage of shared types. bare: without the script if the paper has it under any, else as `spec`.
+    """
 
     rank: int
     spec: str
     overlap: float = 0.0
+    bare: str = ""
 
     @classmethod
     def of(cls, spec: str) -> Language:
@@ -91,21 +118,27 @@ class Language:
         text = ",".join(":".join([name, *v, *(f"{k}={x}" for k, x in keyed.items())]) for name, v, keyed in steps)
         bare = ",".join(_bare(*step) for step in steps)
         if not overlap and bare in LANGUAGES:
-            return cls(LANGUAGES.index(bare), bare)
-        return cls(len(LANGUAGES), text, overlap)
+            return cls(LANGUAGES.index(bare), ",".join(_bare(*step, script=True) for step in steps), 0.0, bare)
+        return cls(len(LANGUAGES), text, overlap, text)
 
     @property
     def without_overlap(self) -> str:
-        """The spec of the same language without overlap."""
+        """The spec of the same language without overlap, and without its script."""
         return ",".join(_bare(*step) for step in read_spec(self.spec))
 
 
-def _bare(name: str, values: list[str], keyed: dict[str, str]) -> str:
-    """Return a transform without parameters that do not matter to the paper: script, overlap, table, and `syn`'s fr."""
-    unlike = ("script", "overlap", "table")
-    values = [] if name == "trans" or (name == "syn" and values == ["fr"]) else values
-    kept = [f"{key}={value}" for key, value in keyed.items() if name != "trans" or key not in unlike]
-    return ":".join([name, *values, *kept])
+def _bare(name: str, values: list[str], keyed: dict[str, str], *, script: bool = False) -> str:
+    """Return a transform without parameters that do not matter to the paper: script, overlap, table, and `syn`'s fr.
+
+    script: keep another script than the default, but not its table's version: trans:copy:table=2   ->   trans:copy
+    """
+    if name == "trans":
+        told = [one for one in (*values, keyed.get("script", Trans.script)) if one != Trans.script]
+        values = told if script else []
+        keyed = {key: value for key, value in keyed.items() if key not in ("script", "overlap", "table")}
+    elif name == "syn" and values == ["fr"]:
+        values = []
+    return ":".join([name, *values, *(f"{key}={value}" for key, value in keyed.items())])
 
 
 def percent_of(value: Any) -> float | None:

@@ -40,7 +40,7 @@ from derivlang.evaluation.report.page import page
 from derivlang.evaluation.report.projection import PROJECTION, projection_figures, projection_table
 from derivlang.evaluation.report.runs import Run, read_runs, same_model
 from derivlang.evaluation.report.scores import scores_file, scores_of
-from derivlang.evaluation.report.settings import Entry, Setting, settings_of
+from derivlang.evaluation.report.settings import Entry, Setting, copies_of, settings_of
 from derivlang.evaluation.report.sweeps import sweeps
 from derivlang.formats.progress import stage
 from derivlang.store.disk import whole_folder
@@ -193,12 +193,19 @@ def _told(runs: Sequence[Run], published: bool) -> str:
 
 
 def _data(runs: Sequence[Run], parts: Sequence[ReportSection]) -> dict[str, Any]:
-    copies = same_model(runs)
+    same, left_out = same_model(runs), copies_of(runs)
     return {
         "format": FORMAT,
         "derivlang": __version__,
         "runs": [
-            {"id": run.id, "folder": str(run.folder), "state": run.state, "same_as": copies.get(run.id), **run.facts}
+            {
+                "id": run.id,
+                "folder": str(run.folder),
+                "state": run.state,
+                "same_as": same.get(run.id),  # as in scores.tsv: the weights alone
+                "left_out_for": left_out.get(run.id),
+                **run.facts,
+            }
             for run in runs
         ],
         "settings": [
