@@ -495,6 +495,14 @@ def test_no_measurement_of_a_copy_is_left_out(
     assert copies_of(found) == left_out
 
 
+def test_a_copy_with_other_measurements_keeps_the_mean_over_seeds(tmp_path: Path) -> None:
+    for seed in SEEDS:
+        run(tmp_path / f"{seed}", seed=seed, facts={"weights": f"{seed:016}"}, rates={"pos": (0.9, 0.4)})
+    run(tmp_path / "copy", seed=1, facts={"weights": f"{1:016}"}, rates={"ner": (0.9, 0.4)})
+    entries = setting(tmp_path).entries
+    assert sorted(len(entry.runs) for entry in entries) == [1, len(SEEDS)]
+
+
 def test_a_copy_with_evaluated_checkpoints_stands_for_its_original(tmp_path: Path) -> None:
     folders = [run(tmp_path / name, facts=SAME) for name in "ab"]
     told = json.loads((folders[1] / "evaluation.json").read_text("utf-8"))

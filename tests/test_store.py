@@ -116,6 +116,12 @@ def test_an_interrupted_run_with_force_goes_on(
     tasks = counted(monkeypatch)
     make(SPEC, source, out, *SHARD, "--force")  # a finished set of this plan is made anew
     assert len(tasks.names) == len(shards(out))
+    counted(monkeypatch, 3)
+    run("make", "--t", SPEC, source, "-o", out, *SHARD, "--force", code=130)
+    tasks = counted(monkeypatch)
+    make(SPEC, source, out, *SHARD, "--force")
+    assert len(tasks.names) == len(shards(out)) - 3
+    assert snapshot(out) == snapshot(whole[0])
 
 
 @pytest.mark.parametrize("damage", ["", "# derivlang lexicon"])

@@ -377,7 +377,7 @@ def test_a_second_make_parses_nothing(text: Path, tmp_path: Path, log: Path) -> 
     assert snapshot(again) == snapshot(one)
 
 
-@pytest.mark.parametrize("options", [{}, {"splits": ("test",)}, {"limit": 2}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"splits": ("test",)}, {"splits": ("train",)}, {"limit": 2}], ids=str)
 def test_the_lexicon_of_a_parsed_source_is_that_of_its_whole_first_split(
     options: dict[str, Any], tmp_path: Path, log: Path
 ) -> None:

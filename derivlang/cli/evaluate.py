@@ -227,7 +227,7 @@ def _run(run: Path | None, given: dict[str, Any], options: dict[str, Any]) -> Pa
     if given["out"] is None:
         say(f"{name}: results in {out}{os.sep}")
     with Bar():
-        write_checkpoint_run(out, init, spec, request, parser=options["parser"], parses=options["parses"])
+        write_checkpoint_run(out, init, spec, request, parser=options["parser"])
     return out
 
 

@@ -16,9 +16,9 @@ from derivlang.core.errors import DataError, StoreError
 from derivlang.engine.engines import Engine, choose
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job, Plan, count_vocabulary
-from derivlang.engine.manifest import Files, Results, manifest_of, plan_hash
+from derivlang.engine.manifest import Results, manifest_of, plan_hash
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.plan import look, make_plan, source_files, source_size, total_size
+from derivlang.engine.plan import as_earlier, look, make_plan, source_files, source_size, total_size
 from derivlang.engine.vocabulary import TypeCounts, read_vocabulary, save_vocabulary, shares
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.store.card import CARD, card
@@ -35,7 +35,8 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
     if not job.seen:
         wanted = list(options.splits) or job.corpus.splits
         fitting = [reference] if reference else []
-        with stage("hashing", total=source_size(job, [*wanted, *fitting])):
+        sizes = source_size(job, wanted), source_size(job.for_lexicon, fitting)
+        with stage("hashing", total=None if None in sizes else sum(filter(None, sizes))):
             if job.reference is None:
                 seen = look(job, [*wanted, *fitting])
             else:
@@ -53,9 +54,9 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
     apart = reference not in plan or job.reference is not None
     fitted_on = source_files(job.for_lexicon, [reference]) if reference and apart else []
     planned = plan_hash(job, plan, files, fitted_on)
-    earlier = plan_hash(job, plan, _as_earlier(job, files), _as_earlier(job, fitted_on), columns=False)
-    if earlier != planned and _is_made(options.out, earlier, job):
-        planned = earlier
+    earlier = plan_hash(job, plan, as_earlier(files), as_earlier(fitted_on), columns=False)
+    if earlier != planned and not options.force and _is_made(options.out, earlier, job):
+        planned, files = earlier, as_earlier(files)
     before, fingerprint = job.lexicon_text, job.pipeline.fingerprint(job.lexicon_text)
     journal = Journal(options.out, planned)
     finished = journal.finished(force=options.force)
@@ -90,13 +91,6 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
             journal.give_up()
             raise
     return manifest
-
-
-def _as_earlier(job: Job, files: Files) -> Files:
-    """Return the entries of files as earlier versions wrote them: without the hash of a set on the hub."""
-    if job.corpus.format != "hub":
-        return files
-    return [{name: value for name, value in entry.items() if name != "sha256"} for entry in files]
 
 
 def _is_made(out: Path, plan: str, job: Job) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from derivlang.core.errors import UsageError
 from derivlang.core.policies import warn_of_unused
+from derivlang.core.splits import split_name
 from derivlang.engine.build import build, summary
 from derivlang.engine.columns import dropped_columns
 from derivlang.engine.engines import choose
@@ -59,7 +60,8 @@ def make(
         events.warn(f"these files belong to train, as their names tell no split: {_listed(corpus.unnamed)}")
     reference = None
     if pipeline.needs_trees and not corpus.schema.has_trees:
-        if options.splits or options.limit is not None:
+        parsed_splits = [split_name(split) for split in options.splits] or corpus.splits
+        if options.limit is not None or corpus.splits[0] not in parsed_splits:
             reference = corpus
         corpus = parsed(corpus, request, options, events)
     elif options.parser is not None:

@@ -112,6 +112,11 @@ def source_files(job: Job, splits: list[str]) -> list[dict[str, Any]]:
     return out
 
 
+def as_earlier(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the entries of files as earlier versions wrote them: those of a set on the hub had no hash."""
+    return [entry if "bytes" in entry else {k: v for k, v in entry.items() if k != "sha256"} for entry in files]
+
+
 def _stamp(job: Job, part: CorpusFile) -> FileStamp:
     if job.corpus.format != "hub":
         return FileStamp.of(part.path)

@@ -26,12 +26,10 @@ from derivlang.training.languages import LEXICON, TOKENIZER, TextLanguages
 from derivlang.training.record import reading_of
 
 
-def write_checkpoint_run(
-    out: Path, init: str, spec: str, request: SourceRequest, *, parser: str | None = None, parses: Path | None = None
-) -> None:
+def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest, *, parser: str | None = None) -> None:
     """Write the folder of a checkpoint, unless it is there.
 
-    init: FOLDER or hub:NAME. parser, parses: as of `make`, for orders that need trees. Raise UsageError if init is no
+    init: FOLDER or hub:NAME. parser: warned of if the order needs no trees. Raise UsageError if init is no
     checkpoint or the spec does not suit it, StoreError if the folder holds something else.
     """
     found = checkpoint_folder(init)

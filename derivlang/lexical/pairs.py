@@ -32,7 +32,7 @@ from derivlang.lexical.percent import Share, number, portion
 from derivlang.lexical.segments import GoldLinks, Segments, links_of, segment_keys, segments
 from derivlang.lexical.subwords import lift_links, lift_offsets
 from derivlang.lexical.tokenizer import Tokenizer, require_source
-from derivlang.lexical.twin_folder import unfit_twin
+from derivlang.lexical.twin_folder import check_twin
 from derivlang.store.disk import remove
 from derivlang.store.export import writing
 from derivlang.store.load import Loaded, load
@@ -273,8 +273,8 @@ class _Encoders:
 def _encoders(plan: _Plan) -> _Encoders | None:
     """Return the tokenizers of both sides, None if they are not given.
 
-    Raise DataError if the first is a twin, UsageError for a twin of another tokenizer or script, or one that cannot
-    encode the derived words.
+    Raise DataError if the first is a twin, StoreError for a twin of another tokenizer or script, UsageError for one
+    that cannot encode the derived words.
     """
     if plan.options.tokenizers is None:
         return None
@@ -291,10 +291,16 @@ def _encoders(plan: _Plan) -> _Encoders | None:
                 fix="leave out --tokenizer and --twin, or give a set without an overlap",
                 id="tokenizer",
             )
-        if told := unfit_twin(theirs, ours, [t.stored for t in maps]):
-            fix = "give the tokenizer that the twin was made of, and a twin made with the set's own trans"
-            raise UsageError(told, where=f"--twin {folders[1]}", fix=fix, id="tokenizer")
-        alike = len(maps) == len(lexical) == 1
+        if len(maps) != 1:
+            raise UsageError(
+                f"a twin is of one trans, but the set's transforms are {plan.derived.pipeline}",
+                where="--twin",
+                fix="give a tokenizer of the derived language: derivlang tokenizer train SET",
+                id="tokenizer",
+            )
+        fix = "give the tokenizer that the twin was made of, and a twin made with the set's own trans"
+        check_twin(theirs, ours, maps[0].stored, folders[1], fix)
+        alike = len(lexical) == 1
     else:
         alike = not lexical and theirs.fingerprint() == ours.fingerprint()
     how: Literal["each", "all"] = "each" if alike and plan.cut is None else "all"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -215,13 +215,19 @@ def _holds(folder: Path, text: str | None) -> bool:
     return text is None or (path.is_file() and path.read_bytes() == text.encode())
 
 
-def unfit_twin(twin: Tokenizer, tokenizer: Tokenizer, specs: Collection[str]) -> str:
-    """Return why a twin fits neither a tokenizer nor a pipeline whose `trans` has one of these stored specs, or ""."""
+def check_twin(twin: Tokenizer, tokenizer: Tokenizer, spec: str, folder: Path, fix: str) -> None:
+    """Raise StoreError, with this advice, for a twin of another tokenizer, or of another `trans` (a stored spec)."""
     if twin.recipe.get("of") != tokenizer.fingerprint() or twin.size != tokenizer.size:
-        return f"is the twin of another tokenizer: it has {twin.size:,} entries, the tokenizer {tokenizer.size:,}"
-    if twin.recipe.get("spec") not in specs:
-        return f"is a twin under {twin.recipe.get('spec')}, not {' or '.join(specs) or 'trans'}"
-    return ""
+        raise StoreError(
+            f"is the twin of another tokenizer: it has {twin.size:,} entries, the tokenizer {tokenizer.size:,}",
+            where=str(folder),
+            fix=fix,
+            id="other-twin",
+        )
+    if twin.recipe.get("spec") != spec:
+        raise StoreError(
+            f"is a twin under {twin.recipe.get('spec')}, not {spec}", where=str(folder), fix=fix, id="other-twin"
+        )
 
 
 def trans_of(pipeline: Pipeline) -> Trans:

@@ -200,11 +200,7 @@ class Journal:
         return entry.name in ("data", STAGE) and entry.is_dir()
 
     def _read(self, force: bool) -> None:
-        """Take the finished shards of an earlier run of this plan. Those of another plan are refused, or removed.
-
-        `force` removes those of this plan, too, if the folder holds its finished set: it is to be made anew. Otherwise
-        the shards are of an interrupted run, which also had `force`, to replace a set of another plan.
-        """
+        """Take the finished shards of an earlier run of this plan. Those of another plan are refused, or removed."""
         done: dict[str, dict[str, Any]] = {}
         plan = None
         with suppress(DerivlangError), parse_errors(str(self._path), "journal"):  # a damaged journal counts as none
@@ -216,18 +212,13 @@ class Journal:
                 if intact and shard["rows"] and self._same_vocabulary(name, entry) and _same(self.stage, shard):
                     done[name] = entry
             plan = _plan_of(content)
-        if plan == self.plan and not (force and self._holds_plan()):
+        if plan == self.plan:
             self.done = done
             return
         if plan is not None and done and not force:
             raise self._other("another plan, unfinished")
         with disk(self.stage):
             shutil.rmtree(self.stage)
-
-    def _holds_plan(self) -> bool:
-        with suppress(StoreError):
-            return bool(read_manifest(self.folder).get("plan") == self.plan)
-        return False
 
     def _whole(self, manifest: dict[str, Any]) -> bool:
         shards = [shard for entry in manifest["splits"].values() for shard in entry["shards"]]

@@ -16,6 +16,7 @@ from derivlang.core.errors import DataError, StoreError
 from derivlang.core.keys import sequence_keys
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
+from derivlang.engine.plan import as_earlier
 from derivlang.store.disk import whole_folder
 from derivlang.store.record import digest, record_text
 from derivlang.training.data import FORMAT, NAME, Data, read_recipe
@@ -54,8 +55,12 @@ def encode(
         "input": digest(files),
     }
     if (folder / NAME).exists():
-        reading = {"reading": source.corpus.reading(source.encoding)}
-        _check(folder, wanted | (reading if "reading" in read_recipe(folder) else {}))  # earlier versions tell none
+        before = read_recipe(folder)
+        if "reading" in before:  # earlier versions tell none
+            wanted["reading"] = source.corpus.reading(source.encoding)
+        if before.get("input") == digest(as_earlier(files)):
+            wanted["input"] = before["input"]
+        _check(folder, wanted)
         return open_data(folder, languages)
     whole_folder(folder, lambda fresh: _write(fresh, source, languages, split, seq_len, limit, wanted))
     return open_data(folder, languages)

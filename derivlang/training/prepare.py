@@ -18,7 +18,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.engine.batches import Source
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job
-from derivlang.engine.plan import source_files
+from derivlang.engine.plan import as_earlier, source_files
 from derivlang.formats.progress import stage
 from derivlang.lexical import dictionary as dictionaries
 from derivlang.lexical import train as tokenizers
@@ -125,7 +125,7 @@ def _check_origin(path: Path, recipe: Mapping[str, Any], origin: dict[str, Any] 
     with parse_errors(str(path), "recipe", error=StoreError, id="data"):
         check_types(recipe, {}, {"source": dict, "reading": dict})  # earlier versions have no reading
         files, reading = (recipe.get("source") or {}).get("files"), recipe.get("reading")
-        if files is not None and files != origin["files"]:
+        if files is not None and files not in (origin["files"], as_earlier(origin["files"])):
             names = [", ".join(str(file["name"]) for file in some) for some in (files, origin["files"])]
             what = f"from {names[0]}, not {names[1]}" if names[0] != names[1] else f"before {names[0]} changed"
         elif reading is not None and reading != origin["reading"]:

@@ -234,13 +234,22 @@ def _entries(runs: Sequence[Run], options: Mapping[str, Options]) -> list[Entry]
     entries: list[Entry] = []
     named = _by(runs, lambda run: (Variant.of(run), Language.of(run.facts["spec"]), options[run.id]))
     for (variant, language, told), group in named.items():
-        alike = list(_by(group, _unseen).values())
-        if len(alike) == 1 and len({run.seed for run in group}) == len(group):
-            entries.append(Entry(variant, language, tuple(sorted(group, key=lambda run: run.seed)), told))
-        else:
-            entries += [Entry(variant, language, (run,), told, f"{run.id} {run.fingerprint[:7]}") for run in group]
+        row = _one_of_each(group)
+        if len(_by(row, _unseen)) > 1 or len({run.seed for run in row}) < len(row):
+            row = []
+        if row:
+            entries.append(Entry(variant, language, tuple(sorted(row, key=lambda run: run.seed)), told))
+        apart = [run for run in group if run not in row]
+        entries += [Entry(variant, language, (run,), told, f"{run.id} {run.fingerprint[:7]}") for run in apart]
     entries.sort(key=lambda e: (e.variant.rank, e.variant.objective, not e.variant.standard, e.variant, e.language))
     return entries
+
+
+def _one_of_each(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs without copies of which something else was measured: of these, the one with most measurements."""
+    same = same_model(runs)
+    copies = _by(runs, lambda run: same.get(run.id, run.id)).values()
+    return [max(some, key=lambda run: len(run.measured)) for some in copies]
 
 
 def _unseen(run: Run) -> tuple[Any, ...]:

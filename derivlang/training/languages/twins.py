@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64
 from derivlang.core.batch import Batch
-from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.errors import UsageError
 from derivlang.lexical.bpe import SUFFIX
 from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.subwords import subword_order
 from derivlang.lexical.tokenizer import Tokenizer
-from derivlang.lexical.twin_folder import Twin, trans_of, unfit_twin
+from derivlang.lexical.twin_folder import Twin, check_twin, trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.training.languages.base import DERIVED, TOKENIZER, TWIN, Both, Languages, LanguageSide, SpecialIds
 
@@ -60,8 +60,7 @@ class TwinLanguages(Languages):
         Raise StoreError, with this advice, if the twin is that of another tokenizer or of another pipeline.
         """
         twin = Twin.load(folder)
-        if told := unfit_twin(twin.tokenizer, tokenizer, [trans_of(pipeline).stored]):
-            raise StoreError(told, where=str(folder), fix=fix, id="other-twin")
+        check_twin(twin.tokenizer, tokenizer, trans_of(pipeline).stored, folder, fix)
         return cls(pipeline, tokenizer, twin)
 
     @cached_property
