@@ -396,7 +396,12 @@ def test_more_micro_batches_than_pair_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("objective", "option", "what"),
-    [("mlm", "--parallel=50", "pairs"), ("xlm:pairs=0", "--pair-length=40", "pairs"), ("clm", "--mask=0.3", "masked")],
+    [
+        ("mlm", "--parallel=50", "pairs"),
+        ("dict-tlm", "--parallel=50", "pairs"),
+        ("xlm:pairs=0", "--pair-length=40", "pairs"),
+        ("clm", "--mask=0.3", "masked"),
+    ],
 )
 def test_a_setting_that_the_objective_does_not_read(objective: str, option: str, what: str, tmp_path: Path) -> None:
     name = option.partition("=")[0]

@@ -148,11 +148,11 @@ def _warn_of_unused(options: dict[str, Any], objective: Objective) -> None:
     """Warn of a setting that the objective does not read. A study, whose cells share settings, gives factors, too."""
     from derivlang.training.streams.pairs import SentencePairs
 
-    no_pairs = not any(isinstance(stream, SentencePairs) for stream in objective.streams())
+    pairs = [stream for stream in objective.streams() if isinstance(stream, SentencePairs)]
     for name, unused, what in (
         ("mask", objective.causal, "masked words"),
-        ("parallel", no_pairs, "sentence pairs"),
-        ("pair_length", no_pairs, "sentence pairs"),
+        ("parallel", not any(stream.has_rate for stream in pairs), "sentence pairs to choose from"),
+        ("pair_length", not pairs, "sentence pairs"),
     ):
         if unused and options[name] is not None:
             flag = declared(TrainingSettings)[name].option

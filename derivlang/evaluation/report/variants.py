@@ -14,7 +14,6 @@ from derivlang.lexical.percent import percent
 from derivlang.training.objectives.needs import DICTIONARY
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.streams.pairs import SentencePairs
-from derivlang.training.streams.switched import CodeSwitched
 from derivlang.transforms.trans import Trans
 
 NAMES = {"mlm": "MLM", "xlm": "XLM", "dict-mlm": "DICT-MLM", "align-mlm": "ALIGN-MLM"}
@@ -94,7 +93,7 @@ def _reads(spec: str, name: str) -> tuple[bool, bool]:
     pairs = (stream for stream in objective.streams() if isinstance(stream, SentencePairs))
     return (
         any(need.name == DICTIONARY.name for need in objective.needs()),
-        any(not isinstance(stream, CodeSwitched) for stream in pairs),  # which copies all sentences
+        any(stream.has_rate for stream in pairs),
     )
 
 

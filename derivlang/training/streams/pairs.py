@@ -39,6 +39,7 @@ class SentencePairs(Stream):
     shuffle: bool = False
     links: bool = False
     shortest: int = 1
+    has_rate: ClassVar[bool] = True  # whether `--parallel` chooses the pairs
 
     def length(self, settings: TrainingSettings) -> int:
         return settings.pair_length

@@ -39,6 +39,7 @@ class CodeSwitched(SentencePairs):
     name: ClassVar[str] = "switched"
     share: float = 1.0
     switch: float = 0.15
+    has_rate: ClassVar[bool] = False  # all sentences are copied
 
     def open(self, material: Material) -> PairRows:
         settings, dictionary = material.settings, material.found[DICTIONARY.name]
