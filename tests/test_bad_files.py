@@ -10,15 +10,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
 
 from derivlang.core.errors import DataError, DerivlangError, LayerError, UsageError
+from derivlang.core.layers.tree import NODE_FIELDS, NODES, Nodes
 from derivlang.formats import conllu, delimited, jsonl, opening, parquet, squad, tagged
 from derivlang.formats.opening import open_bytes, open_lines
 from derivlang.formats.rows import ROWS_PER_TABLE
+from tests.commands import run
 
 
 def fault(path: Path, content: str | bytes, read: Callable[..., Any], **options: Any) -> DerivlangError:
@@ -416,3 +419,18 @@ def test_parquet(tmp_path: Path) -> None:
         assert fault(tmp_path / "x.parquet", content, parquet.read).id == "parquet"
     for function in (parquet.count, parquet.schema):
         assert fault(tmp_path / "x.parquet", whole[:-1], function).id == "parquet"
+
+
+def test_a_null_among_the_values_of_words(tmp_path: Path) -> None:
+    """A shard declares that every word has a value, so writing it failed with a foreign exception."""
+    source = tmp_path / "a.train.jsonl"
+    source.write_text('{"tokens": ["a", "b"], "note": ["x", "y"]}\n{"tokens": ["c", "d"], "note": ["x", null]}\n')
+    ran = run("make", "--t", "inv", source, "-o", tmp_path / "out", code=1)
+    assert f"{source}:2: note has no value (null) for a word [null-value]" in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_node_without_a_field() -> None:
+    node = dict.fromkeys(NODE_FIELDS, "_") | {"id": "1.1", "lemma": None}
+    with pytest.raises(LayerError, match="an empty node has no lemma"):
+        Nodes.read(pa.array([[node]], NODES), np.array([0, 2]))

@@ -64,6 +64,9 @@ class Nodes:
         for u, nodes in enumerate(column.to_pylist()):
             n_words = int(unit_words[u + 1] - unit_words[u])
             for node in nodes or ():
+                if None in node.values():
+                    name = next(name for name, value in node.items() if value is None)
+                    raise LayerError(f"a multiword token or an empty node has no {name}", id="node-id")
                 begin, _, end = node["id"].partition("-")
                 number = int(begin.partition(".")[0]) if _NODE_ID.fullmatch(node["id"]) else -1
                 if number < 0 or number > n_words or (end and not 0 < number <= int(end) <= n_words):

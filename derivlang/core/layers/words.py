@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Int32
 from derivlang.core.arrow import string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
+from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Layer, Move, record_lists
 from derivlang.core.layers.classes import read_classes, stored_classes
 from derivlang.core.layers.labels import Labels
@@ -52,10 +53,20 @@ class Words(Layer):
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
-        """Return the values of a list column. Raises LayerError if a row has more or fewer values than words."""
+        """Return the values of a list column.
+
+        Raises LayerError if a row has more or fewer values than words, null-value if one of them is null.
+        """
         name, filler = field.column, _FILLERS.get(field.column, "_")
         flat = labels.per_word(name, shown=field.input)
         if field.classes is None:
+            if flat.null_count:  # shards declare that every word has a value
+                raise LayerError(
+                    f"{name} has no value (null) for a word",
+                    where=labels.word(int(np.flatnonzero(to_numpy(flat.is_null()))[0])),
+                    fix="give every word a value, such as _, or leave the column out",
+                    id="null-value",
+                )
             return cls.of(name, flat, filler, lexical=field.lexical)
         return cls(name, read_classes(field, flat, labels.word), string_array(field.classes), filler, field.classes)
 
