@@ -40,9 +40,9 @@ def command(source: str, spec: str, out: Path | None, as_json: bool, **options: 
     from derivlang.engine.make import make
     from derivlang.pipeline import Pipeline
 
-    pipeline = Pipeline.parse(spec, seed=options["seed"])
     seed = options["seed"]
-    if seed is not None and Pipeline.parse(spec, seed=seed) == Pipeline.parse(spec, seed=seed ^ 1):
+    pipeline = Pipeline.parse(spec, seed=seed)
+    if seed is not None and pipeline == Pipeline.parse(spec, seed=seed ^ 1):
         warn(f"no transform of {spec} takes a seed from --seed, so it has no effect")
     settings = settings_of(out or default_folder(source, str(pipeline), changed_options("seed")), options)
     run_and_show(

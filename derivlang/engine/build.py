@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError, StoreError
+from derivlang.core.splits import split_name
 from derivlang.engine.engines import Engine, choose
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job, Plan, count_vocabulary
@@ -32,16 +33,13 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
     with stage(LOOKING):
         job.corpus.splitter()  # raises for a language without word rules before any work is announced
     reference = _reference(job, options)
+    wanted = [split_name(split) for split in options.splits] or job.corpus.splits
+    # what is read for the lexicon alone
+    apart = [reference] if reference and (job.reference is not None or reference not in wanted) else []
     if not job.seen:
-        wanted = list(options.splits) or job.corpus.splits
-        fitting = [reference] if reference else []
-        sizes = source_size(job, wanted), source_size(job.for_lexicon, fitting)
+        sizes = source_size(job, wanted), source_size(job.for_lexicon, apart)
         with stage("hashing", total=None if None in sizes else sum(filter(None, sizes))):
-            if job.reference is None:
-                seen = look(job, [*wanted, *fitting])
-            else:
-                seen = {**look(job, wanted), **(look(job.for_lexicon, fitting) if fitting else {})}
-            job = replace(job, seen=seen)
+            job = replace(job, seen={**look(job, wanted), **look(job.for_lexicon, apart)})
     with stage("planning"):
         plan = make_plan(
             job,
@@ -51,8 +49,7 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
             limit=options.limit,
         )
     files = job.corpus.options.get("files") or source_files(job, list(plan))
-    apart = reference not in plan or job.reference is not None
-    fitted_on = source_files(job.for_lexicon, [reference]) if reference and apart else []
+    fitted_on = source_files(job.for_lexicon, apart)
     planned = plan_hash(job, plan, files, fitted_on)
     earlier = plan_hash(job, plan, as_earlier(files), as_earlier(fitted_on), columns=False)
     if earlier != planned and not options.force and _is_made(options.out, earlier, job):

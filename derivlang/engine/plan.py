@@ -79,13 +79,12 @@ def _pieces(job: Job, part: CorpusFile, shard_tokens: int | None, limit: int | N
     return read.pieces(job.corpus, part, job.encoding, max(1, int(shard_tokens * _BYTES_A_WORD)))
 
 
-def look(job: Job, splits: list[str] | None) -> dict[Path, FileStamp]:
+def look(job: Job, splits: list[str]) -> dict[Path, FileStamp]:
     """Hash the files of some splits, or the rows of a set on the hub.
 
     DataError for a shard of a derived set that is not the one its manifest lists.
     """
-    wanted = [split_name(split) for split in splits] if splits else job.corpus.splits
-    seen = {part.path: _stamp(job, part) for part in job.corpus.parts if part.split in wanted}
+    seen = {part.path: _stamp(job, part) for part in job.corpus.parts if part.split in splits}
     listed = job.corpus.options.get("sha256", {})
     for part in job.corpus.parts:
         if part.path in seen and seen[part.path].sha256 != listed.get(part.name, seen[part.path].sha256):

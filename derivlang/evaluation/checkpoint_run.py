@@ -29,8 +29,9 @@ from derivlang.training.record import reading_of
 def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest, *, parser: str | None = None) -> None:
     """Write the folder of a checkpoint, unless it is there.
 
-    init: FOLDER or hub:NAME. parser: warned of if the order needs no trees. Raise UsageError if init is no
-    checkpoint or the spec does not suit it, StoreError if the folder holds something else.
+    init: FOLDER or hub:NAME. parser: not used here; a warning says that it has no effect if the order needs no trees.
+    Raise UsageError if init is no checkpoint or the spec does not suit it, StoreError if the folder holds something
+    else.
     """
     found = checkpoint_folder(init)
     if found is None:

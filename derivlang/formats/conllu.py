@@ -1,9 +1,9 @@
 """CoNLL-U: a word a line in ten columns, a tree a sentence (universaldependencies.org/format).
 
 Reading keeps everything in a well-formed file, and writing restores it byte for byte, except tags of entities in MISC:
-`NER=O` is left out, and `NER=` is put where it belongs among sorted keys. Syntactic words (ids 1..n) are the `tokens`;
-the lines of multiword tokens (`3-4`) and empty nodes (`8.1`) are kept in columns of their own. Heads are 1-based in
-their sentence, 0 = root; each sentence is a tree with one root.
+`NER=O` is not written, and other tags of `NER=` stand where the alphabet puts them among the keys. Syntactic words
+(ids 1..n) are the `tokens`; the lines of multiword tokens (`3-4`) and empty nodes (`8.1`) are kept in columns of their
+own. Heads are 1-based in their sentence, 0 = root; each sentence is a tree with one root.
 
     1<TAB>Paris<TAB>Paris<TAB>PROPN … 2<TAB>nsubj …
     2<TAB>dort<TAB>dormir<TAB>VERB … 0<TAB>root …    ->   tokens [Paris, dort], head [2, 0]

@@ -64,7 +64,7 @@ class Encoded:
 
 
 class SubwordEncoder:
-    """Encodes words by type. It remembers types, so a batch costs only its new types.
+    """Encode words. The sub-words of a type are remembered, so a batch costs only its new types.
 
     most: maximum number of types to remember; above it, the encoder forgets all of them at the next batch.
     """

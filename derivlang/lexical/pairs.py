@@ -20,25 +20,21 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Bool, Int64, UInt64, expand_ranges, offsets_of
-from derivlang.core.arrow import list_array, string_array, to_arrow, to_numpy
+from derivlang.core.arrow import list_array, string_array, to_arrow
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.keys import draw, text_key
 from derivlang.core.version import __version__
 from derivlang.lexical import noise
-from derivlang.lexical.bitext import FORMATS, Format, Pairs, Subwords, files_of, holding_space, open_writer
-from derivlang.lexical.encoding import Encoded, SubwordEncoder
+from derivlang.lexical.bitext import FORMATS, Format, Pairs, files_of, holding_space, open_writer
+from derivlang.lexical.pair_subwords import PairEncoder
 from derivlang.lexical.percent import Share, number, portion
 from derivlang.lexical.segments import GoldLinks, Segments, links_of, segment_keys, segments
-from derivlang.lexical.subwords import lift_links, lift_offsets
-from derivlang.lexical.tokenizer import Tokenizer, require_source
-from derivlang.lexical.twin_folder import check_twin
 from derivlang.store.disk import remove
 from derivlang.store.export import writing
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
 from derivlang.store.record import record_text
-from derivlang.transforms.trans import Trans
 
 RULE_VERSION = 1
 FORMAT = 1
@@ -200,7 +196,9 @@ def _wrong_links(plan: _Plan) -> noise.Threshold:
 
 def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
     options, out = plan.options, plan.options.out
-    encoders = _encoders(plan)
+    encoder = None
+    if options.tokenizers is not None:
+        encoder = PairEncoder.load(options.tokenizers, plan.derived.pipeline, noisy=plan.cut is not None)
     result: dict[str, Any] = {
         "out": str(out),
         "files": [path.name for path in files_of(out, options.format)],
@@ -220,16 +218,16 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
         if listed is not None:
             columns = "line\tsource\tderived\twrong" if plan.cut else "line\tderived_of"
             listed.write(f"{columns}\n".encode())
-        if encoders is not None:
+        if encoder is not None:
             result["subwords"] = {"source": 0, "derived": 0, "source_unknown": 0, "derived_unknown": 0}
         ties = 0
         for numbers, group in plan.groups():
             if not len(numbers):
                 continue
             pairs, rows, ties = _pairs(plan, numbers, group, ties)
-            if encoders is not None:
-                subwords = _subwords(pairs, encoders)
-                encoders.count(subwords, result["subwords"])
+            if encoder is not None:
+                subwords = encoder.encode(pairs)
+                encoder.count(subwords, result["subwords"])
                 pairs = replace(pairs, subwords=subwords)
             if listed is not None:
                 listed.write("".join("\t".join(map(str, row)) + "\n" for row in rows).encode())
@@ -243,68 +241,10 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
         if unfit := getattr(writer, "unfit", 0):
             result["unfit"] = unfit
         if recipe is not None:
-            recipe.write(record_text(_recipe(plan, result)).encode())
+            recipe.write(record_text(_recipe(plan, result, encoder)).encode())
     if aside and not options.noise:  # that of an earlier run
         remove(out.with_name(f"{out.name}.noise.tsv"))
     return result
-
-
-@dataclass(frozen=True, slots=True)
-class _Encoders:
-    """The tokenizers of both sides, and how the sub-words of linked words are linked (`lift_links`).
-
-    A word and its transliteration have equally many sub-words under a tokenizer and its twin, and the k-th is linked to
-    the k-th, as in a word that stays as it is under one tokenizer. Otherwise (a dictionary or noise exchanged words, or
-    the second tokenizer is no twin) every sub-word of a word is linked to every sub-word of the other.
-    """
-
-    source: SubwordEncoder
-    derived: SubwordEncoder
-    how: Literal["each", "all"]
-
-    def count(self, found: Subwords, counts: dict[str, int]) -> None:
-        """Add the numbers of sub-words and of unknown ones to `counts`."""
-        for side, encoder, lists in (("source", self.source, found.source), ("derived", self.derived, found.derived)):
-            ids = to_numpy(lists.flatten())
-            counts[side] += len(ids)
-            counts[f"{side}_unknown"] += int((ids == encoder.tokenizer.bpe.entries.index("<unk>")).sum())
-
-
-def _encoders(plan: _Plan) -> _Encoders | None:
-    """Return the tokenizers of both sides, None if they are not given.
-
-    Raise DataError if the first is a twin, StoreError for a twin of another tokenizer or script, UsageError for one
-    that cannot encode the derived words.
-    """
-    if plan.options.tokenizers is None:
-        return None
-    folders = plan.options.tokenizers
-    ours, theirs = map(Tokenizer.load, folders)
-    require_source(ours, str(folders[0]))
-    lexical = [t for t in plan.derived.pipeline.transforms if t.has_lexicon]
-    maps = [t for t in lexical if isinstance(t, Trans)]
-    if theirs.recipe["kind"] == "twin":
-        if keeps := [t for t in maps if t.overlap]:
-            raise UsageError(
-                f"{keeps[0]} keeps words of the source, which the twin's own vocabulary lacks",
-                where="--twin",
-                fix="leave out --tokenizer and --twin, or give a set without an overlap",
-                id="tokenizer",
-            )
-        if len(maps) != 1:
-            raise UsageError(
-                f"a twin is of one trans, but the set's transforms are {plan.derived.pipeline}",
-                where="--twin",
-                fix="give a tokenizer of the derived language: derivlang tokenizer train SET",
-                id="tokenizer",
-            )
-        fix = "give the tokenizer that the twin was made of, and a twin made with the set's own trans"
-        check_twin(theirs, ours, maps[0].stored, folders[1], fix)
-        alike = len(lexical) == 1
-    else:
-        alike = not lexical and theirs.fingerprint() == ours.fingerprint()
-    how: Literal["each", "all"] = "each" if alike and plan.cut is None else "all"
-    return _Encoders(SubwordEncoder(ours), SubwordEncoder(theirs), how)
 
 
 def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs, list[tuple[int, ...]], int]:
@@ -338,34 +278,13 @@ def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs
     return Pairs(plan.chosen[numbers], group.keys, source, target, links.sorted()), rows, ties
 
 
-def _subwords(pairs: Pairs, encoders: _Encoders) -> Subwords:
-    """Return the ids of both sides, and the gold links of their sub-words."""
-    source, derived = _encoded(encoders.source, pairs.source), _encoded(encoders.derived, pairs.derived)
-    sides = [to_numpy(side.offsets).astype(np.int64) for side in (pairs.source, pairs.derived)]
-    links = np.stack(
-        [pairs.links.source + sides[0][pairs.links.pair], pairs.links.derived + sides[1][pairs.links.pair]], 1
-    )
-    lifted = lift_links(links, source, derived, encoders.how)
-    starts = [lift_offsets(words, encoded) for words, encoded in zip(sides, (source, derived), strict=True)]
-    pair = np.searchsorted(starts[0], lifted[:, 0], "right") - 1
-    found = GoldLinks(pair, lifted[:, 0] - starts[0][pair], lifted[:, 1] - starts[1][pair])
-    ids = [list_array(start, to_arrow(side.ids)) for start, side in zip(starts, (source, derived), strict=True)]
-    return Subwords(ids[0], ids[1], found.sorted())
-
-
-def _encoded(encoder: SubwordEncoder, words: pa.Array) -> Encoded:
-    """Return the sub-words of the words of list<string>[P]."""
-    coded = words.flatten().dictionary_encode()
-    return encoder.types(coded.dictionary).take(to_numpy(coded.indices))
-
-
 def _words(batch: Batch, begin: Int64, end: Int64) -> pa.Array:
     """Return list<string>[P]: the words of some ranges."""
     sizes = end - begin
     return list_array(offsets_of(sizes), batch.types.take(to_arrow(batch.words[expand_ranges(begin, sizes)])))
 
 
-def _recipe(plan: _Plan, result: dict[str, Any]) -> dict[str, Any]:
+def _recipe(plan: _Plan, result: dict[str, Any], encoder: PairEncoder | None) -> dict[str, Any]:
     manifest, options = plan.derived.manifest, plan.options
     return {
         "format": FORMAT,
@@ -382,7 +301,7 @@ def _recipe(plan: _Plan, result: dict[str, Any]) -> dict[str, Any]:
         "seed": options.seed,
         "noise": number(options.noise),
         "noise_kind": options.noise_kind if options.noise else None,
-        "tokenizers": [Tokenizer.load(f).fingerprint() for f in options.tokenizers or ()],
+        "tokenizers": [] if encoder is None else encoder.fingerprints,
         "result": {name: value for name, value in result.items() if name != "out"},
     }
 

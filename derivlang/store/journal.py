@@ -225,7 +225,7 @@ class Journal:
         return all(_same(self.folder, shard) for shard in shards) and self._has_lexicon(manifest)
 
     def _has_lexicon(self, manifest: dict[str, Any]) -> bool:
-        """Return whether the lexicon is the one that the manifest's fingerprint tells, or there is none."""
+        """Return whether lexicon.tsv fits the fingerprint in the manifest; True for a set without a lexicon."""
         if not manifest["lexicon"]:
             return True
         try:

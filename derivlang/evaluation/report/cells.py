@@ -199,7 +199,7 @@ def interval(low: float | None, high: float | None, write: Callable[[float], str
 
 
 def decimal(value: float) -> str:
-    """Return a number with one decimal, as in the paper, with a true minus sign and without -0.0; 1e9 as 1.0e+09."""
+    """Return a number with one decimal, as in the paper, and a true minus sign; never -0.0. From 1e9 on: 1.0e+09."""
     text = f"{value:.1f}" if abs(value) < 1e9 else f"{value:.1e}"
     return "0.0" if text == "-0.0" else text.replace("-", "−")
 

@@ -197,7 +197,7 @@ def _bars(setting: Setting, column: Column, name: str) -> Figure | None:
 
 
 def _main(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the entries without the points of sweeps around one of the others, which have tables of their own."""
+    """Return the entries of the bars: other sizes (overlap, dictionary, pairs) of one of them have their own tables."""
 
     def place(entry: Entry) -> tuple[str, str, str]:
         return entry.variant.family, entry.options, entry.language.without_overlap
