@@ -428,6 +428,19 @@ def test_a_null_among_the_values_of_words(tmp_path: Path) -> None:
     ran = run("make", "--t", "inv", source, "-o", tmp_path / "out", code=1)
     assert f"{source}:2: note has no value (null) for a word [null-value]" in ran.err
     assert not (tmp_path / "out").exists()
+    source.write_text('{"tokens": ["a", "b"], "note": [null, null]}\n')
+    assert "note has no value (null) for a word [null-value]" in run("make", "--t", "inv", source, code=1).err
+
+
+def test_a_number_may_be_missing(tmp_path: Path) -> None:
+    """Numbers of words move with them, also where one is null; shards once refused that."""
+    source = tmp_path / "a.train.jsonl"
+    source.write_text('{"tokens": ["a", "b", "c"], "weight": [0.5, null, 2], "known": [null, true, false]}\n')
+    run("make", "--t", "inv", source, "-o", tmp_path / "out")
+    table = pq.read_table(next((tmp_path / "out" / "data").iterdir()))
+    assert table["weight"].to_pylist() == [[2, None, 0.5]]
+    assert table["known"].to_pylist() == [[False, True, None]]
+    run("verify", tmp_path / "out")
 
 
 def test_a_node_without_a_field() -> None:

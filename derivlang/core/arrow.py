@@ -57,6 +57,11 @@ def string_array(strings: Iterable[str]) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
 
 
+def is_string(kind: pa.DataType) -> bool:
+    """Return whether a type is one of strings, of either offset width."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
 def list_array(offsets: Ints, values: pa.Array) -> pa.ListArray:
     """Return list<…>[R] from values and their offsets[R + 1]. Raise ValueError for 2^31 values or more."""
     if len(offsets) and offsets[-1] > np.iinfo(np.int32).max:

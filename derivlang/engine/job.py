@@ -103,7 +103,7 @@ def run_task(job: Job, task: ShardTask) -> Result:
     """Read, derive and write one shard. A task that fails leaves no file behind."""
     # The parser comes before the splitter: both may load spaCy, and the parser may need more of it.
     parser = None if job.parser is None else find_parser(job.parser, job.corpus.language, job.device)
-    reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags)
+    reading = Reading(job.corpus.splitter(), job.encoding, job.repair_tags, no_null_strings=True)
     vocabulary, counts = TypeCounts(), reading.counts
     writer = ShardWriter(task.file, job.corpus.schema)
     dropped = left_out(job.corpus.schema, job.drop_columns)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from derivlang.core.arrow import is_string
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.layers.spans import complete_classes
 from derivlang.core.messages import warn
@@ -189,7 +190,7 @@ def _kind(of: pa.DataType) -> str | None:
         return inner and f"list of {inner}"
     if types.is_integer(of) or types.is_floating(of) or types.is_boolean(of):
         return "number"
-    return "string" if types.is_string(of) or types.is_large_string(of) else None
+    return "string" if is_string(of) else None
 
 
 def _with_labels(corpus: Corpus, encoding: str) -> Corpus:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from derivlang.core.arrow import is_string
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import counted, warn
 from derivlang.core.schema import NLI, PARTS, UPOS, Field, Schema, Side, is_nli, own_columns
@@ -62,7 +63,7 @@ def infer(
         if [*words, *texts].count(name) > 1:
             raise UsageError(f"the column {name!r} is named twice", where=where, fix="name it once", id="column-type")
         kind = types[name]
-        if not (_is_string(kind) if name in texts else _is_list(kind) and _is_string(kind.value_type)):
+        if not (is_string(kind) if name in texts else _is_list(kind) and is_string(kind.value_type)):
             wanted = "text" if name in texts else "lists of words"
             raise UsageError(f"the column {name!r} holds {kind}, not {wanted}", where=where, id="column-type")
     deep = next((name for name, kind in types.items() if _depth(kind) > _DEEPEST), None)
@@ -145,8 +146,8 @@ def _warn_of_unmoved(name: str, kind: pa.DataType, words: str | None, sample: pa
 
 def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[str]) -> list[Side]:
     """Return the sides of a table: named columns, else words, a pair, or text; [] if there are none."""
-    lists = [n for n, t in types.items() if _is_list(t) and _is_string(t.value_type)]
-    strings = [n for n, t in types.items() if _is_string(t)]
+    lists = [n for n, t in types.items() if _is_list(t) and is_string(t.value_type)]
+    strings = [n for n, t in types.items() if is_string(t)]
     if words or texts:
         named = [Side(n, words=n) for n in words] + [Side(n, text=n) for n in texts]
         return [Side("", named[0].words, named[0].text)] if len(named) == 1 else named
@@ -172,7 +173,7 @@ def _field(name: str, kind: pa.DataType, tree: bool, tokens: bool, classes: tupl
         if name == "misc":
             return Field(name, "misc")
         bio = classes is not None and any(c.startswith("B-") for c in classes)
-        if bio or (classes is None and name in ENTITIES and _is_string(kind.value_type)):
+        if bio or (classes is None and name in ENTITIES and is_string(kind.value_type)):
             return Field(name, "entities", classes)
         if name in ENTITIES and not bio:
             raise UsageError(
@@ -180,14 +181,14 @@ def _field(name: str, kind: pa.DataType, tree: bool, tokens: bool, classes: tupl
                 fix="write the tags as strings (B-PER, I-PER, O)",
                 id="unnamed-tags",
             )
-        lexical = name == "lemmas" and classes is None and _is_string(kind.value_type)
+        lexical = name == "lemmas" and classes is None and is_string(kind.value_type)
         return Field(name, "tags", classes or (UPOS if name == "upos" else None), lexical=lexical)
     return Field(name, "value", None if pa.types.is_nested(kind) else classes)  # a list keeps its numbers
 
 
 def _with_nli(field: Field, kind: pa.DataType, sample: pa.Table | None) -> Field:
     """Return a label of premise and hypothesis, as an NLI label if all its sampled values are names of those."""
-    named = field.column in ("label", "gold_label") and field.classes is None and _is_string(kind)
+    named = field.column in ("label", "gold_label") and field.classes is None and is_string(kind)
     if not named or sample is None or not is_nli(pc.unique(sample[field.column]).to_pylist()):
         return field
     return replace(field, classes=NLI)
@@ -216,7 +217,3 @@ def _depth(kind: pa.DataType) -> int:
 
 def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
-
-
-def _is_string(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

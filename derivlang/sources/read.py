@@ -34,6 +34,7 @@ class Reading:
 
     splitter: splits raw text into words. counts: what was repaired or widened is counted here, by reason.
     whole_contexts: put neighbouring rows with the same context into one batch, since their answers form its groups.
+    no_null_strings: refuse null as the string of a word, which shards cannot hold.
     """
 
     splitter: Splitter
@@ -41,6 +42,7 @@ class Reading:
     repair_tags: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     whole_contexts: bool = False
+    no_null_strings: bool = False
 
 
 def batches(
@@ -85,6 +87,7 @@ def batches(
             where=rows.where,
             counts=reading.counts,
             repair_tags=reading.repair_tags,
+            no_null_strings=reading.no_null_strings,
         )
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from derivlang.core.schema import Schema
+from derivlang.core.arrow import is_string
+from derivlang.core.schema import Field, Schema
 
 
 def arrow_schema(columns: dict[str, pa.Array], schema: Schema) -> pa.Schema:
@@ -20,7 +21,7 @@ def arrow_schema(columns: dict[str, pa.Array], schema: Schema) -> pa.Schema:
     for name, column in columns.items():
         source_label = name.startswith("source_") and schema.field(name.removeprefix("source_")) is not None
         nullable = source_label or _may_be_null(name, schema)
-        fields.append(pa.field(name, _tight(column.type) if not nullable else column.type, nullable))
+        fields.append(pa.field(name, column.type if nullable else _tight(column.type, schema.field(name)), nullable))
     # `datasets` has no name for a map, and finds the type of a column without a note by itself.
     named = {f.name: _feature(f.name, f.type, schema) for f in fields if "map<" not in str(f.type)}
     note = {"info": {"features": named}}
@@ -35,10 +36,12 @@ def _may_be_null(name: str, schema: Schema) -> bool:
     return field.kind in ("value", "answers") or field.classes is not None
 
 
-def _tight(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type):
-        return pa.list_(pa.field("element", kind.value_type, nullable=False))
-    return kind
+def _tight(kind: pa.DataType, field: Field | None) -> pa.DataType:
+    if not pa.types.is_list(kind) or pa.types.is_nested(kind.value_type):
+        return kind
+    if field is not None and field.kind == "tags" and not is_string(kind.value_type):
+        return kind  # numbers that a file gives its words; an inserted word has none
+    return pa.list_(pa.field("element", kind.value_type, nullable=False))
 
 
 def _feature(name: str, kind: pa.DataType, schema: Schema) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class Labels:
 
     columns: Arrow arrays [R], by name. where: returns the place of a row or a word of a labelled table; None for a
     derived set. repair: repair ill-formed tags instead of raising. counts: what is repaired or widened, by reason.
+    no_null_strings: no word may have null for a string, since shards cannot hold it.
     """
 
     columns: Mapping[str, pa.Array]
@@ -31,6 +32,7 @@ class Labels:
     where: Where | None = None
     repair: bool = False
     counts: Counter[str] = field(default_factory=Counter)
+    no_null_strings: bool = False
 
     def __contains__(self, name: str) -> bool:
         return name in self.columns

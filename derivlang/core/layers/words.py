@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int32
-from derivlang.core.arrow import string_array, to_arrow, to_numpy
+from derivlang.core.arrow import is_string, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Layer, Move, record_lists
@@ -55,12 +55,14 @@ class Words(Layer):
     def read(cls, field: Field, labels: Labels) -> Self:
         """Return the values of a list column.
 
-        Raises LayerError if a row has more or fewer values than words, null-value if one of them is null.
+        Raises LayerError if a row has more or fewer values than words, null-value if one is null but must not be.
         """
         name, filler = field.column, _FILLERS.get(field.column, "_")
         flat = labels.per_word(name, shown=field.input)
+        if pa.types.is_null(flat.type):  # nothing but nulls, whose kind is not known
+            flat = flat.cast(pa.string())
         if field.classes is None:
-            if flat.null_count:  # shards declare that every word has a value
+            if flat.null_count and labels.no_null_strings and is_string(flat.type):
                 raise LayerError(
                     f"{name} has no value (null) for a word",
                     where=labels.word(int(np.flatnonzero(to_numpy(flat.is_null()))[0])),
@@ -87,7 +89,7 @@ class Words(Layer):
         if self.lexical:
             values = move.labels.apply_to_labels(values)
         if move.order.n_inserted:
-            filler = self.filler if pa.types.is_string(values.type) else None
+            filler = self.filler if is_string(values.type) else None
             found = pc.index(values, filler).as_py() if filler is not None else -1
             if found < 0:
                 found = len(values)
