@@ -353,6 +353,10 @@ def test_squad_json(tmp_path: Path, content: str, line: int, column: int) -> Non
     assert f"column {column}:" in error.what
 
 
+def test_squad_key_twice(tmp_path: Path) -> None:
+    assert fault(tmp_path / "x.json", '{"data": [], "data": []}', squad.read).id == "json-key"
+
+
 # JSON Lines
 
 
@@ -374,6 +378,8 @@ def test_squad_json(tmp_path: Path, content: str, line: int, column: int) -> Non
         (['{"a":99999999999999999999}'], "jsonl-type", 1, "99999999999999999999"),
         (['{"a":"x"}', '{"a":"\\ud800"}'], "json-surrogate", 2, "'a'"),
         (["[" * 100_000], "json", 1, "nested"),
+        (['{"a":"x","b":1}', '{"a":"y","b":1,"a":"z"}'], "json-key", 2, "'a' more than once"),
+        (['{"a":{"b":1,"b":1}}'], "json-key", 1, "'b' more than once"),
     ],
 )
 def test_jsonl(tmp_path: Path, lines: list[str], id: str, line: int, what: str) -> None:

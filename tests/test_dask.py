@@ -113,9 +113,11 @@ def test_an_address_without_a_scheduler(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_no_traceback_and_no_log_from_the_command_line(tmp_path: Path) -> None:
     ran = python("-m", "derivlang", "make", "--t", "inv", wiki(tmp_path), "-o", tmp_path / "out",
-                 "--engine", "dask:nonsense://x")  # fmt: skip
+                 "--engine", "dask:nonsense://x", "--workers", 2)  # fmt: skip
     assert ran.returncode == 2
-    assert ran.stderr.startswith("derivlang: --engine: no Dask scheduler answers at 'nonsense://x'")
+    warning, error = ran.stderr.split("\n", 1)
+    assert warning.endswith("so --workers has no effect")
+    assert error.startswith("derivlang: --engine: no Dask scheduler answers at 'nonsense://x'")
     assert "Traceback" not in ran.stderr
 
 

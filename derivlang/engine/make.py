@@ -43,6 +43,8 @@ def make(
     events = events or Events()
     check_encoding(request.encoding)
     choose(options.engine, options.workers)  # raises for an unknown engine before the source is looked at
+    if options.engine != "local" and options.workers > 1:
+        events.warn("the workers of the cluster do the work, so --workers has no effect")
     with stage(LOOKING):
         corpus = find(request)
     if request.source and corpus.format == "derived" and Path(request.source).resolve() == options.out.resolve():

@@ -1,4 +1,7 @@
-"""JSON from a file: any exception of its parser becomes one error with the line."""
+"""JSON from a file: any exception of its parser becomes one error with the line.
+
+A key that an object holds twice is an error too: the parser would keep the last value and lose the others.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,27 @@ from derivlang.core.parse_errors import parse_errors
 
 
 def load_json(text: str, where: Callable[[int], str], *, fix: str) -> Any:
-    """Return the value of a JSON text. where: returns `file:line` of a line, from 1. Raises DataError json."""
+    """Return the value of a JSON text. where: returns `file:line` of a line, from 1.
+
+    Raises DataError: json, json-key (a key twice in one object).
+    """
+
+    def to_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise DataError(
+                f"an object has the key {twice!r} more than once",
+                where=where(1),
+                fix="give each key one value",
+                id="json-key",
+            )
+        return found
+
     with parse_errors(lambda: where(1), "JSON", id="json", fix=fix):
         try:
-            return json.loads(text)
+            return json.loads(text, object_pairs_hook=to_dict)
         except json.JSONDecodeError as error:
             what = f"column {error.colno}: this is not valid JSON: {error.msg}"
             raise DataError(what, where=where(error.lineno), fix=fix, id="json") from None

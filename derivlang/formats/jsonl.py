@@ -30,8 +30,8 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
     """Yield one row a line, without blank lines; the columns are the keys of the first row. A document is a row.
 
     limit: greatest number of rows.
-    Raises DataError: json, json-object (a line is not an object), jsonl-keys (a key is missing or new), jsonl-type,
-    json-surrogate, empty-file, and as `open_lines`.
+    Raises DataError: json, json-key (a key twice in one object), json-object (a line is not an object), jsonl-keys (a
+    key is missing or new), jsonl-type, json-surrogate, empty-file, and as `open_lines`.
     """
     path = Path(path)
     schema: pa.Schema | None = None

@@ -45,8 +45,8 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
     """Yield one row a question: id, title, context, question, answers; lines are 0. A document is a paragraph.
 
     limit: greatest number of paragraphs.
-    Raises DataError: json, json-surrogate, squad-form (a key or a value is missing), empty-file, and as `open_lines`;
-    LayerError answer-offset.
+    Raises DataError: json, json-key (a key twice in one object), json-surrogate, squad-form (a key or a value is
+    missing), empty-file, and as `open_lines`; LayerError answer-offset.
     """
     path = Path(path)
     rows: list[Row] = []

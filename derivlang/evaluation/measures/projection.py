@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from derivlang.align.lexical import Floats
+from derivlang.core.messages import counted
 from derivlang.evaluation.measures.alignment import EmbeddingPairs
 from derivlang.evaluation.measures.base import Figures, Measure
 from derivlang.evaluation.measures.sets import MeasureSets
@@ -43,7 +44,8 @@ class Projection(Measure):
 
     def rows(self, found: Any) -> dict[str, Figures]:
         """Return the share of the variance that the picture shows."""
-        return {f"{len(found['source'])} pairs in two dimensions": {"of the variance": found["explained"]}}
+        title = f"{counted(len(found['source']), 'pair')} in two dimensions"
+        return {title: {"of the variance": found["explained"]}}
 
 
 def principal(rows: Floats) -> tuple[Floats, float | None]:
