@@ -15,7 +15,7 @@ from derivlang.engine import job as jobs
 from derivlang.engine.job import Job, Result, ShardTask, run_task
 from derivlang.engine.watch import FileStamp, unchanged
 from tests import commands
-from tests.commands import make, run, shards, snapshot, wiki, written
+from tests.commands import ROOT, make, run, shards, snapshot, wiki, written
 
 TEXT = "".join(f" Line {i} of the text has some words , {i % 7} . And more ! \n" for i in range(60))
 OTHER = TEXT.replace("words", "birds")
@@ -151,6 +151,20 @@ def test_a_derived_set_as_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ran = run("make", "--t", "inv", tmp_path / "set", "-o", tmp_path / "out", code=1)
     assert str(second) in ran.err
     assert "[source-changed]" in ran.err
+
+
+def test_a_derived_set_whose_transforms_have_changed(tmp_path: Path) -> None:
+    """A derived source is derived again: with another grammar, it would be another language."""
+    grammar, out = tmp_path / "my.grammar.tsv", tmp_path / "out"
+    grammar.write_bytes((ROOT / "grammars" / "fr.grammar.tsv").read_bytes())
+    run("make", "--t", f"syn:{grammar}", "demo", "--splits", "test", "-o", tmp_path / "syn")
+    grammar.write_bytes((ROOT / "grammars" / "ja.grammar.tsv").read_bytes())
+    assert "[other-transforms]" in run("make", "--t", "inv", tmp_path / "syn", "-o", out, code=1).err
+    run("make", "--t", "trans:overlap=50", "demo", "--splits", "test", "-o", tmp_path / "trans")
+    lexicon = tmp_path / "trans" / "lexicon.tsv"
+    lexicon.write_text(lexicon.read_text("utf-8").replace("changed", "kept", 1), "utf-8")
+    assert "[other-transforms]" in run("make", "--t", "inv", tmp_path / "trans", "-o", out, code=1).err
+    assert not out.exists()
 
 
 def test_a_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

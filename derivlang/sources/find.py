@@ -247,10 +247,14 @@ def _printable(name: str) -> str:
 
 
 def _derived(path: Path) -> Corpus:
-    """Return a derived set as a source: its pipeline is applied first, and its sentences are not split again."""
+    """Return a derived set as a source: its pipeline is applied first, and its sentences are not split again.
+
+    Raise StoreError if its transforms would derive something else today.
+    """
     from derivlang.store.manifest import Derived, counts_of_reading
 
     derived = Derived(path)
+    derived.check_fingerprint()
     source = derived.manifest["source"]
     parser = derived.manifest.get("parser") if derived.manifest["spec"] == "identity" else None
     parts = tuple(

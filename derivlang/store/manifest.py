@@ -111,6 +111,18 @@ class Derived:
         format = self.manifest.get("fingerprint_format", 1)
         return self.pipeline.fingerprint(self.lexicon_text(), format=format) == str(self.manifest["fingerprint"])
 
+    def check_fingerprint(self) -> None:
+        """Raise StoreError if its transforms and lexicon would derive something else today than when it was made."""
+        with _usable(self.folder / NAME):
+            same = self.has_fingerprint()
+        if not same:
+            raise StoreError(
+                f"a grammar or another file that {self.pipeline} reads, or the lexicon, is not the one of this set",
+                where=str(self.folder),
+                fix=_FIX,
+                id="other-transforms",
+            )
+
     @property
     def splits(self) -> list[str]:
         return list(self.manifest["splits"])
