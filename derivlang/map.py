@@ -250,7 +250,7 @@ def _schema(splits: dict[str, Any], features: Features, columns: Columns) -> Sch
         where="map_dataset",
         words=columns.words,
         texts=columns.texts,
-        fix="name it: Columns(words=['NAME']) (a list of words) or Columns(texts=['NAME']) (raw text)",
+        naming=lambda kind, name: f"Columns({kind}s=[{name!r}])",
     )
     kept = [split for split in splits.values() if not _is_stream(split)]
     if kept:

@@ -131,6 +131,20 @@ def test_an_empty_line_at_the_end_makes_no_tags(tmp_path: Path) -> None:
         made(written(tmp_path / "x.tsv", NLI + "\n"))
 
 
+@pytest.mark.parametrize("table", ["sentence\tstars\nA good film .\t5\nBad .\t1\n", "word\tn\ngood\t5\nbad\t1\n"])
+def test_a_table_that_ends_with_an_empty_line_is_no_words_and_tags(tmp_path: Path, table: str) -> None:
+    with pytest.raises(UsageError, match=r"x\.tsv:1: the columns have no names"):
+        made(written(tmp_path / "x.tsv", table + "\n"))
+
+
+def test_columns_that_may_be_words_or_text_are_named(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.jsonl", '{"my body": "A good film .", "parts": ["a"], "stars": 5}\n')
+    with pytest.raises(UsageError, match=r"name it: --word-column parts or --text-column 'my body'$"):
+        made(path)
+    with pytest.raises(UsageError, match=r"a source needs raw text or lists of words"):
+        made(written(tmp_path / "y.jsonl", '{"stars": 5}\n'))
+
+
 def test_rows_of_another_language_are_kept(tmp_path: Path) -> None:
     """Only the files of XNLI 1.0 hold languages that were not asked for."""
     path = written(tmp_path / "x.tsv", "text\tlanguage\nHello .\ten\nSalut .\tfr\n")
@@ -392,7 +406,7 @@ def test_options_about_text_without_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "options", "advice"),
     [
-        ({"body": ["a b"]}, {}, "Columns(texts=['NAME'])"),
+        ({"body": ["a b"]}, {}, "Columns(texts=['body'])"),
         ({"tokens": [["a", "b"]], "ner_tags": [["O", "I-PER"]]}, {}, "repair_tags=True"),
         ({"text": ["a b"]}, {"language": "nope"}, "words='unicode'"),
     ],

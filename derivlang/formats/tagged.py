@@ -32,6 +32,8 @@ from derivlang.formats.tab_separated import columns_of, join_columns, split_colu
 
 DOCUMENT_MARK = "-DOCSTART-"  # CoNLL 2003: a line that begins so is read as an empty one
 LINES_LOOKED_AT = 100
+_MOST_WORDS = 2000  # in the first sentence
+_TAG = re.compile(r"O|[BILSEU]-.+")
 LANGUAGE_PREFIX = re.compile(r"[a-z]{2,3}:")
 
 
@@ -134,21 +136,26 @@ def _language_prefix(lines: list[str]) -> str:
 def _recognises(path: Path, asked: Asked) -> bool:
     """Return whether a file holds words and tags.
 
-    Options about columns mean another format. `.tsv` files may hold sentence pairs, too, so that their rows decide:
-    only words and tags have empty lines between them.
+    Options about columns mean another format. `.tsv` files may hold a table, too, so that their rows decide: only words
+    and tags have empty lines between them. A table may end with one, so that the lines before it must look like words
+    and tags as well.
     """
     if asked.columns or asked.names or asked.quoting or asked.header is not None:
         return False
     if suffix_of(path) != ".tsv":
         return True
-    for number, line in open_lines(path, asked.encoding):
-        if number == 1 and looks_like_header(line.split("\t")):
-            return False
+    rows: list[list[str]] = []
+    for _, line in islice(open_lines(path, asked.encoding), _MOST_WORDS):
         if not line.strip():
-            return number > 1
-        if number > 2000:
-            break
+            return bool(rows) and not looks_like_header(rows[0]) and _are_words_and_tags(rows)
+        rows.append(line.split("\t"))
     return False
+
+
+def _are_words_and_tags(rows: list[list[str]]) -> bool:
+    """Return whether most rows end with a tag of entities, or all begin with a word and end with what may be a tag."""
+    tags = sum(_TAG.fullmatch(row[-1]) is not None for row in rows)
+    return 2 * tags > len(rows) or not any(" " in row[0] or row[-1].strip().isdecimal() for row in rows)
 
 
 def _look(paths: Sequence[Path], asked: Asked) -> Look:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from derivlang.core.schema import NLI, PARTS, UPOS, Field, Schema, Side, is_nli,
 from derivlang.formats.parquet import class_names
 
 WORDS = ("tokens", "words", "forms")
+_MOST_NAMED = 6  # columns in an error
 _DEEPEST = 32  # levels of nesting; a Parquet file with some 100 can be written, but not read
 ENTITIES = ("ner_tags", "ner", "entities", "chunk_tags", "slots")
 PAIRS = (
@@ -33,14 +35,14 @@ def infer(
     where: str,
     words: Sequence[str] = (),
     texts: Sequence[str] = (),
-    fix: str = "name it: --word-column NAME (a list of words) or --text-column NAME (raw text)",
+    naming: Callable[[str, str], str] = lambda kind, name: f"--{kind}-column {shlex.quote(name)}",
 ) -> Schema:
     """Return the schema of a table.
 
     words, texts: the columns that the user names; without any, known names are looked for. sample: some rows; a list
     column with an unknown name holds tags only if most of its lists are as long as those of the words. A warning tells
-    of lists that may be labels of words and do not move. fix: how the user names a column of words or text, for the
-    error.
+    of lists that may be labels of words and do not move. naming: returns how the user names a column, for the error:
+    ("word" or "text", name) -> "--text-column body".
 
     A label with the name of one of derivlang's own columns is kept as `<name>_given`. The class labels of entity
     columns come from the table's note for `datasets`, else the caller collects them. UsageError if no column is words
@@ -79,7 +81,7 @@ def infer(
         raise UsageError(
             f"no column of words or text among {', '.join(types)}",
             where=where,
-            fix=fix,
+            fix=_advice(types, naming),
             id="no-words",
         )
     # Rows of a derived set (in memory, or exported) keep its own columns as they are: none is a label of the words.
@@ -161,6 +163,15 @@ def _sides(types: dict[str, pa.DataType], words: Sequence[str], texts: Sequence[
         if name in strings:
             return [Side("", text=name)]
     return []
+
+
+def _advice(types: dict[str, pa.DataType], naming: Callable[[str, str], str]) -> str:
+    """Return how to name the columns that may be words or text."""
+    words = [naming("word", n) for n, t in types.items() if _is_list(t) and is_string(t.value_type)]
+    texts = [naming("text", n) for n, t in types.items() if is_string(t)]
+    if not words and not texts:
+        return "a source needs raw text or lists of words"
+    return f"name it: {' or '.join([*words, *texts][:_MOST_NAMED])}"
 
 
 def _field(name: str, kind: pa.DataType, tree: bool, tokens: bool, classes: tuple[str, ...] | None) -> Field:
