@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from derivlang.cli.main import main
+from derivlang.store.record import record_text
 from tests import commands
 from tests.commands import ENTITIES, TREES, leftovers, make, rows, run, snapshot, spawn, wiki, written
 
@@ -707,3 +708,20 @@ def test_an_output_folder_inside_the_source_is_none_of_it(tmp_path: Path, kind: 
     make("perm", tmp_path / "alone" / "in", tmp_path / "plain")
     make("perm", tmp_path / "in", tmp_path / "again")
     assert snapshot(tmp_path / "again") == snapshot(tmp_path / "plain")
+
+
+def test_what_other_commands_write_inside_the_source_is_none_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tokenizer holds .json and .parquet, a dictionary is TSV, and a report holds a table of scores."""
+    written(tmp_path / "a.train.txt", "the cat sat on the mat .\na dog ran home .\nthe bird sang in the tree .\n" * 3)
+    monkeypatch.chdir(tmp_path)
+    train = ("tokenizer", "train", ".", "--vocab-size", 40, "-o", "tokenizer")
+    run(*train)
+    assert "already" in run(*train).err
+    run("dict", "--t", "trans", ".", "-o", "d.tsv")
+    written(tmp_path / "report" / "scores.tsv", "run\tscore\n")
+    written(tmp_path / "report" / "report.json", record_text({"format": 1, "derivlang": "0.1.0"}))
+    make("perm", tmp_path, tmp_path / "set")
+    files = json.loads((tmp_path / "set" / "derivlang.json").read_text("utf-8"))["source"]["files"]
+    assert [file["name"] for file in files] == ["a.train.txt"]

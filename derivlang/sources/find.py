@@ -6,6 +6,7 @@ wikitext103     ner:fr     my.conllu.gz     folder/     hub:Salesforce/wikitext/
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -39,6 +40,7 @@ from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
 
 MANIFEST = "derivlang.json"
+_RECORD = re.compile(rb'\{\s*"format": \d+,\s*"derivlang": "')  # how every record begins that derivlang writes
 
 
 def find(request: SourceRequest) -> Corpus:
@@ -205,23 +207,45 @@ def _with_labels(corpus: Corpus, encoding: str) -> Corpus:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the files of a known format in a folder and below, without hidden ones and those of derived sets."""
+    """Return the files of a known format in a folder and below, without hidden ones and what derivlang wrote there."""
     known = suffixes()
     below = list(_below(folder))
-    sets = {path.parent for path in below if path.name in (MANIFEST, ".derivlang")}
+    written = _written(below, folder)
     found = sorted(
         file
         for file in below
         if (file.is_file() or not file.exists())  # a broken link is an error later, not a file less
         and suffix_of(file) in known
         and not any(name[0] == "." for name in file.relative_to(folder).parts)
-        and sets.isdisjoint(file.parents)
+        and written.isdisjoint((file, *file.parents))
     )
     if not found:
         raise DataError(
             "the folder holds no file of a known format", where=str(folder), fix=", ".join(known), id="no-files"
         )
     return found
+
+
+def _written(below: list[Path], folder: Path) -> set[Path]:
+    """Return the folders of sets, tokenizers and runs, and dictionaries: each has a record that names derivlang.
+
+    A record in `folder` itself, such as that of a report, leaves the other files of the folder a source.
+    """
+    found = set()
+    for path in below:
+        if path.name in (MANIFEST, ".derivlang"):
+            found.add(path.parent)
+        elif path.suffix == ".json" and path.is_file() and _RECORD.match(_head(path)):
+            own = path.name.removesuffix(".recipe.json")  # d.tsv.recipe.json is the record of d.tsv
+            found |= {path, path.with_name(own)}
+            if own == path.name and path.parent != folder:
+                found.add(path.parent)
+    return found
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(100)
 
 
 def _below(folder: Path) -> Iterator[Path]:
