@@ -38,6 +38,25 @@ def test_each_file_has_its_own_header_row(tmp_path: Path, suffix: str, tab: str,
     assert f"train.{suffix}" in told
 
 
+@pytest.mark.parametrize(("suffix", "tab"), [("csv", ","), ("tsv", "\t")])
+@pytest.mark.parametrize("flags", [[], ["--header"]])
+@pytest.mark.parametrize("first", ["test", "train"])
+def test_all_files_have_a_header_row_or_none(
+    tmp_path: Path, suffix: str, tab: str, flags: list[str], first: str
+) -> None:
+    """The rows of the first file decided for all: a header was a row of the others, or a row was lost."""
+    texts = {"test": f"a dog runs .{tab}2\n", "train": f"the cat sleeps .{tab}1\n"}
+    for split, text in texts.items():
+        written(tmp_path / "in" / f"{split}.{suffix}", ("" if split == first else f"text{tab}label\n") + text)
+    asked = ["--column-names", "text,label"]
+    told = run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "out", *asked, *flags, code=1).err
+    assert "[header-differs]" in told
+    assert f"{first}.{suffix}:1" in told
+    (tmp_path / "in" / f"{first}.{suffix}").write_text(f"satz{tab}label\n{texts[first]}")
+    make("inv", tmp_path / "in", tmp_path / "out", *asked, "--header")  # a header with other names
+    assert [len(rows(tmp_path / "out", split)) for split in texts] == [1, 1]
+
+
 def test_other_column_names_are_another_plan(tmp_path: Path) -> None:
     source, out = written(tmp_path / "b.tsv", "the cat\tgood news\nx y\tbad news\n"), tmp_path / "out"
     make("inv", source, out, "--column-names", "text,label", "--no-header")
