@@ -248,6 +248,10 @@ def test_a_clean_copy(tmp_path: Path) -> None:
     packed = tmp_path / "d.txt.gz"
     packed.write_bytes(gzip.compress(FAULTY))
     assert read_dictionary(packed) == read_dictionary(path)
+    for suffix in ("gz", "GZ"):
+        packed = tmp_path / f"clean.tsv.{suffix}"
+        packed.write_bytes(gzip.compress((tmp_path / "clean.tsv").read_bytes()))
+        assert read_dictionary(packed) == read_dictionary(tmp_path / "clean.tsv")
 
 
 def test_a_clean_copy_keeps_counts_and_all_characters(corpus: Path, tmp_path: Path) -> None:

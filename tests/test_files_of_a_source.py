@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from derivlang.engine import build, cluster
 from derivlang.engine.job import Job
@@ -80,6 +82,15 @@ def test_a_set_of_an_earlier_version_with_column_names_is_found(
     assert snapshot(out) == before
     told = run("make", "--t", "inv", source, "-o", out, "--column-names", "label,text", "--no-header", code=None).err
     assert "another plan" in told
+
+
+@pytest.mark.parametrize("suffix", ["gz", "GZ", "ZST"])
+def test_suffixes_of_compression_may_be_capitals(tmp_path: Path, suffix: str) -> None:
+    written(tmp_path / "in" / "train.txt", "a dog runs .\n")
+    data = b"the cat sleeps .\n"
+    written(tmp_path / "in" / f"test.txt.{suffix}", (zstandard if suffix == "ZST" else gzip).compress(data))
+    make("inv", tmp_path / "in", tmp_path / "out", "--shard-tokens", "1")
+    assert [row["tokens"] for row in rows(tmp_path / "out", "test")] == [["sleeps", "cat", "the", "."]]
 
 
 def test_a_column_that_the_first_file_lacks(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.lexicon import SPECIALS, escape, unescape
 from derivlang.core.messages import counted
 from derivlang.core.parse_errors import parse_errors
+from derivlang.formats.opening import suffix_of
 from derivlang.formats.whole import read_whole
 
 Format = Literal["muse", "tsv", "json"]
@@ -110,8 +111,7 @@ def read_dictionary(path: Path | str, *, strict: bool = False, allowed: Sequence
     """
     path = Path(path)
     data = read_whole(path)
-    plain = Path(path.stem) if path.suffix in (".gz", ".zst") else path
-    kind = _SUFFIXES.get(plain.suffix.lower(), "muse")
+    kind = _SUFFIXES.get(suffix_of(path), "muse")
     rows = _json(data, path) if kind == "json" else _lines(data, tabs=kind == "tsv")
     pairs: dict[tuple[str, str], int] = {}
     faults: list[Fault] = []
