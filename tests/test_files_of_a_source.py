@@ -93,6 +93,47 @@ def test_suffixes_of_compression_may_be_capitals(tmp_path: Path, suffix: str) ->
     assert [row["tokens"] for row in rows(tmp_path / "out", "test")] == [["sleeps", "cat", "the", "."]]
 
 
+@pytest.mark.parametrize("twin", ["train.txt.gz", "train.TXT", "Train.txt.GZ", "other.txt"])
+def test_a_file_that_a_folder_holds_twice(tmp_path: Path, twin: str) -> None:
+    first = written(tmp_path / "in" / "train.txt", "a dog runs .\n")
+    if twin == "other.txt":
+        (tmp_path / "in" / twin).symlink_to(first)
+    else:
+        written(tmp_path / "in" / twin, "a dog runs .\n")
+    told = run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "out", code=1).err
+    assert "[file-twice]" in told
+    assert f"train.txt and {twin} seem" in told or f"{twin} and train.txt seem" in told
+
+
+def test_a_split_that_is_spelled_in_two_ways(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    for name in ("dev", "validation", "train"):
+        written(tmp_path / "in" / f"{name}.jsonl", '{"text":"a"}\n')
+    find(SourceRequest(str(tmp_path / "in")))
+    assert [str(warning.message) for warning in recwarn] == [
+        "dev.jsonl and validation.jsonl are both read, as validation"
+    ]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["data/train-00000-of-00002.txt", "data/train-00001-of-00002.txt", "data/test-00000-of-00001.txt"],
+        ["a/train.txt", "b/train.txt", "train.txt"],
+        ["dev/a.txt", "dev/b.txt", "a.txt", "a.test.txt"],
+        ["train.txt", "validation.txt -> train.txt"],  # a link in another split is read once in each
+    ],
+)
+def test_usual_folders_hold_no_file_twice(tmp_path: Path, names: list[str], recwarn: pytest.WarningsRecorder) -> None:
+    for name in names:
+        name, _, target = name.partition(" -> ")
+        if target:
+            (tmp_path / name).symlink_to(tmp_path / target)
+        else:
+            written(tmp_path / name, "a\n")
+    assert len(find(SourceRequest(str(tmp_path))).parts) == len(names)
+    assert not list(recwarn)
+
+
 def test_a_column_that_the_first_file_lacks(tmp_path: Path) -> None:
     written(tmp_path / "in" / "test.jsonl", '{"text":"the cat sleeps ."}\n')
     written(tmp_path / "in" / "train.jsonl", '{"text":"a dog runs .","label":1}\n')
