@@ -322,7 +322,11 @@ def test_forms(name: str, content: str, pairs: list[tuple[str, str]], tmp_path: 
         ("d.json", b'{"a": []}', r"holds no pair; the first fault, in entry 1: 'a' has no translation"),
         ("d.txt", b"\n\n", r"holds no pair; the first fault, in line 1: the word is blank"),
         ("d.txt", b"", r"the dictionary holds no pair \[no-pair\]"),
-        ("d.tsv", b"source\tderived\tSource\na\tb\tc\n", r"d.tsv:1: both 'source' \(column 1\) and 'source' \(column 3\)"),
+        (
+            "d.tsv",
+            b"source\tderived\tSource\na\tb\tc\n",
+            r"d.tsv:1: both 'source' \(column 1\) and 'source' \(column 3\)",
+        ),
         ("d.tsv", b"word\ttarget\ttgt\na\tb\tc\n", r"'tgt' \(column 3\) may name the translations"),
     ],
 )

@@ -134,6 +134,17 @@ def test_usual_folders_hold_no_file_twice(tmp_path: Path, names: list[str], recw
     assert not list(recwarn)
 
 
+def test_byte_order_marks_inside_raw_text_are_told(tmp_path: Path) -> None:
+    """`cat a.txt b.txt` leaves the mark of the second file in its first word."""
+    written(tmp_path / "in" / "a.txt", "\ufeffa dog runs .\n\ufeffthe cat sleeps .\n\ufeffthe end\n")
+    written(tmp_path / "in" / "b.txt", "\ufeffa dog runs .\n")
+    told = run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "out", "--shard-tokens", "1").err
+    assert "a.txt: 2 words with U+FEFF" in told
+    assert "b.txt:" not in told
+    written(tmp_path / "c.tokens", "a dog \ufeff runs\n")  # tokenised text is as it was published
+    assert "U+FEFF" not in run("make", "--t", "inv", tmp_path / "c.tokens", "-o", tmp_path / "tokens").err
+
+
 def test_a_column_that_the_first_file_lacks(tmp_path: Path) -> None:
     written(tmp_path / "in" / "test.jsonl", '{"text":"the cat sleeps ."}\n')
     written(tmp_path / "in" / "train.jsonl", '{"text":"a dog runs .","label":1}\n')
