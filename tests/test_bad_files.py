@@ -252,6 +252,8 @@ def test_conllu_write_refuses_nodes_outside_the_sentence() -> None:
         ("a\tO\n\tO\n", "empty-token", 2, "token"),
         ("en:a\tO\nen:\tO\n", "empty-token", 2, "token"),
         ("a\tO\nb\t\n", "empty-tag", 2, "tag"),
+        ("a\tO\n\nb\tB-LOC \n", "tag-space", 3, "'B-LOC '"),
+        ("a\tO\nb\t\u00a0B-LOC\n", "tag-space", 2, "white space"),
     ],
 )
 def test_tagged(tmp_path: Path, content: str, id: str, line: int, what: str) -> None:
@@ -380,6 +382,9 @@ def test_squad_key_twice(tmp_path: Path) -> None:
         (["[" * 100_000], "json", 1, "nested"),
         (['{"a":"x","b":1}', '{"a":"y","b":1,"a":"z"}'], "json-key", 2, "'a' more than once"),
         (['{"a":{"b":1,"b":1}}'], "json-key", 1, "'b' more than once"),
+        (['{"a":1.5}', '{"a":NaN}'], "json", 2, "NaN is not"),
+        (['{"a":[-Infinity]}'], "json", 1, "-Infinity is not"),
+        (['{"a":1e999}'], "json", 1, "1e999 is not"),
     ],
 )
 def test_jsonl(tmp_path: Path, lines: list[str], id: str, line: int, what: str) -> None:
@@ -402,9 +407,10 @@ def test_jsonl_unknown_keys_within_objects(tmp_path: Path) -> None:
     assert (error.id, line_of(error)) == ("jsonl-type", ROWS_PER_TABLE + 1)
 
 
-def test_jsonl_write() -> None:
+@pytest.mark.parametrize("value", [b"x", float("nan"), float("-inf")])
+def test_jsonl_write(value: object) -> None:
     with pytest.raises(DataError) as caught:
-        jsonl.write([pa.table({"a": [b"x"]})], io.BytesIO())
+        jsonl.write([pa.table({"a": [value]})], io.BytesIO())
     assert caught.value.id == "json-value"
 
 

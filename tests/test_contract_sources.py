@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -315,6 +316,23 @@ def test_a_treebank_has_the_name_of_its_folder_or_of_its_language(tmp_path: Path
         (folder / f"mine-ud-{split}.conllu").write_text("1\tYes\tyes\tINTJ\t_\t_\t0\troot\t_\t_\n\n", "utf-8")
     corpora = [find(SourceRequest(f"pos:{name}", data_dir=tmp_path)) for name in ("Mine-Small", "UD_Mine-Small")]
     assert corpora[0] == corpora[1]
+
+
+@pytest.mark.parametrize("splits", [("train", "train"), ("train", "dev")])
+@pytest.mark.parametrize("first", ["ud", "v2.10"])
+def test_two_releases_of_a_treebank_are_not_mixed(tmp_path: Path, first: str, splits: tuple[str, str]) -> None:
+    for release, split in zip((first, "v2.9"), splits, strict=True):
+        text = "1\tYes\tyes\tINTJ\t_\t_\t0\troot\t_\t_\n\n"
+        written(tmp_path / release / "UD_Mine-Small" / f"mine-ud-{split}.conllu", text)
+    if (first, splits) == ("ud", ("train", "train")):  # the folder that sources look into first has all
+        assert find(SourceRequest("pos:Mine-Small", data_dir=tmp_path)).splits == ["train"]
+        return
+    with pytest.raises(DataError, match=f"{first}/UD_Mine-Small.*v2.9/UD_Mine-Small.*several-folders"):
+        find(SourceRequest("pos:Mine-Small", data_dir=tmp_path))
+    assert find(SourceRequest("pos:Mine-Small", data_dir=tmp_path / "v2.9")).splits
+    shutil.rmtree(tmp_path / first)
+    (tmp_path / "latest").symlink_to(tmp_path / "v2.9")
+    assert find(SourceRequest("pos:Mine-Small", data_dir=tmp_path)).splits
 
 
 def test_the_environment_names_a_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -248,6 +248,10 @@ def test_a_clean_copy(tmp_path: Path) -> None:
     packed = tmp_path / "d.txt.gz"
     packed.write_bytes(gzip.compress(FAULTY))
     assert read_dictionary(packed) == read_dictionary(path)
+    for suffix in ("gz", "GZ"):
+        packed = tmp_path / f"clean.tsv.{suffix}"
+        packed.write_bytes(gzip.compress((tmp_path / "clean.tsv").read_bytes()))
+        assert read_dictionary(packed) == read_dictionary(tmp_path / "clean.tsv")
 
 
 def test_a_clean_copy_keeps_counts_and_all_characters(corpus: Path, tmp_path: Path) -> None:
@@ -318,6 +322,12 @@ def test_forms(name: str, content: str, pairs: list[tuple[str, str]], tmp_path: 
         ("d.json", b'{"a": []}', r"holds no pair; the first fault, in entry 1: 'a' has no translation"),
         ("d.txt", b"\n\n", r"holds no pair; the first fault, in line 1: the word is blank"),
         ("d.txt", b"", r"the dictionary holds no pair \[no-pair\]"),
+        (
+            "d.tsv",
+            b"source\tderived\tSource\na\tb\tc\n",
+            r"d.tsv:1: both 'source' \(column 1\) and 'source' \(column 3\)",
+        ),
+        ("d.tsv", b"word\ttarget\ttgt\na\tb\tc\n", r"'tgt' \(column 3\) may name the translations"),
     ],
 )
 def test_files_that_are_no_dictionary(name: str, content: bytes, message: str, tmp_path: Path) -> None:

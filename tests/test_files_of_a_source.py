@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from derivlang.engine import build, cluster
 from derivlang.engine.job import Job
@@ -38,6 +40,25 @@ def test_each_file_has_its_own_header_row(tmp_path: Path, suffix: str, tab: str,
     assert f"train.{suffix}" in told
 
 
+@pytest.mark.parametrize(("suffix", "tab"), [("csv", ","), ("tsv", "\t")])
+@pytest.mark.parametrize("flags", [[], ["--header"]])
+@pytest.mark.parametrize("first", ["test", "train"])
+def test_all_files_have_a_header_row_or_none(
+    tmp_path: Path, suffix: str, tab: str, flags: list[str], first: str
+) -> None:
+    """The rows of the first file decided for all: a header was a row of the others, or a row was lost."""
+    texts = {"test": f"a dog runs .{tab}2\n", "train": f"the cat sleeps .{tab}1\n"}
+    for split, text in texts.items():
+        written(tmp_path / "in" / f"{split}.{suffix}", ("" if split == first else f"text{tab}label\n") + text)
+    asked = ["--column-names", "text,label"]
+    told = run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "out", *asked, *flags, code=1).err
+    assert "[header-differs]" in told
+    assert f"{first}.{suffix}:1" in told
+    (tmp_path / "in" / f"{first}.{suffix}").write_text(f"satz{tab}label\n{texts[first]}")
+    make("inv", tmp_path / "in", tmp_path / "out", *asked, "--header")  # a header with other names
+    assert [len(rows(tmp_path / "out", split)) for split in texts] == [1, 1]
+
+
 def test_other_column_names_are_another_plan(tmp_path: Path) -> None:
     source, out = written(tmp_path / "b.tsv", "the cat\tgood news\nx y\tbad news\n"), tmp_path / "out"
     make("inv", source, out, "--column-names", "text,label", "--no-header")
@@ -61,6 +82,67 @@ def test_a_set_of_an_earlier_version_with_column_names_is_found(
     assert snapshot(out) == before
     told = run("make", "--t", "inv", source, "-o", out, "--column-names", "label,text", "--no-header", code=None).err
     assert "another plan" in told
+
+
+@pytest.mark.parametrize("suffix", ["gz", "GZ", "ZST"])
+def test_suffixes_of_compression_may_be_capitals(tmp_path: Path, suffix: str) -> None:
+    written(tmp_path / "in" / "train.txt", "a dog runs .\n")
+    data = b"the cat sleeps .\n"
+    written(tmp_path / "in" / f"test.txt.{suffix}", (zstandard if suffix == "ZST" else gzip).compress(data))
+    make("inv", tmp_path / "in", tmp_path / "out", "--shard-tokens", "1")
+    assert [row["tokens"] for row in rows(tmp_path / "out", "test")] == [["sleeps", "cat", "the", "."]]
+
+
+@pytest.mark.parametrize("twin", ["train.txt.gz", "train.TXT", "Train.txt.GZ", "other.txt"])
+def test_a_file_that_a_folder_holds_twice(tmp_path: Path, twin: str) -> None:
+    first = written(tmp_path / "in" / "train.txt", "a dog runs .\n")
+    if twin == "other.txt":
+        (tmp_path / "in" / twin).symlink_to(first)
+    else:
+        written(tmp_path / "in" / twin, "a dog runs .\n")
+    told = run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "out", code=1).err
+    assert "[file-twice]" in told
+    assert f"train.txt and {twin} seem" in told or f"{twin} and train.txt seem" in told
+
+
+def test_a_split_that_is_spelled_in_two_ways(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    for name in ("dev", "validation", "train"):
+        written(tmp_path / "in" / f"{name}.jsonl", '{"text":"a"}\n')
+    find(SourceRequest(str(tmp_path / "in")))
+    assert [str(warning.message) for warning in recwarn] == [
+        "dev.jsonl and validation.jsonl are both read, as validation"
+    ]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["data/train-00000-of-00002.txt", "data/train-00001-of-00002.txt", "data/test-00000-of-00001.txt"],
+        ["a/train.txt", "b/train.txt", "train.txt"],
+        ["dev/a.txt", "dev/b.txt", "a.txt", "a.test.txt"],
+        ["train.txt", "validation.txt -> train.txt"],  # a link in another split is read once in each
+    ],
+)
+def test_usual_folders_hold_no_file_twice(tmp_path: Path, names: list[str], recwarn: pytest.WarningsRecorder) -> None:
+    for name in names:
+        name, _, target = name.partition(" -> ")
+        if target:
+            (tmp_path / name).symlink_to(tmp_path / target)
+        else:
+            written(tmp_path / name, "a\n")
+    assert len(find(SourceRequest(str(tmp_path))).parts) == len(names)
+    assert not list(recwarn)
+
+
+def test_byte_order_marks_inside_raw_text_are_told(tmp_path: Path) -> None:
+    """`cat a.txt b.txt` leaves the mark of the second file in its first word."""
+    written(tmp_path / "in" / "a.txt", "\ufeffa dog runs .\n\ufeffthe cat sleeps .\n\ufeffthe end\n")
+    written(tmp_path / "in" / "b.txt", "\ufeffa dog runs .\n")
+    told = run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "out", "--shard-tokens", "1").err
+    assert "a.txt: 2 words with U+FEFF" in told
+    assert "b.txt:" not in told
+    written(tmp_path / "c.tokens", "a dog \ufeff runs\n")  # tokenised text is as it was published
+    assert "U+FEFF" not in run("make", "--t", "inv", tmp_path / "c.tokens", "-o", tmp_path / "tokens").err
 
 
 def test_a_column_that_the_first_file_lacks(tmp_path: Path) -> None:

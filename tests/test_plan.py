@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,14 @@ def test_tasks_hold_each_document_once_and_in_turn(job: Job, shard_tokens: int |
         )
     ]
     assert [(number, word.as_py()) for number, word in read] == [*enumerate("a" * 8), *enumerate("b" * 4, start=8)]
+
+
+@pytest.mark.parametrize("encoding", ["utf8", "UTF-8", "U8"])
+def test_other_names_of_utf8_are_cut_alike(job: Job, encoding: str) -> None:
+    def cut(job: Job) -> list[Any]:
+        return told(make_plan(job, Path("out"), splits=["train"], shard_tokens=8))
+
+    assert cut(replace(job, encoding=encoding)) == cut(job)
 
 
 def test_a_task_writes_a_shard_of_its_own(job: Job) -> None:

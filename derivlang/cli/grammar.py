@@ -179,7 +179,7 @@ def fit(
     derivlang grammar fit fr-ud-train.conllu --dev fr-ud-dev.conllu -o my-fr.grammar.tsv
     derivlang grammar fit fr-ud-train.conllu
     """
-    from derivlang.formats.opening import PACKED
+    from derivlang.formats.opening import packing_of
     from derivlang.grammar import file
     from derivlang.grammar.build import FEWEST_HEADS, GrammarRecipe, build
     from derivlang.grammar.families import UPOS, head_class
@@ -201,7 +201,7 @@ def fit(
         begins = f"writing to {out}"
     if not out.parent.is_dir():
         raise UsageError(f"there is no folder {out.parent}", where="-o", id="missing-folder")
-    if out.suffix in (*PACKED, ".orm"):
+    if packing_of(out) or out.suffix == ".orm":
         raise UsageError(f"a grammar is written as text, not as {out.suffix}", where="-o", id="output")
     if any(path.exists() and out.exists() and out.samefile(path) for path in (*treebanks, *dev)):
         raise UsageError("a grammar cannot be written over its treebank", where="-o", id="output")

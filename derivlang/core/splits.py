@@ -18,6 +18,12 @@ def split_name(name: str) -> str:
     return _NAMES.get(low, low if low in SPLITS else name)
 
 
+def usual_spelling(file: str) -> str:
+    """Return the relative path of a file, with the usual names of splits: `validation.txt` for `dev.txt`."""
+    names = (_IN_FILE.sub(lambda m: m[0].replace(m[1], split_name(m[1])), name) for name in re.split(r"[/\\]", file))
+    return "/".join(names)
+
+
 def split_of(file: str) -> str | None:
     """Return the split in the name of a file, or else of the nearest folder of its relative path; or None."""
     for name in reversed(re.split(r"[/\\]", file.removesuffix(".gz").removesuffix(".zst"))):

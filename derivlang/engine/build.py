@@ -6,13 +6,18 @@ job ──make_plan──▶ tasks ──engine──▶ shards in .derivlang/ �
 from __future__ import annotations
 
 import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+
+from derivlang.core.arrow import to_numpy
 from derivlang.core.errors import DataError, StoreError
+from derivlang.core.messages import counted
 from derivlang.core.splits import split_name
 from derivlang.engine.engines import Engine, choose
 from derivlang.engine.events import Events
@@ -161,7 +166,12 @@ def _run(job: Job, plan: Plan, journal: Journal, engine: Engine, events: Events)
                 },
             )
             events.done(result)
-    vocabulary = TypeCounts()
+    vocabulary, marks = TypeCounts(), Counter[str]()
     for task in tasks:  # in the order of the plan, so that the manifest does not depend on who was first
-        vocabulary.add(*read_vocabulary(journal.vocabulary(task.name)))
+        types, counts = read_vocabulary(journal.vocabulary(task.name))
+        vocabulary.add(types, counts)
+        if job.corpus.is_raw and job.corpus.words != "space":
+            marks[task.part.name] += int(counts[to_numpy(pc.match_substring(types, "\ufeff"))].sum())
+    for name, n in (+marks).items():
+        events.warn(f"{name}: {counted(n, 'word')} with U+FEFF, a byte-order mark, as joined files have; it is kept")
     return Results({task.name: journal.done[task.name] for task in tasks}, vocabulary)

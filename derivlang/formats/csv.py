@@ -12,7 +12,6 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,7 +21,7 @@ import pyarrow as pa
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats.base import Asked, Format, Look
-from derivlang.formats.header import LOOKED_AT, check_header, look_at_columns
+from derivlang.formats.header import check_header, look_at_columns
 from derivlang.formats.opening import empty_file, open_lines
 from derivlang.formats.rows import Rows, as_strings, in_tables
 
@@ -111,10 +110,11 @@ def look(paths: Sequence[Path], asked: Asked, delimiter: str = ",") -> Look:
         )
     if delimiter == "," and not asked.names:
         _refuse_semicolons(paths[0], asked.encoding)
-    first = [fields for _, fields in islice(_records(paths[0], asked.encoding, delimiter), LOOKED_AT)]
-    if not first:
-        raise empty_file(paths[0], "row")
-    found = look_at_columns(paths[0], first, asked, read, delimiter=delimiter)
+
+    def records(path: Path) -> Iterator[list[str]]:
+        return (fields for _, fields in _records(path, asked.encoding, delimiter))
+
+    found = look_at_columns(paths, records, asked, read, delimiter=delimiter)
     # The first line end is that of the file; one inside a quoted field is most likely of the same kind.
     _, line = next(iter(open_lines(paths[0], asked.encoding, ends=True)))
     newline = {} if line.endswith("\r\n") else {"newline": "\n"}

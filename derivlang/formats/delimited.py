@@ -10,7 +10,7 @@ quotation marks and has all the marks inside doubled is unwrapped; other fields 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,7 +21,7 @@ from derivlang.core.errors import DataError
 from derivlang.core.schema import Schema
 from derivlang.formats import csv
 from derivlang.formats.base import Asked, Format, Look
-from derivlang.formats.header import LOOKED_AT, check_header, look_at_columns, looks_like_header, names_of
+from derivlang.formats.header import check_header, look_at_columns, looks_like_header, names_of
 from derivlang.formats.opening import empty_file, open_lines
 from derivlang.formats.rows import Rows, as_strings, in_tables
 from derivlang.formats.tab_separated import columns_of, join_columns, split_columns
@@ -134,11 +134,11 @@ def _unwrap(field: str) -> str:
 def _look(paths: Sequence[Path], asked: Asked) -> Look:
     if asked.quoting:
         return csv.look(paths, asked, "\t")
-    lines = open_lines(paths[0], asked.encoding)
-    first = [line.split("\t") for _, line in islice(lines, LOOKED_AT)]
-    if not any(any(row) for row in first):
-        raise empty_file(paths[0], "row")
-    return look_at_columns(paths[0], first, asked, read)
+
+    def lines(path: Path) -> Iterator[list[str]]:
+        return (line.split("\t") for _, line in open_lines(path, asked.encoding))
+
+    return look_at_columns(paths, lines, asked, read)
 
 
 def _write(tables: Iterable[pa.Table], out: BinaryIO, schema: Schema, layout: Mapping[str, Any]) -> None:

@@ -25,6 +25,7 @@ from derivlang.core.errors import DataError, UsageError
 from derivlang.core.lexicon import SPECIALS, escape, unescape
 from derivlang.core.messages import counted
 from derivlang.core.parse_errors import parse_errors
+from derivlang.formats.opening import suffix_of
 from derivlang.formats.whole import read_whole
 
 Format = Literal["muse", "tsv", "json"]
@@ -110,9 +111,8 @@ def read_dictionary(path: Path | str, *, strict: bool = False, allowed: Sequence
     """
     path = Path(path)
     data = read_whole(path)
-    plain = Path(path.stem) if path.suffix in (".gz", ".zst") else path
-    kind = _SUFFIXES.get(plain.suffix.lower(), "muse")
-    rows = _json(data, path) if kind == "json" else _lines(data, tabs=kind == "tsv")
+    kind = _SUFFIXES.get(suffix_of(path), "muse")
+    rows = _json(data, path) if kind == "json" else _lines(data, path, tabs=kind == "tsv")
     pairs: dict[tuple[str, str], int] = {}
     faults: list[Fault] = []
     unit = "entry" if kind == "json" else "line"
@@ -178,7 +178,7 @@ def _fault(line: int, row: tuple[str, str], known: Container[tuple[str, str]], *
     return Fault(line, "duplicate", f"the pair {row[0]!r}, {row[1]!r} is there already") if row in known else None
 
 
-def _lines(data: bytes, *, tabs: bool) -> Iterator[tuple[int, _Row | Fault]]:
+def _lines(data: bytes, path: Path, *, tabs: bool) -> Iterator[tuple[int, _Row | Fault]]:
     """Yield the pairs of a text file by line. tabs: only tabs divide cells, and the first line may be a header."""
     lines = data.removeprefix(_BOM).split(b"\n")
     if lines[-1] == b"":
@@ -197,7 +197,7 @@ def _lines(data: bytes, *, tabs: bool) -> Iterator[tuple[int, _Row | Fault]]:
             cells = re.split(" +", line.strip(" "))
         header = [cell.lower() for cell in cells]
         if number == 1 and tabs and any(c in header for c in _SOURCE) and any(c in header for c in _TARGET):
-            columns = _first(header, _SOURCE), _first(header, _TARGET)
+            columns = _only(header, _SOURCE, path), _only(header, _TARGET, path)
             width, own = len(cells), line == _OWN_HEADER
             continue
         if len(cells) > (width or 2):
@@ -211,8 +211,18 @@ def _lines(data: bytes, *, tabs: bool) -> Iterator[tuple[int, _Row | Fault]]:
         yield number, (unescape(word), unescape(translation), int(n) if _COUNT.fullmatch(n) else 1)
 
 
-def _first(header: list[str], names: Sequence[str]) -> int:
-    return next(i for i, cell in enumerate(header) if cell in names)
+def _only(header: list[str], names: Sequence[str], path: Path) -> int:
+    """Return the number of the column with one of these names. Raises DataError dictionary for a second one."""
+    first, *others = (i for i, cell in enumerate(header) if cell in names)
+    if others:
+        raise DataError(
+            f"both {header[first]!r} (column {first + 1}) and {header[others[0]]!r} (column {others[0] + 1}) may name "
+            f"the {'words' if names is _SOURCE else 'translations'}",
+            where=f"{path}:1",
+            fix="rename or remove one of the columns",
+            id="dictionary",
+        )
+    return first
 
 
 def _json(data: bytes, path: Path) -> Iterator[tuple[int, _Row | Fault]]:

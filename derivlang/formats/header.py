@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.schema import is_nli
 from derivlang.formats.base import SAMPLE, Asked, Look
+from derivlang.formats.opening import empty_file
 from derivlang.formats.rows import Rows
 
 KNOWN_NAMES = (
@@ -28,12 +31,23 @@ LOOKED_AT = 100  # rows that the advice in an error is based on
 
 
 def look_at_columns(
-    path: Path, first: Sequence[Sequence[str]], asked: Asked, read: Callable[..., Iterator[Rows]], **layout: Any
+    paths: Sequence[Path],
+    fields: Callable[[Path], Iterator[list[str]]],
+    asked: Asked,
+    read: Callable[..., Iterator[Rows]],
+    **layout: Any,
 ) -> Look:
     """Return the names of the columns, whether there is a header, and the first rows.
 
-    first: the fields of the first rows. read, layout: the reader of the format and its further options.
+    fields: yields the fields of each row of a file. read, layout: the reader of the format and its further options.
+    Raises UsageError, DataError: as `names_of`; DataError: header-differs, empty-file.
     """
+    path = paths[0]
+    first = list(islice(fields(path), LOOKED_AT))
+    if not any(map(any, first)):
+        raise empty_file(path, "row")
+    if asked.names and asked.header is not False:
+        _check_all_or_none(paths, fields, asked)
     names, header = names_of(path, first, asked)
     # Names that the user does not give are those of each file's own header row: its columns may be in another order.
     options = {**({"columns": names} if asked.names else {}), "header": header, **layout}
@@ -78,6 +92,32 @@ def check_header(path: Path, fields: Sequence[str]) -> None:
             where=f"{path}:1",
             fix="give each column a different name",
             id="tsv-header",
+        )
+
+
+def _check_all_or_none(paths: Sequence[Path], fields: Callable[[Path], Iterator[list[str]]], asked: Asked) -> None:
+    """Raise DataError header-differs if the first row of one file is a header, and that of another is data.
+
+    With --header, first rows with unknown names are headers, unless another file has known ones.
+    """
+    known = KNOWN_NAMES.union(asked.names)
+    headers, data = [], []
+    for path in paths:
+        with suppress(DerivlangError):  # a file that cannot be read is an error later, if its split is made
+            first = next(fields(path), None)
+            if first is None:
+                continue
+            if looks_like_header(first) or first == list(asked.names):
+                headers.append(path)
+            elif asked.header is None or known.isdisjoint(first):
+                data.append((path, first))
+    if headers and data:
+        path, first = data[0]
+        raise DataError(
+            f"the first row is not a header ({_shown(first)}), but that of {headers[0]} looks like one",
+            where=f"{path}:1",
+            fix="give all files of the source a header row, or none",
+            id="header-differs",
         )
 
 

@@ -1,11 +1,13 @@
 """JSON from a file: any exception of its parser becomes one error with the line.
 
-A key that an object holds twice is an error too: the parser would keep the last value and lose the others.
+A key that an object holds twice is an error too: the parser would keep the last value and lose the others. So are NaN
+and infinite numbers, which Python reads and JSON does not have.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -32,9 +34,20 @@ def load_json(text: str, where: Callable[[int], str], *, fix: str) -> Any:
             )
         return found
 
+    def to_number(text: str) -> float:
+        value = float(text)
+        if not math.isfinite(value):
+            raise DataError(
+                f"{text} is not a number of JSON",
+                where=where(1),
+                fix="write null for no value",
+                id="json",
+            )
+        return value
+
     with parse_errors(lambda: where(1), "JSON", id="json", fix=fix):
         try:
-            return json.loads(text, object_pairs_hook=to_dict)
+            return json.loads(text, object_pairs_hook=to_dict, parse_float=to_number, parse_constant=to_number)
         except json.JSONDecodeError as error:
             what = f"column {error.colno}: this is not valid JSON: {error.msg}"
             raise DataError(what, where=where(error.lineno), fix=fix, id="json") from None

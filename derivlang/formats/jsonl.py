@@ -47,7 +47,7 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
 def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
     """Write an object a line, in UTF-8; a uint64 column `key` is written as 16 hex digits.
 
-    Raises DataError json-value for a column that JSON cannot hold (bytes, dates …).
+    Raises DataError json-value for a column that JSON cannot hold (bytes, dates, NaN …).
     """
     for table in tables:
         rows = table.to_pylist()
@@ -55,8 +55,8 @@ def write(tables: Iterable[pa.Table], out: BinaryIO) -> None:
             for row in rows:
                 row["key"] = None if row["key"] is None else f"{row['key']:016x}"
         try:
-            lines = [json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows]
-        except TypeError as error:
+            lines = [json.dumps(row, ensure_ascii=False, separators=(",", ":"), allow_nan=False) for row in rows]
+        except (TypeError, ValueError) as error:  # ValueError: NaN or an infinite number
             raise DataError(
                 f"a value cannot be written as JSON: {error}",
                 fix="leave out the column; a set itself is Parquet, and `undo -o FILE.parquet` writes Parquet",

@@ -27,12 +27,20 @@ _NO_TEXT = ("idna", "punycode", "undefined")  # two codecs for domain names, and
 BLOCK = 1 << 20  # bytes decoded and split at a time, so that the cost of a block is small beside that of its lines
 
 
+def packing_of(path: Path) -> str:
+    """Return the suffix of compression in lower case, or ""."""
+    suffix = path.suffix.lower()
+    return suffix if suffix in PACKED else ""
+
+
+def unpacked_name(path: Path) -> str:
+    """Return the name of a file without the suffix of compression: `a.txt` of `a.txt.gz`."""
+    return path.stem if packing_of(path) else path.name
+
+
 def suffix_of(path: Path) -> str:
     """Return the suffix of the format, in lower case, without that of compression."""
-    name = path.name
-    for packed in PACKED:
-        name = name.removesuffix(packed)
-    return Path(name).suffix.lower()
+    return Path(unpacked_name(path)).suffix.lower()
 
 
 def open_lines(path: Path | str, encoding: str = "utf-8", *, ends: bool = False) -> Iterator[tuple[int, str]]:
@@ -69,7 +77,7 @@ def open_bytes(path: Path | str) -> BinaryIO:
     Raises DataError, also while reading: missing-file, directory, unreadable-file, truncated.
     """
     path = Path(path)
-    return unpacked(open_file(path), path, path.suffix)
+    return unpacked(open_file(path), path, packing_of(path))
 
 
 def unpacked(raw: BinaryIO, path: Path, packing: str) -> BinaryIO:

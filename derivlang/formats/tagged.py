@@ -42,7 +42,7 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
 
     All lines must have as many columns as the first. The prefix of PAN-X's `en:token` is removed if all tokens of the
     first 100 lines have the same one. limit: greatest number of sentences.
-    Raises DataError: tsv-columns, empty-token, empty-tag, empty-file, and as `open_lines`.
+    Raises DataError: tsv-columns, empty-token, empty-tag, tag-space, empty-file, and as `open_lines`.
     """
     path = Path(path)
     lines = _lines(path, encoding)
@@ -74,6 +74,14 @@ def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None)
                     where=f"{path}:{numbers[values.index('')]}",
                     fix="write token<TAB>tag, or remove the line",
                     id=f"empty-{name}",
+                )
+        for number, tag in zip(numbers, tags, strict=True):
+            if tag != tag.strip():  # it would be a class of its own beside the tag without
+                raise DataError(
+                    f"the tag {tag!r} begins or ends with white space",
+                    where=f"{path}:{number}",
+                    fix="remove the white space",
+                    id="tag-space",
                 )
         offsets = offsets_of(np.array([len(sentence.lines) for sentence in sentences]))
         table = pa.table(

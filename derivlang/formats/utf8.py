@@ -14,13 +14,18 @@ BOM = b"\xef\xbb\xbf"
 _BLOCK = 1 << 16  # bytes decoded at a time
 
 
+def is_utf8(encoding: str) -> bool:
+    """Return whether a name of an encoding is one of UTF-8: `utf-8`, `utf8`, `UTF-8` …"""
+    return codecs.lookup(encoding).name == "utf-8"
+
+
 def open_utf8(path: Path, encoding: str) -> BinaryIO:
     """Open a file as a stream of UTF-8. The bytes of a UTF-8 file are passed on unchecked.
 
     Raises DataError encoding when other bytes are read than the encoding has, and as `open_bytes`.
     """
     stream = open_bytes(path)
-    if codecs.lookup(encoding).name == "utf-8":
+    if is_utf8(encoding):
         return stream
     return io.BufferedReader(_Recoded(stream, path, encoding), _BLOCK)
 

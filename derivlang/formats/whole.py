@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors
-from derivlang.formats.opening import open_file, unpacked
+from derivlang.formats.opening import open_file, packing_of, unpacked
 
 LIMIT = 256 << 20  # bytes that a compressed file may expand to, or a pipe or device may give
 _MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
@@ -32,8 +32,8 @@ def read_whole(path: Path) -> bytes:
             raw = io.BytesIO(_bounded(file, path, "the device or pipe holds", "save what you mean to read as a file"))
         head = raw.read(4)
         raw.seek(0)
-        packing = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), path.suffix)
-        if packing not in _MAGIC.values():
+        packing = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), packing_of(path))
+        if not packing:
             return raw.read()
         with unpacked(raw, path, packing) as stream:
             return _bounded(

@@ -107,15 +107,12 @@ class Corpus:
         return [part.name for part in self.parts if told and part.split == "train" and part.name not in told]
 
 
-def first_existing(folders: Sequence[Path], patterns: Sequence[str]) -> Path | None:
-    """Return the first existing file that matches a pattern in a folder, plain, gz or zst. A pattern may have `*`."""
-    for folder in folders:
-        for pattern in patterns:
-            for suffix in ("", *PACKED):
-                found = sorted(folder.glob(pattern + suffix))
-                if found:
-                    return found[0]
-    return None
+def first_matches(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    """Return the files that match the first pattern that any file does, plain before gz and zst. `*` may be in it."""
+    for pattern in patterns:
+        if found := [path for suffix in ("", *PACKED) for path in sorted(folder.glob(pattern + suffix))]:
+            return found
+    return []
 
 
 def not_found(name: str, folders: Sequence[Path], layout: Sequence[str], hub: str) -> DataError:

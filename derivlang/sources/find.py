@@ -18,14 +18,14 @@ import pyarrow.compute as pc
 from derivlang.core.arrow import is_string
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.layers.spans import complete_classes
-from derivlang.core.messages import warn
+from derivlang.core.messages import counted, warn
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import Field
 from derivlang.core.settings import typed
-from derivlang.core.splits import split_of
+from derivlang.core.splits import split_of, usual_spelling
 from derivlang.formats.base import Asked
 from derivlang.formats.header import LOOKED_AT
-from derivlang.formats.opening import suffix_of
+from derivlang.formats.opening import suffix_of, unpacked_name
 from derivlang.formats.registry import candidates, find_format, format_of, suffixes
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.infer import infer, without_nli
@@ -223,6 +223,7 @@ def _files(folder: Path) -> list[Path]:
         raise DataError(
             "the folder holds no file of a known format", where=str(folder), fix=", ".join(known), id="no-files"
         )
+    _check_twice(found, folder)
     return found
 
 
@@ -246,6 +247,34 @@ def _written(below: list[Path], folder: Path) -> set[Path]:
 def _head(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(100)
+
+
+def _check_twice(files: list[Path], folder: Path) -> None:
+    """Raise DataError file-twice for two files that seem to be one; warn of splits that are spelled in two ways.
+
+    One file: a link and its target in one split, or names that differ in case or compression only.
+    """
+    known: dict[tuple[str, ...], str] = {}
+    spelled: list[tuple[str, str]] = []
+    for file in files:
+        name = _relative(file, folder)
+        plain = _relative(file.with_name(unpacked_name(file)), folder)
+        for same in ((plain.casefold(),), (os.path.realpath(file), split_of(name) or "train")):
+            first = known.setdefault(same, name)
+            if first != name:
+                raise DataError(
+                    f"{first} and {name} seem to be one file, which would be read twice",
+                    where=str(folder),
+                    fix="remove or rename one of them",
+                    id="file-twice",
+                )
+        first = known.setdefault(("split", usual_spelling(plain).removesuffix(suffix_of(file))), name)
+        if first != name:
+            spelled.append((first, name))
+    if spelled:
+        first, name = spelled[0]
+        more = f"; there are {counted(len(spelled), 'such pair')}" if len(spelled) > 1 else ""
+        warn(f"{first} and {name} are both read, as {split_of(name) or 'train'}{more}")
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -19,7 +19,7 @@ from derivlang.core.schema import NLI, TEXT, Field, Schema, Side
 from derivlang.core.splits import SPLITS
 from derivlang.formats.conllu import MEANING as CONLLU
 from derivlang.formats.squad import MEANING as SQUAD
-from derivlang.sources.corpus import Corpus, CorpusFile, first_existing, not_found
+from derivlang.sources.corpus import Corpus, CorpusFile, first_matches, not_found
 
 WIKIANN = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
 
@@ -57,18 +57,40 @@ class NamedSource:
     citation: str = ""
 
     def find(self, argument: str, folders: Sequence[Path]) -> Corpus | None:
-        """Return the corpus in the first folder that has a file of it, or None. UsageError as `check` raises."""
+        """Return the corpus in the first folder that has a file of it, or None.
+
+        Raises UsageError as `check`; DataError several-folders.
+        """
         self.check(argument)
         arg = argument or self.default
         for folder in folders:
-            parts = []
+            parts, matches = [], []
             for split, patterns in self.patterns(argument).items():
-                found = first_existing([folder], [pattern.format(arg=glob.escape(arg)) for pattern in patterns])
-                if found is not None:
-                    parts.append(CorpusFile(split, found, found.name))
+                found = first_matches(folder, [pattern.format(arg=glob.escape(arg)) for pattern in patterns])
+                if found:
+                    parts.append(CorpusFile(split, found[0], found[0].name))
+                    matches += found
             if parts:
+                self._check_one_release(argument, matches)
                 return self.corpus(argument, tuple(parts))
         return None
+
+    def _check_one_release(self, argument: str, files: Sequence[Path]) -> None:
+        """Raise DataError several-folders for files of folders with one name, if patterns have `*` for folders.
+
+        v2.10/UD_French-GSD and v2.9/UD_French-GSD are two releases, of which neither is the one to read.
+        """
+        patterns = [pattern for found in self.patterns(argument).values() for pattern in found]
+        homes = {path.parent.resolve(): path.parent for path in files}
+        names = {home.name for home in homes.values()}
+        if len(homes) > len(names) and any("*" in str(Path(pattern).parent) for pattern in patterns):
+            several = sorted(map(str, homes.values()))
+            raise DataError(
+                f"several folders hold {', '.join(sorted(names))}: {', '.join(several)}",
+                where=f"{self.name}:{argument or self.default}",
+                fix=f"name the folder above the one to read, such as --data-dir {Path(several[-1]).parent}",
+                id="several-folders",
+            )
 
     def check(self, argument: str) -> None:
         """Raise UsageError for an argument, if the source is one set."""

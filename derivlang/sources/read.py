@@ -19,11 +19,12 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.reading import Splits, to_batch
 from derivlang.core.schema import answered_side
 from derivlang.formats.base import WHOLE, Piece
-from derivlang.formats.opening import PACKED
+from derivlang.formats.opening import packing_of
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.registry import find_format
 from derivlang.formats.rows import Rows, whole_runs
 from derivlang.formats.text import WORDS_PER_BATCH
+from derivlang.formats.utf8 import is_utf8
 from derivlang.formats.words import Splitter
 from derivlang.sources.corpus import Corpus, CorpusFile
 
@@ -163,7 +164,7 @@ def count_documents(corpus: Corpus, part: CorpusFile, piece: Piece, encoding: st
 
 def pieces(corpus: Corpus, part: CorpusFile, encoding: str, target: int) -> list[Piece]:
     """Return pieces of about `target` bytes for a plain UTF-8 file of running text, one piece for any other file."""
-    plain = part.path.suffix not in PACKED and encoding == "utf-8"
+    plain = not packing_of(part.path) and is_utf8(encoding)
     if corpus.format == "derived" or not (corpus.schema.running and plain):
         return [WHOLE]
     return find_format(corpus.format).pieces(part.path, corpus.splitter(), target)

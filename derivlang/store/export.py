@@ -36,7 +36,7 @@ from derivlang.core.messages import warn
 from derivlang.core.schema import Schema
 from derivlang.formats import conllu, csv, delimited, jsonl, squad, tagged
 from derivlang.formats.base import Format as FileFormat
-from derivlang.formats.opening import PACKED
+from derivlang.formats.opening import packing_of
 from derivlang.formats.registry import find_format, suffixes
 from derivlang.store.disk import disk
 from derivlang.store.load import Loaded, load
@@ -134,7 +134,7 @@ def refuse_other_suffix(noun: str, own: Sequence[str], out: Path) -> None:
 
     noun: for what the file will hold. own: the suffixes that promise it, in lower case.
     """
-    packed = out.suffix.lower() in PACKED
+    packed = packing_of(out)
     if packed or (out.suffix.lower() in suffixes() and out.suffix.lower() not in own):
         fix = f"leave {out.suffix} out" if packed else f"name the file {' or '.join(own)}"
         raise UsageError(

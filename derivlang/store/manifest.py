@@ -20,6 +20,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema
 from derivlang.core.splits import split_name
+from derivlang.formats.utf8 import is_utf8
 from derivlang.pipeline import Pipeline
 from derivlang.store.record import Kind, check_types, read_record, record_text
 
@@ -93,7 +94,7 @@ class Derived:
     @property
     def is_utf8(self) -> bool:
         """Whether the source was read as UTF-8."""
-        return codecs.lookup(self.manifest["encoding"]).name == "utf-8"
+        return is_utf8(self.manifest["encoding"])
 
     def _inside(self, name: str) -> Path:
         """Return the path of a file of the set. ValueError for a link that leaves the folder."""
