@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from derivlang.core.batch import Batch, build
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.layers.tree import Tree
 from derivlang.core.layers.words import Words
+from derivlang.core.messages import warn
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.rules import Mode, Rule
 from derivlang.formats.pieces import Splitting
@@ -85,6 +86,7 @@ def derive(
     'world! Hello,'
     """
     deriver = Deriver(spec, language=language, sentences=sentences, lexicon=lexicon, parser=parser)
+    _warn_of_language(deriver.pipeline, language, words if isinstance(text, str) else "space")
     if isinstance(text, str):
         splitting = Splitting(Splitter("spacy" if words is None else words, language))
         with parse_errors("derive", "text"):
@@ -118,6 +120,7 @@ def derive_lines(
     [['Go !', 'Who ? Me !']]
     """
     deriver = Deriver(spec, language=language, sentences=sentences, lexicon=lexicon, parser=parser)
+    _warn_of_language(deriver.pipeline, language, words)
     splitter = Splitter("spacy" if words is None else words, language)
     for lines in chunks:
         with parse_errors("derive", "text"):
@@ -132,14 +135,23 @@ def view(data: Any, row: int = 0) -> View:
     of which `row` is taken. Tag names are known only from a set, not from a row. A notebook shows the result;
     `.save(FILE)` writes it as a page.
 
-    Raises UsageError for other data, and for a row without the columns `source`, `tokens` and `order`.
+    Raises UsageError for other data, for a `row` of a text or of one row, and for a row without the columns `source`,
+    `tokens` and `order`.
     """
     from derivlang.display.dataset import rows_of_dataset
     from derivlang.display.view import View
 
+    if row and isinstance(data, DerivedText | Mapping):
+        raise UsageError("row= is of a set, but this is one text or row", fix="leave it out", id="no-row")
     if isinstance(data, DerivedText):
         return View([data.linked()])
     return View(rows_of_dataset(data, row))
+
+
+def _warn_of_language(pipeline: Pipeline, language: str, words: Mode | None) -> None:
+    """Warn of a language that neither the splitter of words nor a parser reads."""
+    if language != "en" and words in ("space", "unicode") and not pipeline.needs_trees:
+        warn(f"neither spaCy's tokenizer nor a parser reads the text, so the language {language!r} has no effect")
 
 
 class Deriver:

@@ -174,7 +174,8 @@ def map_dataset(
     # A missing lexicon is an error now, not in the first batch. What was read from files is part of the recipe.
     saved = pipeline.save(pipeline.fit(saved=saved, where=str(lexicon)))
     found, contents = None, f"{pipeline.fingerprint(saved)} {OUTPUT_VERSION} {RULE_VERSION}"
-    if any(side.words is None for side in schema.sides):
+    is_raw = any(side.words is None for side in schema.sides)
+    if is_raw:
         contents = f"{contents} {Splitter(words, language)}"
     if pipeline.needs_trees and not schema.has_trees:
         trees = find_parser(parser, language)
@@ -183,6 +184,10 @@ def map_dataset(
         raise unused_parser("the set has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees")
     in_python = lambda message: warn(_OPTION.sub(_argument, message))  # noqa: E731
     warn_of_unused("the set", schema, policies, in_python, repair_tags=repair_tags)
+    if words != "spacy" and not is_raw:
+        warn("the set has words, not raw text, so words= has no effect")
+    if language != "en" and not (is_raw and words == "spacy") and found is None:
+        warn("neither spaCy's tokenizer nor a parser reads the set, so language= has no effect")
     recipe = _Recipe(pipeline.stored, saved, schema, words, language, policies, sentences, repair_tags, found, contents)
     size: int | None = _BATCH
     if policies.answers == "atomic" and answered_side(schema) is not None:
@@ -255,6 +260,8 @@ def _schema(splits: dict[str, Any], features: Features, columns: Columns) -> Sch
     kept = [split for split in splits.values() if not _is_stream(split)]
     if kept:
         schema = without_nli(schema, lambda name: _unique(kept, name))
+    if columns.tags and not any(field.kind == "entities" and field.classes is None for field in schema.fields):
+        warn("no column holds tags of entities as strings, so Columns(tags=) has no effect")
     return _with_tags(schema, kept, columns)
 
 

@@ -5,6 +5,7 @@ Each gives exit code 1 or 2 and a message, never a traceback, and leaves nothing
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import subprocess
@@ -382,6 +383,14 @@ def test_a_treebank_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "dict --read d.txt --format tsv",
         "parse demo --force",
         "parse demo --shard-tokens 100",
+        "parse demo -o out --parses parses",
+        "study align-mlm-tiny --array --rate 5",
+        "study align-mlm-tiny --array --workers 7",
+        "study align-mlm-tiny --data-only --workers 7",
+        "parser score english x.conllu --split train",
+        "grammar fit x.conllu --dev x.conllu --l2 2 --thin 0.5",
+        "grammar fit x.conllu --dev x.conllu --l2 2 --classes V",
+        "grammar fit x.conllu --classes V,ADJ --thin 0.5",
         "dict --t trans demo --strict",
         "tokenizer twin tok --t trans:overlap=25 --by mass",
         "tokenizer twin tok --t trans --seed 3 --subwords s.tsv",
@@ -408,6 +417,37 @@ def test_an_option_without_effect_is_refused(command: str, tmp_path: Path, monke
     assert flag is not None
     assert flag[1] in command
     assert "[unused-option]" in message
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("make --t inv demo:qa --parses parses", "inv needs no trees, so --parses has no effect"),
+        ("make --t inv demo:qa --limit 2 --shard-tokens 9", "under --limit no file is cut, so --shard-tokens"),
+        ("make --t inv demo:qa --shard-tokens 9", "--shard-tokens does not cut"),
+        ("make --t inv long.txt.gz --words space --shard-tokens 9", "--shard-tokens does not cut long.txt.gz"),
+        ("make --t inv long.txt --words space --shard-tokens 9", ""),
+        ("make --t inv demo:qa --shard-tokens 20000000", ""),
+        ("make --t inv short.txt --words space --data-dir none", "so --data-dir has no effect on short.txt"),
+        ("make --t inv demo:qa", ""),
+        ("derive --t inv --lang zz --words space Hello", "so the language 'zz' has no effect"),
+        ("show --t inv --lang zz --words unicode Hello", "so the language 'zz' has no effect"),
+        ("show --t inv --lang de Hello", ""),
+    ],
+)
+def test_an_option_without_effect_is_told(
+    command: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DERIVLANG_DATA", raising=False)
+    text = "One line .\n" + "Another line .\n" * 20
+    (tmp_path / "long.txt").write_text(text)
+    (tmp_path / "short.txt").write_text("One line .\n")
+    with gzip.open(tmp_path / "long.txt.gz", "wt") as file:
+        file.write(text)
+    warnings = [line for line in run(*command.split()).err.splitlines() if "warning" in line]
+    assert len(warnings) == bool(told)
+    assert told in "".join(warnings)
 
 
 def test_letters_that_standard_output_lacks_are_escaped() -> None:

@@ -14,6 +14,7 @@ import derivlang
 from derivlang.api import derive_lines
 from derivlang.cli.derive import _lines_as_they_come
 from derivlang.core.errors import DataError, DerivlangError, UsageError
+from derivlang.core.messages import DerivlangWarning
 from tests.commands import command_line, environment, run, spawn
 from tests.helpers import make, rows
 from tests.real import SHARED, needs_data
@@ -48,6 +49,15 @@ def made(line: str, spec: str, folder: Path, **options: Any) -> tuple[list[str],
 def test_a_string_is_what_a_text_file_with_it_is(line: str, words: Any, tmp_path: Path) -> None:
     found = derivlang.derive(line, "trans,inv", words=words)
     assert (found.words, found.source, found.order) == made(line, "trans,inv", tmp_path, words=words)
+
+
+def test_a_language_that_nothing_reads_is_told() -> None:
+    for text, words in ((["Hello"], None), ("Hello", "unicode"), ("Hello", "space")):
+        with pytest.warns(DerivlangWarning, match="the language 'de' has no effect"):
+            derivlang.derive(text, "inv", words=words, language="de")
+    with pytest.warns(DerivlangWarning, match="the language 'de' has no effect"):
+        list(derive_lines([["Hello"]], "inv", words="space", language="de"))
+    derivlang.derive("Hello", "inv", language="de")
 
 
 def test_the_lines_of_a_string_are_those_of_a_file(tmp_path: Path) -> None:

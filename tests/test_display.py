@@ -289,6 +289,9 @@ def test_a_row_that_is_not_there_is_refused(tmp_path: Path) -> None:
     assert len(derivlang.view(rows).rows) == 1
     with pytest.raises(UsageError, match="there is no row 1"):
         derivlang.view(rows, 1)
+    for one in (rows[0], derivlang.derive("a b .", "inv")):
+        with pytest.raises(UsageError, match="row= is of a set"):
+            derivlang.view(one, 1)
     with pytest.raises(UsageError, match="no row to draw"):
         View([]).save(tmp_path / "x.html")
     with pytest.raises(StoreError):
@@ -316,8 +319,8 @@ def test_colours_reach_entities_answers_and_arrows() -> None:
 def test_show_writes_a_page_or_a_picture(demo: Path, tmp_path: Path) -> None:
     ran = run("show", demo, "--split", "dev", "-n", 2, "--html", tmp_path / "a.html")
     assert ran.out == f"{tmp_path / 'a.html'}: 2 drawings\n"
-    ran = run("show", demo, "--split", "dev", "-n", 2, "--html", tmp_path / "two.svg")
-    assert ran.out == f"{tmp_path / 'two.svg'}: 1 drawing\n"
+    ran = run("show", demo, "--split", "dev", "-n", 2, "--html", tmp_path / "two.SVG")
+    assert ran.out == f"{tmp_path / 'two.SVG'}: 1 drawing\n"
     text = (tmp_path / "a.html").read_text("utf-8")
     assert "trans,inv of demo, split validation" in text
     assert text.count("<figure") == 2

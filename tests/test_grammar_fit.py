@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from derivlang.core.errors import DataError, LayerError, UsageError
+from derivlang.core.messages import DerivlangWarning
 from derivlang.grammar import file
 from derivlang.grammar.build import GrammarRecipe, build
 from derivlang.grammar.evaluate import held_out_bits
@@ -85,6 +86,15 @@ def test_build_chooses_by_held_out_families_and_says_so() -> None:
     assert held_out_bits(OrderModel(grammar), held) < held_out_bits(OrderModel(strong), held)
     with pytest.raises(DataError, match="few-heads"):
         build(GrammarRecipe("toy", "Toy", ("ADV",)), inside, None, {})
+
+
+def test_too_few_held_out_heads_to_choose_by_are_told() -> None:
+    few = toy().take(np.arange(12))  # V alone
+    with pytest.warns(DerivlangWarning, match=r"^12 held-out heads of the class V are too few .* 20 are needed: L2 2"):
+        build(GrammarRecipe("toy", "Toy", ("V",)), toy(), few, {})
+    with pytest.warns(DerivlangWarning, match=r"^0 held-out heads of the class N"):
+        build(GrammarRecipe("toy", "Toy", ("N",), strengths=(2.0,)), toy(), few, {})
+    build(GrammarRecipe("toy", "Toy", ("V",), strengths=(2.0,)), toy(), few, {})  # nothing to choose
 
 
 # thinning

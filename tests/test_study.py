@@ -589,6 +589,58 @@ def test_files_that_changed_since_cells_were_finished_are_refused(
     assert snapshot(place.out) == before
 
 
+TWO = GRID.replace("[0, 25, 50, 100]", "[0]").replace("[1, 2, 3]", "[1]")
+
+
+@pytest.mark.parametrize("name", ["texts/more/b.txt", "words/tokenizer.json", "fr@V.orm"])
+def test_a_folder_or_grammar_that_changed_since_cells_were_finished_is_refused(
+    name: str, tmp_path: Path, processes: type[Finished]
+) -> None:
+    place = Place(tmp_path / "out")
+    for other in ("texts/a.txt", "texts/more/b.txt", "words/tokenizer.json", "out/fr@V.orm"):
+        (tmp_path / other).parent.mkdir(parents=True, exist_ok=True)
+        written(tmp_path, "One line .\n", other)
+    text = TWO.replace('source = "demo"', 'source = "texts"').replace("{order}", "{order},syn:fr")
+    text = text.replace("[cell]", '[cell]\ntokenizer = "words"')
+    study = study_of(tmp_path, text)
+    run_study(study, place)
+    processes.calls.clear()
+    written(tmp_path / "texts", "not read\n", "about.md")
+    run_study(study, place)
+    assert names_of(processes.calls, "pretrain") == []
+    written(place.out if "@" in name else tmp_path, "Another line .\n", name)
+    before = snapshot(place.out)
+    with pytest.raises(StoreError, match=r"its content has changed since"):
+        run_study(study, place)
+    assert snapshot(place.out) == before
+
+
+def test_a_tokenizer_of_a_folder_that_changed_is_refused(tmp_path: Path, processes: type[Finished]) -> None:
+    place = Place(tmp_path / "out")
+    (tmp_path / "texts").mkdir()
+    written(tmp_path / "texts", "One line .\n", "a.txt")
+    study = study_of(tmp_path, TWO.replace('source = "demo"', 'source = "texts"'))
+    processes.fail = tuple(cell.name for cell in study.cells)  # so that only the tokenizer is made
+    with pytest.raises(DataError, match="2 of 2 cells failed"):
+        run_study(study, place)
+    written(tmp_path / "texts", "One more line .\n", "b.txt")
+    with pytest.raises(StoreError, match="another content of the source"):
+        run_study(study, place)
+
+
+def test_records_of_earlier_versions_know_no_folders(tmp_path: Path, processes: type[Finished]) -> None:
+    place = Place(tmp_path / "out")
+    (tmp_path / "texts").mkdir()
+    written(tmp_path / "texts", "One line .\n", "a.txt")
+    study = study_of(tmp_path, TWO.replace('source = "demo"', 'source = "texts"'))
+    run_study(study, place)
+    for path in (place.out / "study.json", *place.out.glob("runs/*/pretrained.json")):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"files": {}}))
+    processes.calls.clear()
+    run_study(study, place)
+    assert names_of(processes.calls, "pretrain") == []
+
+
 def test_a_run_made_again_by_hand_is_not_taken_for_the_study_s(tmp_path: Path, processes: type[Finished]) -> None:
     place, study = Place(tmp_path / "out"), study_of(tmp_path, GRID)
     run_study(study, place)

@@ -13,10 +13,13 @@ from typing import Any
 import pytest
 
 from derivlang.core.errors import UsageError
+from derivlang.core.messages import DerivlangWarning
 from derivlang.core.policies import Policies
+from derivlang.engine.batches import Source
 from derivlang.engine.events import Events
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse as run_parse
+from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from tests import reference
 from tests.commands import snapshot
@@ -516,6 +519,28 @@ def test_two_workers_give_the_same_bytes(text: Path, tmp_path: Path, monkeypatch
         found.append((snapshot(make("trans,syn:fr", text, tmp_path / f"out{workers}", **options)), snapshot(parses)))
     assert found[0] == found[1]
     assert len([name for name in found[0][1] if name.endswith(".parquet")]) > 2
+
+
+def test_a_parser_for_trees_that_are_there_is_told() -> None:
+    with pytest.warns(DerivlangWarning, match="demo has trees already, so --parser has no effect on it"):
+        Source.open(Pipeline.parse("syn:fr"), SourceRequest("demo"), parser="english")
+
+
+def test_workers_beside_a_cluster_are_told_of_once(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    file = tmp_path / "a.tokens"
+    file.write_text("One line .\n")
+    told: list[str] = []
+    cluster: dict[str, Any] = {"engine": "dask:nonsense://x", "workers": 2}
+    for run in (
+        lambda: parse(file, events=Events(told.append), **cluster),
+        lambda: parse(file, tmp_path / "parsed", events=Events(told.append), **cluster),
+        lambda: make("syn:fr", file, tmp_path / "out", parser="chain", warnings=told, **cluster),
+    ):
+        told.clear()
+        with pytest.raises(UsageError, match="no Dask scheduler"):
+            run()
+        assert told == ["the workers of the cluster do the work, so --workers has no effect"]
 
 
 def test_parse_refuses_what_has_trees(tmp_path: Path) -> None:

@@ -412,6 +412,16 @@ def test_a_setting_that_the_objective_does_not_read(objective: str, option: str,
     assert "no effect" not in run("pretrain", *words, "--factor=a=1", "-o", tmp_path / "cell").err
 
 
+def test_factors_that_come_too_late_and_an_alignment_that_never_begins_are_told(tmp_path: Path) -> None:
+    asked = ("--objective", "xlm-align:start=2", "--steps")
+    told = "the run ends after 2 steps, before the alignment of xlm-align:start=2 begins"
+    assert told in pretrain(tmp_path / "run", *asked, 2, "--factor", "a=1").err
+    assert "no effect" not in pretrain(tmp_path / "run", *asked, 2, "--factor", "a=1", "--resume").err
+    late = pretrain(tmp_path / "run", *asked, 2, "--factor", "a=2", "--resume").err
+    assert "so --factor has no effect" in late
+    assert "before the alignment" not in pretrain(tmp_path / "more", *asked, 3).err
+
+
 def test_a_parser_and_settings_of_fine_tuning_that_nothing_reads(tmp_path: Path) -> None:
     pretrain(tmp_path / "run", "--steps", 1)
     words = ("--measure", "alignment", "--epochs=2", "--frozen", "--parser=english")

@@ -181,7 +181,7 @@ def fit(
     """
     from derivlang.formats.opening import packing_of
     from derivlang.grammar import file
-    from derivlang.grammar.build import FEWEST_HEADS, GrammarRecipe, build
+    from derivlang.grammar.build import FEWEST_HEADS, THINNED, GrammarRecipe, build
     from derivlang.grammar.families import UPOS, head_class
     from derivlang.grammar.treebank import check_labels, check_subtypes, check_version, demonstratives, read_families
 
@@ -206,6 +206,12 @@ def fit(
     if any(path.exists() and out.exists() and out.samefile(path) for path in (*treebanks, *dev)):
         raise UsageError("a grammar cannot be written over its treebank", where="-o", id="output")
     names = tuple(dict.fromkeys(map(head_class, asked)))  # NOUN is of the class N
+    thinned = set(THINNED) & set(names)
+    if not thinned:
+        refuse_given("only noun heads are thinned, and --classes has no N", "thin")
+    if l2 is not None and (thin is not None or not thinned):
+        given = "--l2 and --thin are given" if thinned else "--l2 is given, and no class is thinned"
+        refuse_given(f"it has nothing to decide: {given}", "dev")
     with Bar() as bar, bar.stage("reading"):
         families, n_sentences = read_families(treebanks, punct=punct, own=True)
         held, _ = read_families(dev, punct=punct, own=True) if dev else (None, 0)
@@ -236,8 +242,8 @@ def fit(
     else:
         heads = ", ".join(f"{name} {count:,}" for name, count in result["classes"].items())
         penalties = ", ".join(f"{name} {value:g}" for name, value in result["l2"].items())
-        thinned = "".join(f"; {name} thinned {value:g}" for name, value in result["thin"].items() if value)
-        click.echo(f"{out}: weights of {heads}; L2 {penalties}{thinned}; {out.stat().st_size:,} bytes")
+        shares = "".join(f"; {name} thinned {value:g}" for name, value in result["thin"].items() if value)
+        click.echo(f"{out}: weights of {heads}; L2 {penalties}{shares}; {out.stat().st_size:,} bytes")
 
 
 @command.command("probs", no_args_is_help=True, short_help="Print the probability of every order of a head.")

@@ -10,7 +10,15 @@ import click
 
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.headings import HeadedCommand
-from derivlang.cli.options import request_of, run_and_show, run_options, settings_of, source_options, spec_option
+from derivlang.cli.options import (
+    request_of,
+    run_and_show,
+    run_options,
+    settings_of,
+    source_options,
+    spec_option,
+    warn_of_data_dir,
+)
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import FOLDER, SEED, completes
 from derivlang.engine.options import MakeOptions
@@ -45,6 +53,7 @@ def command(source: str, spec: str, out: Path | None, as_json: bool, **options: 
     if seed is not None and pipeline == Pipeline.parse(spec, seed=seed ^ 1):
         warn(f"no transform of {spec} takes a seed from --seed, so it has no effect")
     settings = settings_of(out or default_folder(source, str(pipeline), changed_options("seed")), options)
+    warn_of_data_dir(source)
     run_and_show(
         lambda events: make(pipeline, request_of(source, options), settings, events),
         as_json=as_json,

@@ -77,6 +77,15 @@ def refuse_given(why: str, *names: str) -> None:
         raise UsageError(why, where=flag, fix=f"leave {flag} out", id="unused-option")
 
 
+def warn_of_data_dir(source: str) -> None:
+    """Warn of a given --data-dir if the source is a path or a set of the hub."""
+    from derivlang.sources.named import SOURCES, split_name
+
+    if split_name(source)[0] not in SOURCES and (source.startswith("hub:") or os.path.lexists(source)):
+        for flag in typed_flags("data_dir"):
+            warn(f"only a named source is looked up in a folder of corpora, so {flag} has no effect on {source}")
+
+
 def spec_option(help: str, *, required: bool = False) -> Callable[[Command], Command]:
     """`--t`, also written `-t` or `--transform`."""
     return click.option(cls=SpecOption, required=required, help=help)

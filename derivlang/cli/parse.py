@@ -9,7 +9,15 @@ from typing import Any
 import click
 
 from derivlang.cli.headings import HeadedCommand
-from derivlang.cli.options import refuse_given, request_of, run_and_show, run_options, settings_of, source_options
+from derivlang.cli.options import (
+    refuse_given,
+    request_of,
+    run_and_show,
+    run_options,
+    settings_of,
+    source_options,
+    warn_of_data_dir,
+)
 from derivlang.cli.types import FOLDER, completes
 
 
@@ -33,7 +41,10 @@ def command(source: str, out: Path | None, as_json: bool, **options: Any) -> Non
 
     if out is None:
         refuse_given("the parses that make reads are of one size, and are kept", "shard_tokens", "force")
+    else:
+        refuse_given("the parse is written to -o", "parses")
     settings = settings_of(out or Path(), options)
+    warn_of_data_dir(source)
     run_and_show(
         lambda events: parse(request_of(source, options), settings, events),
         as_json=as_json,

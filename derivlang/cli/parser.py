@@ -13,7 +13,7 @@ import click
 
 from derivlang.cli.folders import default_folder
 from derivlang.cli.messages import tell
-from derivlang.cli.options import Bar, data_dir_option
+from derivlang.cli.options import Bar, data_dir_option, refuse_given
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import COUNT, FILE, FOLDER, PATH, SEED, Group, completes
 from derivlang.core.errors import DataError, DerivlangError, UsageError
@@ -172,7 +172,10 @@ def score_command(
     from derivlang.parsing.scores import compare, differences, mask_rare
 
     parsers = [find_parser(parser, language, where) for where in dict.fromkeys([None, device])]
-    files = _files(locate(treebank, data_dir), split)
+    treebank = locate(treebank, data_dir)
+    if not treebank.is_dir():
+        refuse_given("is of a folder, and TREEBANK is one file", "split")
+    files = _files(treebank, split)
     bank = read_treebank(files[split])
     if unk is not None:
         bank = mask_rare(bank, read_treebank(_files(locate(unk, data_dir))["train"]))

@@ -77,20 +77,22 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     from derivlang.training.folder import RUN
     from derivlang.training.languages import SOURCE
     from derivlang.training.objectives.registry import read_objective
+    from derivlang.training.objectives.xlm_align import XlmAlign
     from derivlang.training.processes import is_main
+    from derivlang.training.record import levels_of
     from derivlang.training.run import Callbacks, prepare, pretrain
     from derivlang.training.start import settings_of
 
     _check_given_files(options)
     settings, model_config, log_settings = settings_of(source, options)
+    objective = read_objective(settings.objective)
     if is_main() and not options["factors"]:
-        _warn_of_unused(options, read_objective(settings.objective))
+        _warn_of_unused(options, objective)
     begins = ""
     if out is None:
-        objective = str(read_objective(settings.objective))
         spec = str(Pipeline.parse(settings.spec))
         changed = changed_options("objective", "precision", "compile")
-        out = default_folder(source, spec, changed, last=objective)
+        out = default_folder(source, spec, changed, last=str(objective))
         begins = f"writing to {out}{os.sep}" if is_main() else ""
         options["resume"] = (out / RUN).exists() and not options["force"]
     was_done = options["resume"] and (out / RUN).exists() and folder.read(out)["status"] == "done"
@@ -98,7 +100,7 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     where = Where(out, parser=options["parser"], parses=options["parses"], **given(Where, options))
     if options["data_only"]:
         with Bar(shown=is_main(), begins=begins):
-            found = prepare(settings, request, where, read_objective(settings.objective), Callbacks(warn)).data
+            found = prepare(settings, request, where, objective, Callbacks(warn)).data
         subwords, rows = found.n_subwords, found.n_instances(SOURCE)
         if as_json:
             click.echo(json.dumps({"data": str(where.data or out / "data"), "subwords": subwords, "rows": rows}))
@@ -106,6 +108,9 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
             click.echo(f"{counted(subwords, 'sub-word')} in {counted(rows, 'row')}")
         return
     duration = Duration(options["steps"], **given(Duration, options))
+    by_steps = duration.tokens is None and duration.epochs is None
+    if is_main() and by_steps and isinstance(objective, XlmAlign) and objective.start >= settings.steps:
+        warn(f"the run ends after {counted(settings.steps, 'step')}, before the alignment of {objective} begins")
 
     def logged(step: int, entry: dict[str, Any]) -> None:
         bar.note(loss=f"{entry['loss']:.3f}")
@@ -129,6 +134,8 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         return
     if was_done:
         complete(out)
+        if options["factors"] and levels_of(tuple(options["factors"])) != (folder.read(out).get("factors") or {}):
+            warn("the run is complete and keeps its factors, so --factor has no effect; --force trains it again")
     if as_json:
         click.echo(json.dumps(result, ensure_ascii=False))
         return

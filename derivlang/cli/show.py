@@ -81,7 +81,7 @@ def command(
         from derivlang.display.view import View
 
         View(rows, title).save(html, told)
-        drawn = 1 if html.suffix == ".svg" else len(rows)
+        drawn = 1 if html.suffix.lower() == ".svg" else len(rows)
         click.echo(f"{html}: {counted(drawn, 'drawing')}", err=as_json)
     if as_json:
         for shown in rows:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from derivlang.cli.messages import say, tell
-from derivlang.cli.options import Bar, data_dir_option
+from derivlang.cli.options import Bar, data_dir_option, refuse_given
 from derivlang.cli.types import COUNT, FOLDER, Number
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
@@ -136,6 +136,12 @@ def study_command(name: str, options: dict[str, Any]) -> None:
     modes = [f"--{mode.replace('_', '-')}" for mode in ("dry_run", "array", "data_only") if options[mode]]
     if len(modes) > 1:
         raise UsageError("only one of these can be done at a time", where=" and ".join(modes), id="usage")
+    if not options["dry_run"]:
+        refuse_given("is for the estimate of --dry-run", "rate")
+    if options["array"]:
+        refuse_given("each cell of --array is a job of its own", "workers")
+    if options["data_only"]:
+        refuse_given("--data-only makes one folder after the other", "workers")
     whole = read(
         name,
         options_of("pretrain"),

@@ -20,7 +20,7 @@ from derivlang.core.policies import Policies
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job, count_vocabulary, read_part
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.parse import parsed
+from derivlang.engine.parse import no_parser, parsed
 from derivlang.engine.plan import make_plan, source_files
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus
@@ -66,8 +66,9 @@ class Source:
         if trees and pipeline.needs_trees and not corpus.schema.has_trees:
             options = MakeOptions(Path(), splits=splits, limit=limit, parser=parser, parses=parses)
             corpus = parsed(corpus, request, options, events or Events())
-        elif parser is not None and not pipeline.needs_trees:
-            warn(f"{pipeline} needs no trees, so --parser has no effect")
+        elif parser is not None and (corpus.schema.has_trees or not pipeline.needs_trees):
+            of = " on it" if pipeline.needs_trees else ""  # another set of the same command may have none
+            warn(f"{no_parser(corpus, pipeline)}, so --parser has no effect{of}")
         return cls(corpus, pipeline, request.encoding)
 
     def batches(self, split: str, limit: int | None = None) -> Iterator[Batch]:

@@ -91,6 +91,13 @@ def _begin_worker(counts: Any) -> None:
     threading.Thread(target=end, daemon=True).start()
 
 
+def check_engine(engine: str, workers: int, warn: Callable[[str], None]) -> None:
+    """Raise what `choose` raises; warn if the workers are those of a cluster."""
+    choose(engine, workers)
+    if engine != "local" and workers > 1:
+        warn("the workers of the cluster do the work, so --workers has no effect")
+
+
 def choose(engine: str, workers: int) -> Engine:
     """Return the engine named `local` or `dask:ADDRESS`. `local` with several workers is a pool."""
     if engine.startswith("dask:"):

@@ -11,17 +11,17 @@ from derivlang.core.policies import warn_of_unused
 from derivlang.core.splits import split_name
 from derivlang.engine.build import build, summary
 from derivlang.engine.columns import dropped_columns
-from derivlang.engine.engines import choose
+from derivlang.engine.engines import check_engine
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.parse import parsed
+from derivlang.engine.parse import no_parser, parsed
+from derivlang.engine.plan import listed, warn_of_uncut
 from derivlang.engine.recipe import continued, recipe_of
 from derivlang.formats.opening import check_encoding
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.parsing.registry import unused_parser
 from derivlang.pipeline import Pipeline
-from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.transforms.lexicon_file import read_lexicon
@@ -42,9 +42,7 @@ def make(
     began = time.perf_counter()
     events = events or Events()
     check_encoding(request.encoding)
-    choose(options.engine, options.workers)  # raises for an unknown engine before the source is looked at
-    if options.engine != "local" and options.workers > 1:
-        events.warn("the workers of the cluster do the work, so --workers has no effect")
+    check_engine(options.engine, options.workers, events.warn)  # before the source is looked at
     with stage(LOOKING):
         corpus = find(request)
     if request.source and corpus.format == "derived" and Path(request.source).resolve() == options.out.resolve():
@@ -59,7 +57,7 @@ def make(
     if corpus.missing and not options.splits:
         events.warn(f"{corpus.name}: no {' and no '.join(corpus.missing)} split was found; the others are made")
     if corpus.unnamed and "train" in (options.splits or ["train"]):
-        events.warn(f"these files belong to train, as their names tell no split: {_listed(corpus.unnamed)}")
+        events.warn(f"these files belong to train, as their names tell no split: {listed(corpus.unnamed)}")
     reference = None
     if pipeline.needs_trees and not corpus.schema.has_trees:
         parsed_splits = [split_name(split) for split in options.splits] or corpus.splits
@@ -67,9 +65,11 @@ def make(
             reference = corpus
         corpus = parsed(corpus, request, options, events)
     elif options.parser is not None:
-        raise unused_parser(_no_parser(corpus, pipeline))
+        raise unused_parser(no_parser(corpus, pipeline))
     elif options.device is not None:
-        raise unused_parser(_no_parser(corpus, pipeline), "--device")
+        raise unused_parser(no_parser(corpus, pipeline), "--device")
+    elif options.parses is not None:
+        events.warn(f"{no_parser(corpus, pipeline)}, so --parses has no effect")
     warn_of_unused(corpus.name, corpus.schema, options.policies, events.warn, repair_tags=options.repair_tags)
     job = Job(
         corpus,
@@ -83,14 +83,5 @@ def make(
         options=tuple(recipe),
         reference=reference,
     )
+    warn_of_uncut(job, options, events.warn)
     return summary(options.out, build(job, options, events), began)
-
-
-def _no_parser(corpus: Corpus, pipeline: Pipeline) -> str:
-    return f"{corpus.name} has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees"
-
-
-def _listed(names: list[str]) -> str:
-    """["a", "b", "c", "d", "e"]  ->  "a, b, c and 2 more"."""
-    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more

@@ -19,13 +19,15 @@ from typing import Any
 
 from derivlang.core.errors import UsageError
 from derivlang.core.policies import warn_of_unused
+from derivlang.core.settings import typed
 from derivlang.core.splits import split_name
 from derivlang.engine.build import build, summary
+from derivlang.engine.engines import check_engine
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job
 from derivlang.engine.manifest import plan_hash
 from derivlang.engine.options import MakeOptions
-from derivlang.engine.plan import look, make_plan, source_files, source_size
+from derivlang.engine.plan import look, make_plan, source_files, source_size, warn_of_uncut
 from derivlang.engine.recipe import recipe_of
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.parsing.registry import find_parser
@@ -49,6 +51,7 @@ def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[
     Raises UsageError if the source has trees already or is derived, and what `find_parser` raises.
     """
     began = time.perf_counter()
+    check_engine(options.engine, options.workers, events.warn)
     with stage(LOOKING):
         corpus = find(request)
     if corpus.schema.has_trees:
@@ -64,6 +67,9 @@ def parse(request: SourceRequest, options: MakeOptions, events: Events) -> dict[
     if options.out != Path():
         settings = replace(options, shard_tokens=min(options.shard_tokens, SHARD_TOKENS), columns=())
         job = replace(_job(corpus, request, options), options=tuple(recipe_of(corpus, request, settings)))
+        if typed(options, ("shard_tokens",)) and options.shard_tokens > SHARD_TOKENS:
+            events.warn(f"shards of a parse have at most {SHARD_TOKENS:,} words, whatever --shard-tokens says")
+        warn_of_uncut(job, options, events.warn)
         manifest = build(job, settings, events)
         return summary(options.out, manifest, began)
     manifests = [manifest for _, manifest in _by_split(corpus, request, options, events)]
@@ -121,6 +127,11 @@ def parsed(corpus: Corpus, request: SourceRequest, options: MakeOptions, events:
             "parsed": dict(read),
         },
     )
+
+
+def no_parser(corpus: Corpus, pipeline: Pipeline) -> str:
+    """Return why a source is not parsed for a pipeline."""
+    return f"{corpus.name} has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees"
 
 
 def _by_split(

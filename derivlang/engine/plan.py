@@ -5,13 +5,16 @@ A large plain text file is cut before non-empty lines. A gz or zst file is one t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError
+from derivlang.core.settings import typed
 from derivlang.core.splits import split_name
 from derivlang.engine.job import Job, Plan, ShardTask
+from derivlang.engine.options import MakeOptions
 from derivlang.engine.watch import FileStamp
 from derivlang.formats.base import WHOLE, Piece
 from derivlang.sources import read
@@ -71,6 +74,34 @@ def _split_tasks(job: Job, split: str, out: Path, shard_tokens: int | None, limi
             if left is not None:
                 left = max(0, left - documents)
     return tasks
+
+
+def warn_of_uncut(job: Job, options: MakeOptions, warn: Callable[[str], None]) -> None:
+    """Warn if `shard_tokens` was given and has no effect: under a limit, or for files larger than a shard."""
+    if not typed(options, ("shard_tokens",)):
+        return
+    if options.limit is not None:
+        warn("under --limit no file is cut, so --shard-tokens has no effect")
+        return
+    wanted = [split_name(split) for split in options.splits] or job.corpus.splits
+    names = [part.name for part in job.corpus.parts if part.split in wanted and _stays_whole(job, part, options)]
+    if names:
+        warn(f"--shard-tokens does not cut {listed(names)}: only plain text in UTF-8 is cut, at its paragraphs")
+
+
+def _stays_whole(job: Job, part: CorpusFile, options: MakeOptions) -> bool:
+    """Return whether a file that is larger than a shard is one piece. Rows on the hub have no size."""
+    if job.corpus.format == "hub":
+        return True
+    shard = int(options.shard_tokens * _BYTES_A_WORD)
+    size = part.path.stat().st_size if part.path.is_file() else 0  # a broken link is an error later
+    return size > shard and len(read.pieces(job.corpus, part, job.encoding, max(shard, size // 2))) == 1
+
+
+def listed(names: Sequence[str]) -> str:
+    """["a", "b", "c", "d", "e"]  ->  "a, b, c and 2 more"."""
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def _pieces(job: Job, part: CorpusFile, shard_tokens: int | None, limit: int | None) -> list[Piece]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from derivlang.core.arrays import lengths_of
 from derivlang.core.errors import DataError
+from derivlang.core.messages import counted, warn
 from derivlang.grammar.evaluate import held_out_bits
 from derivlang.grammar.families import Families, head_class
 from derivlang.grammar.fit import FitSettings, fit
@@ -98,13 +99,21 @@ def choose(
 ) -> FitSettings:
     """Return the settings of one head class with the fewest bits a head on held-out families.
 
-    First the strength of the penalty is chosen, then, for noun heads, the thinning.
+    First the strength of the penalty is chosen, then, for noun heads, the thinning. Warn of a class with too few
+    held-out heads, whose settings are the usual ones.
     """
     strengths = recipe.strengths or STRENGTHS
     shares = (0.0,) if name not in THINNED else SHARES if recipe.thin is None else (recipe.thin,)
     settings = FitSettings(l2=USUAL, factors=FACTORS, most=MOST, dropped=DROPPED)
-    if held is None or not (classes_of(held) == name).sum() >= FEWEST_HEADS:
-        return replace(settings, l2=strengths[0] if len(strengths) == 1 else USUAL, thin=shares[0])
+    n_held = 0 if held is None else int((classes_of(held) == name).sum())
+    if n_held < FEWEST_HEADS:
+        settings = replace(settings, l2=strengths[0] if len(strengths) == 1 else USUAL, thin=shares[0])
+        if held is not None and len(strengths) * len(shares) > 1:
+            warn(
+                f"{counted(n_held, 'held-out head')} of the class {name} are too few to choose by, where "
+                f"{FEWEST_HEADS} are needed: L2 {settings.l2:g}, thinned {settings.thin:g}"
+            )
+        return settings
 
     def near(tried: list[FitSettings]) -> list[FitSettings]:
         if len(tried) == 1:

@@ -39,13 +39,7 @@ def load_grammar(name_or_path: str | os.PathLike[str], *, where: str | None = No
     path = Path(text)
     if is_path(text, "file"):
         return _orm({orm.head_class_of(path): path}) if path.name.endswith(orm.SUFFIXES) else read(path)
-    pair = {
-        name: file
-        for name in ("N", "V")
-        for suffix in orm.SUFFIXES
-        if is_path(file := Path(f"{path}@{name}{suffix}"), "file")
-    }
-    if pair:
+    if pair := files_of_pair(path):
         return _orm(pair)
     names = shipped()
     if text in names:
@@ -58,6 +52,16 @@ def load_grammar(name_or_path: str | os.PathLike[str], *, where: str | None = No
             id="unknown-grammar",
         )
     raise unknown("grammar", text, names, fix="`derivlang grammar ls` lists them; a path works too")
+
+
+def files_of_pair(prefix: Path) -> dict[str, Path]:
+    """Return the .orm files that a prefix names, by head class: {"V": DIR/fr@V.orm.gz}; {} if there are none."""
+    return {
+        name: file
+        for name in ("N", "V")
+        for suffix in orm.SUFFIXES
+        if is_path(file := Path(f"{prefix}@{name}{suffix}"), "file")
+    }
 
 
 def _orm(paths: dict[str, Path]) -> Grammar:

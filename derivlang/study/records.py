@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
+from glob import glob
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,18 @@ from derivlang.core.errors import StoreError
 from derivlang.evaluation.cell import RULES
 from derivlang.evaluation.report.plan import FORMAT, STUDY
 from derivlang.evaluation.report.runs import EVALUATION
+from derivlang.formats.opening import suffix_of
 from derivlang.formats.paths import is_path
+from derivlang.formats.registry import suffixes
+from derivlang.grammar.load import files_of_pair
 from derivlang.store.export import writing
 from derivlang.store.record import check_types, digest, read_record, record_text
 from derivlang.study.begins import RUNS
 from derivlang.study.cells import Cell
 from derivlang.study.file import TEXT, Study
 from derivlang.study.plan import Place, PlannedCommand, plan
+from derivlang.training.checkpoint import MODEL
+from derivlang.training.folder import RUN
 from derivlang.training.streams.bitext import PARTS
 
 PRETRAINED, EVALUATED = "pretrained.json", "evaluated.json"  # in a run's folder
@@ -76,22 +82,48 @@ def _is_same(before: dict[str, Any], now: dict[str, Any]) -> bool:
 def _changed(before: Mapping[str, Any], files: Mapping[str, str]) -> str | None:
     """Return the first option whose files have another hash than in a record, or None."""
     known = before.get("files") or {}
-    return next((key for key in files if known.get(key, files[key]) != files[key]), None)
+    return next((key.removesuffix("/") for key in files if known.get(key, files[key]) != files[key]), None)
 
 
 def _files(options: Mapping[str, Any], place: Place) -> dict[str, str]:
-    """Return a hash of the files that options name, by option: FILE, PREFIX of text files, or a part of a spec."""
+    """Return a hash of the files that options name, by option: FILE, PREFIX of text files, or a part of a spec.
+
+    Folders, and grammars named by a prefix, have an entry of their own, `source/`: earlier versions did not hash them.
+    """
     found = {}
     for key, value in options.items():
         if not isinstance(value, str) or not value:
             continue
         whole = place.out / value
-        paths = [whole, *(place.out / part for part in re.split("[,:=]", value) if part != value)]
-        paths += [Path(f"{whole}.{part}") for part in PARTS]
+        parts = [place.out / part for part in re.split("[,:=]", value) if part not in ("", value)]
+        paths = [whole, *parts, *(Path(f"{whole}.{part}") for part in PARTS)]
         there = [path for path in paths if is_path(path, "file") and path.is_file()]
         if there:
             found[key] = digest([_hash_of(path, path.stat().st_mtime_ns) for path in there])
+        sets = [place.out / part for part in re.split("[,:+]", value) if part and "+" in value]  # pos:A+B
+        read: list[tuple[str, Path]] = []
+        for path in dict.fromkeys([whole, *parts, *sets]):
+            read += [(pair.name, pair) for pair in files_of_pair(path).values()]
+            read += _within(path, key) if is_path(path, "folder") and not _is_own(path, place) else []
+        if read:
+            found[f"{key}/"] = digest([[name, _hash_of(path, path.stat().st_mtime_ns)] for name, path in read])
     return found
+
+
+def _is_own(folder: Path, place: Place) -> bool:
+    """Return whether a folder is a run of the study, which `other_beginning` compares, or holds OUT itself."""
+    inside, out = folder.resolve(), place.out.resolve()
+    return inside.is_relative_to(out / RUNS) or out.is_relative_to(inside)
+
+
+def _within(folder: Path, key: str) -> list[tuple[str, Path]]:
+    """Return the files that a command reads in a folder and below, with names: no hidden ones; of a run, its model."""
+    if (folder / RUN).exists():
+        folder /= MODEL
+    # Unlike Path.rglob, this looks into linked folders, and leaves out hidden files.
+    below = sorted(glob("**", root_dir=folder, recursive=True))  # noqa: PTH207
+    files = [(name, folder / name) for name in below if (folder / name).is_file()]
+    return [one for one in files if key not in ("source", "task") or suffix_of(one[1]) in suffixes()]
 
 
 @cache
@@ -122,19 +154,19 @@ def _record(study: Study, place: Place) -> dict[str, Any]:
         "study": study.name,
         "text": list(study.text),
         "tokenizers": shared,
-        "files": {name: hashes["source"] for name, hashes in _sources(plan(study, place), place).items()},
+        "files": _sources(plan(study, place), place),
         "factors": {name: list(levels) for name, levels in study.factors.items()},
         "report": dict(study.report),
         "cells": [{"name": cell.name, "run": f"{RUNS}/{cell.name}", "factors": cell.levels} for cell in study.cells],
     }
 
 
-def _sources(steps: Sequence[PlannedCommand], place: Place) -> dict[str, dict[str, str]]:
-    """Return {"source": hash} of each tokenizer that is trained on a file."""
+def _sources(steps: Sequence[PlannedCommand], place: Place) -> dict[str, str]:
+    """Return the hash of the source of each tokenizer that is trained on a file or a folder."""
     found = {
         step.name: _files({"source": step.arguments[2]}, place) for step in steps if step.arguments[0] == "tokenizer"
     }
-    return {name: hashes for name, hashes in found.items() if hashes}
+    return {name: next(iter(hashes.values())) for name, hashes in found.items() if hashes}
 
 
 def check_shared(study: Study, steps: Sequence[PlannedCommand], place: Place) -> None:
@@ -154,9 +186,8 @@ def check_shared(study: Study, steps: Sequence[PlannedCommand], place: Place) ->
             raise StoreError(
                 f"was trained with {_difference(earlier, step.facts)}", where=where, fix=fix, id="other-study"
             )
-    for name, hashes in _sources(steps, place).items():
-        told = (before.get("files") or {}).get(name, hashes["source"])
-        if told != hashes["source"] and (place.out / name).exists():
+    for name, found in _sources(steps, place).items():
+        if (before.get("files") or {}).get(name, found) != found and (place.out / name).exists():
             raise StoreError(
                 "was trained on another content of the source", where=str(place.out / name), fix=fix, id="other-study"
             )
