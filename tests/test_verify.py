@@ -261,6 +261,19 @@ def test_a_missing_column_is_named(tmp_path: Path, kind: str) -> None:
         shard.write_bytes(whole)
 
 
+def test_no_command_reads_a_shard_that_was_changed(tmp_path: Path) -> None:
+    """The row still fits together, so only the hash shows that a word is another."""
+    out = tmp_path / "out"
+    make("inv", wiki(tmp_path, "the cat sat .\n"), out)
+    commands.change(shards(out)[0], "tokens", 0, [".", "sat", "dog", "the"])
+    before = sorted(tmp_path.rglob("*"))
+    for command in (["undo"], ["export", "--format", "text"], ["pair", "--format", "text"]):
+        assert "[damaged]" in run(command[0], out, *command[1:], "-o", tmp_path / "x", code=1).err, command
+    for option in ((), ("--statistics",)):
+        assert "[damaged]" in run("show", out, *option, code=1).err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 @pytest.mark.parametrize(
     "kind", [pa.list_(pa.int64()), pa.list_(pa.int16()), pa.list_(pa.float32()), pa.list_(pa.string())]
 )
