@@ -81,7 +81,7 @@ class Splitter:
             named = f": {error.name}" if error.name and error.name != "spacy" else f": {error}"
             first = str(named).splitlines()[0]
             raise UsageError(
-                f"spaCy's tokenizer for --lang {self.language} needs a missing package{first}",
+                f"spaCy's tokenizer of the language {self.language!r} needs a missing package{first}",
                 where="--lang",
                 fix="install the package, or pass --words unicode or --words space",
                 id="language",
