@@ -98,6 +98,15 @@ def test_the_bootstrap_multiplies_on_one_thread(spy: Any) -> None:
     assert all(threads == {1} for threads in seen)
 
 
+@LIMITED
+def test_a_projection_is_found_on_one_thread(spy: Any) -> None:
+    from derivlang.evaluation.measures import projection
+
+    seen = spy(np.linalg, "svd")
+    projection.principal(np.eye(3))
+    assert seen == [{1}]
+
+
 def test_blocks_that_overlap_in_several_threads_leave_nothing_behind() -> None:
     """Entered first, second; left first, second: the second must not restore the limit of the first."""
     found: dict[str, set[int]] = {}
