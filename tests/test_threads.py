@@ -99,12 +99,14 @@ def test_the_bootstrap_multiplies_on_one_thread(spy: Any) -> None:
 
 
 @LIMITED
-def test_a_projection_is_found_on_one_thread(spy: Any) -> None:
+def test_projections_and_covariances_are_found_on_one_thread(spy: Any) -> None:
+    from derivlang.evaluation import statistics
     from derivlang.evaluation.measures import projection
 
-    seen = spy(np.linalg, "svd")
+    svd, cov = spy(np.linalg, "svd"), spy(np, "cov")
     projection.principal(np.eye(3))
-    assert seen == [{1}]
+    statistics.shared_variance(np.eye(3))
+    assert svd == cov == [{1}]
 
 
 def test_blocks_that_overlap_in_several_threads_leave_nothing_behind() -> None:
