@@ -24,7 +24,7 @@ from derivlang.formats.progress import counted
 
 PACKED = (".gz", ".zst")
 _NO_TEXT = ("idna", "punycode", "undefined")  # two codecs for domain names, and one that always fails
-LIMIT = 256 << 20  # bytes that a compressed file may expand to, if it is read as a whole
+LIMIT = 256 << 20  # bytes that a compressed file may expand to if it is read as a whole, or a pipe or device may give
 LONGEST_LINE = 64 << 20  # of a compressed file: some kilobytes can hold a line of gigabytes
 BLOCK = 1 << 20  # bytes decoded and split at a time, so that the cost of a block is small beside that of its lines
 
@@ -121,11 +121,14 @@ def is_packed(path: Path) -> bool:
     return path.suffix.lower() in PACKED
 
 
-def too_large(
-    where: str, what: str, most: int, *, fix: str = "decompress it first, if it is what you mean to read"
-) -> DataError:
-    """Return the error for more bytes than are read. what: ends with a verb."""
-    return DataError(f"{what} more than {most >> 20} MiB", where=where, fix=fix, id="too-large")
+def too_large(where: str, what: str, most: int) -> DataError:
+    """Return the error for a compressed file with more than is read at once. what: ends with a verb."""
+    return DataError(
+        f"{what} more than {most >> 20} MiB",
+        where=where,
+        fix="decompress it first, if it is what you mean to read",
+        id="too-large",
+    )
 
 
 def empty_file(path: Path | str, kind: str) -> DataError:

@@ -12,8 +12,9 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors
-from derivlang.formats.opening import LIMIT, open_file, too_large, unpacked
+from derivlang.formats.opening import LIMIT, open_file, unpacked
 
 _MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 
@@ -27,19 +28,20 @@ def read_whole(path: Path) -> bytes:
     with parse_errors(str(path), "file", id="unreadable-file"), open_file(path) as file:
         raw: BinaryIO = file
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            fix = "save what you mean to read as a file"
-            raw = io.BytesIO(_bounded(file, path, "the device or pipe holds", fix=fix))
+            raw = io.BytesIO(_bounded(file, path, "the device or pipe holds", "save what you mean to read as a file"))
         head = raw.read(4)
         raw.seek(0)
         packing = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), path.suffix)
         if packing not in _MAGIC.values():
             return raw.read()
         with unpacked(raw, path, packing) as stream:
-            return _bounded(stream, path, "the compressed file expands to")
+            return _bounded(
+                stream, path, "the compressed file expands to", "decompress it first, if it is what you mean to read"
+            )
 
 
-def _bounded(stream: BinaryIO, path: Path, what: str, **fix: str) -> bytes:
+def _bounded(stream: BinaryIO, path: Path, what: str, fix: str) -> bytes:
     data = stream.read(LIMIT + 1)
     if len(data) > LIMIT:
-        raise too_large(str(path), what, LIMIT, **fix)
+        raise DataError(f"{what} more than {LIMIT >> 20} MiB", where=str(path), fix=fix, id="too-large")
     return data
