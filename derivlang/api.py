@@ -12,6 +12,7 @@ import numpy as np
 from derivlang.core.arrow import string_array, to_numpy
 from derivlang.core.batch import Batch, build
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.in_python import errors_in_python
 from derivlang.core.layers.tree import Tree
 from derivlang.core.layers.words import Words
 from derivlang.core.messages import warn
@@ -60,6 +61,7 @@ class DerivedText:
         return view(self)._repr_html_()
 
 
+@errors_in_python()
 def derive(
     text: str | Sequence[str],
     spec: str,
@@ -114,7 +116,8 @@ def derive_lines(
 ) -> Iterator[list[DerivedText]]:
     """Yield each chunk of lines derived, a text a line. The arguments are those of `derive`, which gives the same.
 
-    The lines of a chunk are derived together, so large chunks cost less a line. Raises as `derive` does.
+    The lines of a chunk are derived together, so large chunks cost less a line. Raises as `derive` does, but names the
+    options of the command line, which reads its lines here.
 
     >>> [[text.text for text in chunk] for chunk in derive_lines([["Go !", "Who ? Me !"]], "inv")]
     [['Go !', 'Who ? Me !']]

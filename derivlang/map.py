@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.arrow import decoded
-from derivlang.core.errors import DerivlangError, UsageError
+from derivlang.core.errors import UsageError
+from derivlang.core.in_python import errors_in_python, in_python
 from derivlang.core.layers.spans import complete_classes
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.messages import warn
@@ -41,23 +39,6 @@ if TYPE_CHECKING:
 
 _BATCH = 1000
 _SAMPLE = 100
-# Command-line options that errors name, and the arguments that they become.
-_ARGUMENTS = {
-    "--lexicon FILE": "lexicon=Path('FILE')",
-    "--lexicon": "lexicon=",
-    "--lang": "language=",
-    "--words unicode": "words='unicode'",
-    "--words space": "words='space'",
-    "--words": "words=",
-    "--parser": "parser=",
-    "--repair-tags": "repair_tags=True",
-    "--sentences": "sentences=",
-    "--entities": "policies.entities",
-    "--answers": "policies.answers",
-    "--mwt": "policies.mwt",
-    "--t": "spec",
-}
-_OPTION = re.compile("|".join(rf"{re.escape(option)}\b" for option in _ARGUMENTS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,22 +81,7 @@ class _Recipe:
     fingerprint: str
 
 
-@contextmanager
-def _in_python() -> Iterator[None]:
-    """Replace options of the command line in errors by the arguments of `map_dataset`."""
-    try:
-        yield
-    except DerivlangError as error:
-        texts = (error.what, error.where, error.fix)
-        what, where, fix = (None if text is None else _OPTION.sub(_argument, text) for text in texts)
-        raise type(error)(what or "", where=where, fix=fix, id=error.id) from error
-
-
-def _argument(found: re.Match[str]) -> str:
-    return _ARGUMENTS.get(found[0], found[0])
-
-
-@_in_python()
+@errors_in_python()
 def map_dataset(
     dataset: Dataset | DatasetDict | IterableDataset,
     spec: str,
@@ -182,8 +148,7 @@ def map_dataset(
         found, schema, contents = trees.name, replace(schema, parsed=True), f"{contents} {trees.fingerprint}"
     elif parser is not None:
         raise unused_parser("the set has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees")
-    in_python = lambda message: warn(_OPTION.sub(_argument, message))  # noqa: E731
-    warn_of_unused("the set", schema, policies, in_python, repair_tags=repair_tags)
+    warn_of_unused("the set", schema, policies, lambda told: warn(in_python(told)), repair_tags=repair_tags)
     if words != "spacy" and not is_raw:
         warn("the set has words, not raw text, so words= has no effect")
     if language != "en" and not (is_raw and words == "spacy") and found is None:
@@ -291,7 +256,7 @@ def _fitted(spec: str, lexicon: str | None, fingerprint: str) -> tuple[Pipeline,
     return pipeline, pipeline.fit(saved=lexicon)
 
 
-@_in_python()
+@errors_in_python()
 def _derive_rows(table: pa.Table, indices: list[int], recipe: _Recipe) -> pa.Table:
     """Return the output rows of a batch of input rows."""
     pipeline, lexicon = _fitted(recipe.spec, recipe.lexicon, recipe.fingerprint)

@@ -422,6 +422,28 @@ def test_map_advises_arguments(data: dict[str, Any], options: dict[str, Any], ad
     assert "--" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("spec", "options", "advice"),
+    [
+        ("inv", {"language": "nope"}, "pass language='xx' for rules that fit most alphabets, or words='unicode' or"),
+        ("inv", {"parser": "english"}, "parser=: inv needs no trees [unused-option]\n  leave parser= out"),
+        ("syn:fr", {"language": "de"}, "parser='stanza', parser='spacy:NAME', or a folder made by `derivlang parser"),
+        ("trans:overlap=25", {}, "pass a saved one: lexicon='FILE'; `make` saves lexicon.tsv"),
+    ],
+)
+def test_python_advises_arguments_and_commands_options(spec: str, options: dict[str, Any], advice: str) -> None:
+    for function, data in ((derive, "a b"), (map_dataset, datasets.Dataset.from_dict({"text": ["a b"]}))):
+        with pytest.raises(UsageError) as caught:
+            function(data, spec, **options)
+        assert advice in str(caught.value)
+        assert "--" not in str(caught.value)
+    lang = ["--lang", options["language"]] if "language" in options else []
+    for command in ("derive", "show") if "parser" not in options else ():
+        told = run(command, "--t", spec, *lang, "a b", code=2).err.replace(spec, "")
+        assert "--" in told
+        assert "=" not in told
+
+
 def test_the_hub_says_what_is_wrong_with_the_name_that_was_typed(monkeypatch: pytest.MonkeyPatch) -> None:
     def load(name: str, config: str | None = None, **options: Any) -> Any:
         if (name, config) == ("glue", "mrpx"):

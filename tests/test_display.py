@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import derivlang
 from derivlang.core.errors import StoreError, UsageError
+from derivlang.display import arcs, terminal
 from derivlang.display.arcs import arcs_of
 from derivlang.display.drawing import across, colours_of, down, kinds_of
 from derivlang.display.fonts import font_notes
@@ -101,14 +102,33 @@ def test_trees_of_a_derived_text_count_in_the_text() -> None:
 
 
 @given(st.lists(st.integers(0, 30), max_size=30))
-def test_arcs_at_one_level_do_not_overlap(heads: list[int]) -> None:
+def test_an_arc_is_one_level_above_those_that_it_overlaps(heads: list[int]) -> None:
     head = [h % (len(heads) + 1) for h in heads]
     head = [0 if h == place + 1 else h for place, h in enumerate(head)]
-    taken: set[tuple[int, int]] = set()
+    highest = [0] * len(head)
     for arc in arcs_of(head):
-        stretches = {(arc.level, between) for between in range(arc.first, arc.last)}
-        assert not taken & stretches
-        taken |= stretches
+        assert arc.level == 1 + max(highest[arc.first : arc.last])
+        highest[arc.first : arc.last] = [arc.level] * (arc.last - arc.first)
+
+
+def test_a_head_of_many_words_is_shown_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted by the values that `max` sees: with some work for each pair of words it would see millions."""
+    seen = 0
+
+    def counting(*values: Any, **default: Any) -> Any:
+        nonlocal seen
+        values = tuple(values[0]) if len(values) == 1 else values
+        seen += len(values)
+        return max(values, **default)
+
+    for module in (arcs, terminal):
+        monkeypatch.setattr(module, "max", counting, raising=False)
+    words = tuple(map(str, range(2000)))
+    head, tag = (0, *[1] * 1999), {"upos": ("NOUN",) * 2000}
+    line = Line(words, head, ("root",) * 2000, tag, tuple(Span("entity", n, n + 1, "PER") for n in range(2000)))
+    text = text_of(LinkedLines(line, line, tuple(range(2000))), lambda text, kind: text, {"PER": 1})
+    assert text.splitlines()[-1].endswith("NOUN  root of 0  B-PER")
+    assert seen < 20 * 2000
 
 
 def test_labels_of_a_word() -> None:
@@ -116,8 +136,8 @@ def test_labels_of_a_word() -> None:
         ("She", "sleeps"), (2, 0), ("nsubj", "root"), {"upos": ("PRON", "VERB"), "lemmas": ("she", "_")},
         (Span("entity", 0, 1, "PER"),),
     )  # fmt: skip
-    assert line.labels_of(0) == ["PRON", "lemmas she", "nsubj of 1 sleeps", "PER"]
-    assert line.labels_of(1) == ["VERB", "root"]
+    assert line.labels()[0] == ["PRON", "lemmas she", "nsubj of 1 sleeps", "PER"]
+    assert line.labels()[1] == ["VERB", "root"]
 
 
 # Drawings

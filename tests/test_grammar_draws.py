@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -202,18 +201,17 @@ def test_large_families_come_near_the_exact_distribution(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("n", [14, 15, 17, 100, 2000])
-def test_a_head_with_many_dependents_is_ordered_quickly(n: int) -> None:
+def test_a_head_with_many_dependents_is_ordered(n: int) -> None:
+    """An enumeration of the 15! orders would not come to an end."""
     rng = np.random.default_rng(n)
     pool = "NOUN&nsubj NOUN&obj ADV&advmod NOUN&obl VERB&conj CCONJ&cc NOUN&conj".split()
     labels = [pool[i] for i in rng.integers(0, len(pool), n)]
     labels.insert(3, "@VERB&@")
     for mode in ("sample", "argmax"):
         model = shipped(mode=mode)
-        began = time.process_time()
         drawn = model.draw(Families.of([labels]), Keyed()).tolist()
         assert sorted(drawn) == list(range(n + 1))
         assert drawn == shipped(mode=mode).draw(Families.of([labels, labels]), Keyed()).tolist()[: n + 1]
-        assert n > 100 or time.process_time() - began < 5  # a guard against the factorial; speed is in benchmarks/
         other = model.draw(Families.of([labels]), Keyed("another")).tolist()
         assert (other == drawn) == (mode == "argmax")
     assert gibbs.n_sweeps(2000) == 1

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from derivlang.core.arrays import UInt64
 from derivlang.core.errors import DataError, UsageError
+from derivlang.lexical import tmx
 from derivlang.lexical.bitext import open_writer
 from derivlang.lexical.noise import below, other_word, threshold, wrong_partners
 from derivlang.lexical.segments import links_of, segments
@@ -376,6 +377,11 @@ def test_bad_input_is_one_message_and_leaves_nothing(derived: Path, tmp_path: Pa
         assert message in ran.err, (arguments, ran.err)
         assert ran.out == ""
         assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_language_that_xml_cannot_hold() -> None:
+    root = ElementTree.fromstring(tmx.head("e\x01n", "1") + tmx.units([(0, "a", "b", "0-0")], "e\x01n")[0] + tmx.TAIL)
+    assert next(root.iter("header")).get("srclang") == "e\ufffdn"
 
 
 def test_a_damaged_shard_leaves_nothing(derived: Path, tmp_path: Path) -> None:

@@ -236,22 +236,18 @@ def test_a_long_sentence_is_cut_at_marks_and_hung_together() -> None:
 # loading
 
 LOAD = """
-import sys, time
-began = time.process_time()
+import sys
 from derivlang.parsing.registry import find_parser
 parser = find_parser(None, "en")
-took = time.process_time() - began
 import numpy as np, pyarrow as pa
 parses = parser.parse(np.arange(4, dtype=np.int32), pa.array(["She", "reads", "books", "."]), np.array([0, 4]))
-print(took, parses.head.tolist(), *sorted({name.partition(".")[0] for name in sys.modules} & set(sys.argv[1:])))
+print(parses.head.tolist(), *sorted({name.partition(".")[0] for name in sys.modules} & set(sys.argv[1:])))
 """
 
 
-def test_it_loads_within_a_second_and_needs_numpy_and_pyarrow_alone() -> None:
+def test_it_needs_numpy_and_pyarrow_alone() -> None:
     heavy = ["torch", "scipy", "spacy", "stanza", "transformers", "click"]
-    took, rest = python("-c", LOAD, *heavy).stdout.split(maxsplit=1)
-    assert rest == "[2, 0, 2, 2]\n"
-    assert float(took) < 1.0
+    assert python("-c", LOAD, *heavy).stdout == "[2, 0, 2, 2]\n"
 
 
 def test_the_model_is_small_and_says_where_it_comes_from() -> None:

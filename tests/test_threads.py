@@ -98,6 +98,17 @@ def test_the_bootstrap_multiplies_on_one_thread(spy: Any) -> None:
     assert all(threads == {1} for threads in seen)
 
 
+@LIMITED
+def test_projections_and_covariances_are_found_on_one_thread(spy: Any) -> None:
+    from derivlang.evaluation import statistics
+    from derivlang.evaluation.measures import projection
+
+    svd, cov = spy(np.linalg, "svd"), spy(np, "cov")
+    projection.principal(np.eye(3))
+    statistics.shared_variance(np.eye(3))
+    assert svd == cov == [{1}]
+
+
 def test_blocks_that_overlap_in_several_threads_leave_nothing_behind() -> None:
     """Entered first, second; left first, second: the second must not restore the limit of the first."""
     found: dict[str, set[int]] = {}

@@ -380,6 +380,16 @@ def test_a_tokenizer_is_kept_only_for_the_same_reading(tmp_path: Path) -> None:
         kept.clear()
 
 
+def test_a_later_version_finds_its_tokenizers_done(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_twin(source / "tok", "trans", source / "twin")
+    for module in ("train", "twin_folder"):
+        monkeypatch.setattr(f"derivlang.lexical.{module}.__version__", "99.0")
+    kept: list[Path] = []
+    train(SourceRequest(str(source / "a.tokens")), source / "tok", vocab_size=60, found=kept.append)
+    make_twin(source / "tok", "trans", source / "twin", found=kept.append)
+    assert kept == [source / "tok", source / "twin"]
+
+
 def test_transformers_loads_both(source: Path) -> None:
     transformers = pytest.importorskip("transformers")
     make_twin(source / "tok", "trans:greek", source / "twin")

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from derivlang.store.card import card
 from derivlang.store.manifest import Derived, hash_of
 from tests import commands
 from tests.commands import make, run, shards, snapshot, wiki, written
@@ -261,6 +262,19 @@ def test_a_missing_column_is_named(tmp_path: Path, kind: str) -> None:
         shard.write_bytes(whole)
 
 
+def test_no_command_reads_a_shard_that_was_changed(tmp_path: Path) -> None:
+    """The row still fits together, so only the hash shows that a word is another."""
+    out = tmp_path / "out"
+    make("inv", wiki(tmp_path, "the cat sat .\n"), out)
+    commands.change(shards(out)[0], "tokens", 0, [".", "sat", "dog", "the"])
+    before = sorted(tmp_path.rglob("*"))
+    for command in (["undo"], ["export", "--format", "text"], ["pair", "--format", "text"]):
+        assert "[damaged]" in run(command[0], out, *command[1:], "-o", tmp_path / "x", code=1).err, command
+    for option in ((), ("--statistics",)):
+        assert "[damaged]" in run("show", out, *option, code=1).err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 @pytest.mark.parametrize(
     "kind", [pa.list_(pa.int64()), pa.list_(pa.int16()), pa.list_(pa.float32()), pa.list_(pa.string())]
 )
@@ -424,7 +438,7 @@ def test_a_count_of_twenty_digits_in_a_lexicon(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "language", ["no", "fr]\nlicense: mit\nx: [", 'a"b', "zh-Hans", "null", "en: x", "#", "\u00e9"]
+    "language", ["no", "fr]\nlicense: mit\nx: [", 'a"b', "zh-Hans", "null", "en: x", "#", "\u00e9", "e\x7fn"]
 )
 def test_the_card_holds_what_it_is_told_and_no_more(tmp_path: Path, language: str) -> None:
     yaml = pytest.importorskip("yaml")
@@ -434,6 +448,20 @@ def test_the_card_holds_what_it_is_told_and_no_more(tmp_path: Path, language: st
     assert set(front) == {"license", "language", "tags", "configs"}
     assert front["language"] == [language]
     assert front["license"] == "other" or front["license"] == "unknown"
+
+
+def test_the_card_shows_the_names_of_files_and_columns_as_text(text: Path) -> None:
+    manifest = Derived(text).manifest
+    name, option = "<img src=x onerror=alert(1)>|a`b &amp; a_b [c](d).txt", "--text-column=a\n<b>"
+    hostile = {"name": name, "licence": "<b>", "citation": "&lt;b>\n<i>"}
+    shown = card({**manifest, "spec": "lex:``", "options": [option], "source": {**manifest["source"], **hostile},
+                  "changed": {"a|<b>\nc-split": 3}})  # fmt: skip
+    body = shown.split("---\n", 2)[2]
+    safe = "&#60;img src=x onerror=alert(1)>|a&#96;b &#38;amp; a_b [c]&#40;d).txt"
+    assert f"# {safe} under ``` lex:`` ```\n" in body
+    assert f"\n{safe}; licence of the source: &#60;b>.\n\n&#38;lt;b>\n&#60;i>\n" in body
+    assert "\n| a&#124;&#60;b> c-split | 3 |\n" in body
+    assert [line[:4] for line in body.splitlines() if "<" in line] == ["    "]  # code: the recipe
 
 
 def test_nothing_is_written_by_verify(text: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from derivlang.core.errors import UsageError
 from derivlang.formats.opening import open_lines
 from derivlang.formats.pieces import Splitting
-from derivlang.formats.words import Splitter, _at_end
+from derivlang.formats.words import Splitter, _at_end, _stretches
 from tests.real import SHARED, needs_data
 from tests.strategies import laws
 
@@ -94,6 +94,22 @@ def test_long_runs_of_marks_are_split_as_spacy_splits_them(runs: list[tuple[str,
 @cache
 def plain_tokenizer(language: str) -> Any:
     return spacy.blank(language).tokenizer
+
+
+def test_a_long_piece_is_cut_in_linear_time() -> None:
+    """Some megabytes without a space would otherwise be copied once for each of their stretches."""
+    copied = 0
+
+    class Piece(str):
+        def __getitem__(self, at: Any) -> str:
+            nonlocal copied
+            found = Piece(super().__getitem__(at))
+            copied += len(found)
+            return found
+
+    piece = Piece("ab." * 30_000 + "c" * 90_000)
+    assert "".join(_stretches(piece)) == piece
+    assert copied < 2 * len(piece)
 
 
 @pytest.mark.parametrize("piece", ["(", ")", ":)", "'s", "😀", "a-", "…", "x(", "a", "1,", '."', "a.b@c", "http://a/"])

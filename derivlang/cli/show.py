@@ -106,9 +106,10 @@ def _is_file(text: str) -> bool:
 def _of_text(
     text: str, spec: str, lexicon: Path | None, words: Mode | None, language: str | None
 ) -> tuple[list[LinkedLines], str, str]:
-    from derivlang import derive
+    from derivlang.api import derive_lines
 
-    return [derive(text, spec, words=words, language=language or "en", lexicon=lexicon).linked()], spec, ""
+    ((found,),) = derive_lines([[text]], spec, words=words, language=language or "en", lexicon=lexicon)
+    return [found.linked()], spec, ""
 
 
 def _of_file(

@@ -124,18 +124,24 @@ def kinds_of(row: LinkedLines) -> list[tuple[int, int, str]]:
     return out + [(-1, place, "inserted") for place, word in enumerate(row.order) if word < 0]
 
 
-def said_of(row: LinkedLines, word: int, place: int) -> tuple[str, ...]:
-    """Return what a reader should know of a pair: the source word, then the derived word, each with its labels."""
-    parts = []
-    for name, line, position in (("source", row.source, word), ("derived", row.derived, place)):
-        if position >= 0:
-            labels = ", ".join(line.labels_of(position))
-            parts.append(f"{name} {position}: {isolated(line.words[position])}" + (f" ({labels})" if labels else ""))
-    if word < 0:
-        parts.append("inserted: it has no source word")
-    if place < 0:
-        parts.append("deleted: it has no derived word")
-    return tuple(parts)
+def _said_of(row: LinkedLines, pairs: Sequence[tuple[int, int, str]]) -> list[tuple[str, ...]]:
+    """Return what a reader should know of each pair: the source word, then the derived word, each with its labels."""
+    labels = row.source.labels(), row.derived.labels()
+    out = []
+    for word, place, _ in pairs:
+        parts = []
+        for name, line, of, position in zip(
+            ("source", "derived"), (row.source, row.derived), labels, (word, place), strict=True
+        ):
+            if position >= 0:
+                known = f" ({', '.join(of[position])})" if of[position] else ""
+                parts.append(f"{name} {position}: {isolated(line.words[position])}{known}")
+        if word < 0:
+            parts.append("inserted: it has no source word")
+        if place < 0:
+            parts.append("deleted: it has no derived word")
+        out.append(tuple(parts))
+    return out
 
 
 # Across
@@ -168,7 +174,7 @@ def across(row: LinkedLines, colours: dict[str, int]) -> Drawing:
         *_boxes_across(derived, second, above_words, colours),
     ]
     drawn = []
-    for word, place, kind in pairs:
+    for (word, place, kind), said in zip(pairs, _said_of(row, pairs), strict=True):
         texts = []
         for side, position, tag_y in ((source, word, base + 5 + SMALL), (derived, place, second - SIZE - 4)):
             if position >= 0:
@@ -179,7 +185,6 @@ def across(row: LinkedLines, colours: dict[str, int]) -> Drawing:
         if word >= 0 and place >= 0:
             a, b, middle = source.x[word], derived.x[place], (begin + end) / 2
             link = f"M{a:.1f},{begin:.1f} C{a:.1f},{middle:.1f} {b:.1f},{middle:.1f} {b:.1f},{end:.1f}"
-        said = said_of(row, word, place)
         at = source.x[word] if word >= 0 else derived.x[place]
         arcs = tuple(side.arcs[p] for side, p in ((source, word), (derived, place)) if p in side.arcs)
         tip = _tip(said, at, begin + 6, total) if gap == _GAP else None
@@ -260,7 +265,7 @@ def down(row: LinkedLines, colours: dict[str, int]) -> Drawing:
     """Return the drawing with a word a row."""
     source, derived = _Side(row.source), _Side(row.derived)
     for side in (source, derived):
-        side.small = [_small(side.line, place) for place in range(len(side.line.words))]
+        side.small = _small(side.line)
     row_height = _TAGGED_ROW if any([*source.small, *derived.small]) else _ROW
     room, widest = [], []
     for side in (source, derived):
@@ -275,7 +280,8 @@ def down(row: LinkedLines, colours: dict[str, int]) -> Drawing:
     _bend_sideways(source, room[0] - 4, -1)
     _bend_sideways(derived, right + widest[1] + 4, 1)
     drawn = []
-    for word, place, kind in kinds_of(row):
+    pairs = kinds_of(row)
+    for (word, place, kind), said in zip(pairs, _said_of(row, pairs), strict=True):
         texts = []
         for side, position, anchor in ((source, word, "end"), (derived, place, "start")):
             if position >= 0:
@@ -288,17 +294,21 @@ def down(row: LinkedLines, colours: dict[str, int]) -> Drawing:
             a, b, middle = source.y[word] - 5, derived.y[place] - 5, (left + right) / 2
             link = f"M{left + 4:.1f},{a:.1f} C{middle:.1f},{a:.1f} {middle:.1f},{b:.1f} {right - 4:.1f},{b:.1f}"
         arcs = tuple(side.arcs[p] for side, p in ((source, word), (derived, place)) if p in side.arcs)
-        drawn.append(DrawnPair("; ".join(said_of(row, word, place)), kind, tuple(texts), link, arcs))
+        drawn.append(DrawnPair("; ".join(said), kind, tuple(texts), link, arcs))
     boxes = [*_boxes_down(source, -1, row_height, colours), *_boxes_down(derived, 1, row_height, colours)]
     high = row_height * max(len(source.x), len(derived.x), 1) + 8
     return Drawing("down", right + widest[1] + room[1], high, tuple(boxes), tuple(drawn))
 
 
-def _small(line: Line, place: int) -> str:
-    parts = [line.tag[place]] if line.tag else []
-    parts += [line.relation[place]] if line.relation else []
-    parts += [span.label for span in line.spans if span.first == place]
-    return " ".join(parts)
+def _small(line: Line) -> list[str]:
+    """Return the label below each word: its tag, its relation, and the entities and answers that begin there."""
+    parts: list[list[str]] = [[] for _ in line.words]
+    for values in (line.tag, line.relation):
+        for place, value in enumerate(values):
+            parts[place].append(value)
+    for span in line.spans:
+        parts[span.first].append(span.label)
+    return [" ".join(each) for each in parts]
 
 
 def _bend_sideways(side: _Side, x: float, way: int) -> None:

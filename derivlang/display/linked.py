@@ -67,18 +67,19 @@ class Line:
         """The tag of each word that is short enough to stand beside it, () if there is none."""
         return next((self.tags[name] for name in SHORT_TAGS if name in self.tags), ())
 
-    def labels_of(self, word: int) -> list[str]:
-        """Return what is known of a word, as a reader says it: `NOUN`, `lemma sleep`, `nsubj of 3 sleeps`, `PER`."""
-        labels = [
-            value[word] if name in SHORT_TAGS else f"{name} {value[word]}"
-            for name, value in self.tags.items()
-            if value[word] not in ("", "_")
-        ]
-        if self.head:
-            governor = self.head[word]
+    def labels(self) -> list[list[str]]:
+        """Return what is known of each word, as a reader says it: `NOUN`, `lemma sleep`, `nsubj of 3 sleeps`, `PER`."""
+        labels: list[list[str]] = [[] for _ in self.words]
+        for name, values in self.tags.items():
+            for word, value in enumerate(values):
+                if value not in ("", "_"):
+                    labels[word].append(value if name in SHORT_TAGS else f"{name} {value}")
+        for word, governor in enumerate(self.head):
             of = f" of {governor - 1} {self.words[governor - 1]}" if governor else ""
-            labels.append(f"{self.relation[word]}{of}")
-        labels += [span.label for span in self.spans if span.first <= word < span.end]
+            labels[word].append(f"{self.relation[word]}{of}")
+        for span in self.spans:
+            for word in range(span.first, span.end):
+                labels[word].append(span.label)
         return labels
 
 

@@ -127,10 +127,8 @@ def _read(name: str) -> str:
 def _table(row: LinkedLines) -> list[tuple[int, int, str, list[str]]]:
     """Return (derived position, source position, what happened, labels) of each pair, in derived order."""
     pairs = sorted(kinds_of(row), key=lambda pair: (pair[1] < 0, pair[1], pair[0]))
-    return [
-        (place, word, _KINDS[kind], row.derived.labels_of(place) if place >= 0 else row.source.labels_of(word))
-        for word, place, kind in pairs
-    ]
+    source, derived = row.source.labels(), row.derived.labels()
+    return [(place, word, _KINDS[kind], derived[place] if place >= 0 else source[word]) for word, place, kind in pairs]
 
 
 def _key(rows: Sequence[LinkedLines], colours: dict[str, int]) -> dict[str, Any]:

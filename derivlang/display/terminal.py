@@ -35,6 +35,7 @@ def text_of(row: LinkedLines, paint: Paint, colours: dict[str, int]) -> str:
     trees = tree_of(derived)
     wide = max(map(columns, derived.words), default=0)
     own = max((columns(source.words[i]) if i >= 0 else 1 for i in row.order), default=0)
+    labels = _labels(derived)
     words, partners = _painted(derived, paint, colours), _painted(source, paint, colours)
     for place, word in enumerate(row.order):
         left = words[place] + " " * (wide - columns(derived.words[place]))
@@ -42,8 +43,8 @@ def text_of(row: LinkedLines, paint: Paint, colours: dict[str, int]) -> str:
         if word >= 0:
             right = f"{word:>3} {partners[word]}{' ' * (own - columns(source.words[word]))}"
         arrow = paint("<-", kinds[place])
-        labels = paint("  ".join(_labels(derived, place)), "soft")
-        lines.append(f"  {trees[place]}{place:>3} {left}  {arrow} {right}  {labels}".rstrip())
+        known = paint("  ".join(labels[place]), "soft")
+        lines.append(f"  {trees[place]}{place:>3} {left}  {arrow} {right}  {known}".rstrip())
     room = " " * (len(trees[0]) if trees else 0)
     for word, place in enumerate(row.positions):
         if place < 0:
@@ -100,11 +101,18 @@ def _painted(line: Line, paint: Paint, colours: dict[str, int]) -> list[str]:
     return words
 
 
-def _labels(line: Line, word: int) -> list[str]:
-    """Return the labels that stand in a word's line: tag, relation and number of the head, BIO tags, answer."""
-    labels = [f"{line.tag[word]:<{max(map(len, line.tag))}}"] if line.tag else []
-    if line.head:
-        of = f" of {line.head[word] - 1}" if line.head[word] else ""
-        labels.append(line.relation[word] + of)
-    labels += [tags[word] for tags in tags_of(line).values() if tags[word] != "O"]
-    return labels + ["answer" for span in line.spans if span.kind == "answer" and span.first <= word < span.end]
+def _labels(line: Line) -> list[list[str]]:
+    """Return the labels in the line of each word: tag, relation and number of the head, BIO tags, answer."""
+    labels: list[list[str]] = [[] for _ in line.words]
+    wide = max(map(len, line.tag), default=0)
+    for word, tag in enumerate(line.tag):
+        labels[word].append(f"{tag:<{wide}}")
+    for word, governor in enumerate(line.head):
+        labels[word].append(line.relation[word] + (f" of {governor - 1}" if governor else ""))
+    for tags in tags_of(line).values():
+        for word, tag in enumerate(tags):
+            labels[word] += [tag] if tag != "O" else []
+    for span in line.spans:
+        for word in range(span.first, span.end) if span.kind == "answer" else ():
+            labels[word].append("answer")
+    return labels

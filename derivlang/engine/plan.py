@@ -19,6 +19,7 @@ from derivlang.engine.watch import FileStamp
 from derivlang.formats.base import WHOLE, Piece
 from derivlang.sources import read
 from derivlang.sources.corpus import CorpusFile
+from derivlang.store.shards import other_shard
 
 # Bytes for each word of tokenised English text: shards of some number of words are planned by bytes.
 _BYTES_A_WORD = 5.3
@@ -113,18 +114,13 @@ def _pieces(job: Job, part: CorpusFile, shard_tokens: int | None, limit: int | N
 def look(job: Job, splits: list[str]) -> dict[Path, FileStamp]:
     """Hash the files of some splits, or the rows of a set on the hub.
 
-    DataError for a shard of a derived set that is not the one its manifest lists.
+    StoreError for a shard of a derived set that is not the one its manifest lists.
     """
     seen = {part.path: _stamp(job, part) for part in job.corpus.parts if part.split in splits}
     listed = job.corpus.options.get("sha256", {})
     for part in job.corpus.parts:
         if part.path in seen and seen[part.path].sha256 != listed.get(part.name, seen[part.path].sha256):
-            raise DataError(
-                "the shard is not the one that its manifest lists",
-                where=str(part.path),
-                fix="`derivlang verify` names what is wrong; make the set again",
-                id="damaged",
-            )
+            raise other_shard(part.path)
     return seen
 
 

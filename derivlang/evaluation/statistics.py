@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from derivlang.core.errors import UsageError
+from derivlang.core.threads import one_thread
 from derivlang.evaluation.metrics import Float64
 
 LEVEL = 0.95
@@ -77,6 +78,7 @@ def no_interval(values: Sequence[float], why: str) -> Estimate:
     return Estimate(n, float(np.mean(values)), deviation, why=why, values=tuple(map(float, values)))
 
 
+@one_thread()
 def shared_variance(replicates: Float64) -> float:
     """Return d²: the variance of the mean over seeds that is due to the choice of documents, without interaction.
 

@@ -23,6 +23,7 @@ import numpy as np
 from derivlang.core.arrays import Int64, UInt8
 from derivlang.core.errors import DataError
 from derivlang.formats.base import Piece
+from derivlang.formats.opening import LONGEST_LINE, packing_of, too_large
 from derivlang.formats.pieces import Edges, find
 from derivlang.formats.utf8 import BOM, open_utf8
 
@@ -51,7 +52,7 @@ class LineChunk:
 def line_chunks(path: Path, piece: Piece, encoding: str, *, unicode_spaces: bool) -> Iterator[LineChunk]:
     """Yield all lines of a piece of a file. A chunk is valid until the next one is asked for.
 
-    unicode_spaces: as for `find`. Raises DataError nul-byte, and as `open_utf8`.
+    unicode_spaces: as for `find`. Raises DataError nul-byte, too-large (as `open_lines`), and as `open_utf8`.
     """
     buffer = np.zeros(BLOCK + _SPARE, np.uint8)
     have, done, lines = 0, piece.begin, piece.line
@@ -74,6 +75,9 @@ def line_chunks(path: Path, piece: Piece, encoding: str, *, unicode_spaces: bool
                 have -= used
                 done += used
             elif have >= len(buffer) - _SPARE:  # a line longer than the buffer
+                if have >= LONGEST_LINE and packing_of(path):
+                    line = lines + int(np.count_nonzero(buffer[:have] == NEWLINE)) + 1
+                    raise too_large(f"{path}:{line}", "the line of a compressed file has", LONGEST_LINE)
                 buffer = np.concatenate([buffer, np.zeros(len(buffer), np.uint8)])
             if not got:
                 return

@@ -24,6 +24,8 @@ from derivlang.formats.progress import counted
 
 PACKED = (".gz", ".zst")
 _NO_TEXT = ("idna", "punycode", "undefined")  # two codecs for domain names, and one that always fails
+LIMIT = 256 << 20  # bytes that a compressed file may expand to if it is read as a whole, or a pipe or device may give
+LONGEST_LINE = 64 << 20  # of a compressed file: some kilobytes can hold a line of gigabytes
 BLOCK = 1 << 20  # bytes decoded and split at a time, so that the cost of a block is small beside that of its lines
 
 
@@ -46,11 +48,11 @@ def suffix_of(path: Path) -> str:
 def open_lines(path: Path | str, encoding: str = "utf-8", *, ends: bool = False) -> Iterator[tuple[int, str]]:
     """Yield (1-based line number, line). The line has its end only with `ends`.
 
-    Raises DataError: missing-file, directory, unreadable-file, truncated, encoding, nul-byte; UsageError:
-    unknown-encoding.
+    Raises DataError: missing-file, directory, unreadable-file, truncated, encoding, nul-byte, too-large (a line of a
+    compressed file above LONGEST_LINE); UsageError: unknown-encoding.
     """
     number = 1
-    for lines in _blocks(Path(path), encoding, ends):
+    for lines in _blocks(Path(path), encoding, ends, LONGEST_LINE):
         yield from enumerate(lines, number)
         number += len(lines)
 
@@ -108,8 +110,28 @@ def open_file(path: Path) -> io.BufferedReader:
 
 
 def read_text(path: Path | str, encoding: str = "utf-8") -> str:
-    """Return the whole text of a file, with `\\n` as line ends. Raises as `open_lines`."""
-    return "\n".join(line for _, line in open_lines(path, encoding))
+    """Return the whole text of a file, with `\\n` as line ends.
+
+    Raises as `open_lines`, but too-large only above LIMIT: JSON is often one long line.
+    """
+    path = Path(path)
+    blocks, size = [], 0
+    for lines in _blocks(path, encoding, False, LIMIT):
+        blocks.append("\n".join(lines))
+        size += len(blocks[-1]) + 1
+        if size > LIMIT and packing_of(path):
+            raise too_large(str(path), "the compressed file expands to", LIMIT)
+    return "\n".join(blocks)
+
+
+def too_large(where: str, what: str, most: int) -> DataError:
+    """Return the error for a compressed file with more than is read at once. what: ends with a verb."""
+    return DataError(
+        f"{what} more than {most >> 20} MiB",
+        where=where,
+        fix="decompress it first, if it is what you mean to read",
+        id="too-large",
+    )
 
 
 def empty_file(path: Path | str, kind: str) -> DataError:
@@ -147,8 +169,8 @@ class _Decompressed(io.RawIOBase):
         super().close()
 
 
-def _blocks(path: Path, encoding: str, ends: bool) -> Iterator[list[str]]:
-    """Yield the lines of a file, those of about `BLOCK` bytes at a time."""
+def _blocks(path: Path, encoding: str, ends: bool, longest: int) -> Iterator[list[str]]:
+    """Yield the lines of a file, those of about `BLOCK` bytes at a time. longest: a line of a compressed file."""
     pending: list[str] = []  # parts of a line that has not ended yet, joined once (a line may span many blocks)
     number = 1
     for text in _decoded(path, encoding):
@@ -157,6 +179,8 @@ def _blocks(path: Path, encoding: str, ends: bool) -> Iterator[list[str]]:
         cut = text.rfind("\n")
         if cut < 0:
             pending.append(text)
+            if sum(map(len, pending)) > longest and packing_of(path):
+                raise too_large(f"{path}:{number}", "the line of a compressed file has", longest)
             continue
         whole = "".join([*pending, text[:cut]])
         pending = [text[cut + 1 :]]

@@ -14,9 +14,8 @@ from typing import BinaryIO
 
 from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors
-from derivlang.formats.opening import open_file, packing_of, unpacked
+from derivlang.formats.opening import LIMIT, open_file, packing_of, unpacked
 
-LIMIT = 256 << 20  # bytes that a compressed file may expand to, or a pipe or device may give
 _MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
 
 

@@ -81,7 +81,7 @@ class Splitter:
             named = f": {error.name}" if error.name and error.name != "spacy" else f": {error}"
             first = str(named).splitlines()[0]
             raise UsageError(
-                f"spaCy's tokenizer for --lang {self.language} needs a missing package{first}",
+                f"spaCy's tokenizer of the language {self.language!r} needs a missing package{first}",
                 where="--lang",
                 fix="install the package, or pass --words unicode or --words space",
                 id="language",
@@ -118,12 +118,13 @@ def _at_end(suffixes: re.Pattern[str]) -> Callable[[str], re.Match[str] | None]:
 
 def _stretches(piece: str) -> Iterator[str]:
     """Yield a piece in stretches of at most _LONGEST characters, cut after a mark if the second half has one."""
-    while len(piece) > _LONGEST:
-        marks = (at for at in range(_LONGEST, _LONGEST // 2, -1) if not piece[at - 1].isalnum())
-        cut = next(marks, _LONGEST)
-        yield piece[:cut]
-        piece = piece[cut:]
-    yield piece
+    begin = 0
+    while len(piece) - begin > _LONGEST:
+        marks = (at for at in range(begin + _LONGEST, begin + _LONGEST // 2, -1) if not piece[at - 1].isalnum())
+        end = next(marks, begin + _LONGEST)
+        yield piece[begin:end]
+        begin = end
+    yield piece[begin:]
 
 
 @contextmanager

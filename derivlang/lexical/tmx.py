@@ -20,7 +20,7 @@ def head(language: str, version: str) -> str:
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">\n'
         f'<header creationtool="derivlang" creationtoolversion={quoteattr(version)} segtype="sentence" '
-        f'o-tmf="derivlang" adminlang="en" srclang={quoteattr(language)} datatype="plaintext"/>\n<body>\n'
+        f'o-tmf="derivlang" adminlang="en" srclang={_attribute(language)} datatype="plaintext"/>\n<body>\n'
     )
 
 
@@ -31,7 +31,7 @@ def units(rows: Iterable[tuple[int, str, str, str]], language: str) -> tuple[str
     """Return (text of some pairs: id, source, derived, links; number of characters that became U+FFFD)."""
     out = []
     unfit = 0
-    source, derived = quoteattr(language), quoteattr(f"{language}-x-derived")
+    source, derived = _attribute(language), _attribute(f"{language}-x-derived")
     for number, ours, theirs, links in rows:
         ours, a = _UNFIT.subn("\ufffd", ours)
         theirs, b = _UNFIT.subn("\ufffd", theirs)
@@ -42,3 +42,7 @@ def units(rows: Iterable[tuple[int, str, str, str]], language: str) -> tuple[str
             f"<tuv xml:lang={derived}><seg>{escape(theirs)}</seg></tuv></tu>\n"
         )
     return "".join(out), unfit
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_UNFIT.sub("\ufffd", text))

@@ -181,13 +181,17 @@ def check_free(out: Path, *, force: bool = False) -> None:
 
 
 def same_recipe(out: Path, wanted: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the recipe in a folder if it has all these entries and its tokenizer is valid, else None."""
+    """Return the recipe in a folder if it has all these entries and its tokenizer is valid, else None.
+
+    The version of the package is not compared: a version that makes other tokenizers raises `FORMAT`.
+    """
     try:
         recipe = Tokenizer.load(out).recipe
     except StoreError:
         return None
     known = json.loads(json.dumps(wanted))  # turns tuples into lists, as in the file
-    return dict(recipe) if all(recipe.get(name) == value for name, value in known.items()) else None
+    same = all(recipe.get(name) == value for name, value in known.items() if name != "derivlang")
+    return dict(recipe) if same else None
 
 
 def require_source(tokenizer: Tokenizer, where: str) -> Tokenizer:

@@ -14,25 +14,31 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _PLAIN_PATH = re.compile(r"data/[A-Za-z0-9._-]+\*\.parquet")
 # Words that YAML does not read as strings; `no` is also the code of Norwegian.
 _NO_STRINGS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+_NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")  # beyond those that JSON escapes
+_LINE_END = re.compile(r"\r\n?|\n")
+# What begins HTML, code, a character reference or the target of a link. Other marks stay, as in a_b.txt.
+_MARKUP = re.compile(r"[<`]|&(?=#?\w+;)|(?<=\])\(")
 
 
 def card(manifest: dict[str, Any]) -> str:
     """Return the card: front matter for `load_dataset(folder)` and the hub, then the recipe for people."""
     source = manifest["source"]
     name = " ".join(source["name"].split())
+    shown = _text(name)
     lines = ["---", f"license: {_scalar(_licence(source['licence']))}"]
     lines += [f"language: [{_scalar(source['language'])}]", "tags: [derivlang, derived-language]", "configs:"]
     lines += ["- config_name: default", "  data_files:"]
     for split in manifest["splits"]:
         lines += [f"  - split: {_scalar(split)}", f"    path: {_scalar(f'data/{split}-*.parquet', path=True)}"]
-    lines += ["---", "", f"# {name} under `{manifest['spec']}`", ""]
+    command = ["derivlang", "make", "--t", manifest["spec"], *manifest.get("options", []), name]
+    lines += ["---", "", f"# {shown} under {_code(manifest['spec'])}", ""]
     lines += [
         "A derived language, made by derivlang "
         "from the source below: its words in another form or place, its labels with them; changes are counted here.",
         "",
         "## Recipe",
         "",
-        f"    {shlex.join(['derivlang', 'make', '--t', manifest['spec'], *manifest.get('options', []), name])}",
+        _LINE_END.sub(r"\g<0>    ", f"    {shlex.join(command)}"),  # a line without the indent would end the block
         "",
         "| | |",
         "|---|---|",
@@ -44,7 +50,8 @@ def card(manifest: dict[str, Any]) -> str:
         counts = counts_of(entry, document_of(manifest))
         lines.append(f"| {split} | {', '.join(f'{count:,} {noun}' for noun, count in counts.items())} |")
     for reason, count in {**manifest["changed"], **manifest["dropped"]}.items():
-        lines.append(f"| {reason} | {count:,} |")
+        what = _text(_LINE_END.sub(" ", reason)).replace("|", "&#124;")  # it may hold the name of a column
+        lines.append(f"| {what} | {count:,} |")
     lines += ["", "## Columns", ""]
     lines += [
         "`tokens` is the derived sentence, `source` the source's, `order` the exact alignment: derived word j is "
@@ -52,11 +59,11 @@ def card(manifest: dict[str, Any]) -> str:
         "",
         "## Source",
         "",
-        f"{name}; licence of the source: {source['licence']}.",
+        f"{shown}; licence of the source: {_text(source['licence'])}.",
         "",
     ]
     if source["citation"]:
-        lines += [source["citation"], ""]
+        lines += [_text(source["citation"]), ""]
     lines += [
         "Derived languages: Deshpande, Talukdar, Narasimhan (2022): When is BERT Multilingual? NAACL 2022; "
         "Tang, Deshpande, Narasimhan (2022): ALIGN-MLM. arXiv 2211.08547.",
@@ -72,4 +79,18 @@ def _licence(licence: str) -> str:
 def _scalar(text: str, *, path: bool = False) -> str:
     """Return a string as YAML: plain if every reader takes it for a string, else quoted as in JSON."""
     plain = (_PLAIN_PATH if path else _PLAIN).fullmatch(text) and text.lower() not in _NO_STRINGS
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    if plain:
+        return text
+    return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+def _text(plain: str) -> str:
+    """Return text for the body, in which the name of a file or of a column is no HTML and no link."""
+    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", plain)
+
+
+def _code(text: str) -> str:
+    """Return a line of code, between more backticks than follow each other in it."""
+    text = _LINE_END.sub(" ", text)
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence} {text} {fence}" if "`" in text else f"`{text}`"

@@ -28,10 +28,14 @@ class Loaded:
 
 
 def load(derived: Derived, split: str) -> Iterator[Loaded]:
-    """Yield the row groups of a split, in order. StoreError with the name of a damaged file."""
+    """Yield the row groups of a split, in order.
+
+    StoreError with the name of a damaged file, before the first of its rows: a shard must have the hash that the
+    manifest lists.
+    """
     for shard in derived.shards(split):
         row = 0
-        for table in read_shard(derived.folder / shard["file"]):
+        for table in read_shard(derived.folder / shard["file"], sha256=shard["sha256"]):
             try:
                 with parse_errors(shard["file"], "row", error=LayerError, id="row"):
                     source, image, order = from_table(table, derived.schema, derived.lexicon)

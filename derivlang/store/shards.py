@@ -136,15 +136,22 @@ class _HashedFile(io.BufferedWriter):
         return self._sha256.hexdigest()
 
 
-def read_shard(path: Path, columns: list[str] | None = None, *, codes: bool = False) -> Iterator[pa.Table]:
+def read_shard(
+    path: Path, columns: list[str] | None = None, *, codes: bool = False, sha256: str | None = None
+) -> Iterator[pa.Table]:
     """Yield the row groups of a shard. codes: read lists of strings as codes into a dictionary, four times as fast.
 
-    StoreError if the file is missing, truncated or not Parquet.
+    sha256: the hash that the file must have, which is checked before the first row. StoreError if the file has another,
+    or if it is missing, truncated or not Parquet.
     """
     from pyarrow import parquet
 
     fix = "run the same `make` command again: it makes a damaged set anew"
     with parse_errors(str(path), "Parquet file", error=StoreError, id="shard", fix=fix):
+        if sha256 is not None:
+            with path.open("rb") as stream:
+                if hashlib.file_digest(stream, "sha256").hexdigest() != sha256:
+                    raise other_shard(path)
         size, dictionaries = path.stat().st_size, _string_lists(path) if codes else None
         with parquet.ParquetFile(path, read_dictionary=dictionaries) as file:
             _check_sizes(file, size)
@@ -153,6 +160,16 @@ def read_shard(path: Path, columns: list[str] | None = None, *, codes: bool = Fa
                 table.validate(full=True)
                 yield table
                 bytes_read(size * table.num_rows // max(1, file.metadata.num_rows))
+
+
+def other_shard(path: Path) -> StoreError:
+    """Return the error for a shard whose hash is not that of the manifest."""
+    return StoreError(
+        "the shard is not the one that its manifest lists",
+        where=str(path),
+        fix="`derivlang verify` names what is wrong; make the set again",
+        id="damaged",
+    )
 
 
 def _check_sizes(file: Any, size: int) -> None:

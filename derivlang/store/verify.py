@@ -5,8 +5,9 @@ column. Its derived words are undone, and the result is compared with the stored
 that differs, and the column that contradicts the others. If running text was read whole, the undone text is also
 compared with the hashes of the source files.
 
-Two kinds of damage are visible only in the hash of the shard: a changed label that moves with its word and is stored
-once, and two exchanged rows of one document.
+Three kinds of damage are visible only in the hash of the shard: a changed label that moves with its word and is stored
+once, two exchanged rows of one document, and a changed `gaps` where the undone text is not compared with the source
+(compressed files, JSON Lines, other encodings than UTF-8, `--limit`).
 """
 
 from __future__ import annotations

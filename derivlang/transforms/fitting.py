@@ -89,7 +89,7 @@ def _load(transform: Transform, state: str, draws: Draws, where: str) -> TypeMap
 def _unfitted(transforms: Sequence[Transform]) -> UsageError:
     return UsageError(
         f"{','.join(map(str, transforms))} keeps some types and must be fitted on a reference vocabulary",
-        fix="pass a saved one: --lexicon FILE, or lexicon=Path(...) in Python; `make` saves lexicon.tsv",
+        fix="pass a saved one: --lexicon FILE; `make` saves lexicon.tsv",
         id="needs-lexicon",
     )
 

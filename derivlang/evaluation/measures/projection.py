@@ -15,6 +15,7 @@ import numpy as np
 
 from derivlang.align.lexical import Floats
 from derivlang.core.messages import counted
+from derivlang.core.threads import one_thread
 from derivlang.evaluation.measures.alignment import EmbeddingPairs
 from derivlang.evaluation.measures.base import Figures, Measure
 from derivlang.evaluation.measures.sets import MeasureSets
@@ -48,6 +49,7 @@ class Projection(Measure):
         return {title: {"of the variance": found["explained"]}}
 
 
+@one_thread()
 def principal(rows: Floats) -> tuple[Floats, float | None]:
     """Return the first two principal components of unit vectors, [n, 2], and their share of the variance in percent.
 
