@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,13 @@ from derivlang.engine.events import Events
 from derivlang.engine.make import make as make_set
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse as parse_set
+from derivlang.lexical import train as tokenizers
+from derivlang.lexical.train import train
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.store.disk import locked
+from derivlang.store.disk import locked, whole_folder
 from tests import commands
-from tests.commands import make, run, snapshot, spawn, wiki
+from tests.commands import make, run, snapshot, spawn, wiki, written
 
 TEXT = "".join(f" Line {i} of the text has some words , {i % 7} . And more ! \n" for i in range(60))
 SHARD = ("--shard-tokens", 100)
@@ -92,7 +96,7 @@ def test_the_lock_of_a_dead_run_does_not_block(tmp_path: Path, source: Path, fol
     out = tmp_path / "out"
     if folder == "finished":
         make("perm", source, out)
-    commands.written(out / ".derivlang.lock", "0123 another plan")
+    written(out / ".derivlang.lock", "0123 another plan")
     make("trans,inv", source, out, *(["--force"] if folder == "finished" else []))
     assert not (out / ".derivlang.lock").exists()
     assert run("verify", out).code == 0
@@ -101,10 +105,58 @@ def test_the_lock_of_a_dead_run_does_not_block(tmp_path: Path, source: Path, fol
 def test_a_failed_run_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "deep" / "out").mkdir(parents=True)
     for out in (tmp_path / "a" / "b" / "out", tmp_path / "deep" / "out"):
-        bad = commands.written(tmp_path / "bad.txt", b"caf\xe9\n")
+        bad = written(tmp_path / "bad.txt", b"caf\xe9\n")
         run("make", "--t", "inv", bad, "-o", out, code=1)
     assert not (tmp_path / "a").exists()
     assert list((tmp_path / "deep" / "out").iterdir()) == []
+
+
+def test_two_writers_of_one_folder_do_not_mix(tmp_path: Path) -> None:
+    def write(text: str) -> Callable[[Path], None]:
+        def fill(folder: Path) -> None:
+            written(folder / "one", text)
+            if text == "first":
+                other.start()
+                other.join(0.5)  # it waits, or is done
+            written(folder / "two", text)
+
+        return fill
+
+    other = threading.Thread(target=whole_folder, args=(tmp_path / "out", write("second")))
+    whole_folder(tmp_path / "out", write("first"))
+    other.join()
+    assert {path.name: path.read_text() for path in tmp_path.rglob("*") if path.is_file()} == dict.fromkeys(
+        ["one", "two"], "second"
+    )
+
+
+@pytest.mark.parametrize("size", [60, 70])
+def test_a_tokenizer_that_another_process_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: Path, size: int
+) -> None:
+    """The same one is waited for and found; another one is refused."""
+    out = tmp_path / "out"
+    told: list[object] = []
+    train_bpe = tokenizers.train_bpe
+
+    def again() -> None:
+        try:
+            told.append(train(SourceRequest(str(source)), out, vocab_size=size, found=told.append))
+        except StoreError as error:
+            told.append(error.what)
+
+    thread = threading.Thread(target=again)
+
+    def during(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        thread.start()
+        thread.join(0.5)  # it waits, or is done
+        return train_bpe(*arguments)
+
+    monkeypatch.setattr(tokenizers, "train_bpe", during)
+    recipe = train(SourceRequest(str(source)), out, vocab_size=60)
+    thread.join()
+    assert told == ([out, json.loads(json.dumps(recipe))] if size == 60 else ["holds a tokenizer already"])
 
 
 def test_a_wait_ends_when_the_other_process_names_another_text(tmp_path: Path) -> None:

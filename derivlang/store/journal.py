@@ -19,11 +19,10 @@ from typing import Any
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.store.card import CARD
-from derivlang.store.disk import disk, locked
+from derivlang.store.disk import LOCK, disk, held
 from derivlang.store.manifest import HASH, LEXICON, NAME, Derived, hash_of, is_intact, read_manifest
 
 STAGE = ".derivlang"
-LOCK = ".derivlang.lock"
 _FILES = {NAME, LEXICON, CARD}
 _SHARD = re.compile(r"data/.+-\d{5}-of-\d{5}\.parquet")
 
@@ -54,23 +53,7 @@ class Journal:
         folder holds anything but a derived set. spec: named in the error of a run that is refused.
         """
         self._refuse_others()
-        told = False
-
-        def met(text: str) -> None:
-            nonlocal told
-            plan, _, other = text.partition(" ")
-            if plan != self.plan:
-                raise StoreError(
-                    f"another run is making a set in this folder, by another plan ({other})",
-                    where=str(self.folder),
-                    fix="wait for it to end, or choose another folder with -o",
-                    id="other-run",
-                )
-            if not told:
-                warn(f"{self.folder}: another run of the same command is making this set; waiting for it")
-            told = True
-
-        with locked(self.folder / LOCK, f"{self.plan} {spec}", where=self.folder, met=met):
+        with held(self.folder, self.plan, spec, warn, what="set"):
             yield
 
     def finished(self, *, force: bool = False) -> dict[str, Any] | None:
