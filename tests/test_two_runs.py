@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,31 @@ def begin(out: Path, source: Path, events: Events, spec: str = "trans,inv") -> A
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     return wiki(tmp_path, TEXT)
+
+
+@pytest.mark.parametrize("ends", ["made", "failed"])
+def test_a_run_that_ends_while_another_one_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: Path, ends: str
+) -> None:
+    """What it takes away between the listing of the folder and the look at an entry is nothing foreign."""
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    make("trans,inv", source, whole, *SHARD)
+    written(out / ".derivlang" / "journal.jsonl", "")
+    written(out / ".derivlang.lock", "")
+    listed = Path.iterdir
+
+    def iterdir(folder: Path) -> Iterator[Path]:
+        entries = list(listed(folder))
+        if folder == out and (out / ".derivlang").exists():
+            if ends == "made":
+                shutil.copytree(whole, out, dirs_exist_ok=True)
+            shutil.rmtree(out / ".derivlang")
+            (out / ".derivlang.lock").unlink()
+        return iter(entries)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    make("trans,inv", source, out, *SHARD)
+    assert snapshot(out) == snapshot(whole)
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]])

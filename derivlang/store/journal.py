@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -52,7 +53,12 @@ class Journal:
         Warns once and waits if a run of the same plan holds it. StoreError if a run of another plan holds it, or if the
         folder holds anything but a derived set. spec: named in the error of a run that is refused.
         """
-        self._refuse_others()
+        try:
+            self._refuse_others()
+        except StoreError:
+            # If another run is at work, it may have changed the folder in between: `open` looks at what it leaves.
+            if not self.is_begun():
+                self._refuse_others()  # or it has just ended
         with held(self.folder, self.plan, spec, warn, what="set"):
             yield
 
@@ -152,13 +158,14 @@ class Journal:
                 return
         if not folder.is_dir():
             raise StoreError("this is a file, not a folder", where=str(folder), id="output")
-        entries = list(folder.iterdir())
+        entries = _entries(folder)
         alien = [e.name for e in entries if not self._ours(e)]
         if (folder / "data").is_dir():
             listed = self._listed()
-            inside = (f"data/{entry.name}" for entry in (folder / "data").iterdir())
+            inside = (f"data/{entry.name}" for entry in _entries(folder / "data"))
             alien += [name for name in inside if not (_SHARD.fullmatch(name) if listed is None else name in listed)]
-        known = (folder / NAME).is_file() or self.stage.is_dir() or all(e.name == LOCK for e in entries)
+        # The stage first: a run that has just ended has replaced it by the set.
+        known = self.stage.is_dir() or (folder / NAME).is_file() or all(e.name == LOCK or _is_gone(e) for e in entries)
         if alien or (entries and not known):
             raise StoreError(
                 f"the folder holds something else: {', '.join(alien or [e.name for e in entries])[:80]}",
@@ -178,9 +185,12 @@ class Journal:
 
     @staticmethod
     def _ours(entry: Path) -> bool:
-        if entry.name in (*_FILES, LOCK):
-            return entry.is_file()
-        return entry.name in ("data", STAGE) and entry.is_dir()
+        """Return whether an entry of the folder is of a run; True for one that another run has just removed."""
+        if entry.is_file():
+            return entry.name in (*_FILES, LOCK)
+        if entry.is_dir():
+            return entry.name in ("data", STAGE)
+        return _is_gone(entry)
 
     def _read(self, force: bool) -> None:
         """Take the finished shards of an earlier run of this plan. Those of another plan are refused, or removed."""
@@ -234,6 +244,17 @@ class Journal:
             fix="choose another folder with -o, or pass --force to replace it",
             id="other-plan",
         )
+
+
+def _entries(folder: Path) -> list[Path]:
+    """Return what is in a folder, nothing if another run has just removed it."""
+    with suppress(FileNotFoundError):
+        return list(folder.iterdir())
+    return []
+
+
+def _is_gone(path: Path) -> bool:
+    return not os.path.lexists(path)
 
 
 def _line(name: str, entry: dict[str, Any]) -> dict[str, Any]:
