@@ -12,8 +12,13 @@ import pytest
 import derivlang.engine.engines as engines
 from derivlang.core.errors import DataError
 from derivlang.engine import job as jobs
+from derivlang.engine.batches import Source
 from derivlang.engine.job import Job, Result, ShardTask, run_task
 from derivlang.engine.watch import FileStamp, unchanged
+from derivlang.lexical import dictionary as dictionaries
+from derivlang.lexical import train as tokenizers
+from derivlang.pipeline import Pipeline
+from derivlang.sources.request import SourceRequest
 from tests import commands
 from tests.commands import ROOT, make, run, shards, snapshot, wiki, written
 
@@ -174,6 +179,46 @@ def test_a_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = run("make", "--t", f"lex:{dictionary}", source, "-o", tmp_path / "out", code=1)
     assert "[source-changed]" in ran.err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("when", ["planned", "read"])
+@pytest.mark.parametrize("command", ["tokenizer", "dict"])
+def test_tokenizers_and_dictionaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, when: str) -> None:
+    """The recipe has the hash of the words that were counted, or nothing is written."""
+    source, out = wiki(tmp_path, TEXT), tmp_path / "out.tsv"
+    options = ["train", source, "--vocab-size", 60] if command == "tokenizer" else ["--t", "trans", source]
+    if when == "read":
+        at_batch(monkeypatch, lambda: append(source), 0)
+    else:
+        module = tokenizers if command == "tokenizer" else dictionaries
+        plan = module.make_plan
+
+        def changed(*arguments: Any, **more: Any) -> Any:
+            append(source)
+            return plan(*arguments, **more)
+
+        monkeypatch.setattr(module, "make_plan", changed)
+    ran = run(command, *options, "-o", out, code=1)
+    assert str(source) in ran.err
+    assert "[source-changed]" in ran.err
+    assert [path.name for path in tmp_path.iterdir()] == [source.name]
+
+
+def test_a_source_that_is_read_into_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its files are those that were hashed, also in a second reading."""
+    path = wiki(tmp_path, TEXT)
+    source = Source.open(Pipeline.parse("trans"), SourceRequest(str(path)))
+    files = source.files(["test"])
+    list(source.batches("test"))
+    append(path)
+    assert source.files(["test"]) == files
+    for read in (lambda: list(source.batches("test")), source.vocabulary):
+        with pytest.raises(DataError, match="changed while it was read"):
+            read()
+    source = Source.open(Pipeline.parse("trans"), SourceRequest(str(path)))
+    at_batch(monkeypatch, lambda: append(path), 0)
+    with pytest.raises(DataError, match="changed while it was read"):
+        list(source.batches("test"))
 
 
 def before_fit(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:

@@ -20,9 +20,10 @@ from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageEr
 from derivlang.core.messages import DerivlangWarning
 from derivlang.engine import build
 from derivlang.formats import delimited, squad
+from derivlang.lexical.train import read_words
 from derivlang.sources.corpus import PACKED, Corpus, CorpusFile
 from derivlang.sources.find import find
-from derivlang.sources.hub import offline_if_unreachable
+from derivlang.sources.hub import _hash, offline_if_unreachable
 from derivlang.sources.named import named_sources
 from derivlang.sources.request import SourceRequest
 from tests.commands import run, written
@@ -637,6 +638,47 @@ def test_a_set_that_changed_on_the_hub_is_another_source(
     with pytest.raises(StoreError, match="another plan"):
         make("inv", source, tmp_path / "out", **options)
     assert rows(make("inv", source, tmp_path / "new", **options), "test") != rows(out, "test")
+
+
+@pytest.mark.parametrize("command", [["make", "--t", "inv"], ["tokenizer", "train", "--vocab-size", 24]])
+@pytest.mark.parametrize("how", ["changes", "fails"])
+def test_a_set_of_the_hub_that_changes_or_fails_at_any_load(
+    how: str, command: list[object], hub: Callable[..., list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each reader loads it anew. What is written has the hash of the rows that were read, or nothing is."""
+    one, other = (
+        {"train": datasets.Dataset.from_dict({"text": [text] * 20})} for text in ("One ten net .", "Two ten net .")
+    )
+    calls = hub({("owner/name", None): one})
+    load, n = datasets.load_dataset, 0
+
+    def disturbed(*arguments: Any, **options: Any) -> Any:
+        found = load(*arguments, **options)
+        if len(calls) <= n:
+            return found
+        if how == "fails":
+            raise datasets.exceptions.DatasetGenerationError("it failed")
+        return datasets.DatasetDict(other)
+
+    monkeypatch.setattr(datasets, "load_dataset", disturbed)
+    hashes = {_hash(one["train"]): "One", _hash(other["train"]): "Two"}
+    while True:
+        calls.clear()
+        out = tmp_path / f"out{n}"
+        ran = run(*command, "hub:owner/name", "--text-column", "text", "-o", out, "--json", code=None)
+        if ran.code:
+            assert not out.exists()
+            assert "hub" in ran.err
+            assert ("[hub]" if how == "fails" else "[source-changed]") in ran.err
+        else:
+            made = manifest(out) if command[0] == "make" else ran.json
+            words = rows(out, "train")["tokens"][0].as_py() if command[0] == "make" else read_words(out)[0].to_pylist()
+            assert hashes[made["source"]["files"][0]["sha256"]] in words
+        if len(calls) <= n:
+            break
+        n += 1
+    assert ran.code == 0
+    assert n >= 3
 
 
 def test_a_set_of_the_hub_of_an_earlier_version_is_found(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from derivlang.cli import parser as commands
 from derivlang.cli.main import main
 from derivlang.cli.parser import _files, _names
 from derivlang.core.arrays import offsets_of
@@ -28,6 +30,7 @@ from derivlang.parsing.training.plain_text import plain_sentences
 from derivlang.parsing.training.teach import taught
 from derivlang.parsing.training.vocabulary import build_vocabulary, encode_treebank
 from derivlang.parsing.treebank import Text, Treebank
+from tests.commands import run, written
 from tests.test_parsing_adapters import Chain
 
 torch = pytest.importorskip("torch", reason="training needs torch: pip install 'derivlang[train]'")
@@ -205,6 +208,40 @@ def test_the_command_trains_scores_and_lists(tmp_path: Path) -> None:
     scored = cli("parser", "score", out, tmp_path, "--split", "dev", "--json")
     assert scored.returncode == 0, scored.stderr
     assert '"words": 52' in scored.stdout
+
+
+def test_the_card_has_the_hashes_of_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of what the files became in the hours of training. A file that changes while it is read is refused."""
+    write_treebank(tmp_path)
+    files = [tmp_path / "xx_tiny-ud-train.conllu", written(tmp_path / "a.txt", "The dog sees a cat .\n")]
+    hashes = {path.name: sha256(path.read_bytes()).hexdigest() for path in files}
+
+    def tiny(*arguments: Any) -> Any:
+        for path in files:
+            append(path)
+        return fit(bank(), None, replace(TINY, epochs=1))
+
+    monkeypatch.setattr("derivlang.parsing.training.fit.fit", tiny)
+    options = ["parser", "train", tmp_path, "--text", files[1], "-o", tmp_path / "model", "--json"]
+    assert run(*options).json["trained_on"] == hashes
+    for name, place in {"_read_text": 1, "read_treebank": 0}.items():
+        read = getattr(commands, name)
+
+        def torn(path: Path, place: int = place, read: Any = read) -> Any:
+            append(files[place])
+            return read(path)
+
+        write_treebank(tmp_path)
+        with monkeypatch.context() as during:
+            during.setattr(commands, name, torn)
+            ran = run(*options, "--force", code=1)
+        assert str(files[place]) in ran.err
+        assert "[source-changed]" in ran.err
+
+
+def append(path: Path) -> None:
+    with path.open("a") as file:
+        file.write("\n")
 
 
 def test_treebanks_to_score_are_read_first_and_keep_their_names(tmp_path: Path) -> None:

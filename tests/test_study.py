@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -439,6 +440,7 @@ class Finished:
 
     def __init__(self, command: list[str], *, stdout: io.TextIOBase, cwd: Path, **options: Any) -> None:
         kind, *arguments = command[3:]
+        self.stdin = io.BytesIO()
         run = arguments[arguments.index("-o") + 1] if "-o" in arguments else arguments[0]
         self.calls.append(f"{kind} {Path(run).name}")
         self.returncode = int(kind == "pretrain" and Path(run).name in self.fail)
@@ -723,16 +725,21 @@ def test_a_study_that_is_ended_goes_on_with_the_same_bytes(tmp_path: Path) -> No
     assert (out / "report" / "index.html").exists()
 
 
-def test_a_study_ends_its_cells_when_it_is_ended(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_study_ends_its_cells_when_it_is_ended(tmp_path: Path, how: signal.Signals) -> None:
     small(tmp_path, text=SMALL.replace("steps = 3", "steps = 1_000_000"))
     out = tmp_path / "out"
     command = command_line("study", tmp_path / "grid.toml", "-o", out, "--cells", "trans-inv.mlm.1")
     process = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE)
     log = out / "runs" / "trans-inv.mlm.1" / "log.jsonl"
     until(lambda: log.exists() and log.stat().st_size > 0, process)
-    process.terminate()
+    process.send_signal(how)
     process.communicate(timeout=60)
-    assert json.loads((log.parent / "run.json").read_text())["status"] == "stopped"
+    end = time.monotonic() + 200
+    while json.loads((log.parent / "run.json").read_text())["status"] != "stopped":
+        assert how == signal.SIGKILL  # else it has waited for them
+        assert time.monotonic() < end
+        time.sleep(0.01)
     size = log.stat().st_size
     time.sleep(0.3)
     assert log.stat().st_size == size

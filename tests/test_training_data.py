@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from derivlang.engine.batches import Source
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
+from derivlang.training import encode as encoding
+from derivlang.training import prepare as preparing
 from derivlang.training.data import Data
 from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.encode import encode, take
@@ -485,6 +488,31 @@ def test_a_tokenizer_of_another_source_is_refused(two_columns: Path) -> None:
     (two_columns / "t.csv").write_text("text,other,label\nalpha beta gamma,zulu,1\n", "utf-8")
     with pytest.raises(StoreError, match=r"tokenizer: was made before t\.csv changed"):
         prepare_of(two_columns, "t.csv", seq_len=64)
+
+
+def test_a_source_that_changes_while_it_is_prepared_is_refused(
+    two_columns: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the tokenizer was made of it, or while it is encoded: the data would not be of the tokenizer's words."""
+    path = two_columns / "t.csv"
+
+    def longer(before: Callable[..., Any]) -> Callable[..., Any]:
+        def changed(*arguments: Any, **options: Any) -> Any:
+            path.write_text(path.read_text("utf-8") + "alpha beta,zulu,1\n", "utf-8")
+            return before(*arguments, **options)
+
+        return changed
+
+    with monkeypatch.context() as after_the_dictionary:
+        after_the_dictionary.setattr(preparing, "_encoded", longer(preparing._encoded))
+        with pytest.raises(StoreError, match=r"data: was made before t\.csv changed"):
+            prepare_of(two_columns, "t.csv", texts=("text",))
+    shutil.rmtree(two_columns / "data")
+    with monkeypatch.context() as while_it_is_encoded:
+        while_it_is_encoded.setattr(encoding, "cut", longer(encoding.cut))
+        with pytest.raises(DataError, match=r"t\.csv: the file changed while it was read"):
+            prepare_of(two_columns, "t.csv", texts=("text",))
+    assert not list((two_columns / "data").glob("train-*"))
 
 
 def test_a_dictionary_of_another_source_is_refused(two_columns: Path) -> None:

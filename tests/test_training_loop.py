@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -33,10 +34,11 @@ from derivlang.training.model import build_model
 from derivlang.training.objectives import registry
 from derivlang.training.objectives.base import Loss, LossPart, Objective, masked_part
 from derivlang.training.objectives.registry import objective_names, read_objective
+from derivlang.training.prepare import prepare_data
 from derivlang.training.prepared import Prepared
 from derivlang.training.record import RunInputs, record_of
 from derivlang.training.settings import Duration, TrainingSettings
-from tests.commands import command_line, cut_off, environment, run
+from tests.commands import command_line, cut_off, environment, run, written
 from tests.training import data_folder, loader, log, model_file, network, pair, rows_batch, settings, trained, weights
 
 TIMES = ("seconds", "tokens_per_second")
@@ -728,6 +730,83 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
     assert "[cannot-write]" in done.stderr or "[disk-full]" in done.stderr
     assert not list((tmp_path / "run" / "checkpoints").iterdir())
     assert run(*options, "--resume", "--json").json["steps"] == 4
+
+
+# two runs in one folder
+
+
+def at_step_2(call: Callable[[], object]) -> Callable[[int, dict[str, Any]], None]:
+    """Call something while a run trains."""
+
+    def logged(step: int, entry: dict[str, Any]) -> None:
+        if step == 2:
+            call()
+
+    return logged
+
+
+@pytest.mark.parametrize("options", [{"seed": 2}, {"seed": 2, "resume": True}, {"seed": 2, "force": True}, {}])
+def test_another_run_is_refused_while_one_trains(options: dict[str, Any], tmp_path: Path) -> None:
+    refused: list[DerivlangError] = []
+
+    def other() -> None:
+        with pytest.raises(StoreError) as caught:
+            trained(tmp_path / "run", **options)
+        refused.append(caught.value)
+
+    trained(tmp_path / "run", logged=at_step_2(other))
+    if options.keys() & {"resume", "force"}:
+        assert "another run is making a model in this folder (mlm of trans,inv, seed 1)" in str(refused[0])
+        assert refused[0].id == "other-run"
+    else:
+        assert refused[0].id == "run-exists"
+    assert runs.read(tmp_path / "run")["seed"] == 1
+    assert not [path for path in tmp_path.rglob(".*")]
+    trained(tmp_path / "alone")
+    assert same(weights(tmp_path / "run" / "model"), weights(tmp_path / "alone" / "model"))
+
+
+def test_another_run_is_refused_while_one_is_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused: list[str] = []
+
+    def begin(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        with pytest.raises(StoreError) as caught:
+            trained(tmp_path / "run", seed=2)
+        refused.append(caught.value.id)
+        return prepare_data(*arguments, **options)
+
+    monkeypatch.setattr("derivlang.training.run.prepare_data", begin)
+    trained(tmp_path / "run")
+    assert refused == ["other-run"]
+
+
+def test_the_same_command_waits_for_the_run_and_gives_its_result(tmp_path: Path) -> None:
+    results: list[dict[str, Any]] = []
+    waits = threading.Event()
+
+    def told(message: str) -> None:
+        assert "another run of the same command is making this model; waiting for it" in message
+        waits.set()
+
+    def again() -> None:
+        results.append(trained(tmp_path / "run", resume=True, warn=told))
+
+    thread = threading.Thread(target=again)
+
+    def begin() -> None:
+        thread.start()
+        assert waits.wait(60)
+
+    result = trained(tmp_path / "run", resume=True, logged=at_step_2(begin))
+    thread.join()
+    assert results == [result]
+
+
+def test_the_lock_of_a_dead_run_does_not_block(tmp_path: Path) -> None:
+    written(tmp_path / "run" / ".derivlang.lock", "0123 another run")
+    trained(tmp_path / "run")
+    assert not (tmp_path / "run" / ".derivlang.lock").exists()
 
 
 # several processes

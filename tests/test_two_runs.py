@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +17,13 @@ from derivlang.engine.events import Events
 from derivlang.engine.make import make as make_set
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import parse as parse_set
+from derivlang.lexical import train as tokenizers
+from derivlang.lexical.train import train
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.store.disk import locked
+from derivlang.store.disk import locked, whole_folder
 from tests import commands
-from tests.commands import make, run, snapshot, spawn, wiki
+from tests.commands import make, run, snapshot, spawn, wiki, written
 
 TEXT = "".join(f" Line {i} of the text has some words , {i % 7} . And more ! \n" for i in range(60))
 SHARD = ("--shard-tokens", 100)
@@ -37,6 +42,31 @@ def begin(out: Path, source: Path, events: Events, spec: str = "trans,inv") -> A
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     return wiki(tmp_path, TEXT)
+
+
+@pytest.mark.parametrize("ends", ["made", "failed"])
+def test_a_run_that_ends_while_another_one_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: Path, ends: str
+) -> None:
+    """What it takes away between the listing of the folder and the look at an entry is nothing foreign."""
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    make("trans,inv", source, whole, *SHARD)
+    written(out / ".derivlang" / "journal.jsonl", "")
+    written(out / ".derivlang.lock", "")
+    listed = Path.iterdir
+
+    def iterdir(folder: Path) -> Iterator[Path]:
+        entries = list(listed(folder))
+        if folder == out and (out / ".derivlang").exists():
+            if ends == "made":
+                shutil.copytree(whole, out, dirs_exist_ok=True)
+            shutil.rmtree(out / ".derivlang")
+            (out / ".derivlang.lock").unlink()
+        return iter(entries)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    make("trans,inv", source, out, *SHARD)
+    assert snapshot(out) == snapshot(whole)
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]])
@@ -92,7 +122,7 @@ def test_the_lock_of_a_dead_run_does_not_block(tmp_path: Path, source: Path, fol
     out = tmp_path / "out"
     if folder == "finished":
         make("perm", source, out)
-    commands.written(out / ".derivlang.lock", "0123 another plan")
+    written(out / ".derivlang.lock", "0123 another plan")
     make("trans,inv", source, out, *(["--force"] if folder == "finished" else []))
     assert not (out / ".derivlang.lock").exists()
     assert run("verify", out).code == 0
@@ -101,10 +131,58 @@ def test_the_lock_of_a_dead_run_does_not_block(tmp_path: Path, source: Path, fol
 def test_a_failed_run_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "deep" / "out").mkdir(parents=True)
     for out in (tmp_path / "a" / "b" / "out", tmp_path / "deep" / "out"):
-        bad = commands.written(tmp_path / "bad.txt", b"caf\xe9\n")
+        bad = written(tmp_path / "bad.txt", b"caf\xe9\n")
         run("make", "--t", "inv", bad, "-o", out, code=1)
     assert not (tmp_path / "a").exists()
     assert list((tmp_path / "deep" / "out").iterdir()) == []
+
+
+def test_two_writers_of_one_folder_do_not_mix(tmp_path: Path) -> None:
+    def write(text: str) -> Callable[[Path], None]:
+        def fill(folder: Path) -> None:
+            written(folder / "one", text)
+            if text == "first":
+                other.start()
+                other.join(0.5)  # it waits, or is done
+            written(folder / "two", text)
+
+        return fill
+
+    other = threading.Thread(target=whole_folder, args=(tmp_path / "out", write("second")))
+    whole_folder(tmp_path / "out", write("first"))
+    other.join()
+    assert {path.name: path.read_text() for path in tmp_path.rglob("*") if path.is_file()} == dict.fromkeys(
+        ["one", "two"], "second"
+    )
+
+
+@pytest.mark.parametrize("size", [60, 70])
+def test_a_tokenizer_that_another_process_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: Path, size: int
+) -> None:
+    """The same one is waited for and found; another one is refused."""
+    out = tmp_path / "out"
+    told: list[object] = []
+    train_bpe = tokenizers.train_bpe
+
+    def again() -> None:
+        try:
+            told.append(train(SourceRequest(str(source)), out, vocab_size=size, found=told.append))
+        except StoreError as error:
+            told.append(error.what)
+
+    thread = threading.Thread(target=again)
+
+    def during(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        thread.start()
+        thread.join(0.5)  # it waits, or is done
+        return train_bpe(*arguments)
+
+    monkeypatch.setattr(tokenizers, "train_bpe", during)
+    recipe = train(SourceRequest(str(source)), out, vocab_size=60)
+    thread.join()
+    assert told == ([out, json.loads(json.dumps(recipe))] if size == 60 else ["holds a tokenizer already"])
 
 
 def test_a_wait_ends_when_the_other_process_names_another_text(tmp_path: Path) -> None:

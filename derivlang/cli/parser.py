@@ -70,12 +70,12 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     """
     from dataclasses import replace
 
+    from derivlang.engine.watch import read_unchanged
     from derivlang.parsing.bundled import ModelParser
     from derivlang.parsing.model import CARD, make_model, save_model
     from derivlang.parsing.scores import mask_rare, score
     from derivlang.parsing.training.config import ParserConfig, student
     from derivlang.parsing.training.fit import fit
-    from derivlang.store.journal import file_hash
 
     treebank = locate(treebank, options["data_dir"])
     begins = ""
@@ -92,13 +92,14 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     click.get_current_context().call_on_close(lambda: torch.set_flush_denormal(False))  # a setting of the whole process
     teacher = options["teacher"] and _teacher(options["teacher"], options["language"], options["text"])
     files = _files(treebank)
-    banks = {split: read_treebank(path) for split, path in files.items()}
+    hashes: dict[Path, str] = {}
+    banks = {split: read_unchanged(path, read_treebank, hashes) for split, path in files.items()}
     others = [_files(locate(path, options["data_dir"]), "test")["test"] for path in options["others"]]
     scored = {path: read_treebank(path) for path in others}  # before the training, which takes long
     name_of = _names([*files.values(), *others, *filter(None, [options["text"]])])
     if teacher:
         _check_relations(teacher, banks["train"])
-    text = options["text"] and _read_text(options["text"])
+    text = options["text"] and read_unchanged(options["text"], _read_text, hashes)
     config = student(options["seed"]) if teacher else ParserConfig(seed=options["seed"])
     if options["epochs"]:
         config = replace(config, epochs=options["epochs"])
@@ -109,7 +110,7 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
         **trained.card(options["language"]),
         "name": out.name,
         "licence": options["licence"],
-        "trained_on": {name_of[path]: file_hash(path) for path in filter(None, [files["train"], options["text"]])},
+        "trained_on": {name_of[path]: hashes[path] for path in filter(None, [files["train"], options["text"]])},
         **({"teacher": {"name": teacher.name, "fingerprint": teacher.fingerprint}} if teacher else {}),
         "torch": torch.__version__.partition("+")[0],
         "threads": options["threads"],

@@ -94,7 +94,7 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         changed = changed_options("objective", "precision", "compile")
         out = default_folder(source, spec, changed, last=str(objective))
         begins = f"writing to {out}{os.sep}" if is_main() else ""
-        options["resume"] = (out / RUN).exists() and not options["force"]
+        options["resume"] = not options["force"]
     was_done = options["resume"] and (out / RUN).exists() and folder.read(out)["status"] == "done"
     request = request_of(source, options)
     where = Where(out, parser=options["parser"], parses=options["parses"], **given(Where, options))

@@ -6,7 +6,7 @@ For callers that want arrays instead of a set on disk: tokenizing, training, eva
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +21,8 @@ from derivlang.engine.events import Events
 from derivlang.engine.job import Job, count_vocabulary, read_part
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import no_parser, parsed
-from derivlang.engine.plan import make_plan, source_files
+from derivlang.engine.plan import look, make_plan, source_files
+from derivlang.engine.watch import FileStamp
 from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
@@ -31,11 +32,15 @@ from derivlang.sources.request import SourceRequest
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A corpus, with trees if the pipeline needs them, and how it is read."""
+    """A corpus, with trees if the pipeline needs them, and how it is read.
+
+    seen: the files that were hashed so far, each before it was first read. A file that changes later is an error.
+    """
 
     corpus: Corpus
     pipeline: Pipeline
     encoding: str = "utf-8"
+    seen: dict[Path, FileStamp] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def open(
@@ -72,15 +77,19 @@ class Source:
         return cls(corpus, pipeline, request.encoding)
 
     def batches(self, split: str, limit: int | None = None) -> Iterator[Batch]:
-        """Yield the batches of a split, at most `limit` documents. DataError if there is no such split."""
-        job = self._job()
+        """Yield the batches of a split, at most `limit` documents.
+
+        DataError if there is no such split, or a file changes while it is read.
+        """
+        job = self._job([split])
         for task in make_plan(job, Path(), splits=[split], limit=limit)[split]:
             for batch in read_part(job, task, Reading(self.corpus.splitter(), self.encoding)):
                 yield self._split(batch)
 
     def vocabulary(self) -> tuple[pa.Array, Int64]:
         """Return types and counts of the split that lexicons are fitted on: train, else the first."""
-        job, split = self._job(), self.corpus.splits[0]
+        split = self.corpus.splits[0]
+        job = self._job([split])
         return count_vocabulary(job, make_plan(job, Path(), splits=[split])[split])
 
     def lexicon(self) -> Lexicon:
@@ -89,10 +98,15 @@ class Source:
 
     def files(self, splits: list[str]) -> list[dict[str, object]]:
         """Return names and hashes of the files that are read, as the manifest lists them."""
-        return self.corpus.options.get("files") or source_files(self._job(), splits)
+        return self.corpus.options.get("files") or source_files(self._job(splits), splits)
 
-    def _job(self) -> Job:
-        return Job(self.corpus, self.pipeline, encoding=self.encoding)
+    def _job(self, splits: list[str]) -> Job:
+        """Return the job of reading some splits. Their files are hashed, unless they were before."""
+        job = Job(self.corpus, self.pipeline, encoding=self.encoding, seen=self.seen)
+        for split in splits:
+            if any(part.split == split and part.path not in self.seen for part in self.corpus.parts):
+                self.seen.update(look(job, [split]))
+        return job
 
     def _split(self, batch: Batch) -> Batch:
         if self.corpus.format == "derived":  # a parsed source: its sentences are stored

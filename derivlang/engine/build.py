@@ -61,10 +61,11 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
         planned, files = earlier, as_earlier(files)
     before, fingerprint = job.lexicon_text, job.pipeline.fingerprint(job.lexicon_text)
     journal = Journal(options.out, planned)
-    finished = journal.finished(force=options.force)
-    if finished is not None and not journal.is_begun():
-        events.found(options.out)
-        return finished
+    if not journal.is_begun():  # else another run may be changing the folder: it is looked at when that has ended
+        finished = journal.finished(force=options.force)
+        if finished is not None:
+            events.found(options.out)
+            return finished
     with journal.held(str(job.pipeline), events.warn):
         finished = journal.open(force=options.force)
         if finished is not None:

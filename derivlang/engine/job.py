@@ -164,7 +164,10 @@ def read_part(job: Job, task: ShardTask, reading: Reading) -> Iterator[Batch]:
     """Yield the source batches of a task. DataError if its file is not the one that was planned."""
     corpus = job.corpus
     reading = replace(reading, whole_contexts=job.policies.answers == "atomic")
-    with unchanged(task.part.path, None if corpus.format == "hub" else job.seen.get(task.part.path)):
+    seen = job.seen.get(task.part.path)
+    if corpus.format == "hub" and seen is not None:  # no file; the rows that are loaded are compared
+        corpus, seen = replace(corpus, options={**corpus.options, "sha256": seen.sha256}), None
+    with unchanged(task.part.path, seen):
         yield from batches(
             corpus,
             task.part,

@@ -10,13 +10,16 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from derivlang.core.errors import DataError
 from derivlang.formats.opening import open_file
+
+Content = TypeVar("Content")
 
 _TICK = 20_000_000  # nanoseconds: the clock of a file system may stand still for some milliseconds
 
@@ -34,7 +37,7 @@ class FileStamp:
     @classmethod
     def of(cls, path: Path) -> FileStamp:
         """Hash a file. DataError if it cannot be read, or changes while it is hashed."""
-        with _readable(path):
+        with open_file(path), _readable(path):  # opened first for its errors, which say more
             stamp = _stamp(path)
             if abs(time.time_ns() - max(stamp[1], stamp[3])) < _TICK:  # a later change might get the same time
                 time.sleep(_TICK / 1e9)
@@ -64,6 +67,15 @@ def unchanged(path: Path, seen: FileStamp | None) -> Iterator[None]:
         check_unchanged(path, seen, before)  # the error may be due to a line that was only half written
         raise
     check_unchanged(path, seen, before)
+
+
+def read_unchanged(path: Path, read: Callable[[Path], Content], hashes: dict[Path, str]) -> Content:
+    """Return what `read` makes of a file, and put the file's SHA-256 into `hashes`. DataError if it changes."""
+    seen = FileStamp.of(path)
+    with unchanged(path, seen):
+        found = read(path)
+    hashes[path] = seen.sha256
+    return found
 
 
 def check_unchanged(path: Path, seen: FileStamp, before: tuple[int, int, int, int]) -> None:
@@ -97,6 +109,6 @@ def _changed(path: Path) -> DataError:
     return DataError(
         "the file changed while it was read",
         where=str(path),
-        fix="let it be written whole, then run the same command again with --force",
+        fix="let it be written whole, then run the same command again (make, parse: with --force)",
         id="source-changed",
     )

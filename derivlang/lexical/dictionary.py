@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -27,7 +27,7 @@ from derivlang.core.messages import warn
 from derivlang.core.policies import warn_of_unused
 from derivlang.core.version import __version__
 from derivlang.engine.job import Job
-from derivlang.engine.plan import make_plan, source_files
+from derivlang.engine.plan import look, make_plan, source_files
 from derivlang.formats.dictionary import Dictionary, format_of, read_dictionary, written
 from derivlang.formats.opening import check_encoding
 from derivlang.lexical.noise import wrong_translations
@@ -90,6 +90,7 @@ def make_dictionary(
     split = corpus.splits[0]
     if split != "train" and "train" in corpus.expected:
         warn(f"there is no train split: the dictionary is made from {split}")
+    job = replace(job, seen=look(job, [split]))
     tasks = make_plan(job, options.out, splits=[split])[split]
     types, counts, tags = count(job, tasks, tags=options.by == "pos")
     lexicon = pipeline.fit(types, counts, saved=saved, where=str(options.lexicon or "--lexicon"))

@@ -6,6 +6,7 @@ The folder keeps these words. A lexicon with an overlap is fitted on the same wo
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.engine.job import Job, count_vocabulary
-from derivlang.engine.plan import make_plan, source_files, source_size, total_size
+from derivlang.engine.plan import look, make_plan, source_files, source_size, total_size
 from derivlang.formats.opening import check_encoding
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.lexical.bpe import SUFFIX, train_bpe
@@ -26,7 +27,7 @@ from derivlang.lexical.encoding import SubwordEncoder
 from derivlang.lexical.tokenizer import FORMAT, RECIPE, WORDS, Tokenizer, check_free, same_recipe, write_folder
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.disk import disk
+from derivlang.store.disk import disk, file_lock
 from derivlang.store.record import record_text
 
 
@@ -53,7 +54,7 @@ def train(
     job = Job(corpus, encoding=request.encoding)
     split = corpus.splits[0]
     with stage("hashing", total=source_size(job, [split])):
-        files = corpus.options.get("files") or source_files(job, [split])
+        job = replace(job, seen=look(job, [split]))
     inputs = {
         "format": FORMAT,
         "derivlang": __version__,
@@ -66,43 +67,52 @@ def train(
             "licence": corpus.licence,
             "split": split,
             "words": corpus.word_rule,
-            "files": files,
+            "files": corpus.options.get("files") or source_files(job, [split]),
         },
     }
     reading = corpus.reading(request.encoding)
-    # Recipes of earlier versions tell no reading.
-    if not force and (before := same_recipe(out, inputs)) and before.get("reading", reading) == reading:
+
+    def same() -> dict[str, Any] | None:
+        """Return the recipe of the same tokenizer in the folder, or None. Those of earlier versions tell no reading."""
+        before = None if force else same_recipe(out, inputs)
+        return before if before is not None and before.get("reading", reading) == reading else None
+
+    if (before := same()) is not None:
         found(out)
         return before
     check_free(out, force=force)
-    with stage("planning"):
-        tasks = make_plan(job, out, splits=[split])[split]
-    with stage("counting words", total=total_size(tasks)):
-        types, counts = count_vocabulary(job, tasks)
-    bpe = train_bpe(types, counts, vocab_size, min_frequency)
-    tokenizer = Tokenizer(bpe)
-    recipe = {
-        **inputs,
-        "reading": reading,
-        "fingerprint": tokenizer.fingerprint(),
-        "vocab_size": bpe.size,
-        "specials": list(bpe.entries[: bpe.n_special]),
-        "suffix": SUFFIX,
-        "scripts": [None],
-        "merges": len(bpe.merges),
-        "words": {
-            "types": len(types),
-            "tokens": int(counts.sum()),
-            "subwords": int(np.diff(SubwordEncoder(tokenizer).types(types).offsets) @ counts),
-        },
-    }
+    with file_lock(out):
+        if (before := same()) is not None:  # another process has just trained it
+            found(out)
+            return before
+        with stage("planning"):
+            tasks = make_plan(job, out, splits=[split])[split]
+        with stage("counting words", total=total_size(tasks)):
+            types, counts = count_vocabulary(job, tasks)
+        bpe = train_bpe(types, counts, vocab_size, min_frequency)
+        tokenizer = Tokenizer(bpe)
+        recipe = {
+            **inputs,
+            "reading": reading,
+            "fingerprint": tokenizer.fingerprint(),
+            "vocab_size": bpe.size,
+            "specials": list(bpe.entries[: bpe.n_special]),
+            "suffix": SUFFIX,
+            "scripts": [None],
+            "merges": len(bpe.merges),
+            "words": {
+                "types": len(types),
+                "tokens": int(counts.sum()),
+                "subwords": int(np.diff(SubwordEncoder(tokenizer).types(types).offsets) @ counts),
+            },
+        }
 
-    def write(folder: Path) -> None:
-        tokenizer.save(folder)
-        save_words(folder / WORDS, types, counts)
-        (folder / RECIPE).write_text(record_text(recipe), "utf-8", newline="\n")
+        def write(folder: Path) -> None:
+            tokenizer.save(folder)
+            save_words(folder / WORDS, types, counts)
+            (folder / RECIPE).write_text(record_text(recipe), "utf-8", newline="\n")
 
-    write_folder(out, write, force=force)
+        write_folder(out, write, force=force)
     return recipe
 
 

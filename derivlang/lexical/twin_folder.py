@@ -41,6 +41,7 @@ from derivlang.lexical.tokenizer import (
 from derivlang.lexical.train import read_words
 from derivlang.lexical.twin import Compat, JointIds, clashes, joint_file, twin_of
 from derivlang.pipeline import Pipeline
+from derivlang.store.disk import file_lock
 from derivlang.store.manifest import LEXICON
 from derivlang.store.record import record_text
 from derivlang.transforms.lexicon_file import read_lexicon
@@ -187,7 +188,14 @@ def make_twin(
         "subwords": None if shared is None or kept is None else _said(shared),
     }
     text = None if kept is None else subwords_text(source, entry_counts, kept)
-    if not force and (before := same_recipe(out, recipe)) is not None and _holds(out, text):
+    wanted = dict(recipe)
+
+    def same() -> dict[str, Any] | None:
+        """Return the recipe of the same twin in the folder, or None."""
+        before = None if force else same_recipe(out, wanted)
+        return before if before is not None and _holds(out, text) else None
+
+    if (before := same()) is not None:
         found(out)
         return before
     if text is not None and shared is not None and shared.file is not None:
@@ -205,7 +213,11 @@ def make_twin(
             both.save(fresh / JOINT)
         (fresh / RECIPE).write_text(record_text(recipe), "utf-8", newline="\n")
 
-    write_folder(out, write, force=force)
+    with file_lock(out):
+        if (before := same()) is not None:  # another process has just written it
+            found(out)
+            return before
+        write_folder(out, write, force=force)
     return recipe
 
 

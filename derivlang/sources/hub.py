@@ -6,6 +6,7 @@ import os
 import socket
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.errors import DataError
-from derivlang.core.parse_errors import reason
+from derivlang.core.parse_errors import parse_errors, reason
 from derivlang.core.schema import TEXT
 from derivlang.core.splits import split_name
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
@@ -37,7 +38,8 @@ def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) ->
         except Exception as error:  # noqa: BLE001 (whatever a loader raises, the set is not available)
             faults.append(error)
             continue
-        schema = infer(*_look(splits), where=f"hub:{name}", words=words, texts=texts)
+        with _hub_errors(f"hub:{name}"):
+            schema = infer(*_look(splits), where=f"hub:{name}", words=words, texts=texts)
         found = tuple(CorpusFile(split_name(split), Path(f"{dataset}|{config}|{split}"), split) for split in splits)
         return Corpus(f"hub:{name}", "hub", schema, found)
     # Of several readings of the name, report the one whose set exists, else the first.
@@ -58,30 +60,64 @@ def find_hub_copy(named: NamedSource, argument: str, hub: tuple[str, str]) -> tu
         splits = _load(*hub)
     except Exception as error:  # noqa: BLE001 (whatever a loader raises, the set is not available)
         return None, reason(error)
+    where = f"hub:{'/'.join(hub)}"
     if named.schema is TEXT:
         folder = _cache() / "-".join(hub).replace("/", "-")
-        parts = tuple(_as_file(split, rows, folder) for split, rows in splits.items())
+        parts = tuple(_as_file(split, rows, folder, where) for split, rows in splits.items())
         return named.corpus(argument, parts), None
     parts = tuple(CorpusFile(split_name(s), Path(f"{hub[0]}|{hub[1]}|{s}"), s) for s in splits)
-    schema = infer(*_look(splits), where=f"hub:{'/'.join(hub)}")
+    with _hub_errors(where):
+        schema = infer(*_look(splits), where=where)
     return named.corpus(argument, parts, format="hub", schema=schema, aliases={}), None
 
 
-def read_hub(part: CorpusFile, limit: int | None) -> Iterator[Rows]:
-    """Yield the first `limit` rows of a split that `find_hub` found. part.path: `dataset|configuration|split`."""
-    dataset, config, split = str(part.path).split("|")
-    rows = _load(dataset, config)[split].with_format("arrow")
-    total = len(rows) if limit is None else min(limit, len(rows))
-    for start in range(0, total, ROWS_PER_TABLE):
-        stop = min(start + ROWS_PER_TABLE, total)
-        table: pa.Table = rows[start:stop]
-        yield Rows(part.path, table, np.zeros(stop - start, np.int64), np.arange(start, stop), first_row=start)
+def read_hub(part: CorpusFile, limit: int | None, sha256: str | None = None) -> Iterator[Rows]:
+    """Yield the first `limit` rows of a split that `find_hub` found. part.path: `dataset|configuration|split`.
+
+    sha256: the `content_hash` of the split; other rows are not checked. DataError if the rows cannot be loaded, or are
+    others.
+    """
+    rows = _load_split(part)
+    with _hub_errors(_where(part)):
+        if sha256 is not None and _hash(rows) != sha256:
+            raise DataError(
+                "the set changed while it was read",
+                where=_where(part),
+                fix="run the same command again (make, parse: with --force)",
+                id="source-changed",
+            )
+        rows = rows.with_format("arrow")
+        total = len(rows) if limit is None else min(limit, len(rows))
+        for start in range(0, total, ROWS_PER_TABLE):
+            stop = min(start + ROWS_PER_TABLE, total)
+            table: pa.Table = rows[start:stop]
+            yield Rows(part.path, table, np.zeros(stop - start, np.int64), np.arange(start, stop), first_row=start)
 
 
 def content_hash(part: CorpusFile) -> str:
-    """Return the SHA-256 of a split's columns and rows. A set of the hub may change under its name."""
+    """Return the SHA-256 of a split's columns and rows. A set of the hub may change under its name.
+
+    DataError if they cannot be loaded.
+    """
+    rows = _load_split(part)
+    with _hub_errors(_where(part)):
+        return _hash(rows)
+
+
+def _load_split(part: CorpusFile) -> Any:
     dataset, config, split = str(part.path).split("|")
-    return _hash(_load(dataset, config)[split])
+    with _hub_errors(_where(part)):
+        return _load(dataset, config)[split]
+
+
+def _where(part: CorpusFile) -> str:
+    """Return the name of a set: `hub:dataset/configuration`."""
+    return f"hub:{'/'.join(filter(None, str(part.path).split('|')[:2]))}"
+
+
+def _hub_errors(where: str) -> AbstractContextManager[None]:
+    """Raise DataError in place of whatever `datasets` raises, also for a set that was loaded before."""
+    return parse_errors(where, "set of the hub", id="hub", fix="check the network, and run the same command again")
 
 
 def _hash(rows: Any) -> str:
@@ -125,17 +161,23 @@ def offline_if_unreachable() -> None:
         os.environ["HF_HUB_OFFLINE"] = "1"
 
 
-def _as_file(split: str, rows: Any, folder: Path) -> CorpusFile:
+def _as_file(split: str, rows: Any, folder: Path, where: str) -> CorpusFile:
     """Write the lines of a split to a file, unless it is there. Its folder is named after the content."""
-    folder /= _hash(rows)[:16]
+    with _hub_errors(where):
+        folder /= _hash(rows)[:16]
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{split}.tokens"
     if not path.exists():
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="\n", dir=folder, delete=False) as out:
-            for batch in rows.iter(ROWS_PER_TABLE):
-                out.writelines(line if line.endswith("\n") else f"{line}\n" for line in batch["text"])
+            out.writelines(_lines(rows, where))
         Path(out.name).replace(path)
     return CorpusFile(split_name(split), path, path.name)
+
+
+def _lines(rows: Any, where: str) -> Iterator[str]:
+    with _hub_errors(where):
+        for batch in rows.iter(ROWS_PER_TABLE):
+            yield from (line if line.endswith("\n") else f"{line}\n" for line in batch["text"])
 
 
 def _cache() -> Path:

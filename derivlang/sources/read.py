@@ -111,7 +111,7 @@ def _rows(corpus: Corpus, part: CorpusFile, encoding: str, limit: int | None) ->
     if corpus.format == "hub":
         from derivlang.sources.hub import read_hub
 
-        yield from read_hub(part, limit)
+        yield from read_hub(part, limit, corpus.options.get("sha256"))
         return
     format = find_format(corpus.format)
     if not corpus.aliases:

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from derivlang.core.errors import StoreError
 
+LOCK = ".derivlang.lock"  # in a folder that is held
 _PAUSE = 0.05  # seconds between two tries for a lock that another process holds
 _FAR = 1 << 30  # the locked byte on Windows, beyond any text
 _TRIES = 100  # to make the folder of a lock, which other processes remove when it is empty
@@ -42,23 +43,24 @@ def remove(path: Path) -> None:
 
 
 def whole_folder(out: Path, write: Callable[[Path], None]) -> None:
-    """Fill a folder, then replace what is there; on failure, leave that. StoreError if it cannot be written."""
+    """Fill a folder, then replace what is there; on failure, leave that. StoreError if it cannot be written.
+
+    Several processes may write the same folder at once: each fills its own, and the last one stays.
+    """
     out = out.resolve()
     fresh = out.with_name(f".{out.name}.derivlang")
-    made: list[Path] = []
-    try:
-        with disk(out):
+    # Not the lock of `file_lock(out)`, which the caller may hold.
+    with locked(fresh.with_name(f"{fresh.name}.lock"), where=out), disk(out):
+        try:
             shutil.rmtree(fresh, ignore_errors=True)
-            made = _make(out.parent)
             fresh.mkdir()
             write(fresh)
             if out.exists():
                 shutil.rmtree(out)
             fresh.rename(out)
-    except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)
-        _unmake(made)
-        raise
+        except BaseException:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
 
 
 @contextmanager
@@ -67,7 +69,37 @@ def file_lock(folder: Path) -> Iterator[None]:
 
     The lock is a file beside the folder, so that the block may replace the whole folder.
     """
-    with locked(folder.resolve().parent / f".{folder.name}.lock"):
+    folder = folder.resolve()
+    with locked(folder.with_name(f".{folder.name}.lock")):
+        yield
+
+
+@contextmanager
+def held(
+    folder: Path, plan: str, told: str, warn: Callable[[str], None], *, what: str, waits: bool = True
+) -> Iterator[None]:
+    """Hold a folder during the block, so that no other process makes something there.
+
+    Warns once and waits if another process holds it for the same plan, a text without spaces. StoreError if it is for
+    another one, or with waits=False. told: the plan for people, named in that error. what: a noun for what is made.
+    """
+    warned = False
+
+    def met(text: str) -> None:
+        nonlocal warned
+        theirs, _, other = text.partition(" ")
+        if theirs != plan or not waits:
+            raise StoreError(
+                f"another run is making a {what} in this folder ({other})",
+                where=str(folder),
+                fix="wait for it to end, or choose another folder with -o",
+                id="other-run",
+            )
+        if not warned:
+            warn(f"{folder}: another run of the same command is making this {what}; waiting for it")
+        warned = True
+
+    with locked(folder / LOCK, f"{plan} {told}", where=folder, met=met):
         yield
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -19,11 +20,10 @@ from typing import Any
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.store.card import CARD
-from derivlang.store.disk import disk, locked
+from derivlang.store.disk import LOCK, disk, held
 from derivlang.store.manifest import HASH, LEXICON, NAME, Derived, hash_of, is_intact, read_manifest
 
 STAGE = ".derivlang"
-LOCK = ".derivlang.lock"
 _FILES = {NAME, LEXICON, CARD}
 _SHARD = re.compile(r"data/.+-\d{5}-of-\d{5}\.parquet")
 
@@ -53,24 +53,13 @@ class Journal:
         Warns once and waits if a run of the same plan holds it. StoreError if a run of another plan holds it, or if the
         folder holds anything but a derived set. spec: named in the error of a run that is refused.
         """
-        self._refuse_others()
-        told = False
-
-        def met(text: str) -> None:
-            nonlocal told
-            plan, _, other = text.partition(" ")
-            if plan != self.plan:
-                raise StoreError(
-                    f"another run is making a set in this folder, by another plan ({other})",
-                    where=str(self.folder),
-                    fix="wait for it to end, or choose another folder with -o",
-                    id="other-run",
-                )
-            if not told:
-                warn(f"{self.folder}: another run of the same command is making this set; waiting for it")
-            told = True
-
-        with locked(self.folder / LOCK, f"{self.plan} {spec}", where=self.folder, met=met):
+        try:
+            self._refuse_others()
+        except StoreError:
+            # If another run is at work, it may have changed the folder in between: `open` looks at what it leaves.
+            if not self.is_begun():
+                self._refuse_others()  # or it has just ended
+        with held(self.folder, self.plan, spec, warn, what="set"):
             yield
 
     def finished(self, *, force: bool = False) -> dict[str, Any] | None:
@@ -169,13 +158,14 @@ class Journal:
                 return
         if not folder.is_dir():
             raise StoreError("this is a file, not a folder", where=str(folder), id="output")
-        entries = list(folder.iterdir())
+        entries = _entries(folder)
         alien = [e.name for e in entries if not self._ours(e)]
         if (folder / "data").is_dir():
             listed = self._listed()
-            inside = (f"data/{entry.name}" for entry in (folder / "data").iterdir())
+            inside = (f"data/{entry.name}" for entry in _entries(folder / "data"))
             alien += [name for name in inside if not (_SHARD.fullmatch(name) if listed is None else name in listed)]
-        known = (folder / NAME).is_file() or self.stage.is_dir() or all(e.name == LOCK for e in entries)
+        # The stage first: a run that has just ended has replaced it by the set.
+        known = self.stage.is_dir() or (folder / NAME).is_file() or all(e.name == LOCK or _is_gone(e) for e in entries)
         if alien or (entries and not known):
             raise StoreError(
                 f"the folder holds something else: {', '.join(alien or [e.name for e in entries])[:80]}",
@@ -195,9 +185,12 @@ class Journal:
 
     @staticmethod
     def _ours(entry: Path) -> bool:
-        if entry.name in (*_FILES, LOCK):
-            return entry.is_file()
-        return entry.name in ("data", STAGE) and entry.is_dir()
+        """Return whether an entry of the folder is of a run; True for one that another run has just removed."""
+        if entry.is_file():
+            return entry.name in (*_FILES, LOCK)
+        if entry.is_dir():
+            return entry.name in ("data", STAGE)
+        return _is_gone(entry)
 
     def _read(self, force: bool) -> None:
         """Take the finished shards of an earlier run of this plan. Those of another plan are refused, or removed."""
@@ -251,6 +244,17 @@ class Journal:
             fix="choose another folder with -o, or pass --force to replace it",
             id="other-plan",
         )
+
+
+def _entries(folder: Path) -> list[Path]:
+    """Return what is in a folder, nothing if another run has just removed it."""
+    with suppress(FileNotFoundError):
+        return list(folder.iterdir())
+    return []
+
+
+def _is_gone(path: Path) -> bool:
+    return not os.path.lexists(path)
 
 
 def _line(name: str, entry: dict[str, Any]) -> dict[str, Any]:

@@ -33,8 +33,9 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import left_out
 from derivlang.core.to_table import to_table
 from derivlang.store.card import CARD
+from derivlang.store.disk import LOCK
 from derivlang.store.features import describe
-from derivlang.store.journal import LOCK, STAGE, file_hash
+from derivlang.store.journal import STAGE, file_hash
 from derivlang.store.manifest import HASH, LEXICON, NAME, Derived, is_intact
 from derivlang.store.shards import read_shard
 

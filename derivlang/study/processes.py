@@ -1,4 +1,4 @@
-"""The processes of a study: one command each, with a log each in OUT/logs."""
+"""The processes of a study: one command each, with a log each in OUT/logs. They end with the study (child.py)."""
 
 from __future__ import annotations
 
@@ -37,11 +37,13 @@ class Processes:
                 if self.stopped:
                     raise DataError(f"{step.name}: the study was ended", id="step")
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "derivlang", *step.arguments],
-                    stdout=file, stderr=subprocess.STDOUT, env=environment, cwd=self._place.out,
+                    [sys.executable, "-m", "derivlang.study.child", *step.arguments],
+                    stdin=subprocess.PIPE, stdout=file, stderr=subprocess.STDOUT, env=environment, cwd=self._place.out,
                 )  # fmt: skip
                 self._running.append(process)
             process.wait()
+            assert process.stdin is not None
+            process.stdin.close()
             with self._lock:
                 self._running.remove(process)
         if process.returncode:

@@ -98,7 +98,7 @@ def _prepare(
         files |= {DICTIONARY: dictionary, f"{DICTIONARY}.recipe.json": Path(f"{dictionary}.recipe.json")}
     elif where.dictionary is not None:
         pairs = WordDictionary.read(where.dictionary, warn)
-    read = _taken if where.data_as_is else _encoded(pipeline, request, where, settings, warn, say)
+    read = _taken if where.data_as_is else _encoded(folder, origin, pipeline, request, where, settings, warn, say)
     encoded = {length: read(folder, languages, settings, length) for length in sorted(lengths)}
     if isinstance(languages, TextLanguages):
         share = encoded[settings.seq_len].recipe["unknown_percent"][DERIVED]
@@ -219,7 +219,14 @@ def _taken(folder: Path, languages: Languages, settings: TrainingSettings, lengt
 
 
 def _encoded(
-    pipeline: Pipeline, request: SourceRequest, where: Where, settings: TrainingSettings, warn: Say, say: Say
+    folder: Path,
+    origin: dict[str, Any] | None,
+    pipeline: Pipeline,
+    request: SourceRequest,
+    where: Where,
+    settings: TrainingSettings,
+    warn: Say,
+    say: Say,
 ) -> Read:
     """Return a function that encodes the source for a row length, unless that is done."""
     say("encoding")
@@ -233,6 +240,8 @@ def _encoded(
         limit=settings.limit,
         events=Events(warn),
     )
+    # The source may have changed since the tokenizer or the dictionary was made of it.
+    _check_origin(folder, {"source": {"files": source.files([split])}}, origin)
 
     def read(folder: Path, languages: Languages, settings: TrainingSettings, length: int) -> Data:
         with stage("encoding"):

@@ -7,6 +7,7 @@ an error for other settings or other data.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.twin_folder import trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
+from derivlang.store.disk import held
+from derivlang.store.record import digest
 from derivlang.training import checkpoint, folder
 from derivlang.training.begin import Init, freeze, model_of
 from derivlang.training.checkpoint import Checkpoint
@@ -64,13 +67,15 @@ def pretrain(
     force: bool = False,
     callbacks: Callbacks = Callbacks(),
 ) -> dict[str, Any]:
-    """Pre-train a model. After any error, `resume` can continue from the run's folder.
+    """Pre-train a model. After any error, `resume` can continue from the run's folder, which is held by one run.
+
+    While another run holds it, the same call waits if it is to `resume`.
 
     Return {"out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "tokens_per_step",
     "masked_percent", "parameters", "fingerprint"}, and those of `_DOSES` and `_PAIRS` that the objective has.
 
-    Raise DerivlangError if an objective lacks what it needs, the folder is taken, settings or data differ from those of
-    the resumed run, the loss becomes NaN or infinite, or the disk is full.
+    Raise DerivlangError if an objective lacks what it needs, the folder is taken or held, settings or data differ from
+    those of the resumed run, the loss becomes NaN or infinite, or the disk is full.
     """
     model_config = model_config or ModelConfig.read(settings.model)
     objective = read_objective(settings.objective)
@@ -81,6 +86,28 @@ def pretrain(
         callbacks = Callbacks(
             lambda message: None, log=replace(callbacks.log, logged=LogSettings().logged, tensorboard=None, wandb=None)
         )
+    with ExitStack() as stack:
+        if main:  # the others wait for it
+            folder.taken(run, resume=resume, force=force)  # said at once, not after the other run
+            plan = digest([settings, request, replace(where, run=Path()), duration, model_config])
+            told = f"{settings.objective} of {settings.spec}, seed {settings.seed}"
+            stack.enter_context(held(run, plan, told, callbacks.warn, what="model", waits=resume))
+        return _pretrain(settings, request, where, duration, model_config, objective, resume, force, callbacks)
+
+
+def _pretrain(
+    settings: TrainingSettings,
+    request: SourceRequest,
+    where: Where,
+    duration: Duration,
+    model_config: ModelConfig,
+    objective: Objective,
+    resume: bool,
+    force: bool,
+    callbacks: Callbacks,
+) -> dict[str, Any]:
+    run, ranks = where.run, processes()
+    main = ranks.is_main_process
     with ranks.main_process_first():  # the others reuse what it has made
         _check(settings, objective, model_config)
         before = folder.taken(run, resume=resume, force=force) if main else folder.read(run)
