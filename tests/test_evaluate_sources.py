@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from derivlang.engine.batches import Source
+from derivlang.evaluation.cell import FinetuneCell
+from derivlang.evaluation.sets import Sets
+from derivlang.evaluation.tasks.registry import task_of
+from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.pipeline import Pipeline
+from derivlang.sources.request import SourceRequest
 from tests.checkpoints import checkpoint
 from tests.commands import run
 from tests.helpers import ROOT
-from tests.tiny_runs import DEMO, write_run
+from tests.tiny_runs import DEMO, data_folder, write_run
 from tests.training import model_file
 
 SPLITS = ("train", "dev", "test")
@@ -131,3 +140,22 @@ def test_a_checkpoint_of_a_dictionary_or_a_reference_that_changed(tmp_path: Path
     measure("trans:overlap=50", "anew")
     assert record(tmp_path / "anew")["fingerprint"] != record(tmp_path / "overlap")["fingerprint"]
     run("evaluate", tmp_path / "lex", "--measure", "links", "--pairs", 9)  # its own lexicon
+
+
+def test_a_cell_of_another_version_of_the_word_tokenizer(tmp_path: Path) -> None:
+    trained, task = PretrainedRun.load(write_run(tmp_path / "run")), task_of("xnli")
+    source = Source.open(Pipeline.parse("identity"), SourceRequest("xnli", data_folder(tmp_path / "data")))
+    found = Sets.read(trained.languages, task, [source])
+    assert found.words == source.corpus.word_rule
+    assert found.words.startswith("spacy")
+    one = FinetuneCell(trained, task, "zs", 1, found.key, found.words)
+    one._write({"accuracy": np.ones((2, 2), np.int64)}, {})
+    other = replace(one, words="spacy 2 en")
+    assert one.counts() is not None
+    assert other.counts() is None
+    with np.load(one.path) as file:
+        arrays = dict(file)
+    facts = json.loads(str(arrays.pop("facts")))
+    del facts["words"]  # as an earlier version wrote it
+    np.savez(one.path, facts=np.array(json.dumps(facts)), **arrays)
+    assert other.counts() is not None

@@ -308,7 +308,7 @@ def _tuned(
     seeds = range(1, options.seeds + 1)
 
     def cell(regime: Regime, seed: int) -> FinetuneCell:
-        return FinetuneCell(trained, task, regime, seed, sets.key)
+        return FinetuneCell(trained, task, regime, seed, sets.key, sets.words)
 
     for regime in options.regimes:
         for seed in seeds:
@@ -316,7 +316,7 @@ def _tuned(
                 one = cell(regime, seed)
                 with stage(f"{task.name} {regime} {seed}", "rows", one.n_rows(sets)):
                     one.make(sets, device)
-    forget(trained, task, sets.key)
+    forget(trained, task, sets.key, sets.words)
     sizes = {name: getattr(sets, name) for name in SPLITS}
     entry: dict[str, Any] = {
         "settings": {

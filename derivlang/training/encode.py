@@ -89,7 +89,8 @@ def check_source(folder: Path, request: SourceRequest) -> None:
     recipe = read_recipe(folder)
     with parse_errors(str(folder / NAME), "recipe of encoded data", error=StoreError, id="data"):
         reading = recipe.get("reading") or {}  # earlier versions tell none
-        columns, asked = reading.get("columns") or [], [*request.texts, *request.words]
+        columns = [name for name in reading.get("columns") or () if name]  # plain text has none
+        other = [name for name in (*request.texts, *request.words) if name not in columns]
         # A set of parses has the name of its source, whatever its folder is called.
         parsed = recipe.get("parser") is not None and split_name(request.source)[0] not in SOURCES
         pairs = (
@@ -97,7 +98,7 @@ def check_source(folder: Path, request: SourceRequest) -> None:
             ("--encoding", request.encoding, recipe.get("encoding")),
             ("--lang", request.language, recipe.get("language")),
             ("--words", request.mode, next(iter(reading.get("words") or ()), None)),
-            ("column", next((name for name in asked if name not in columns), None), ", ".join(columns)),
+            ("column", ", ".join(other), ", ".join(columns)),
         )
     for option, now, was in pairs:
         if now and was and now != was:
