@@ -91,9 +91,16 @@ class Sets:
         test = found["test"]
         in_train, in_whole_train = (int(np.isin(test.keys, keys).sum()) for keys in (found["train"].keys, whole_train))
         unit = unit_of(tuple(side.name for side in corpora[-1].schema.sides), numbered(test.documents))
-        counts = {"in_train": in_train, "in_whole_train": in_whole_train}
         words = ", ".join(dict.fromkeys(corpus.word_rule for corpus in corpora))
-        return cls(**found, key=digest(key), **counts, unit=unit, words=words, mixed=mixed_pairs)
+        return cls(
+            **found,
+            key=digest(key),
+            in_train=in_train,
+            in_whole_train=in_whole_train,
+            unit=unit,
+            words=words,
+            mixed=mixed_pairs,
+        )
 
 
 def parts_of(task: Task, corpora: Sequence[Corpus]) -> dict[str, tuple[int, str]]:
