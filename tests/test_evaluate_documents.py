@@ -155,7 +155,7 @@ def test_the_oracle_is_the_epoch_of_the_derived_dev_set(run: Path, data: Path) -
     (task,) = options(data, "pos", epochs=5, lr=2e-2).tasks
     chosen = set()
     for seed in range(1, 5):
-        one = cells.FinetuneCell(trained, task, "zs", seed, found.key)
+        one = cells.FinetuneCell(trained, task, "zs", seed, found.key, found.words)
         one.make(found, CPU)
         counts = one.counts()
         assert counts is not None

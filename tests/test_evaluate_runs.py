@@ -355,15 +355,15 @@ def test_results_that_another_process_adds_stay(run: Path, data: Path, monkeypat
     def meanwhile(*arguments: Any) -> dict[str, Any]:
         found = tuned(*arguments)
         monkeypatch.undo()
-        evaluate(run, options(data, "ner", regimes=("sup",), measures=("alignment",)))
+        evaluate(run, options(data, "ner", regimes=("sup",), measures=("links",), pairs=9))
         return found
 
     monkeypatch.setattr(evaluation, "_tuned", meanwhile)
     found = evaluate(run, options(data, "pos", regimes=("sup",), measures=("perplexity",)))
     assert found == stored(run)
-    assert set(found) == {"signature", "tasks", "alignment", "perplexity", "heldout"}
+    assert set(found) == {"signature", "tasks", "links", "perplexity", "heldout"}
     assert set(found["tasks"]) == {"pos", "ner"}
-    assert set(found["heldout"]) == {"alignment", "perplexity"}
+    assert set(found["heldout"]) == {"links", "perplexity"}
     assert not list(run.glob(".*"))
 
 

@@ -104,6 +104,7 @@ def test_encoded_data_without_its_source(tmp_path: Path) -> None:
         (["--warmup", "1"], "--warmup: must be below 1, got 1.0"),
         (["--weight-decay", "-1"], "--weight-decay: must be at least 0, got -1.0"),
         (["--mask", "1.5"], "--mask: must be below 1, got 1.5"),
+        (["--data-only", "--steps", "3", "--epochs", "2"], "give one of --steps, --tokens and --epochs"),
         (["--vocab-size", "0"], "--vocab-size: must be at least 1, got 0"),
         (["--dict-coverage", "0"], "--dict-coverage"),
         (["--dict-coverage", "101"], "--dict-coverage"),
@@ -230,6 +231,9 @@ def test_the_size_of_a_given_tokenizer_is_recorded(tmp_path: Path) -> None:
     assert "tok has 250 entries" in refused(tmp_path / "run", "--vocab-size", 300, **given)
     pretrain(tmp_path / "run", "--json", "--steps", 1, **given)
     assert json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["settings"]["vocab_size"] == 250
+    begins = ("--init", tmp_path / "run", "--vocab-size")
+    assert "tokenizer has 250 entries" in refused(tmp_path / "two", *begins, 300, data=tmp_path / "data")
+    pretrain(tmp_path / "two", *begins, 250, "--steps", 1, data=tmp_path / "data")
 
 
 def test_a_given_dictionary_or_pairs_are_not_recorded_as_made_ones(tmp_path: Path) -> None:
@@ -401,6 +405,7 @@ def test_more_micro_batches_than_pair_rows(tmp_path: Path) -> None:
         ("dict-tlm", "--parallel=50", "pairs"),
         ("xlm:pairs=0", "--pair-length=40", "pairs"),
         ("clm", "--mask=0.3", "masked"),
+        ("tlm", "--packing=stream", "rows of the corpus alone"),
     ],
 )
 def test_a_setting_that_the_objective_does_not_read(objective: str, option: str, what: str, tmp_path: Path) -> None:

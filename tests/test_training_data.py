@@ -484,7 +484,6 @@ def test_a_tokenizer_of_another_source_is_refused(two_columns: Path) -> None:
         prepare_of(two_columns, "z.txt", seq_len=64)
     with pytest.raises(StoreError, match=r"tokenizer: was made from other words: columns was \[\"text\"\]"):
         prepare_of(two_columns, "t.csv", texts=("other",), seq_len=64)
-    prepare_of(two_columns, "t.csv", texts=("other",), data_as_is=True)  # nobody looks at the source
     (two_columns / "t.csv").write_text("text,other,label\nalpha beta gamma,zulu,1\n", "utf-8")
     with pytest.raises(StoreError, match=r"tokenizer: was made before t\.csv changed"):
         prepare_of(two_columns, "t.csv", seq_len=64)
@@ -513,6 +512,24 @@ def test_a_source_that_changes_while_it_is_prepared_is_refused(
         with pytest.raises(DataError, match=r"t\.csv: the file changed while it was read"):
             prepare_of(two_columns, "t.csv", texts=("text",))
     assert not list((two_columns / "data").glob("train-*"))
+
+
+def test_data_as_it_is_must_be_of_the_source_that_is_named(two_columns: Path) -> None:
+    """The source is not read: its name is compared, and the options that say how it is read."""
+    made = prepare_of(two_columns, "t.csv", texts=("other",))
+    (two_columns / "t.csv").unlink()
+    for asked in ({}, {"texts": ("other",)}):
+        taken = prepare_of(two_columns, "t.csv", data_as_is=True, **asked)
+        assert taken.data.fingerprint == made.data.fingerprint
+        assert taken.heldout is None
+    for source, asked, told in (
+        ("z.txt", {}, "train-32: holds data of --source t.csv, not z.txt"),
+        ("t.csv", {"texts": ("text",)}, "holds data of column other, not text"),
+        ("t.csv", {"encoding": "latin-1"}, "holds data of --encoding utf-8, not latin-1"),
+        ("t.csv", {"coverage": "50"}, r"dictionary-50-random-1.tsv: is missing, and with --data-as-is nothing is made"),
+    ):
+        with pytest.raises(StoreError, match=told):
+            prepare_of(two_columns, source, data_as_is=True, **asked)
 
 
 def test_a_dictionary_of_another_source_is_refused(two_columns: Path) -> None:

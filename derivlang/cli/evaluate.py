@@ -134,6 +134,9 @@ def command(
     if not any(isinstance(task, Task) for task in settings.tasks):
         for flag in typed_flags("regimes", "seeds", *declared(FinetuneSettings)):
             warn(f"no task is fine-tuned, so {flag} has no effect")
+    numbers = {option for measure in settings.measures for option in MEASURES.find(measure).reads}
+    for flag in typed_flags(*({"pairs", "sentences"} - numbers), *(() if numbers else ("heldout_length",))):
+        warn(f"no measure of this evaluation reads such sentences, so {flag} has no effect")
     folder, step = run_and_step(run)
     asked_steps = [step]
     if every_checkpoint:

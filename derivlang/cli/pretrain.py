@@ -80,7 +80,7 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     from derivlang.training.objectives.xlm_align import XlmAlign
     from derivlang.training.processes import is_main
     from derivlang.training.record import levels_of
-    from derivlang.training.run import Callbacks, prepare, pretrain
+    from derivlang.training.run import Callbacks, prepare, pretrain, with_tokenizer
     from derivlang.training.start import settings_of
 
     _check_given_files(options)
@@ -95,9 +95,12 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         out = default_folder(source, spec, changed, last=str(objective))
         begins = f"writing to {out}{os.sep}" if is_main() else ""
         options["resume"] = not options["force"]
-    was_done = options["resume"] and (out / RUN).exists() and folder.read(out)["status"] == "done"
+    before = folder.read(out) if options["resume"] and (out / RUN).exists() else None
     request = request_of(source, options)
     where = Where(out, parser=options["parser"], parses=options["parses"], **given(Where, options))
+    duration = Duration(options["steps"], **given(Duration, options))
+    if options["vocab_size"] is not None:
+        _check_size(options["vocab_size"], with_tokenizer(where, settings, before).tokenizer)
     if options["data_only"]:
         with Bar(shown=is_main(), begins=begins):
             found = prepare(settings, request, where, objective, Callbacks(warn)).data
@@ -107,7 +110,6 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         else:
             click.echo(f"{counted(subwords, 'sub-word')} in {counted(rows, 'row')}")
         return
-    duration = Duration(options["steps"], **given(Duration, options))
     by_steps = duration.tokens is None and duration.epochs is None
     if is_main() and by_steps and isinstance(objective, XlmAlign) and objective.start >= settings.steps:
         warn(f"the run ends after {counted(settings.steps, 'step')}, before the alignment of {objective} begins")
@@ -132,7 +134,7 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         )
     if not is_main():
         return
-    if was_done:
+    if before is not None and before["status"] == "done":
         complete(out)
         if options["factors"] and levels_of(tuple(options["factors"])) != (folder.read(out).get("factors") or {}):
             warn("the run is complete and keeps its factors, so --factor has no effect; --force trains it again")
@@ -160,6 +162,7 @@ def _warn_of_unused(options: dict[str, Any], objective: Objective) -> None:
         ("mask", objective.causal, "masked words"),
         ("parallel", not any(stream.has_rate for stream in pairs), "sentence pairs to choose from"),
         ("pair_length", not pairs, "sentence pairs"),
+        ("packing", len(pairs) == len(objective.streams()), "rows of the corpus alone"),
     ):
         if unused and options[name] is not None:
             flag = declared(TrainingSettings)[name].option
@@ -169,20 +172,24 @@ def _warn_of_unused(options: dict[str, Any], objective: Objective) -> None:
 def _check_given_files(options: dict[str, Any]) -> None:
     """Raise UsageError for an option that says how to make what a given file already is."""
     from derivlang.core.errors import UsageError
-    from derivlang.training.languages import tokenizer_of
 
     for name, file in _OF_FILES.items():
         if options[name] is not None and options[file] is not None:
             flag = declared(TrainingSettings)[name].option
             what = f"--{file} names a finished file, which this option does not change"
             raise UsageError(what, where=flag, fix=f"leave {flag} out", id="usage")
-    if options["vocab_size"] is None or options["tokenizer"] is None:
+
+
+def _check_size(vocab_size: int, tokenizer: Path | None) -> None:
+    """Raise UsageError if a tokenizer that is there has another size. None: it is still to be trained."""
+    from derivlang.core.errors import UsageError
+    from derivlang.training.languages import tokenizer_of
+
+    if tokenizer is None or tokenizer_of(tokenizer).size == vocab_size:
         return
-    size = tokenizer_of(options["tokenizer"]).size
-    if size != options["vocab_size"]:
-        raise UsageError(
-            f"{options['tokenizer']} has {size:,} entries",
-            where="--vocab-size",
-            fix="leave out --vocab-size, or --tokenizer to train one",
-            id="other-tokenizer",
-        )
+    raise UsageError(
+        f"{tokenizer} has {tokenizer_of(tokenizer).size:,} entries",
+        where="--vocab-size",
+        fix="leave out --vocab-size; to train a tokenizer, leave out --tokenizer, or give --embeddings new with --init",
+        id="other-tokenizer",
+    )

@@ -36,13 +36,14 @@ RULES = 1  # version of the fine-tuning rules; cells of another version are made
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FinetuneCell:
-    """A fine-tuning of a run. data_key: digest of its examples."""
+    """A fine-tuning of a run. data_key: digest of its examples. words: how their text was split into words."""
 
     trained: PretrainedRun
     task: Task
     regime: Regime
     seed: int
     data_key: str
+    words: str
 
     @property
     def path(self) -> Path:
@@ -73,7 +74,9 @@ class FinetuneCell:
                 arrays = dict(found)
                 facts = json.loads(str(arrays.pop("facts")))
                 wrong = [name for name, array in arrays.items() if array.ndim != 2 or array.dtype.kind not in "iu"]
-                return arrays if facts["key"] == self.key and not wrong else None
+                # Not in the key: cells of earlier versions, which do not tell it, stay valid.
+                same = facts["key"] == self.key and facts.get("words", self.words) == self.words
+                return arrays if same and not wrong else None
         except DataError:
             return None
 
@@ -131,19 +134,21 @@ class FinetuneCell:
         self._write(found, facts)
 
     def _write(self, counts: dict[str, Int64], facts: dict[str, Any]) -> None:
-        told = {"key": self.key, "derivlang": __version__, "task": self.task.label, "regime": self.regime}
-        text = json.dumps({**told, "seed": self.seed, "settings": self.task.settings.record(), **facts})
+        told = {"key": self.key, "words": self.words, "derivlang": __version__, "task": self.task.label}
+        text = json.dumps(
+            {**told, "regime": self.regime, "seed": self.seed, "settings": self.task.settings.record(), **facts}
+        )
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with writing(self.path) as stream:
             np.savez_compressed(stream, facts=np.array(text), **counts)  # type: ignore[arg-type]
 
 
-def forget(trained: PretrainedRun, task: Task, data_key: str) -> None:
+def forget(trained: PretrainedRun, task: Task, data_key: str, words: str) -> None:
     """Remove the task's cells of other settings, data or weights, so that the files match evaluation.json."""
     for path in trained.cells.glob(f"{task.file_name}.*.*.npz"):
         name, regime, seed = path.name.removesuffix(".npz").rsplit(".", 2)
         # A task `pos-a.b` beside `pos-a` has files such as pos-a.b.sup.1.npz and pos-a.b.documents.npz.
         if name != task.file_name or regime not in REGIMES or not seed.isdecimal():
             continue
-        if FinetuneCell(trained, task, regime_of(regime), int(seed), data_key).counts() is None:
+        if FinetuneCell(trained, task, regime_of(regime), int(seed), data_key, words).counts() is None:
             path.unlink()

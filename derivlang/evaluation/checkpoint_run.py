@@ -14,8 +14,11 @@ from pathlib import Path
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
+from derivlang.engine.job import Job
+from derivlang.engine.plan import source_files
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
+from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import whole_folder
 from derivlang.store.export import writing
@@ -23,7 +26,7 @@ from derivlang.training import folder
 from derivlang.training.checkpoint import hash_of_weights
 from derivlang.training.foreign import checkpoint_folder, config_of
 from derivlang.training.languages import LEXICON, TOKENIZER, TextLanguages
-from derivlang.training.record import reading_of
+from derivlang.training.record import pipeline_of, reading_of
 
 
 def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest, *, parser: str | None = None) -> None:
@@ -44,12 +47,15 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
     pipeline, tokenizer = Pipeline.parse(spec), ForeignTokenizer.load(found)
     config, _ = config_of(found, init)
     weights = hash_of_weights(found)
-    identity = "|".join((weights, tokenizer.fingerprint, pipeline.stored, request.source))
-    fingerprint = sha256(identity.encode()).hexdigest()[:16]
-    if (out / folder.RUN).exists():
-        if folder.read(out)["fingerprint"] != fingerprint:
+    identity = [weights, tokenizer.fingerprint, pipeline.stored, request.source]
+    before = folder.read(out) if (out / folder.RUN).exists() else None
+    if before is None or before.get("pipeline"):  # earlier versions compared no content of files
+        identity += [pipeline.fingerprint(), *_fitted_on(pipeline, request)]
+    fingerprint = sha256("|".join(identity).encode()).hexdigest()[:16]
+    if before is not None:
+        if before["fingerprint"] != fingerprint:
             raise StoreError(
-                "is of another checkpoint, derived language or source, or the checkpoint has changed",
+                "is of another checkpoint, derived language or source, or a file of one of them has changed",
                 where=str(out),
                 fix="give another folder with -o",
                 id="other-run",
@@ -59,13 +65,14 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
         raise StoreError("is not empty", where=str(out), fix="give another folder", id="output")
     source = Source.open(pipeline, request, parser=parser, trees=False)
     lexicon = source.lexicon()
-    TextLanguages(pipeline, tokenizer, lexicon)  # refuses what cannot be evaluated
+    languages = TextLanguages(pipeline, tokenizer, lexicon)  # refuses what cannot be evaluated
     saved = pipeline.save(lexicon)
     record = {
         "format": folder.FORMAT, "derivlang": __version__, "status": "done", "source": request.source,
         "spec": pipeline.stored, "objective": "checkpoint", "seed": 0, "steps": 0, "step": 0,
         "model": {"name": init, "type": config.type, "language_ids": False}, "checkpoint": str(found.resolve()),
         "data": "", "fingerprint": fingerprint, "weights": weights, "settings": {}, "reading": reading_of(request),
+        "pipeline": pipeline_of(languages), "heldout_files": source.files([source.corpus.heldout]),
     }  # fmt: skip
 
     def write(fresh: Path) -> None:
@@ -77,3 +84,12 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
         folder.write(fresh, record)
 
     whole_folder(out, write)
+
+
+def _fitted_on(pipeline: Pipeline, request: SourceRequest) -> list[str]:
+    """Return the hashes of the files that the pipeline's lexicon is fitted on; none if nothing is fitted."""
+    if not pipeline.needs_counts():
+        return []
+    corpus = find(request)
+    files = source_files(Job(corpus, encoding=request.encoding), corpus.splits[:1])
+    return [file["sha256"] for file in files]

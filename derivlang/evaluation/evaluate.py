@@ -31,6 +31,8 @@ from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.engine.batches import Source
 from derivlang.engine.events import Events
+from derivlang.engine.job import Job
+from derivlang.engine.plan import source_files
 from derivlang.evaluation.cell import FinetuneCell, forget
 from derivlang.evaluation.documents import write_documents
 from derivlang.evaluation.finetune_settings import DOCUMENTS, MAX_LENGTH, ORACLE, REGIMES, SPLITS, Regime
@@ -77,9 +79,8 @@ def evaluate(
     device = device_of(options.device)
     use_threads(options.threads, trained.config.hidden_size)
     result = _stored(trained, force=options.force, drop=True)
-    for measure, found in _measures(trained, device, options, events):
-        read = {"pairs": options.pairs, "sentences": options.sentences, "length": _longest(trained, options)}
-        result = _add(trained, {measure: found}, {"heldout": {measure: read}}, force=options.force)
+    for measure, found, read in _measures(trained, device, options, events):
+        result = _add(trained, {measure: found}, {"heldout": {measure: read}} if read else {}, force=options.force)
     for task in options.tasks:
         if isinstance(task, UntunedTask):
             entry = _untuned(trained, device, task, options, events)
@@ -191,15 +192,19 @@ def _add(
 
 def _measures(
     trained: PretrainedRun, device: torch.device, options: EvaluateOptions, events: Events
-) -> Iterator[tuple[str, Any]]:
-    """Yield the name of each measure with its result."""
+) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    """Yield the name of each measure with its result, and what it read of the held-out text, {} for nothing."""
     if not options.measures:
         return
     measures = [(name, MEASURES.find(name)) for name in options.measures]
     model = trained.language_model(device)
 
+    of_text: dict[str, Any] = {"length": _longest(trained, options)}
+
     def read() -> Heldout:
-        return _heldout(trained, options, events)
+        text = _heldout(trained, options, events)
+        of_text["split"] = text.split
+        return text
 
     sets = MeasureSets(trained.folder, trained.languages, read, options.pairs, options.sentences, trained.cells)
     for name, measure in measures:
@@ -214,13 +219,19 @@ def _measures(
             continue
         with stage(name, None):
             found = measure.measure(model, sets)
-        yield name, found
+        numbers = {option: getattr(options, option) for option in measure.reads}
+        yield name, found, numbers | of_text if numbers else {}
 
 
 def _heldout(trained: PretrainedRun, options: EvaluateOptions, events: Events) -> Heldout:
     request = request_of(trained.facts["source"], options, trained.facts.get("reading"))
-    splits = find(request).splits
-    split = next((s for s in ("validation", "test") if s in splits), splits[0])
+    corpus = find(request)
+    split = corpus.heldout
+    _check_heldout(trained, source_files(Job(corpus, encoding=request.encoding), [split]))
+    if split == corpus.splits[0] and "checkpoint" not in trained.facts:
+        events.warn(
+            f"{corpus.name} has no held-out split: the sentences are those of {split}, which the run was trained on"
+        )
     source = _open(trained, request, (split,), options, events)
     n, longest = max(options.pairs, options.sentences), _longest(trained, options)
     with stage("reading held-out text"):
@@ -231,6 +242,25 @@ def _heldout(trained: PretrainedRun, options: EvaluateOptions, events: Events) -
         if told := unknown_warning(share, "the derived language", tokenizer, SCRIPT_HINT):
             events.warn(told)
     return text
+
+
+def _check_heldout(trained: PretrainedRun, files: list[dict[str, Any]]) -> None:
+    """Raise StoreError unless these are the files of held-out text that the source had when the run was trained."""
+    told = trained.facts.get("heldout_files")
+    if told is None:  # of an earlier version, or trained where the source was not
+        return
+    was, now = (sorted((file["split"], file["sha256"]) for file in some) for some in (told, files))
+    if was == now:
+        return
+    before, there = (", ".join(f"{file['name']} ({file['split']})" for file in some) for some in (told, files))
+    raise StoreError(
+        f"held-out text was {before}, and is now {there}"
+        if before != there
+        else f"held-out text has changed since the run was trained: {there}",
+        where=f"the source of {trained.folder}",
+        fix="restore the source, or name its folder with --data-dir",
+        id="other-data",
+    )
 
 
 def _longest(trained: PretrainedRun, options: EvaluateOptions) -> int:
@@ -278,7 +308,7 @@ def _tuned(
     seeds = range(1, options.seeds + 1)
 
     def cell(regime: Regime, seed: int) -> FinetuneCell:
-        return FinetuneCell(trained, task, regime, seed, sets.key)
+        return FinetuneCell(trained, task, regime, seed, sets.key, sets.words)
 
     for regime in options.regimes:
         for seed in seeds:
@@ -286,7 +316,7 @@ def _tuned(
                 one = cell(regime, seed)
                 with stage(f"{task.name} {regime} {seed}", "rows", one.n_rows(sets)):
                     one.make(sets, device)
-    forget(trained, task, sets.key)
+    forget(trained, task, sets.key, sets.words)
     sizes = {name: getattr(sets, name) for name in SPLITS}
     entry: dict[str, Any] = {
         "settings": {
@@ -388,6 +418,7 @@ def request_of(name: str, options: EvaluateOptions, reading: dict[str, Any] | No
 def _open(
     trained: PretrainedRun, request: SourceRequest, splits: tuple[str, ...], options: EvaluateOptions, events: Events
 ) -> Source:
+    trained.check_pipeline()
     pipeline, parser, parses = trained.languages.pipeline, options.parser, options.parses
     try:
         return Source.open(pipeline, request, splits=splits, parser=parser, parses=parses, events=events)

@@ -24,7 +24,8 @@ class Sets:
 
     key: digest of everything that they are made from. in_train: number of rows of test with the words of a row of
     train; in_whole_train: of a row of the whole split, of which train may be a part. unit: what a document of test is
-    called (`documents.unit_of`). mixed: the mixed pairs of train, two neighbouring rows each; None if not asked for.
+    called (`documents.unit_of`). words: how the text was split into words (`Corpus.word_rule`). mixed: the mixed pairs
+    of train, two neighbouring rows each; None if not asked for.
     """
 
     train: Examples
@@ -34,6 +35,7 @@ class Sets:
     in_train: int
     in_whole_train: int
     unit: str
+    words: str
     mixed: Instances | None = None
 
     @classmethod
@@ -89,8 +91,15 @@ class Sets:
         test = found["test"]
         in_train, in_whole_train = (int(np.isin(test.keys, keys).sum()) for keys in (found["train"].keys, whole_train))
         unit = unit_of(tuple(side.name for side in corpora[-1].schema.sides), numbered(test.documents))
+        words = ", ".join(dict.fromkeys(corpus.word_rule for corpus in corpora))
         return cls(
-            **found, key=digest(key), in_train=in_train, in_whole_train=in_whole_train, unit=unit, mixed=mixed_pairs
+            **found,
+            key=digest(key),
+            in_train=in_train,
+            in_whole_train=in_whole_train,
+            unit=unit,
+            words=words,
+            mixed=mixed_pairs,
         )
 
 

@@ -152,6 +152,25 @@ class PretrainedRun:
         """Return the model without its head, loaded from the folder."""
         return self.language_model(device).base()
 
+    def check_pipeline(self) -> None:
+        """Raise StoreError if a file that the derived language depends on, or a rule, has changed since the training.
+
+        For what derives text: the embeddings alone do not depend on these files.
+        """
+        told, path = self.facts.get("pipeline"), str(self.folder / RUN)
+        if told is None:  # of an earlier version
+            return
+        with parse_errors(path, "record", error=StoreError, id="run", fix="use a newer derivlang"):
+            same = self.languages.fingerprint(told["format"]) == told["fingerprint"]
+        if not same:
+            raise StoreError(
+                f"{self.languages.pipeline} is another derived language now: a file that it names, or a rule, has "
+                "changed since the run was trained",
+                where=path,
+                fix=f"restore the file, or use derivlang {self.facts.get('derivlang')}, which trained it",
+                id="other-run",
+            )
+
     @property
     def signature(self) -> dict[str, Any]:
         """Everything that the results of this run depend on."""

@@ -66,6 +66,11 @@ class Corpus:
         return [s for s in SPLITS if s in found] + sorted(found - set(SPLITS))
 
     @property
+    def heldout(self) -> str:
+        """The split of held-out text: validation, else test, else the first, which is the one that is trained on."""
+        return next((split for split in ("validation", "test") if split in self.splits), self.splits[0])
+
+    @property
     def is_raw(self) -> bool:
         """Whether the source has text that must be split into words."""
         return self.format != "derived" and any(side.words is None for side in self.schema.sides)

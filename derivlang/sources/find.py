@@ -102,6 +102,16 @@ def _locate(request: SourceRequest) -> Corpus:
     raise SOURCES.unknown(source)
 
 
+def name_of(source: str) -> str:
+    """Return the name of the corpus of a source, which need not be there. That of a derived set is in its manifest."""
+    name, argument = split_name(source)
+    if name in SOURCES:
+        return f"{name}:{argument}" if argument else name
+    if source.startswith("hub:"):
+        return source
+    return _name(Path(source))
+
+
 def data_folders(data_dir: Path | None) -> list[Path]:
     """Return the folders that are searched for named sources: --data-dir, then $DERIVLANG_DATA."""
     folders = [data_dir] if data_dir else []
@@ -148,7 +158,7 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         assert look.columns is not None
         schema = infer(look.columns, look.sample, where=str(files[0]), words=request.words, texts=request.texts)
     corpus = Corpus(
-        _printable(path.name if path.name not in ("", "..") else path.resolve().name),
+        _name(path),
         look.format or format.name,
         schema,
         parts,
@@ -292,6 +302,11 @@ def _below(folder: Path) -> Iterator[Path]:
 
 def _relative(file: Path, root: Path) -> str:
     return _printable(file.name if file == root else str(file.relative_to(root)))
+
+
+def _name(path: Path) -> str:
+    """Return the name of the corpus of a file or folder."""
+    return _printable(path.name if path.name not in ("", "..") else path.resolve().name)
 
 
 def _printable(name: str) -> str:

@@ -14,9 +14,13 @@ from derivlang.core.arrays import Int64, Ints, UInt64, owners
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.keys import sequence_keys
+from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.engine.plan import as_earlier
+from derivlang.sources.find import name_of
+from derivlang.sources.named import SOURCES, split_name
+from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import whole_folder
 from derivlang.store.record import digest, record_text
 from derivlang.training.data import FORMAT, NAME, Data, read_recipe
@@ -69,12 +73,41 @@ def encode(
 def take(
     folder: Path, languages: Languages, *, seq_len: int, limit: int | None = None, packing: Packing = "sentences"
 ) -> Data:
-    """Return the data of a folder without checking its source, which may be missing.
+    """Return the data of a folder without reading its source, which may be missing (`check_source`).
 
     Raise StoreError if there is no data, or if it is of other languages or settings.
     """
     _check(folder, _of_languages(languages, seq_len, limit, packing))
     return open_data(folder, languages)
+
+
+def check_source(folder: Path, request: SourceRequest) -> None:
+    """Raise StoreError if there is no data, or if it is of a source of another name, or that was read in another way.
+
+    The source is not read, so only what the request states can be compared.
+    """
+    recipe = read_recipe(folder)
+    with parse_errors(str(folder / NAME), "recipe of encoded data", error=StoreError, id="data"):
+        reading = recipe.get("reading") or {}  # earlier versions tell none
+        columns = [name for name in reading.get("columns") or () if name]  # plain text has none
+        other = [name for name in (*request.texts, *request.words) if name not in columns]
+        # A set of parses has the name of its source, whatever its folder is called.
+        parsed = recipe.get("parser") is not None and split_name(request.source)[0] not in SOURCES
+        pairs = (
+            ("--source", None if parsed else name_of(request.source), recipe.get("source")),
+            ("--encoding", request.encoding, recipe.get("encoding")),
+            ("--lang", request.language, recipe.get("language")),
+            ("--words", request.mode, next(iter(reading.get("words") or ()), None)),
+            ("column", ", ".join(other), ", ".join(columns)),
+        )
+    for option, now, was in pairs:
+        if now and was and now != was:
+            raise StoreError(
+                f"holds data of {option} {was}, not {now}",
+                where=str(folder),
+                fix="give the --data folder of this source, or the options that the data was made with",
+                id="other-data",
+            )
 
 
 def _of_languages(languages: Languages, seq_len: int, limit: int | None, packing: Packing) -> dict[str, Any]:

@@ -43,9 +43,13 @@ def _check(record: dict[str, Any]) -> None:
     optional: dict[str, Kind] = {
         "model": dict, "dictionary": dict, "result": dict, "reading": dict, "environments": list, "weights": str,
         "step": int, "steps": int, "seed": int, "data": str, "streams": dict, "init": dict, "factors": dict,
-        "checkpoint": str,
+        "checkpoint": str, "pipeline": dict, "heldout_files": list,
     }  # fmt: skip
     check_types(record, required, optional)
+    if record.get("pipeline") is not None:
+        check_types(record["pipeline"], {"fingerprint": str, "format": int}, where="pipeline.")
+    for file in record.get("heldout_files") or ():
+        check_types(file, {"split": str, "name": str, "sha256": str}, where="heldout_files.")
     for name, facts in (record.get("streams") or {}).items():
         check_types(facts, {}, {"sha256": str}, where=f"streams.{name}.")
     if record.get("init") is not None:

@@ -34,7 +34,7 @@ from derivlang.store.export import writing
 from derivlang.store.record import check_types, read_record, record_text, short
 from derivlang.training.data import Data
 from derivlang.training.dictionary import DICTIONARY, JointDictionary
-from derivlang.training.encode import encode, take
+from derivlang.training.encode import check_source, encode, take
 from derivlang.training.languages import (
     DERIVED,
     LEXICON,
@@ -90,6 +90,8 @@ def _prepare(
 ) -> Prepared:
     pipeline = Pipeline.parse(settings.spec)
     origin = None if where.data_as_is else _origin(request)
+    for length in sorted(lengths) if origin is None else ():
+        check_source(_there(folder, settings, length), request)
     languages, files = _languages(folder, pipeline, settings, request, where, say, origin)
     pairs: JointDictionary | WordDictionary | None = None
     if isinstance(languages, TwinLanguages):
@@ -107,14 +109,19 @@ def _prepare(
         ):
             warn(told)
     given = "" if where.dictionary is None else where.dictionary.name
-    return Prepared(folder, languages, files, encoded[settings.seq_len], pairs, encoded, given)
+    heldout = None if origin is None else origin["heldout"]
+    return Prepared(folder, languages, files, encoded[settings.seq_len], pairs, encoded, given, heldout)
 
 
 def _origin(request: SourceRequest) -> dict[str, Any]:
-    """Return the files of the split that tokenizers and dictionaries are made of, and how they are read."""
+    """Return the files of the split that tokenizers and dictionaries are made of, how they are read, and the files of
+    held-out text.
+    """
     corpus = find(request)
-    files = source_files(Job(corpus, encoding=request.encoding), corpus.splits[:1])
-    return {"files": files, "reading": corpus.reading(request.encoding)}
+    first, heldout = corpus.splits[0], corpus.heldout
+    hashed = source_files(Job(corpus, encoding=request.encoding), [first, heldout])
+    files, other = ([file for file in hashed if file["split"] == split] for split in (first, heldout))
+    return {"files": files, "heldout": other, "reading": corpus.reading(request.encoding)}
 
 
 def _check_origin(path: Path, recipe: Mapping[str, Any], origin: dict[str, Any] | None) -> None:
@@ -138,6 +145,18 @@ def _check_origin(path: Path, recipe: Mapping[str, Any], origin: dict[str, Any] 
         )
 
 
+def _required(origin: dict[str, Any] | None, path: Path) -> dict[str, Any]:
+    """Return the origin of a file that must be made. Raise StoreError if the data is taken without its source."""
+    if origin is None:
+        raise StoreError(
+            "is missing, and with --data-as-is nothing is made from the source",
+            where=str(path),
+            fix="copy it from where the data was made, or leave out --data-as-is",
+            id="data",
+        )
+    return origin
+
+
 def _languages(
     folder: Path,
     pipeline: Pipeline,
@@ -152,6 +171,7 @@ def _languages(
     if is_foreign(tokenizer):
         return _of_checkpoint(folder, pipeline, request, where, tokenizer, origin)
     if where.tokenizer is None and not tokenizer.exists():
+        _required(origin, tokenizer)
         say("training the tokenizer")
         tokenizers.train(request, tokenizer, vocab_size=settings.vocab_size)
     found = Tokenizer.load(tokenizer)
@@ -194,15 +214,15 @@ def _of_checkpoint(
         _check_origin(lexicon, _recipe_beside(lexicon), origin)
         saved = read_lexicon(lexicon)
     if pipeline.needs_counts(saved):
+        origin = _required(origin, lexicon)
         fitted = Source.open(pipeline, request, parser=where.parser, trees=False).lexicon()
         saved = pipeline.save(fitted)
         if saved is not None:
             with writing(lexicon) as file:
                 file.write(saved.encode())
-            if origin is not None:
-                recipe = {"source": {"files": origin["files"]}, "reading": origin["reading"]}
-                with writing(_beside(lexicon)) as file:
-                    file.write(record_text(recipe).encode())
+            recipe = {"source": {"files": origin["files"]}, "reading": origin["reading"]}
+            with writing(_beside(lexicon)) as file:
+                file.write(record_text(recipe).encode())
     languages = TextLanguages(pipeline, found, pipeline.fit(saved=saved, where=str(lexicon)))
     return languages, {TOKENIZER: own} | ({} if saved is None else {LEXICON: lexicon})
 
@@ -212,10 +232,15 @@ Read: TypeAlias = Callable[[Path, Languages, TrainingSettings, int], Data]
 
 def _taken(folder: Path, languages: Languages, settings: TrainingSettings, length: int) -> Data:
     """Return the data of a row length as it is, without its source."""
-    ending = _ending(settings, length)
-    there = next(iter(sorted(folder.glob(f"*{ending}"))), folder / f"train{ending}")
     packing = _packing(settings, length)
+    there = _there(folder, settings, length)
     return take(there, languages, seq_len=length, limit=settings.limit, packing=packing)
+
+
+def _there(folder: Path, settings: TrainingSettings, length: int) -> Path:
+    """Return the folder of the data of a row length, of whichever split it was made."""
+    ending = _ending(settings, length)
+    return next(iter(sorted(folder.glob(f"*{ending}"))), folder / f"train{ending}")
 
 
 def _encoded(
@@ -295,6 +320,7 @@ def _dictionary(
     if path.exists():
         _check_origin(path, _recipe_beside(path), origin)
     else:
+        _required(origin, path)
         say("making the dictionary")
         # An overlap keeps words, but every vocabulary entry still has a twin.
         plain = replace(trans_of(Pipeline.parse(settings.spec)), overlap=0)

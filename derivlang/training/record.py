@@ -20,10 +20,12 @@ from derivlang.training import folder
 from derivlang.training.begin import Init
 from derivlang.training.config import ModelConfig
 from derivlang.training.dictionary import DICTIONARY
+from derivlang.training.languages import Languages
 from derivlang.training.loader import OpenStream
 from derivlang.training.prepared import Prepared
 from derivlang.training.processes import processes
 from derivlang.training.settings import TrainingSettings
+from derivlang.transforms.fingerprint import FORMAT
 
 # Raise it when the same settings and data give another model.
 RULE_VERSION = 2
@@ -128,6 +130,8 @@ class RunInputs:
             "parallel": settings.parallel if self.pairs is None else None,
             "data": prepared.data.fingerprint,
             "fingerprint": self.fingerprint,
+            "pipeline": pipeline_of(prepared.languages),
+            "heldout_files": prepared.heldout,
             "settings": record_of(settings),
             "reading": reading_of(request),
             "streams": {
@@ -150,6 +154,11 @@ class RunInputs:
 def record_of(settings: TrainingSettings) -> dict[str, Any]:
     """Settings as run.json keeps them; their spec means the same to later versions."""
     return asdict(settings) | {"spec": Pipeline.parse(settings.spec).stored}
+
+
+def pipeline_of(languages: Languages) -> dict[str, Any]:
+    """Return what run.json tells of the derived language, which also depends on the files that its spec names."""
+    return {"fingerprint": languages.fingerprint(), "format": FORMAT}
 
 
 def reading_of(request: SourceRequest) -> dict[str, Any]:

@@ -146,6 +146,8 @@ def _pretrain(
         if ranks.device.type == "cpu":
             check_step(settings, lm, objective, probe, world=ranks.num_processes, goes_on=begin is not None)
         earlier = [] if before is None else before.get("environments") or []
+        if before is not None and prepared.heldout is None:  # the run began where the source was
+            record["heldout_files"] = before.get("heldout_files")
         if levels := levels_of(callbacks.log.factors):
             record["factors"] = levels
         record["environments"] = _distinct([*earlier, environment()])
@@ -208,7 +210,7 @@ def prepare(
 
     Raise DerivlangError if they cannot be made, or if existing ones do not fit.
     """
-    where = _with_tokenizer(where, settings, before)
+    where = with_tokenizer(where, settings, before)
     _check_languages(settings, where, objective)
     lengths = objective.row_lengths(settings)
     return prepare_data(settings, request, where, callbacks.warn, callbacks.say, lengths=lengths)
@@ -249,8 +251,11 @@ def _check_division(settings: TrainingSettings, streams: tuple[OpenStream, ...],
         )
 
 
-def _with_tokenizer(where: Where, settings: TrainingSettings, before: dict[str, Any] | None) -> Where:
-    """Return `where` with the tokenizer of the run to begin from, whose embeddings belong to it."""
+def with_tokenizer(where: Where, settings: TrainingSettings, before: dict[str, Any] | None) -> Where:
+    """Return `where` with the tokenizer of the run to begin from, whose embeddings belong to it.
+
+    before: the record of a resumed run, which has a copy. Raise StoreError if there is no such run.
+    """
     if where.init is None or where.tokenizer is not None or settings.embeddings == "new":
         return where
     if before is not None:

@@ -1007,7 +1007,7 @@ def _cell() -> FinetuneCell:
     from derivlang.evaluation.tasks.registry import task_of
     from derivlang.evaluation.trained import PretrainedRun
 
-    return FinetuneCell(PretrainedRun.load(_trained()), task_of("pos"), "zs", 1, "data")
+    return FinetuneCell(PretrainedRun.load(_trained()), task_of("pos"), "zs", 1, "data", "space")
 
 
 def _cell_seed() -> list[bytes]:

@@ -43,6 +43,7 @@ class Alignment(Measure):
     """Sub-words whose nearest embedding in the other language is their twin's."""
 
     needs_twin = True
+    reads = ()
 
     def measure(self, model: Encoder, sets: MeasureSets) -> dict[str, Any]:
         """Return the figures of the module docstring, and the numbers "rows", "rows_heldout" and "rows_shared".

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:
     from derivlang.evaluation.measures.sets import MeasureSets
@@ -19,13 +19,14 @@ class Measure(ABC):
 
     unit: what follows a figure on the command line. needs_head: whether it needs logits; needs_causal: whether it needs
     a causal model; needs_twin: whether it needs a tokenizer with a twin. `evaluate` leaves it out, with a warning, for
-    another model.
+    another model. reads: the options that say how many held-out sentences it reads; () for a measure without text.
     """
 
     unit: ClassVar[str] = " %"
     needs_head: ClassVar[bool] = False
     needs_causal: ClassVar[bool] = False
     needs_twin: ClassVar[bool] = False
+    reads: ClassVar[tuple[Literal["pairs", "sentences"], ...]] = ("pairs", "sentences")
 
     @abstractmethod
     def measure(self, model: Encoder, sets: MeasureSets) -> Any:

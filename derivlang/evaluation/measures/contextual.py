@@ -25,6 +25,8 @@ from derivlang.training.encoder import Encoder
 class Contextual(Measure):
     """Words whose most similar word in the other language is their own."""
 
+    reads = ("pairs",)
+
     def measure(self, model: Encoder, sets: MeasureSets) -> list[dict[str, Any]]:
         """Return [{"layer", "words", "chance"}, …] over the words of `sets.pairs`."""
         by_chance = chance(sets.words)

@@ -39,6 +39,8 @@ WAYS = {"": "AER", "joint_": "joint AER"}  # prefix of a figure, and its title
 class WordLinks(Measure):
     """Alignment error rate of links between words by argmax, itermax and optimal transport."""
 
+    reads = ("pairs",)
+
     def measure(self, model: Encoder, sets: MeasureSets) -> list[dict[str, Any]]:
         """Return [{"layer", "argmax", "itermax", "transport", "joint_argmax", …, "joint_left_out"}, …].
 

@@ -45,6 +45,7 @@ class Perplexity(Measure):
 
     unit = ""
     needs_head = True
+    reads = ("sentences",)
 
     def measure(self, model: Encoder, sets: MeasureSets) -> dict[str, Any]:
         """Return {"source", "derived", "positions", "sentences"}. A perplexity is None if no sub-word is masked.

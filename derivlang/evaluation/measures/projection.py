@@ -29,6 +29,7 @@ class Projection(Measure):
     """Embeddings of frequent sub-words and of their twins in two dimensions, for a picture in the report."""
 
     needs_twin = True
+    reads = ()
 
     def measure(self, model: Encoder, sets: MeasureSets) -> dict[str, Any]:
         """Return {"explained", "source", "derived"}; the lists have no rows if the languages share all sub-words."""

@@ -23,6 +23,8 @@ from derivlang.training.encoder import Encoder
 class Retrieval(Measure):
     """Sentences whose most similar sentence of the other language is their own."""
 
+    reads = ("pairs",)
+
     def measure(self, model: Encoder, sets: MeasureSets) -> list[dict[str, Any]]:
         """Return [{"layer", "sentences", "first", "chance"}, …] over `sets.pairs`."""
         states = sets.states(model)

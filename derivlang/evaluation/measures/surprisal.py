@@ -42,6 +42,7 @@ class Surprisal(Measure):
 
     unit = " bits"
     needs_causal = True
+    reads = ("sentences",)
 
     def measure(self, model: Encoder, sets: MeasureSets) -> dict[str, Any]:
         """Write both files. Return {"source", "derived", "words", "sentences"}: the mean bits of a sentence."""

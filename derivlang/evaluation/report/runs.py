@@ -182,12 +182,17 @@ class Run:
 
     @property
     def heldout(self) -> dict[str, str]:
-        """The number and the length of the held-out sentences as text, by the option of their number."""
+        """The number and the length of the held-out sentences as text, by the option of their number.
+
+        Also their split, unless it is the usual one; earlier versions told none.
+        """
         found = (self.evaluation or {}).get("heldout") or {}
         told: dict[str, set[str]] = {}
         for measure, option in _HELDOUT.items():
             if measure in found:
-                read = {name: value for name, value in found[measure].items() if name in (option, "length")}
+                read = {name: value for name, value in found[measure].items() if name in (option, "length", "split")}
+                if read.get("split") == "validation":
+                    del read["split"]
                 told.setdefault(option, set()).add(", ".join(f"{name} {value}" for name, value in read.items()))
         return {option: "; ".join(sorted(each)) for option, each in told.items()}
 

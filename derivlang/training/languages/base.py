@@ -25,6 +25,7 @@ from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.pipeline import Pipeline
+from derivlang.transforms.fingerprint import FORMAT
 
 TOKENIZER, TWIN = "tokenizer", "twin"
 SOURCE, DERIVED = 0, 1  # numbers of the languages, also used as token types
@@ -107,6 +108,10 @@ class Languages(ABC):
     @abstractmethod
     def images(self, forms: pa.Array) -> pa.Array:
         """Return the derived forms of source words, Arrow strings [N]."""
+
+    def fingerprint(self, format: int = FORMAT) -> str:
+        """Return 16 hex digits that identify the derived language. format: as of `Pipeline.fingerprint`."""
+        return self.pipeline.fingerprint(format=format)
 
     @property
     @abstractmethod

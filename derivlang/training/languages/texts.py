@@ -26,6 +26,7 @@ from derivlang.lexical.subwords import is_token
 from derivlang.pipeline import Pipeline
 from derivlang.training.languages.base import NO_MASK, TOKENIZER, Both, Languages, LanguageSide, SpecialIds
 from derivlang.training.languages.twins import check_permutation
+from derivlang.transforms.fingerprint import FORMAT
 from derivlang.transforms.lexicon_file import read_lexicon
 
 LEXICON = "lexicon.tsv"
@@ -97,6 +98,9 @@ class TextLanguages(Languages):
                 f"{self.pipeline} chooses images by their place, so a word alone has none", where="--t", id="images"
             )
         return self.lexicon.apply(forms)
+
+    def fingerprint(self, format: int = FORMAT) -> str:
+        return self.pipeline.fingerprint(self.pipeline.save(self.lexicon), format=format)
 
     @property
     def entries(self) -> list[str]:

@@ -14,6 +14,8 @@ from derivlang.training.encoder import Encoder
 class Centroids(Measure):
     """Cosine between the mean sentence state of the source and that of the derived language, by layer."""
 
+    reads = ("pairs",)
+
     def measure(self, model: Encoder, sets: MeasureSets) -> list[dict[str, Any]]:
         """Return [{"layer", "cosine"}, …], in percent, over `sets.pairs`."""
         return [

@@ -1,0 +1,161 @@
+"""What `evaluate` reads again long after a training: the source's held-out text and the files that a spec names."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from derivlang.engine.batches import Source
+from derivlang.evaluation.cell import FinetuneCell
+from derivlang.evaluation.sets import Sets
+from derivlang.evaluation.tasks.registry import task_of
+from derivlang.evaluation.trained import PretrainedRun
+from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.pipeline import Pipeline
+from derivlang.sources.request import SourceRequest
+from tests.checkpoints import checkpoint
+from tests.commands import run
+from tests.helpers import ROOT
+from tests.tiny_runs import DEMO, data_folder, write_run
+from tests.training import model_file
+
+SPLITS = ("train", "dev", "test")
+SHIPPED = ROOT / "grammars"
+
+
+def some(split: str, place: Path) -> None:
+    """Write the first sentences of a split of the demo."""
+    text = (DEMO / f"demo-ud-{split}.conllu").read_text("utf-8")
+    place.write_text("\n\n".join(text.split("\n\n")[:40]) + "\n\n", "utf-8")
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Path:
+    """A folder with a training and a development set, and a grammar beside it."""
+    (tmp_path / "bank").mkdir()
+    for name in ("train", "dev"):
+        some(name, tmp_path / "bank" / f"{name}.conllu")
+    shutil.copy(SHIPPED / "fr.grammar.tsv", tmp_path / "own.grammar.tsv")
+    return tmp_path / "bank"
+
+
+def pretrain(bank: Path, out: Path, *more: object, code: int = 0) -> Any:
+    spec = f"trans,syn:{bank.parent / 'own.grammar.tsv'}"
+    sizes = ("--vocab-size", 120, "--steps", 2, "--save-every", 1, "--threads", 1)
+    return run("pretrain", "--source", bank, "--t", spec, "--model", model_file(), *sizes, "-o", out, *more, code=code)
+
+
+def evaluate(out: Path, *words: object, code: int = 0) -> Any:
+    return run("evaluate", out, "--device", "cpu", *words, code=code)
+
+
+def record(folder: Path, name: str = "run.json") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / name).read_text("utf-8"))
+    return found
+
+
+def test_files_that_changed_after_the_training(bank: Path, tmp_path: Path) -> None:
+    out, links = tmp_path / "run", ("--measure", "links", "--pairs", 9)
+    pretrain(bank, out)
+    told = record(out)
+    assert [(file["split"], file["name"]) for file in told["heldout_files"]] == [("validation", "dev.conllu")]
+    evaluate(out, *links)
+    before = (out / "evaluation.json").read_bytes()
+    assert record(out, "evaluation.json")["heldout"] == {"links": {"pairs": 9, "length": 128, "split": "validation"}}
+    (out / "run.json").write_text(json.dumps({**told, "status": "stopped"}), "utf-8")
+    pretrain(bank, out, "--resume")  # the same folder goes on
+    assert {**record(out), "seconds": 0, "result": None} == {**told, "seconds": 0, "result": None}
+    run("report", out, "-o", tmp_path / "report")
+
+    dev, grammar = bank / "dev.conllu", tmp_path / "own.grammar.tsv"
+    some("test", dev)
+    failed = evaluate(out, *links, code=1).err
+    assert "held-out text has changed since the run was trained: dev.conllu (validation)" in failed
+    dev.rename(bank / "test.conllu")
+    failed = evaluate(out, *links, code=1).err
+    assert "held-out text was dev.conllu (validation), and is now test.conllu (test)" in failed
+    some("dev", dev)
+    shutil.copy(SHIPPED / "de.grammar.tsv", grammar)
+    assert "is another derived language now" in evaluate(out, *links, code=1).err
+    assert (out / "evaluation.json").read_bytes() == before
+    evaluate(out, "--measure", "alignment")  # of the embeddings: neither text nor grammar is read
+    shutil.copy(SHIPPED / "fr.grammar.tsv", grammar)
+    evaluate(out, *links)
+    earlier = {name: value for name, value in told.items() if name not in ("pipeline", "heldout_files")}
+    (out / "run.json").write_text(json.dumps(earlier), "utf-8")
+    some("test", dev)
+    evaluate(out, *links)  # of an earlier version: nothing to compare
+
+
+def test_a_run_of_a_source_without_held_out_text(tmp_path: Path) -> None:
+    (tmp_path / "bank").mkdir()
+    some("train", tmp_path / "bank" / "train.conllu")
+    out = write_run(tmp_path / "run", source=str(tmp_path / "bank"))
+    told = evaluate(out, "--measure", "retrieval", "--pairs", 9, "--sentences", 9).err
+    assert "bank has no held-out split: the sentences are those of train, which the run was trained on" in told
+    assert "no measure of this evaluation reads such sentences, so --sentences has no effect" in told
+    assert record(out, "evaluation.json")["heldout"]["retrieval"]["split"] == "train"
+    told = evaluate(out, "--measure", "alignment", "--pairs", 7, "--heldout-length", 9).err
+    assert "--pairs has no effect" in told
+    assert "--heldout-length has no effect" in told
+    assert "alignment" not in record(out, "evaluation.json")["heldout"]
+
+
+def test_a_checkpoint_of_a_dictionary_or_a_reference_that_changed(tmp_path: Path) -> None:
+    (tmp_path / "bank").mkdir()
+    for name in SPLITS:
+        some(name, tmp_path / "bank" / f"{name}.conllu")
+    lex = tmp_path / "words.txt"
+    lex.write_text("the\tle\n", "utf-8")
+
+    def measure(spec: str, out: str, code: int = 0) -> str:
+        words = ("--init", checkpoint("bert"), "--source", tmp_path / "bank", "--measure", "retrieval", "--pairs", 9)
+        found = run("evaluate", *words, "--t", spec, "-o", tmp_path / out, code=code)
+        return str(found.err)
+
+    assert "no held-out split" not in measure(f"lex:{lex}", "lex")
+    measure("trans:overlap=50", "overlap")
+    measure(f"lex:{lex}", "lex")
+    earlier, names = record(tmp_path / "lex"), ("pipeline", "heldout_files")
+    tokenizer = ForeignTokenizer.load(tmp_path / "lex" / "tokenizer").fingerprint
+    parts = earlier["weights"], tokenizer, earlier["spec"], earlier["source"]
+    shutil.copytree(tmp_path / "lex", tmp_path / "earlier", ignore=shutil.ignore_patterns("evaluation.json"))
+    text = json.dumps(
+        {name: value for name, value in earlier.items() if name not in names}
+        | {"fingerprint": sha256("|".join(parts).encode()).hexdigest()[:16]}
+    )
+    (tmp_path / "earlier" / "run.json").write_text(text, "utf-8")
+    lex.write_text("the\tle\na\tun\n", "utf-8")
+    some("test", tmp_path / "bank" / "train.conllu")
+    assert "or a file of one of them has changed" in measure(f"lex:{lex}", "lex", code=1)
+    assert "or a file of one of them has changed" in measure("trans:overlap=50", "overlap", code=1)
+    measure(f"lex:{lex}", "earlier")  # of an earlier version: its content is not compared
+    measure("trans:overlap=50", "anew")
+    assert record(tmp_path / "anew")["fingerprint"] != record(tmp_path / "overlap")["fingerprint"]
+    run("evaluate", tmp_path / "lex", "--measure", "links", "--pairs", 9)  # its own lexicon
+
+
+def test_a_cell_of_another_version_of_the_word_tokenizer(tmp_path: Path) -> None:
+    trained, task = PretrainedRun.load(write_run(tmp_path / "run")), task_of("xnli")
+    source = Source.open(Pipeline.parse("identity"), SourceRequest("xnli", data_folder(tmp_path / "data")))
+    found = Sets.read(trained.languages, task, [source])
+    assert found.words == source.corpus.word_rule
+    assert found.words.startswith("spacy")
+    one = FinetuneCell(trained, task, "zs", 1, found.key, found.words)
+    one._write({"accuracy": np.ones((2, 2), np.int64)}, {})
+    other = replace(one, words="spacy 2 en")
+    assert one.counts() is not None
+    assert other.counts() is None
+    with np.load(one.path) as file:
+        arrays = dict(file)
+    facts = json.loads(str(arrays.pop("facts")))
+    del facts["words"]  # as an earlier version wrote it
+    np.savez(one.path, facts=np.array(json.dumps(facts)), **arrays)
+    assert other.counts() is not None
