@@ -52,7 +52,8 @@ def test_a_string_is_what_a_text_file_with_it_is(line: str, words: Any, tmp_path
 
 
 def test_a_language_that_nothing_reads_is_told() -> None:
-    for text, words in ((["Hello"], None), ("Hello", "unicode"), ("Hello", "space")):
+    cases: list[tuple[Any, Any]] = [(["Hello"], None), ("Hello", "unicode"), ("Hello", "space")]
+    for text, words in cases:
         with pytest.warns(DerivlangWarning, match="the language 'de' has no effect"):
             derivlang.derive(text, "inv", words=words, language="de")
     with pytest.warns(DerivlangWarning, match="the language 'de' has no effect"):
