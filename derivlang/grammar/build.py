@@ -106,7 +106,7 @@ def choose(
     shares = (0.0,) if name not in THINNED else SHARES if recipe.thin is None else (recipe.thin,)
     settings = FitSettings(l2=USUAL, factors=FACTORS, most=MOST, dropped=DROPPED)
     n_held = 0 if held is None else int((classes_of(held) == name).sum())
-    if n_held < FEWEST_HEADS:
+    if held is None or n_held < FEWEST_HEADS:
         settings = replace(settings, l2=strengths[0] if len(strengths) == 1 else USUAL, thin=shares[0])
         if held is not None and len(strengths) * len(shares) > 1:
             warn(
