@@ -157,6 +157,11 @@ def test_the_noise_of_training_is_what_it_says() -> None:
         assert not step.buckets[step.code == 1].any()
 
 
+def test_words_that_are_too_rare_for_vectors_are_refused() -> None:
+    with pytest.raises(DataError, match="no word occurs 9999 times in the treebank, or 9999 times in all"):
+        fit(bank(), None, replace(TINY, min_count=9999, min_text_count=9999), text())
+
+
 def test_plain_text_is_cut_into_sentences() -> None:
     plain = plain_sentences(text())
     words = plain.types.to_pylist()

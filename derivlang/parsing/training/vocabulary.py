@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from derivlang.core.arrays import Bool, Float32, Int32
+from derivlang.core.errors import DataError
 from derivlang.parsing.features import MASK, MASKED, piece_buckets, word_codes
 from derivlang.parsing.normalise import normal_form
 from derivlang.parsing.training.config import ParserConfig
@@ -39,7 +40,8 @@ def build_vocabulary(
     """Return (codes of lower-cased words, their counts in the treebank, vectors from text float32[n_words, width]).
 
     The vocabulary has the frequent words of the treebank by falling count, then the most frequent other words of the
-    text. Codes 0 and 1 are UNSEEN and MASKED. Without a text, the vectors are None.
+    text. Codes 0 and 1 are UNSEEN and MASKED. Without a text, the vectors are None. Raises DataError few-words if no
+    word is frequent enough for a vector.
     """
     counts = word_counts(bank)
     often = sorted(
@@ -54,6 +56,12 @@ def build_vocabulary(
         key=lambda word: (-everywhere[word], word),
     )
     vocabulary = {word: i + 2 for i, word in enumerate((often + others)[: config.n_words])}
+    if not vocabulary:
+        raise DataError(
+            f"no word occurs {config.min_count} times in the treebank, or {config.min_text_count} times in all",
+            fix="give a larger treebank or text, or leave the text out",
+            id="few-words",
+        )
     number = {word: i for i, word in enumerate(everywhere)}
     codes = [
         np.array([number.get(normal_form(word).lower(), 0) for word in part.types.to_pylist()], np.int32)[part.words]
