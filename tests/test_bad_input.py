@@ -542,7 +542,7 @@ def test_unknown_commands_and_formats(tmp_path: Path, source: Path) -> None:
 def test_columns_that_are_not_there(tmp_path: Path) -> None:
     source = jsonl(tmp_path, [{"body": "a b", "n": 1}])
     told = refused("make", "--t", "inv", source, "-o", tmp_path / "out", code=2)
-    for part in (str(source), "body, n", "--text-column", "--word-column"):
+    for part in (str(source), "body, n", "--text-column body"):
         assert part in told
     told = refused("make", "--t", "inv", source, "-o", tmp_path / "out", "--text-column", "bdy", code=2)
     assert "'bdy'" in told

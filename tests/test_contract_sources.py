@@ -222,7 +222,7 @@ def test_links_in_a_folder_are_followed_or_told(tmp_path: Path) -> None:
     assert find(SourceRequest(str(source))).splits == ["train", "test"]
     (source / "validation.txt").symlink_to(tmp_path / "missing.txt")
     refused = run("make", source, "-t", "inv", "-o", tmp_path / "out", code=1)
-    assert "validation.txt: cannot be read" in refused.err
+    assert "validation.txt: this link leads to no file" in refused.err
 
 
 def test_folders_name_splits_and_hidden_folders_hold_no_data(tmp_path: Path) -> None:

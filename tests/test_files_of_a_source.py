@@ -140,7 +140,7 @@ def test_byte_order_marks_inside_raw_text_are_told(tmp_path: Path) -> None:
     written(tmp_path / "in" / "b.txt", "\ufeffa dog runs .\n")
     told = run("make", "--t", "inv", tmp_path / "in", "-o", tmp_path / "out", "--shard-tokens", "1").err
     assert "a.txt: 2 words with U+FEFF" in told
-    assert "b.txt:" not in told
+    assert "b.txt: 1 word" not in told
     written(tmp_path / "c.tokens", "a dog \ufeff runs\n")  # tokenised text is as it was published
     assert "U+FEFF" not in run("make", "--t", "inv", tmp_path / "c.tokens", "-o", tmp_path / "tokens").err
 

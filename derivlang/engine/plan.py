@@ -78,8 +78,11 @@ def _split_tasks(job: Job, split: str, out: Path, shard_tokens: int | None, limi
 
 
 def warn_of_uncut(job: Job, options: MakeOptions, warn: Callable[[str], None]) -> None:
-    """Warn if `shard_tokens` was given and has no effect: under a limit, or for files larger than a shard."""
-    if not typed(options, ("shard_tokens",)):
+    """Warn if `shard_tokens` was given and has no effect: under a limit, or for files larger than a shard.
+
+    Not of the shards of a parse, which the user has not named.
+    """
+    if not typed(options, ("shard_tokens",)) or job.corpus.options.get("parser"):
         return
     if options.limit is not None:
         warn("under --limit no file is cut, so --shard-tokens has no effect")

@@ -96,6 +96,9 @@ def open_file(path: Path) -> io.BufferedReader:
     try:
         return counted(path.open("rb", buffering=0))
     except FileNotFoundError:
+        if path.is_symlink():
+            fix = "correct the link, or remove it"
+            raise DataError("this link leads to no file", where=str(path), fix=fix, id="missing-file") from None
         raise DataError("there is no such file", where=str(path), fix=_near(path), id="missing-file") from None
     except IsADirectoryError:
         fix = "name a file in the folder"
