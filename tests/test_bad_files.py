@@ -22,6 +22,7 @@ from derivlang.formats import conllu, delimited, jsonl, line_chunks, opening, pa
 from derivlang.formats.opening import open_bytes, open_lines
 from derivlang.formats.rows import ROWS_PER_TABLE
 from tests.commands import run
+from tests.fuzz.forge import forge
 
 
 def fault(path: Path, content: str | bytes, read: Callable[..., Any], **options: Any) -> DerivlangError:
@@ -457,6 +458,20 @@ def test_a_null_among_the_values_of_words(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
     source.write_text('{"tokens": ["a", "b"], "note": [null, null]}\n')
     assert "note has no value (null) for a word [null-value]" in run("make", "--t", "inv", source, code=1).err
+
+
+def test_a_null_among_the_values_of_a_shard(tmp_path: Path) -> None:
+    run("make", "--t", "inv", "demo", "--splits", "test", "-o", tmp_path / "set")
+    shard = next((tmp_path / "set" / "data").iterdir())
+    table = pq.read_table(shard)
+    notes = table["source_misc"].to_pylist()
+    row = next(row for row, values in enumerate(notes) if values)
+    notes[row][0] = None
+    at = table.column_names.index("source_misc")
+    pq.write_table(table.set_column(at, "source_misc", pa.array(notes, pa.list_(pa.string()))), shard)
+    forge(tmp_path / "set")
+    ran = run("make", "--t", "inv", tmp_path / "set", "-o", tmp_path / "out", code=1)
+    assert f"{shard}: misc has no value (null) for a word [null-value]" in ran.err
 
 
 def test_a_number_may_be_missing(tmp_path: Path) -> None:

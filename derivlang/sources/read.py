@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow.compute as pc
 
-from derivlang.core.arrow import string_array, to_numpy
+from derivlang.core.arrow import is_string, string_array, to_numpy
 from derivlang.core.batch import Batch
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, LayerError
 from derivlang.core.from_table import from_table
 from derivlang.core.gaps import Gaps
+from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.reading import Splits, to_batch
@@ -181,7 +182,22 @@ def _derived(
     ):
         # The column `order` is never left out, and equal contexts have equal orders.
         for rows in groups if side is None else whole_runs(groups, side.column("order")):
-            yield from_table(rows.table, corpus.schema, lexicon)[0]
+            batch = from_table(rows.table, corpus.schema, lexicon)[0]
+            _check_values(batch, part)
+            yield batch
+
+
+def _check_values(batch: Batch, part: CorpusFile) -> None:
+    """Raise LayerError null-value for null as the string of a word, which no shard of a set holds unless damaged."""
+    found = (layer for layer in batch.layers.values() if isinstance(layer, Words) and layer.classes is None)
+    for layer in found:
+        if is_string(layer.values.type) and layer.values.null_count:
+            raise LayerError(
+                f"{layer.name} has no value (null) for a word",
+                where=str(part.path),
+                fix="`derivlang verify` says what is wrong",
+                id="null-value",
+            )
 
 
 def _row_groups(part: CorpusFile, limit: int | None) -> Iterator[Rows]:
