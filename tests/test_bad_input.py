@@ -720,8 +720,10 @@ def test_what_other_commands_write_inside_the_source_is_none_of_it(
     run(*train)
     assert "already" in run(*train).err
     run("dict", "--t", "trans", ".", "-o", "d.tsv")
+    written(tmp_path / "b" / "train.txt", "a fox ran .\n")
+    written(tmp_path / "b" / "scores.json", record_text({"format": 1, "derivlang": "0.1.0"}))
     written(tmp_path / "report" / "scores.tsv", "run\tscore\n")
     written(tmp_path / "report" / "report.json", record_text({"format": 1, "derivlang": "0.1.0"}))
     make("perm", tmp_path, tmp_path / "set")
     files = json.loads((tmp_path / "set" / "derivlang.json").read_text("utf-8"))["source"]["files"]
-    assert [file["name"] for file in files] == ["a.train.txt"]
+    assert [file["name"] for file in files] == ["a.train.txt", "b/train.txt"]

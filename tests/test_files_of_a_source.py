@@ -119,6 +119,7 @@ def test_a_split_that_is_spelled_in_two_ways(tmp_path: Path, recwarn: pytest.War
     [
         ["data/train-00000-of-00002.txt", "data/train-00001-of-00002.txt", "data/test-00000-of-00001.txt"],
         ["a/train.txt", "b/train.txt", "train.txt"],
+        ["straße.txt", "strasse.txt"],
         ["dev/a.txt", "dev/b.txt", "a.txt", "a.test.txt"],
         ["train.txt", "validation.txt -> train.txt"],  # a link in another split is read once in each
     ],

@@ -40,6 +40,7 @@ from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
 
 MANIFEST = "derivlang.json"
+_RECORDS = ("run.json", "study.json", "report.json", "data.json", "derivlang-tokenizer.json")  # of whole folders
 _RECORD = re.compile(rb'\{\s*"format": \d+,\s*"derivlang": "')  # how every record begins that derivlang writes
 
 
@@ -246,17 +247,19 @@ def _written(below: list[Path], folder: Path) -> set[Path]:
     for path in below:
         if path.name in (MANIFEST, ".derivlang"):
             found.add(path.parent)
-        elif path.suffix == ".json" and path.is_file() and _RECORD.match(_head(path)):
+        elif path.suffix == ".json" and path.name[0] != "." and _RECORD.match(_head(path)):
             own = path.name.removesuffix(".recipe.json")  # d.tsv.recipe.json is the record of d.tsv
             found |= {path, path.with_name(own)}
-            if own == path.name and path.parent != folder:
+            if path.name in _RECORDS and path.parent != folder:
                 found.add(path.parent)
     return found
 
 
 def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
+    """Return the first bytes of a file, none if it cannot be read, which is an error when the file is wanted."""
+    with suppress(OSError), path.open("rb") as file:
         return file.read(100)
+    return b""
 
 
 def _check_twice(files: list[Path], folder: Path) -> None:
@@ -269,7 +272,7 @@ def _check_twice(files: list[Path], folder: Path) -> None:
     for file in files:
         name = _relative(file, folder)
         plain = _relative(file.with_name(unpacked_name(file)), folder)
-        for same in ((plain.casefold(),), (os.path.realpath(file), split_of(name) or "train")):
+        for same in ((plain.lower(),), (os.path.realpath(file), split_of(name) or "train")):
             first = known.setdefault(same, name)
             if first != name:
                 raise DataError(

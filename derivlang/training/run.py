@@ -88,10 +88,12 @@ def pretrain(
         )
     with ExitStack() as stack:
         if main:  # the others wait for it
-            folder.taken(run, resume=resume, force=force)  # said at once, not after the other run
+            before = folder.taken(run, resume=resume, force=force)  # said at once, not after the other run
+            done = before is not None and before["status"] == "done"  # nothing is written then
             plan = digest([settings, request, replace(where, run=Path()), duration, model_config])
             told = f"{settings.objective} of {settings.spec}, seed {settings.seed}"
-            stack.enter_context(held(run, plan, told, callbacks.warn, what="model", waits=resume))
+            if not done:
+                stack.enter_context(held(run, plan, told, callbacks.warn, what="model", waits=resume))
         return _pretrain(settings, request, where, duration, model_config, objective, resume, force, callbacks)
 
 
