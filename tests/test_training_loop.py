@@ -736,7 +736,7 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
 
 
 def at_step_2(call: Callable[[], object]) -> Callable[[int, dict[str, Any]], None]:
-    """Call something while a run trains."""
+    """Return a callback that calls `call` at step 2 of a run."""
 
     def logged(step: int, entry: dict[str, Any]) -> None:
         if step == 2:

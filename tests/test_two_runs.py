@@ -160,7 +160,7 @@ def test_two_writers_of_one_folder_do_not_mix(tmp_path: Path) -> None:
 def test_a_tokenizer_that_another_process_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: Path, size: int
 ) -> None:
-    """The same one is waited for and found; another one is refused."""
+    """The same command waits, and finds the tokenizer done. Another command is refused."""
     out = tmp_path / "out"
     told: list[object] = []
     train_bpe = tokenizers.train_bpe

@@ -1,7 +1,7 @@
-"""Errors in the words of Python: `derive` and `map_dataset` have arguments where the command line has options.
+"""Messages for Python: `derive` and `map_dataset` have arguments where the command line has options.
 
---lang: … pass --lang xx for rules that fit most alphabets
-language=: … pass language='xx' for rules that fit most alphabets
+command line    pass --lang xx for rules that fit most alphabets
+Python          pass language='xx' for rules that fit most alphabets
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from derivlang.engine.plan import source_files
 from derivlang.evaluation.cell import FinetuneCell, forget
 from derivlang.evaluation.documents import write_documents
 from derivlang.evaluation.finetune_settings import DOCUMENTS, MAX_LENGTH, ORACLE, REGIMES, SPLITS, Regime
-from derivlang.evaluation.heldout import Heldout
+from derivlang.evaluation.heldout import Heldout, check_files
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.metrics import Metric
@@ -227,7 +227,8 @@ def _heldout(trained: PretrainedRun, options: EvaluateOptions, events: Events) -
     request = request_of(trained.facts["source"], options, trained.facts.get("reading"))
     corpus = find(request)
     split = corpus.heldout
-    _check_heldout(trained, source_files(Job(corpus, encoding=request.encoding), [split]))
+    files = source_files(Job(corpus, encoding=request.encoding), [split])
+    check_files(trained.facts.get("heldout_files"), files, f"the source of {trained.folder}")
     if split == corpus.splits[0] and "checkpoint" not in trained.facts:
         events.warn(
             f"{corpus.name} has no held-out split: the sentences are those of {split}, which the run was trained on"
@@ -242,25 +243,6 @@ def _heldout(trained: PretrainedRun, options: EvaluateOptions, events: Events) -
         if told := unknown_warning(share, "the derived language", tokenizer, SCRIPT_HINT):
             events.warn(told)
     return text
-
-
-def _check_heldout(trained: PretrainedRun, files: list[dict[str, Any]]) -> None:
-    """Raise StoreError unless these are the files of held-out text that the source had when the run was trained."""
-    told = trained.facts.get("heldout_files")
-    if told is None:  # of an earlier version, or trained where the source was not
-        return
-    was, now = (sorted((file["split"], file["sha256"]) for file in some) for some in (told, files))
-    if was == now:
-        return
-    before, there = (", ".join(f"{file['name']} ({file['split']})" for file in some) for some in (told, files))
-    raise StoreError(
-        f"held-out text was {before}, and is now {there}"
-        if before != there
-        else f"held-out text has changed since the run was trained: {there}",
-        where=f"the source of {trained.folder}",
-        fix="restore the source, or name its folder with --data-dir",
-        id="other-data",
-    )
 
 
 def _longest(trained: PretrainedRun, options: EvaluateOptions) -> int:

@@ -7,6 +7,7 @@ and fit into a row are ranked by key, so a larger sample contains a smaller one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow as pa
 from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, StoreError
 from derivlang.core.keys import Draws, sequence_keys
 from derivlang.engine.batches import Source
 from derivlang.training.languages import Languages, LanguageSide
@@ -132,3 +133,25 @@ def _fitting(languages: Languages, batch: Batch, max_length: int, split: str) ->
         lengths = lengths_of(every.offsets_in(side))
         some &= (lengths <= max_length - 2) & (lengths > 0)
     return every.take(np.flatnonzero(some))
+
+
+def check_files(told: list[dict[str, Any]] | None, files: list[dict[str, Any]], where: str) -> None:
+    """Raise StoreError other-data unless the source has the files of held-out text that a run recorded.
+
+    told: the run's record, None of an earlier version or a run without its source. files: those that are there now.
+    Both as of `source_files`.
+    """
+    if told is None:
+        return
+    was, now = (sorted((file["split"], file["sha256"]) for file in some) for some in (told, files))
+    if was == now:
+        return
+    before, there = (", ".join(f"{file['name']} ({file['split']})" for file in some) for some in (told, files))
+    raise StoreError(
+        f"held-out text was {before}, and is now {there}"
+        if before != there
+        else f"held-out text has changed since the run was trained: {there}",
+        where=where,
+        fix="restore the source, or name its folder with --data-dir",
+        id="other-data",
+    )

@@ -40,7 +40,7 @@ def look_at_columns(
     """Return the names of the columns, whether there is a header, and the first rows.
 
     fields: yields the fields of each row of a file. read, layout: the reader of the format and its further options.
-    Raises UsageError, DataError: as `names_of`; DataError: header-differs, empty-file.
+    Raises DataError header-differs or empty-file, and what `names_of` raises.
     """
     path = paths[0]
     first = list(islice(fields(path), LOOKED_AT))

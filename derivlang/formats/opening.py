@@ -36,7 +36,7 @@ def packing_of(path: Path) -> str:
 
 
 def unpacked_name(path: Path) -> str:
-    """Return the name of a file without the suffix of compression: `a.txt` of `a.txt.gz`."""
+    """Return the name of a file without `.gz` or `.zst`: a.txt for a.txt.gz."""
     return path.stem if packing_of(path) else path.name
 
 
@@ -128,7 +128,10 @@ def read_text(path: Path | str, encoding: str = "utf-8") -> str:
 
 
 def too_large(where: str, what: str, most: int) -> DataError:
-    """Return the error for a compressed file with more than is read at once. what: ends with a verb."""
+    """Return the error for a compressed file that holds too much. what: what is too large, with its verb.
+
+    ("a.gz:3", "the line of a compressed file has", 64 << 20)   ->   … has more than 64 MiB
+    """
     return DataError(
         f"{what} more than {most >> 20} MiB",
         where=where,

@@ -30,7 +30,7 @@ from derivlang.transforms.trans import Trans
 
 @dataclass(frozen=True, slots=True)
 class PairEncoder:
-    """The tokenizers of both sides. how: the way in which the sub-words of linked words are linked (`lift_links`)."""
+    """The tokenizers of both sides. how: the method by which `lift_links` links sub-words."""
 
     source: SubwordEncoder
     derived: SubwordEncoder

@@ -114,8 +114,9 @@ def _prepare(
 
 
 def _origin(request: SourceRequest) -> dict[str, Any]:
-    """Return the files of the split that tokenizers and dictionaries are made of, how they are read, and the files of
-    held-out text.
+    """Return {"files", "heldout", "reading"}: what tokenizers and dictionaries are made of, and the held-out files.
+
+    files, heldout: names and hashes, as of `source_files`. reading: how they are read.
     """
     corpus = find(request)
     first, heldout = corpus.splits[0], corpus.heldout
