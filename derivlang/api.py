@@ -64,7 +64,7 @@ class DerivedText:
 @errors_in_python()
 def derive(
     text: str | Sequence[str],
-    spec: str,
+    spec: str | Pipeline,
     *,
     words: Mode | None = None,
     language: str = "en",
@@ -74,10 +74,10 @@ def derive(
 ) -> DerivedText:
     """Derive a text, as `make` derives a `.txt` file with this text.
 
-    text: raw text, or a list of words. words: how to split raw text, "spacy" (default), "unicode", or "space" for
-    tokenised text. language: of the text, for spaCy's tokenizer and the parser. sentences: how sentences are split.
-    lexicon: a saved lexicon.tsv, needed if the spec keeps some of the types. parser: finds the trees that `syn` needs
-    (default: the bundled one of the language).
+    text: raw text, or a list of words. spec: the transforms, or a pipeline of them. words: how to split raw text,
+    "spacy" (default), "unicode", or "space" for tokenised text. language: of the text, for spaCy's tokenizer and the
+    parser. sentences: how sentences are split. lexicon: a saved lexicon.tsv, needed if the spec keeps some of the
+    types. parser: finds the trees that `syn` needs (default: the bundled one of the language).
 
     Raises UsageError for a bad spec or argument, or a missing lexicon or parser; DataError for an empty word or a text
     that cannot be encoded.
@@ -161,9 +161,9 @@ class Deriver:
     """A fitted pipeline with its rule for sentences and its parser, for one text after another."""
 
     def __init__(
-        self, spec: str, *, language: str, sentences: Rule, lexicon: Path | str | None, parser: str | None
+        self, spec: str | Pipeline, *, language: str, sentences: Rule, lexicon: Path | str | None, parser: str | None
     ) -> None:
-        self.pipeline = Pipeline.parse(spec)
+        self.pipeline = spec if isinstance(spec, Pipeline) else Pipeline.parse(spec)
         saved = read_lexicon(Path(lexicon)) if lexicon else None
         self.fitted = self.pipeline.fit(saved=saved, where=str(lexicon))
         self.sentences: Rule = sentences

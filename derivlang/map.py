@@ -23,6 +23,7 @@ from derivlang.core.reading import to_batch
 from derivlang.core.rules import Mode, Rule
 from derivlang.core.schema import Schema, answered_side
 from derivlang.core.sentences import RULE_VERSION
+from derivlang.core.spec_files import any_file
 from derivlang.core.to_table import to_table
 from derivlang.formats.pieces import Splitting
 from derivlang.formats.words import Splitter
@@ -252,7 +253,7 @@ def _unique(splits: list[Any], name: str) -> list[Any]:
 @lru_cache(maxsize=2)
 def _fitted(spec: str, lexicon: str | None, fingerprint: str) -> tuple[Pipeline, Lexicon]:
     """Return the pipeline of a stored spec and its lexicon; both serve all batches."""
-    pipeline = Pipeline.from_stored(spec)
+    pipeline = Pipeline.from_stored(spec, any_file)  # `map_dataset` has stored it
     return pipeline, pipeline.fit(saved=lexicon)
 
 

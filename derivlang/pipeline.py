@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +25,12 @@ from derivlang.core.errors import DerivlangError, LayerError, UsageError
 from derivlang.core.keys import sequence_keys
 from derivlang.core.lexicon import Lexicon, chooses
 from derivlang.core.order import Order
+from derivlang.core.parse_errors import parse_errors
 from derivlang.core.policies import Policies
 from derivlang.core.rules import Rule
 from derivlang.core.spec import read_spec
+from derivlang.core.spec_files import FilePolicy, any_file, no_file
+from derivlang.formats.spec_paths import named_files
 from derivlang.parsing.attach import with_parses
 from derivlang.parsing.base import Parser
 from derivlang.syntax.groups import contract
@@ -60,10 +64,10 @@ class Pipeline:
     transforms: tuple[Transform, ...]
 
     @classmethod
-    def parse(cls, spec: str, *, seed: int | None = None) -> Pipeline:
+    def parse(cls, spec: str, *, seed: int | None = None, files: FilePolicy = any_file) -> Pipeline:
         """Return the pipeline of a spec string. UsageError if the spec is wrong.
 
-        seed: for the transforms whose part of the spec states none.
+        seed: for the transforms whose part of the spec states none. files: which files the spec may name.
         """
         if not isinstance(spec, str):
             raise UsageError(f"a spec is a string as 'trans,inv', not {spec!r}", where="--t", id="bad-spec")
@@ -72,13 +76,20 @@ class Pipeline:
             found = find_transform(name)
             if seed is not None and any(f.name == "seed" for f in fields(found)):
                 keyed.setdefault("seed", str(seed))
-            transforms.append(found.from_values(values, keyed))
+            transforms.append(found.from_values(*found.bounded(values, keyed, files)))
         return cls(tuple(transforms))
 
     @classmethod
-    def from_stored(cls, spec: str) -> Pipeline:
-        """Return the pipeline of a stored spec (`stored`), written by this version or an older one."""
-        return cls(tuple(find_transform(name).from_stored(values, keyed) for name, values, keyed in read_spec(spec)))
+    def from_stored(cls, spec: str, files: FilePolicy = no_file) -> Pipeline:
+        """Return the pipeline of a stored spec (`stored`), written by this version or an older one.
+
+        files: which files the spec may name: those of the folder that stores it, unless this process wrote it.
+        """
+        transforms = []
+        for name, values, keyed in read_spec(spec):
+            found = find_transform(name)
+            transforms.append(found.from_stored(*found.bounded(values, keyed, files)))
+        return cls(tuple(transforms))
 
     @property
     def stored(self) -> str:
@@ -104,6 +115,26 @@ class Pipeline:
     def then(self, after: Pipeline) -> Pipeline:
         """Return the pipeline that applies this one, then `after`."""
         return Pipeline(self.transforms + after.transforms)
+
+    def files_to_keep(self) -> dict[str, bytes]:
+        """Return the content of the files that are needed to derive again, by name: grammars, for example.
+
+        A set or a run keeps copies of them (`formats/spec_paths.py`), except of what a transform saves in lexicon.tsv.
+        Raises UsageError for two files of one name.
+        """
+        found: dict[str, tuple[Path, bytes]] = {}
+        for transform in self.transforms:
+            for path in () if transform.saves else named_files(transform):
+                with parse_errors(str(path), "file", id="missing-file"):
+                    content = path.read_bytes()
+                if found.setdefault(path.name, (path, content))[1] != content:
+                    raise UsageError(
+                        f"{found[path.name][0]} and {path} have the same name, and the result keeps a copy of each",
+                        where="--t",
+                        fix="rename one of them",
+                        id="output",
+                    )
+        return {name: content for name, (_, content) in found.items()}
 
     @property
     def has_order(self) -> bool:

@@ -393,7 +393,7 @@ class Mark(Transform):
     name = "mark"
     is_permutation = False
     word: int = param(1, "before which word, from 1", positional=True, draws=False, low=1)
-    marker: str = param("🅁", "the marker", draws=False)
+    marker: str = param("🅁", "the marker", draws=False, file=False)
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         lengths = lengths_of(batch.sentences)

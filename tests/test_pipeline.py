@@ -55,8 +55,8 @@ class Toy(Transform):
     """One parameter of each type, for the tests of specs."""
 
     name = "toy"
-    file: str = param("", "a value that may need quotes", positional=True)
-    model: str = param("plain", "another", positional=True)
+    file: str = param("", "a value that may need quotes", positional=True, file=False)
+    model: str = param("plain", "another", positional=True, file=False)
     rate: float = param(0.5, "a number", low=0)
     size: int = param(1, "a whole number", low=0)
     loud: bool = param(False, "a switch")

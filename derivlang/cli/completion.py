@@ -77,7 +77,7 @@ def _of_spec(typed: str, registry: Any) -> list[str]:
     key, equals, _ = part.partition("=")
     found = []
     for one in registry.find(name).parameters():
-        values = one["type"].split("|") if "|" in one["type"] else _values(name, one["name"])
+        values = one["type"].split("|") if "|" in one["type"] else one["names"]
         if equals:
             found += [f"{start}{key}={value}" for value in values if one["name"] == key]
             continue
@@ -85,17 +85,6 @@ def _of_spec(typed: str, registry: Any) -> list[str]:
         if one["positional"] and not earlier:
             found += [start + value for value in values]
     return found
-
-
-def _values(name: str, parameter: str) -> list[str]:
-    """Return the names that a parameter takes, where its type does not say them."""
-    if (name, parameter) == ("trans", "script"):
-        from derivlang.transforms.scripts import script_names
-
-        return list(script_names())
-    if (name, parameter) == ("syn", "grammar"):
-        return _grammars("")
-    return []
 
 
 def _grammars(typed: str) -> list[str]:

@@ -13,7 +13,12 @@ from derivlang.cli.types import FOLDER, Whole
 
 @click.command("explore")
 @click.argument("derived", type=FOLDER, required=False, metavar="[DERIVED]")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to serve on; 0.0.0.0 for the network.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to serve on; 0.0.0.0 for the network, whose visitors cannot name files.",
+)
 @click.option("--port", type=Whole(1, 65535), help="Port to serve on.  [default: the first free one from 7860]")
 @click.option("--open/--no-open", "browse", default=True, show_default=True, help="Open the page in a browser.")
 def command(derived: Path | None, host: str, port: int | None, browse: bool) -> None:

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from derivlang.core.errors import UsageError, unknown
+from derivlang.core.spec_files import FilePolicy, FileText, Named, bounded
 
 
 def param(
@@ -31,12 +33,25 @@ def param(
     draws: bool = True,
     low: int | None = None,
     high: int | None = None,
+    names: Callable[[], Iterable[str]] | None = None,
+    file: Named | Literal[False] | None = None,
 ) -> Any:
-    """Declare a parameter. positional: `name:value` sets it. draws: whether random choices depend on it."""
+    """Declare a parameter. positional: `name:value` sets it. draws: whether random choices depend on it.
+
+    names: returns the names that a text may be. file: what a text names, if it may name files; False if it never does,
+    which `names` implies.
+    """
+    if names is not None:
+        file = False
+    elif file:
+        names = file.names
     return dataclasses.field(
         default=default,
-        metadata={"help": help, "positional": positional, "draws": draws, "low": low, "high": high},
-    )
+        metadata={
+            "help": help, "positional": positional, "draws": draws, "low": low, "high": high, "names": names,
+            "file": file,
+        },
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +90,10 @@ class Parameterised:
 
     @classmethod
     def parameters(cls) -> list[dict[str, Any]]:
-        """Return name, type, default and help of each parameter, for `ls` and for help pages."""
+        """Return name, type, default and help of each parameter, for `ls` and for help pages.
+
+        names: those that a text may be. file: whether it may name a file, None if nothing declares it.
+        """
         hints = cls._types()
         return [
             {
@@ -86,9 +104,22 @@ class Parameterised:
                 "positional": field.metadata["positional"],
                 "low": field.metadata["low"],
                 "high": field.metadata["high"],
+                "names": list(field.metadata["names"]()) if field.metadata["names"] else [],
+                "file": None if field.metadata["file"] is None else bool(field.metadata["file"]),
             }
             for field in dataclasses.fields(cls)
         ]
+
+    @classmethod
+    def bounded(cls, values: list[str], keyed: dict[str, str], files: FilePolicy) -> tuple[list[str], dict[str, str]]:
+        """Return the values of a parsed spec with the files that a policy allows (`spec_files.py`).
+
+        Raise UsageError spec-file for any other file, and for text of which nothing declares whether it names one.
+        """
+        hints, fields = cls._types(), dataclasses.fields(cls)
+        declared = {field.name: field.metadata.get("file") for field in fields if hints[field.name] is str}
+        slots = [field.name for field in fields if field.metadata.get("positional")]
+        return bounded(cls.name, declared, slots, values, keyed, files)
 
     @classmethod
     def from_values(cls, values: list[str], keyed: dict[str, str]) -> Self:
@@ -203,6 +234,8 @@ def quote(value: str) -> str:
 
 def text_of(value: Any) -> str:
     """Return a value as text that a spec reads back: yes and no for a bool."""
+    if isinstance(value, FileText):
+        return value.typed
     if isinstance(value, bool):
         return "yes" if value else "no"
     return repr(value) if isinstance(value, float) else str(value)
@@ -222,6 +255,8 @@ def _value(name: str, key: str, hint: Any, text: str) -> Any:
         if text not in choices:
             raise UsageError(f"{name}: {key}={text!r} must be one of {', '.join(choices)}", id="bad-value")
         return text
+    if hint is str:
+        return text  # a `FileText` stays one
     if hint is bool:
         if text not in ("yes", "no"):
             raise UsageError(f"{name}: {key}={text!r} must be yes or no", id="bad-value")

@@ -59,6 +59,7 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
     earlier = plan_hash(job, plan, as_earlier(files), as_earlier(fitted_on), columns=False)
     if earlier != planned and not options.force and _is_made(options.out, earlier, job):
         planned, files = earlier, as_earlier(files)
+    kept = job.pipeline.files_to_keep()  # before the fingerprint, so that another content would be noticed
     before, fingerprint = job.lexicon_text, job.pipeline.fingerprint(job.lexicon_text)
     journal = Journal(options.out, planned)
     if not journal.is_begun():  # else another run may be changing the folder: it is looked at when that has ended
@@ -89,7 +90,7 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
             text = card(manifest)
             manifest["card"] = sha256(text.encode()).hexdigest()
             texts = {CARD: text, NAME: dump(manifest)}
-            journal.close(texts if job.lexicon_text is None else {LEXICON: job.lexicon_text, **texts})
+            journal.close(texts if job.lexicon_text is None else {LEXICON: job.lexicon_text, **texts}, kept)
         except BaseException:
             journal.give_up()
             raise

@@ -50,7 +50,7 @@ def make(
             "a set cannot be written over its own source", where="-o", fix="choose another folder", id="output"
         )
     if corpus.spec is not None:
-        pipeline = Pipeline.parse(corpus.spec).then(pipeline)
+        pipeline = Pipeline.parse(corpus.spec, files=corpus.spec_files).then(pipeline)
     if corpus.format == "derived":
         options = continued(corpus, options)
     recipe = recipe_of(corpus, request, options)

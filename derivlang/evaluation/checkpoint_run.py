@@ -81,6 +81,7 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
         if saved is not None:
             with writing(fresh / LEXICON) as file:
                 file.write(saved.encode())
+        folder.keep_files(fresh, pipeline)
         folder.write(fresh, record)
 
     whole_folder(out, write)

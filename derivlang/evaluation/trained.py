@@ -21,6 +21,7 @@ from transformers import AutoConfig, AutoModel
 from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
+from derivlang.formats.spec_paths import files_of
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.training import checkpoint
@@ -58,7 +59,7 @@ class PretrainedRun:
         parts of the run do not fit each other.
         """
         facts = _facts(folder, finished=step is None)
-        languages = load_languages(folder, Pipeline.from_stored(facts["spec"]))
+        languages = load_languages(folder, Pipeline.from_stored(facts["spec"], files_of(folder)))
         if step is not None:
             checkpoint.of_step(folder, step)
         path = _model(folder, facts, step)

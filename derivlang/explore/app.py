@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 import shlex
+from functools import partial
 from html import escape
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -40,17 +42,24 @@ _CSS = """
 """
 
 
-def derived(text: str, spec: str, words: str) -> tuple[str, str]:
-    """Return (a drawing of a text under a spec, the command that prints the derived text), or a message and ""."""
-    from derivlang.api import derive, view
+def derived(text: str, spec: str, words: str, *, files: bool = True) -> tuple[str, str]:
+    """Return (a drawing of a text under a spec, the command that prints the derived text), or a message and "".
 
-    if len(text) > _LONGEST:
-        return _message(f"the text has more than {_LONGEST:,} characters"), ""
+    files: whether the spec may name files. A page for visitors has False, whatever its controls offer: a request need
+    not come from them.
+    """
+    from derivlang.api import derive, view
+    from derivlang.core.spec_files import any_file, no_file
+    from derivlang.pipeline import Pipeline
+
+    if max(len(text), len(spec)) > _LONGEST:
+        return _message(f"the text or the spec has more than {_LONGEST:,} characters"), ""
     if not spec:
         return _message("choose a transform"), ""
     line = " ".join(text.split())
     try:
-        drawing = str(view(derive(line, spec, words=words)))  # type: ignore[arg-type]
+        pipeline = Pipeline.parse(spec, files=any_file if files else no_file)
+        drawing = str(view(derive(line, pipeline, words=words)))  # type: ignore[arg-type]
     except DerivlangError as error:
         return _message(str(error)), ""
     option = "" if words == "spacy" else f" --words {words}"
@@ -82,7 +91,7 @@ def statistics(folder: Path, split: str) -> list[list[str]]:
 
 
 def build(folder: Path | None = None, *, files: bool = True) -> Any:
-    """Return the page, a `gradio.Blocks`. folder: a derived set to show, too. files: offer parameters that name files.
+    """Return the page, a `gradio.Blocks`. folder: a derived set to show, too. files: whether a spec may name files.
 
     Raises UsageError without gradio, StoreError for a damaged set.
     """
@@ -98,8 +107,11 @@ def build(folder: Path | None = None, *, files: bool = True) -> Any:
 
 
 def serve(folder: Path | None = None, *, host: str = "127.0.0.1", port: int | None = None, browse: bool = False) -> Any:
-    """Start the page and return (the running page, its address). Raises UsageError as `build`, and for a taken port."""
-    page = build(folder)
+    """Start the page and return (the running page, its address). Raises UsageError as `build`, and for a taken port.
+
+    Only on an address of this machine alone (127.0.0.1, ::1, localhost) may a spec name files.
+    """
+    page = build(folder, files=_is_loopback(host))
     try:
         _, address, _ = page.launch(
             server_name=host, server_port=port, inbrowser=browse, prevent_thread_lock=True, quiet=True, **launching()
@@ -145,6 +157,14 @@ class OwnAddressOnly:
             await send(message)
 
         await self.app(scope, receive, sending)
+
+
+def _is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name
+        return host == "localhost"
 
 
 def _gradio() -> Any:
@@ -201,7 +221,7 @@ def _sentence(gr: Any, *, files: bool) -> None:
     # Without triggers: when the page is loaded, and when an input changes.
     gr.on(
         None,
-        derived,
+        partial(derived, files=files),
         [text, spec, words],
         [drawing, command],
         show_progress="hidden",

@@ -6,22 +6,14 @@ like those of the package, because both are read from `param`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from derivlang.core.spec import quote, text_of
-from derivlang.grammar.load import shipped
 from derivlang.transforms.registry import find_transform, transform_names
-from derivlang.transforms.scripts import script_names
 
 _SLIDER = 1000  # a range of at most this size is a slider
-# Names that a text parameter may have. They are no choices of its type, since a path may stand there as well.
-_KNOWN: dict[tuple[str, str], Callable[[], Sequence[str]]] = {
-    ("trans", "script"): script_names,
-    ("syn", "grammar"): lambda: sorted(shipped()),
-    ("syn", "substrate"): lambda: [*sorted(shipped()), "none"],
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +36,8 @@ def controls_of(transform: str, *, files: bool = True) -> list[Control]:
         name, kind, low, high = parameter["name"], parameter["type"], parameter["low"], parameter["high"]
         choices: tuple[str, ...] = ()
         shown: Any = "text"
-        if (transform, name) in _KNOWN:
-            shown, choices = "choice", tuple(_KNOWN[transform, name]())
+        if parameter["names"]:
+            shown, choices = "choice", tuple(sorted(parameter["names"]))
         elif kind == "yes|no":
             shown = "switch"
         elif "|" in kind:
@@ -65,7 +57,7 @@ def offered(*, files: bool = True) -> list[str]:
     return [
         name
         for name in transform_names()
-        if files or not any(p["type"] == "str" and p["default"] == "" for p in find_transform(name).parameters())
+        if files or not any(p["file"] and p["default"] == "" for p in find_transform(name).parameters())
     ]
 
 

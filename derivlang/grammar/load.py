@@ -9,9 +9,11 @@ DIR/fr@V.orm.gz          one head class
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 
 from derivlang.core.errors import UsageError, unknown
+from derivlang.core.spec_files import Named, Parts
 from derivlang.formats.paths import is_path
 from derivlang.grammar import orm
 from derivlang.grammar.file import read
@@ -20,6 +22,7 @@ from derivlang.grammar.grammar import Grammar
 SUFFIX = ".grammar.tsv"
 
 
+@cache
 def shipped() -> dict[str, Path]:
     """Return the files of the shipped grammars by name (`fr`)."""
     package = Path(__file__).resolve().parents[1]
@@ -30,20 +33,48 @@ def shipped() -> dict[str, Path]:
     return {}
 
 
+def grammar_parts(value: str) -> Parts:
+    """Return the parts of a value that names grammars: fr@N~my.tsv -> (fr, @N~), (my.tsv, "").
+
+    A head class is in capitals, so that fr@V.orm.gz is a file. Raise UsageError for a part without a name.
+    """
+    found = []
+    texts = value.split("~")
+    for number, part in enumerate(texts):
+        name, at, head_class = part.rpartition("@")
+        if not part or (at and not (name and head_class)):
+            raise UsageError(
+                f"syn: {value!r} names no grammar in {part!r}",
+                fix="write syn:fr, syn:fr@N or syn:fr@N~hi@V",
+                id="bad-value",
+            )
+        if not (at and head_class.isupper() and (name in shipped() or not is_path(part, "file"))):
+            name, at, head_class = part, "", ""
+        found.append((name, at + head_class + ("~" if number < len(texts) - 1 else "")))
+    return tuple(found)
+
+
+def grammar_files(path: str) -> tuple[str, ...]:
+    """Return the files that the path of a grammar stands for: a pair of .orm files, one a head class, or itself."""
+    pair = {} if is_path(path, "file") else files_of_pair(Path(path))
+    return tuple(map(str, pair.values())) or (path,)
+
+
 def load_grammar(name_or_path: str | os.PathLike[str], *, where: str | None = None) -> Grammar:
     """Return a grammar by name or path. where: the option that names it, for messages.
+
+    The name of a shipped grammar comes before a file of that name: ./fr is the file.
 
     Raises UsageError unknown-grammar, grammar-name; DataError missing-file, grammar-line, grammar-header.
     """
     text = os.fspath(name_or_path)
-    path = Path(text)
+    path, names = Path(text), shipped()
+    if text in names:
+        return read(names[text])
     if is_path(text, "file"):
         return _orm({orm.head_class_of(path): path}) if path.name.endswith(orm.SUFFIXES) else read(path)
     if pair := files_of_pair(path):
         return _orm(pair)
-    names = shipped()
-    if text in names:
-        return read(names[text])
     if "/" in text or os.sep in text or text.endswith((*orm.SUFFIXES, SUFFIX, ".tsv")):
         raise UsageError(
             f"there is no grammar file {text}",
@@ -68,3 +99,7 @@ def _orm(paths: dict[str, Path]) -> Grammar:
     first = next(iter(paths.values()))
     weights = {name: orm.read_weights(path) for name, path in paths.items()}
     return Grammar(orm.language_of(first), "", "v1", weights, {"format": "orm"})
+
+
+GRAMMARS = Named(shipped, grammar_parts, grammar_files)
+SUBSTRATES = Named(lambda: [*shipped(), "none"], paths=grammar_files)

@@ -35,6 +35,7 @@ from derivlang.lexical.percent import Share, number
 from derivlang.lexical.ranking import RULE_VERSION, By, cut
 from derivlang.lexical.vocabulary import Entries, count, token_entries, word_entries
 from derivlang.pipeline import Pipeline
+from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import remove
@@ -84,7 +85,7 @@ def make_dictionary(
     check_encoding(request.encoding)
     corpus = find(request)
     warn_of_unused(corpus.name, corpus.schema, None, warn, repair_tags=options.repair_tags)
-    pipeline = _pipeline(spec, corpus.spec)
+    pipeline = _pipeline(spec, corpus)
     saved = read_lexicon(options.lexicon) if options.lexicon else corpus.lexicon_text
     job = Job(corpus, pipeline, lexicon_text=saved, encoding=request.encoding, repair_tags=options.repair_tags)
     split = corpus.splits[0]
@@ -217,9 +218,10 @@ def _pairs(entries: Entries, chosen: Int64) -> tuple[list[tuple[str, str]], list
     return list(zip(words.to_pylist(), images.to_pylist(), strict=True)), counts.tolist()
 
 
-def _pipeline(spec: str | None, before: str | None) -> Pipeline:
+def _pipeline(spec: str | None, corpus: Corpus) -> Pipeline:
     """Return the source's own pipeline followed by `spec`. Raise UsageError if no transform changes words."""
-    parsed = [Pipeline.parse(part) for part in (before, spec) if part is not None]
+    own = [] if corpus.spec is None else [Pipeline.parse(corpus.spec, files=corpus.spec_files)]
+    parsed = own + ([] if spec is None else [Pipeline.parse(spec)])
     if not parsed:
         raise UsageError(
             "a dictionary needs a pair of languages", where="--t", fix="give --t trans, or a derived set", id="no-pair"

@@ -12,6 +12,7 @@ from derivlang.core.errors import DataError
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.rules import Mode
 from derivlang.core.schema import Schema
+from derivlang.core.spec_files import FilePolicy, no_file
 from derivlang.core.splits import SPLITS, split_of
 from derivlang.formats.opening import PACKED
 from derivlang.formats.words import Splitter
@@ -37,7 +38,8 @@ class Corpus:
     the splits that the source should have.
 
     A derived set that is read as a source has a spec (its pipeline is applied first, and its sentences are not split
-    again), its fitted lexicon with the text of lexicon.tsv, and an origin, the format of its own source.
+    again) with the policy for the files that it names, its fitted lexicon with the text of lexicon.tsv, and an origin,
+    the format of its own source.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Corpus:
     licence: str = "unknown"
     citation: str = ""
     spec: str | None = None
+    spec_files: FilePolicy = no_file
     lexicon: Lexicon = field(default_factory=Lexicon)
     lexicon_text: str | None = None
     origin: str | None = None

@@ -27,6 +27,7 @@ from derivlang.formats.base import Asked
 from derivlang.formats.header import LOOKED_AT
 from derivlang.formats.opening import suffix_of, unpacked_name
 from derivlang.formats.registry import candidates, find_format, format_of, suffixes
+from derivlang.formats.spec_paths import files_of
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.infer import infer, without_nli
 from derivlang.sources.named import (
@@ -342,6 +343,7 @@ def _derived(path: Path) -> Corpus:
         licence=source["licence"],
         citation=source["citation"],
         spec=None if parser else str(derived.pipeline),  # a parsed source is its text, with sentences and trees
+        spec_files=files_of(path),
         lexicon=derived.lexicon,
         lexicon_text=derived.lexicon_text(),
         layout=source.get("layout", {}),

@@ -12,13 +12,14 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.parse_errors import parse_errors
+from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.card import CARD
 from derivlang.store.disk import LOCK, disk, held
 from derivlang.store.manifest import HASH, LEXICON, NAME, Derived, hash_of, is_intact, read_manifest
@@ -130,13 +131,22 @@ class Journal:
         """Return the file that keeps the type counts of a task until the manifest is written."""
         return self.stage / f"{name}.vocabulary"
 
-    def close(self, files: dict[str, str]) -> None:
-        """Put the finished set in its place: the shards, then these texts by file name, the manifest last."""
+    def close(self, files: dict[str, str], kept: Mapping[str, bytes] = {}) -> None:
+        """Put the finished set in its place: the shards, then these texts by file name, the manifest last.
+
+        kept: the content of the files that the spec names, for the folder `files/`.
+        """
         with disk(self.folder):
             for name, text in files.items():
                 (self.stage / name).write_text(text, "utf-8", newline="\n")
+            shutil.rmtree(self.stage / SPEC_FILES, ignore_errors=True)  # of a run that was killed here
+            if kept:
+                (self.stage / SPEC_FILES).mkdir()
+            for name, content in kept.items():
+                (self.stage / SPEC_FILES / name).write_bytes(content)
             self._remove_set()
-            (self.stage / "data").replace(self.folder / "data")
+            for folder in ("data", *([SPEC_FILES] if kept else [])):
+                (self.stage / folder).replace(self.folder / folder)
             for name in sorted(files, key=lambda name: name == NAME):
                 (self.stage / name).replace(self.folder / name)
             shutil.rmtree(self.stage)
@@ -189,7 +199,7 @@ class Journal:
         if entry.is_file():
             return entry.name in (*_FILES, LOCK)
         if entry.is_dir():
-            return entry.name in ("data", STAGE)
+            return entry.name in ("data", SPEC_FILES, STAGE)
         return _is_gone(entry)
 
     def _read(self, force: bool) -> None:
@@ -234,8 +244,9 @@ class Journal:
         (self.folder / NAME).unlink(missing_ok=True)  # first, so that a partial set never looks complete
         for name in sorted(_FILES):
             (self.folder / name).unlink(missing_ok=True)
-        if (self.folder / "data").exists():
-            shutil.rmtree(self.folder / "data")
+        for name in ("data", SPEC_FILES):
+            if (self.folder / name).exists():
+                shutil.rmtree(self.folder / name)
 
     def _other(self, spec: str) -> StoreError:
         return StoreError(

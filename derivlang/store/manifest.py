@@ -20,6 +20,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema
 from derivlang.core.splits import split_name
+from derivlang.formats.spec_paths import files_of
 from derivlang.formats.utf8 import is_utf8
 from derivlang.pipeline import Pipeline
 from derivlang.store.record import Kind, check_types, read_record, record_text
@@ -74,7 +75,7 @@ class Derived:
             )
         with _usable(folder / NAME):
             self.schema = Schema.from_json(self.manifest["schema"])
-            self.pipeline = Pipeline.from_stored(self.manifest["spec"])
+            self.pipeline = Pipeline.from_stored(self.manifest["spec"], files_of(folder))
             self.policies = Policies(**self.manifest["policies"])
             for split in self.splits:
                 for shard in self.shards(split):

@@ -32,6 +32,7 @@ from derivlang.core.order import Order
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import left_out
 from derivlang.core.to_table import to_table
+from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.card import CARD
 from derivlang.store.disk import LOCK
 from derivlang.store.features import describe
@@ -85,16 +86,21 @@ def _check_files(derived: Derived) -> tuple[list[Problem], list[dict[str, str]]]
     """
     folder, notes = derived.folder, []
     shards = {shard["file"] for split in derived.splits for shard in derived.shards(split)}
-    own = {NAME, CARD, "data", *([LEXICON] if derived.manifest["lexicon"] else [])}
+    kept = derived.pipeline.files_to_keep()
+    own = {NAME, CARD, "data", *([LEXICON] if derived.manifest["lexicon"] else []), *([SPEC_FILES] if kept else [])}
     problems = [
         _problem(path.name, "is no file of the set")
         for path in sorted(folder.iterdir())
         if path.name not in own | _OF_THE_HUB and path.name[0] != "."
     ]
-    if (folder / "data").is_dir():
-        inside = (f"data/{path.name}" for path in sorted((folder / "data").iterdir()) if path.name[0] != ".")
-        problems += [_problem(name, "is no file of the set: the manifest does not list it") for name in inside
-                     if name not in shards]  # fmt: skip
+    for name, known in (("data", shards), (SPEC_FILES, {f"{SPEC_FILES}/{file}" for file in kept})):
+        if name in own and (folder / name).is_dir():
+            inside = (f"{name}/{path.name}" for path in sorted((folder / name).iterdir()) if path.name[0] != ".")
+            problems += [
+                _problem(file, "is no file of the set: the manifest does not list it")
+                for file in inside
+                if file not in known
+            ]
     for name in (STAGE, LOCK):
         if (folder / name).exists():
             notes.append({"file": name, "what": "belongs to a run that was stopped or is still running"})

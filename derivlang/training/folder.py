@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError, UsageError
+from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.lexical.tokenizer import CONFIG
 from derivlang.lexical.tokenizer import TOKENIZER as TOKENIZER_FILE
+from derivlang.pipeline import Pipeline
 from derivlang.store.disk import disk, whole_folder
 from derivlang.store.export import writing
 from derivlang.store.record import Kind, check_types, read_record, record_text, short
@@ -79,7 +81,9 @@ def clear(run: Path, needed: Iterable[Path] = ()) -> None:
     with disk(run):
         if not (run / RUN).exists() and not (run / checkpoint.FOLDER).exists():
             return
-        folders = [run / name for name in (checkpoint.FOLDER, checkpoint.MODEL, "evaluation", TOKENIZER, TWIN)]
+        folders = [
+            run / name for name in (checkpoint.FOLDER, checkpoint.MODEL, "evaluation", TOKENIZER, TWIN, SPEC_FILES)
+        ]
         files = {*run.glob("*.json"), *run.glob("*.jsonl"), *run.glob(f"{DICTIONARY}*"), *run.glob(LEXICON)}
         removed = {path.resolve() for path in (run, *folders, *files)}
         for path in needed:
@@ -104,6 +108,7 @@ def begin(run: Path, prepared: Prepared, record: dict[str, Any]) -> None:
         run.mkdir(parents=True, exist_ok=True)
         for leftover in run.glob(".*.tmp"):  # left by a run that was killed while it wrote a file
             leftover.unlink()
+        keep_files(run, prepared.languages.pipeline)
         for name, path in prepared.files.items():
             if path.is_dir():
                 _copy(path, run / name)
@@ -111,6 +116,14 @@ def begin(run: Path, prepared: Prepared, record: dict[str, Any]) -> None:
                 with writing(run / name) as out:
                     out.write(path.read_bytes())
     write(run, record)
+
+
+def keep_files(run: Path, pipeline: Pipeline) -> None:
+    """Write copies of the files that the spec of a run names: only these are read when the run is evaluated."""
+    for name, content in pipeline.files_to_keep().items():
+        (run / SPEC_FILES).mkdir(exist_ok=True)
+        with writing(run / SPEC_FILES / name) as out:
+            out.write(content)
 
 
 def _copy(folder: Path, out: Path) -> None:

@@ -34,6 +34,7 @@ from derivlang.core.keys import Draws
 from derivlang.core.lexicon import SPECIALS, Images, TypeMap, escape, unescape
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.spec import param
+from derivlang.core.spec_files import Named
 from derivlang.formats.dictionary import Dictionary, read_dictionary
 from derivlang.transforms.base import Transform
 
@@ -49,7 +50,7 @@ class Lex(Transform):
     name = "lex"
     injective = False
 
-    file: str = param("", "dictionary file: MUSE text, TSV or JSON", positional=True, draws=False)
+    file: str = param("", "dictionary file: MUSE text, TSV or JSON", positional=True, draws=False, file=Named())
     rate: int = param(100, "percentage of the words with an entry to replace", draws=False, low=0, high=100)
     case: Case = param("keep", "case of a translation: that of its word, or as in the dictionary", draws=False)
     choose: Literal["sentence", "first"] = param(

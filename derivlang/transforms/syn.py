@@ -28,10 +28,11 @@ from derivlang.core.keys import Draws, sequence_keys
 from derivlang.core.layers.tree import Tree
 from derivlang.core.order import Order
 from derivlang.core.spec import param
+from derivlang.core.spec_files import parts_of
 from derivlang.formats.paths import is_path
 from derivlang.grammar.families import Families
 from derivlang.grammar.grammar import Grammar
-from derivlang.grammar.load import load_grammar
+from derivlang.grammar.load import GRAMMARS, SUBSTRATES, load_grammar
 from derivlang.grammar.order_model import OrderModel
 from derivlang.syntax.arrange import arrange
 from derivlang.syntax.block import Rules, TreeBlock
@@ -54,11 +55,15 @@ class Syn(Transform):
     needs: ClassVar[tuple[str, ...]] = ("head", "upos")
 
     grammar: str = param(
-        "fr", "shipped grammar (fr, ja, …), file, or one grammar a class: fr@N~hi@V", positional=True, draws=False
+        "fr",
+        "shipped grammar (fr, ja, …), file, or one grammar a class: fr@N~hi@V",
+        positional=True,
+        draws=False,
+        file=GRAMMARS,
     )
     mode: Literal["sample", "argmax"] = param("sample", "choice of an order: drawn, or the most probable", draws=False)
     temperature: float = param(1.0, "sampling temperature, at least 1e-6; lower: closer to argmax", draws=False)
-    substrate: str = param("en", "grammar of the source language to mix in, or none", draws=False)
+    substrate: str = param("en", "grammar of the source language to mix in, or none", draws=False, file=SUBSTRATES)
     mix: float = param(0.05, "weight of the substrate", low=0, high=1, draws=False)
     labels: Literal["map", "as-is"] = param(
         "map", "tree labels: mapped to the grammar's UD version, or as they are", draws=False
@@ -88,9 +93,9 @@ class Syn(Transform):
         return (f"layout {_LAYOUT}", *self._loaded()[1])
 
     def _loaded(self) -> tuple[OrderModel, tuple[str, ...]]:
-        stamps = tuple(_stamp(part.rpartition("@")[0] or part) for part in (*self.grammar.split("~"), self.substrate))
-        setting = self.grammar, self.substrate, self.mix, self.labels, self.mode, self.temperature
-        return _model(*setting, (*stamps, _stamp(self.grammar)))
+        grammars = tuple((name, rest.strip("@~")) for name, rest in parts_of(self.grammar, GRAMMARS))
+        stamps = tuple(_stamp(name) for name in (*(name for name, _ in grammars), self.substrate))
+        return _model(grammars, str(self.substrate), self.mix, self.labels, self.mode, self.temperature, stamps)
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         """Return the order of a batch with trees. Raise LayerError if a word has no tag.
@@ -183,24 +188,25 @@ def _grammar(name: str, where: str, stamp: object) -> Grammar:
 
 @lru_cache(maxsize=32)
 def _model(
-    grammar: str, substrate: str, mix: float, labels: str, mode: str, temperature: float, stamps: object
+    grammars: tuple[tuple[str, str], ...],
+    substrate: str,
+    mix: float,
+    labels: str,
+    mode: str,
+    temperature: float,
+    stamps: object,
 ) -> tuple[OrderModel, tuple[str, ...]]:
-    """Return (model, fingerprints of its grammars). The cache keeps what a model has computed."""
+    """Return (model, fingerprints of its grammars). The cache keeps what a model has computed.
+
+    grammars: (name or path, head class; "" for all classes of the grammar).
+    """
     classes: dict[str, Grammar] = {}
-    for part in grammar.split("~"):
-        name, at, head_class = part.rpartition("@")
-        if not part or (at and not (name and head_class)):
-            raise UsageError(
-                f"syn: {grammar!r} names no grammar in {part!r}",
-                fix="write syn:fr, syn:fr@N or syn:fr@N~hi@V",
-                id="bad-value",
-            )
-        one_class = bool(at) and head_class.isupper() and not is_path(part, "file")
-        found = _grammar(file := name if one_class else part, "--t syn", _stamp(file))
-        for wanted in (head_class,) if one_class else found.classes:
+    for name, head_class in grammars:
+        found = _grammar(name, "--t syn", _stamp(name))
+        for wanted in (head_class,) if head_class else found.classes:
             if wanted in classes:
                 raise UsageError(
-                    f"syn: {grammar} gives two grammars for {wanted} heads",
+                    f"syn: there are two grammars for {wanted} heads, the second is {name}",
                     fix="name the class of each grammar, as in fr@N~hi@V",
                     id="bad-value",
                 )

@@ -48,7 +48,9 @@ class Trans(Transform):
     """Transliteration: every word type in another script, one to one."""
 
     name = "trans"
-    script: str = param("georgian", "name of the script; `derivlang ls` lists them", positional=True, draws=False)
+    script: str = param(
+        "georgian", "name of the script; `derivlang ls` lists them", positional=True, draws=False, names=script_names
+    )
     overlap: int = param(0, "percentage of the types to keep unchanged", draws=False, low=0, high=100)
     by: By = param("type", "choice of the kept types: drawn, the most frequent, or drawn by token mass", draws=False)
     seed: int = param(1, "seed of the choice of kept types", low=0)

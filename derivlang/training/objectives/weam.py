@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from derivlang.core.spec import param
+from derivlang.core.spec_files import Named
 from derivlang.training.batch import MicroBatch
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, masked_part
-from derivlang.training.objectives.needs import LinksNeed, Need
+from derivlang.training.objectives.needs import ALIGNERS, GOLD, LinksNeed, Need
 from derivlang.training.streams.base import Stream
 from derivlang.training.streams.linked import LinkedPairs
 
@@ -43,7 +44,11 @@ class Weam(Objective):
 
     name = "weam"
     weight: float = param(1.0, "of the cross-lingual prediction (the paper's lambda)", low=0)
-    links: str = param("gold", "links between words: gold, hmm, eflomal, or a Pharaoh FILE of --pairs")
+    links: str = param(
+        GOLD,
+        "links between words: gold, hmm, eflomal, or a Pharaoh FILE of --pairs",
+        file=Named(lambda: (GOLD, *ALIGNERS)),
+    )
 
     def streams(self) -> tuple[Stream, ...]:
         return (LinkedPairs(share=1.0, reset=False, kind=self.links),)

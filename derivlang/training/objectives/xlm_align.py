@@ -32,11 +32,12 @@ import numpy as np
 
 from derivlang.core.errors import UsageError
 from derivlang.core.spec import param
+from derivlang.core.spec_files import Named
 from derivlang.training.batch import MicroBatch
 from derivlang.training.data import SubwordRows
 from derivlang.training.masking import Keys, Masked, choose_masked, labelled
 from derivlang.training.objectives.base import Context, Loss, LossPart, Objective, Share, masked_part
-from derivlang.training.objectives.needs import LinksNeed, Need
+from derivlang.training.objectives.needs import ALIGNERS, GOLD, LinksNeed, Need
 from derivlang.training.streams.base import Stream
 from derivlang.training.streams.linked import LinkedPairs
 from derivlang.training.streams.packed import Packed
@@ -60,7 +61,11 @@ class XlmAlign(Objective):
     layer: int = param(-1, "layer whose states give the labels, 0 is the embeddings; -1: at 10/12 of the depth", low=-1)
     query: Literal["masked", "unmasked", "all-aligned"] = param("masked", "positions that point to the other side")
     filter: bool = param(True, "whether labels are those of itermax; otherwise the best of either direction")
-    labels: str = param("self", "self: the model's own; gold, hmm, eflomal or a FILE: links of the pairs")
+    labels: str = param(
+        OWN,
+        "self: the model's own; gold, hmm, eflomal or a FILE: links of the pairs",
+        file=Named(lambda: (OWN, GOLD, *ALIGNERS)),
+    )
     start: int = param(0, "steps of MLM and TLM alone before the alignment", low=0)
     pairs: float = param(0.5, "positions in pair rows, as a share of those in other rows, above 0")
 

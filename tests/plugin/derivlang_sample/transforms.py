@@ -42,7 +42,7 @@ class Mark(Transform):
 
     name = "mark"
     is_permutation = False
-    marker: str = param("MARK", "the marker", positional=True, draws=False)
+    marker: str = param("MARK", "the marker", positional=True, draws=False, file=False)
 
     def order(self, batch: Batch, draws: Draws) -> Order:
         lengths = lengths_of(batch.sentences)

@@ -1,0 +1,51 @@
+"""The files on the disk that a spec names: those of a set or a run, and those to copy into one (core/spec_files.py)."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from functools import partial
+from pathlib import Path
+from stat import S_ISREG
+
+from derivlang.core.errors import UsageError
+from derivlang.core.spec import Parameterised
+from derivlang.core.spec_files import FilePolicy, Named, parts_of
+
+FOLDER = "files"  # of a set or a run: copies of the files that its spec names
+
+
+def files_of(folder: Path) -> FilePolicy:
+    """Return the policy for the spec of a set or a run: a file is read from its folder `files/`, by its name.
+
+    The file may be missing, since a lexicon may hold what was read from it: then reading it fails. The policy raises
+    UsageError for a link, a pipe or a device, and for a path without a name.
+    """
+    return partial(_inside, folder / FOLDER)
+
+
+def _inside(folder: Path, path: str, named: Named) -> str:
+    name = Path(path.replace("\\", "/")).name
+    if name in ("", "..") or "\0" in name:
+        raise UsageError(f"{path!r} names no file", id="spec-file")
+    if folder.is_symlink():
+        raise UsageError(f"{folder} is a link, so it is not read", id="spec-file")
+    for found in named.paths(str(folder / name)):
+        try:
+            is_regular = S_ISREG(os.lstat(found).st_mode)
+        except (OSError, ValueError):  # it is missing, or its name is too long: its reader raises a better error
+            continue
+        if not is_regular:
+            raise UsageError(f"{found} is a link or no regular file, so it is not read", id="spec-file")
+    return str(folder / name)
+
+
+def named_files(part: Parameterised) -> list[Path]:
+    """Return the regular files that the parameters of a transform or an objective name, by the paths to read."""
+    found = []
+    for field in dataclasses.fields(part):
+        if named := field.metadata["file"]:
+            known = set(named.names())
+            parts = parts_of(getattr(part, field.name), named)
+            found += [Path(path) for text, _ in parts if text and text not in known for path in named.paths(text)]
+    return [path for path in found if path.is_file()]
