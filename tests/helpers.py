@@ -27,6 +27,16 @@ from derivlang.store.verify import verify
 ROOT = Path(__file__).resolve().parents[1]
 
 
+class Touching:
+    """An object whose unpickling makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
+
+
 def make(
     spec: str,
     source: Path | str,
