@@ -10,6 +10,7 @@ import click
 
 from derivlang.cli.colours import painted
 from derivlang.cli.headings import HeadedCommand
+from derivlang.cli.messages import echo
 from derivlang.cli.options import refuse_given, request_of, spec_option, text_options
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import COUNT, FILE, PLACE, completes
@@ -151,7 +152,7 @@ def _print(rows: list[LinkedLines]) -> None:
 
     colours = colours_of(rows)
     for number, shown in enumerate(rows):
-        click.echo(("\n" if number else "") + text_of(shown, painted, colours))
+        echo(("\n" if number else "") + text_of(shown, painted, colours), escaped=True)
 
 
 def _object(shown: LinkedLines) -> dict[str, Any]:
