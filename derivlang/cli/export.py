@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.messages import echo
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
 from derivlang.cli.types import FOLDER, PATH, completes
 from derivlang.core.errors import UsageError
@@ -116,4 +117,4 @@ def _export_model(run: Path, out: Path, *, source: bool, unfit: dict[str, Any], 
     text = f"{out}: the model, with a tokenizer of {result['entries']:,} entries for the {result['language']} language"
     if trained.language_ids and not source:
         text += "; give the model token_type_ids of 1, as in training"
-    click.echo(json.dumps(result) if as_json else text)
+    echo(json.dumps(result) if as_json else text)

@@ -83,10 +83,10 @@ def command(
 
         View(rows, title).save(html, told)
         drawn = 1 if html.suffix.lower() == ".svg" else len(rows)
-        click.echo(f"{html}: {counted(drawn, 'drawing')}", err=as_json)
+        echo(f"{html}: {counted(drawn, 'drawing')}", err=as_json)
     if as_json:
         for shown in rows:
-            click.echo(json.dumps(_object(shown), ensure_ascii=False))
+            echo(json.dumps(_object(shown), ensure_ascii=False))
     elif html is None:
         _print(rows)
 
@@ -138,12 +138,12 @@ def _print_statistics(folder: Path, split: str | None, *, as_json: bool) -> None
 
     result = statistics_of_set(*set_of(folder, split))
     if as_json:
-        click.echo(json.dumps(result))
+        echo(json.dumps(result))
         return
     table = table_of(result)
     wide = max(len(what) for what, _ in table)
     for what, value in table:
-        click.echo(f"{what:<{wide}}  {value:>12}")
+        echo(f"{what:<{wide}}  {value:>12}")
 
 
 def _print(rows: list[LinkedLines]) -> None:
