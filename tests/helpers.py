@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,26 @@ from derivlang.store.export import undo as run_undo
 from derivlang.store.verify import verify
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+_REORDERS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+CONTROLS = "".join(map(chr, [*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]))
+
+
+def obeyed(text: str) -> set[str]:
+    """The characters of a text, besides line ends and tabs, that a terminal obeys and does not show."""
+    found = {c for c in text if unicodedata.category(c) == "Cc" or unicodedata.bidirectional(c) in _REORDERS}
+    return found - {"\n", "\t"}
+
+
+class Touching:
+    """An object whose unpickling makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
 
 
 def make(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from derivlang.cli.derive import _lines_as_they_come
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.messages import DerivlangWarning
 from tests.commands import command_line, environment, run, spawn
-from tests.helpers import make, rows
+from tests.helpers import make, obeyed, rows
 from tests.real import SHARED, needs_data
 
 RAW = "Hello, world! It's me."
@@ -227,3 +228,25 @@ def test_lines_are_the_same_whatever_the_blocks(size: int, monkeypatch: pytest.M
     data = "\ufeffa b\n\nlong line of words\nlast".encode()
     found = [line for lines in _lines_as_they_come(io.BytesIO(data)) for line in lines]
     assert found == ["a b", "", "long line of words", "last"]
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_only_a_terminal_gets_escapes(options: tuple[str, ...]) -> None:
+    """A pipe gets the words as they are; in both, JSON means the same."""
+    pty = pytest.importorskip("pty")
+    text = "a\x1b[8mb c\u202ed \x9b8me"
+    command = command_line("derive", "--t", "inv", "--words", "space", *options, text)
+    ours, theirs = pty.openpty()
+    piped = subprocess.run(command, capture_output=True, env=environment(), check=True).stdout.decode()
+    subprocess.run(command, stdout=theirs, env=environment(), check=True)
+    os.close(theirs)
+    shown = os.read(ours, 1 << 16).decode().replace("\r\n", "\n")
+    os.close(ours)
+    words = ["\x9b8me", "c\u202ed", "a\x1b[8mb"]
+    assert not obeyed(shown)
+    if options:
+        assert json.loads(shown) == json.loads(piped)
+        assert json.loads(piped)["words"] == words
+    else:
+        assert piped == f"{' '.join(words)}\n"
+        assert shown == "\\u009b8me c\\u202ed a\\u001b[8mb\n"

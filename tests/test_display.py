@@ -27,6 +27,7 @@ from derivlang.display.view import View
 from derivlang.display.widths import is_rtl, isolated, width
 from tests import commands
 from tests.commands import make, run
+from tests.helpers import CONTROLS, obeyed
 
 ADA = LinkedLines(
     Line(
@@ -319,6 +320,25 @@ def test_a_row_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 # The terminal
+
+
+@given(st.lists(st.text(st.sampled_from(CONTROLS + "aé"), min_size=1), min_size=1, max_size=4))
+def test_the_terminal_obeys_no_word_or_label(words: list[str]) -> None:
+    """Rows have as many lines as without control characters, and all columns stand where they should."""
+
+    def row(texts: list[str]) -> str:
+        line = Line(
+            tuple(texts), (0, 1, 1, 1)[: len(texts)], tuple(texts), {"upos": tuple(texts)},
+            (Span("entity", 0, 1, texts[0], "ner_tags"),),
+        )  # fmt: skip
+        facts = {texts[0]: texts[-1]}
+        linked = LinkedLines(line, line, tuple(range(len(texts))), facts, facts)
+        return text_of(linked, lambda text, kind: text, colours_of([linked]))
+
+    text = row(words)
+    assert not obeyed(text)
+    assert "\t" not in text
+    assert text.count("\n") == row(["x"] * len(words)).count("\n")
 
 
 def test_a_tree_in_the_terminal() -> None:

@@ -6,8 +6,11 @@ import copy
 import pickle
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from derivlang.core.errors import DataError, DerivlangError, LayerError, StoreError, UsageError, unknown
+from tests.helpers import CONTROLS, obeyed
 
 KINDS = [DerivlangError, UsageError, DataError, LayerError, StoreError]
 
@@ -29,6 +32,20 @@ def test_a_message_is_place_fault_id_and_next_step() -> None:
     assert str(error) == "fr.conllu:1482: word 9 has head 31 [head-range]\n  correct the tree"
     assert str(DataError("no words", id="empty-file")) == "no words [empty-file]"
     assert str(DataError("no words", where="a.txt")) == "a.txt: no words [error]"
+
+
+@given(*[st.text(st.sampled_from(CONTROLS + "aé\u0627\u200e"))] * 3)
+def test_a_message_holds_no_character_that_a_terminal_obeys(where: str, what: str, fix: str) -> None:
+    """What a stranger wrote neither hides a message nor forges a line of it; only a next step may have several."""
+    error = DataError(what, where=where, fix=fix, id="x")
+    assert not obeyed(str(error))
+    assert str(error).count("\n") == (fix.count("\n") + 1 if fix else 0)
+    assert error.what == what, "the fields are as they are"
+
+
+def test_other_characters_of_a_message_stay() -> None:
+    text = "Ünïcode\t\u0645\u0631\u062d\u0628\u0627 \u200f\u05e9 ქართული \U0001f600"
+    assert text in str(DataError(text))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -66,6 +66,7 @@ LIGHT = {
     "derivlang.engine.options",
     "derivlang.core.settings",
     "derivlang.core.version",
+    "derivlang.core.visible",
     "derivlang.evaluation.finetune_settings",
     "derivlang.evaluation.measures.base",
     "derivlang.evaluation.measures.registry",

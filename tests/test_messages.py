@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from derivlang import DerivlangWarning
-from derivlang.cli.messages import message_options, say, warnings_as_lines
+from derivlang.cli.messages import echo, message_options, say, tell, warnings_as_lines
 from derivlang.cli.messages import warn as cli_warn
 from derivlang.core.messages import warn
+from derivlang.core.visible import visible
 from derivlang.engine.events import Events
 from derivlang.formats.progress import stage
-from tests.commands import run
+from tests.commands import ROOT, run
+from tests.helpers import CONTROLS, obeyed
 
 SET = ("make", "--t", "inv", "demo", "--limit", 2)
 
@@ -76,6 +83,41 @@ def test_the_command_line_prints_warnings_of_python_as_its_own(capsys: pytest.Ca
         assert warnings.showwarning is before
     assert [str(one.message) for one in others] == ["of another package"]
     assert capsys.readouterr().err == "derivlang: warning: no test split\n"
+
+
+@pytest.mark.parametrize("print_it", [echo, say, tell, cli_warn, lambda text: echo(text, err=True)])
+def test_no_line_holds_what_a_terminal_obeys(print_it: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    print_it(f"a word {CONTROLS}")
+    said = "".join(capsys.readouterr())
+    assert not obeyed(said)
+    assert "\\u001b\\u001c" in said
+
+
+def test_a_python_warning_holds_no_control_character() -> None:
+    with pytest.warns(DerivlangWarning) as found:
+        warn(f"a word {CONTROLS}")
+    assert not obeyed(str(found[0].message))
+
+
+@given(st.text(st.sampled_from(CONTROLS + '"\\é')))
+def test_escapes_in_json_mean_the_same_characters(text: str) -> None:
+    for ascii in (False, True):
+        line = visible(json.dumps(text, ensure_ascii=ascii))
+        assert json.loads(line) == text
+        assert not obeyed(line)
+
+
+@pytest.mark.parametrize("arguments", [["\x1b[8mx"], ["show", "--\x1b[8mx", "a"], ["verify", "\x1b[8mx"]])
+def test_what_was_typed_is_shown_as_it_is(arguments: list[str]) -> None:
+    """A shell completes the names of other people's files."""
+    assert not obeyed(run(*arguments, code=None).err)
+
+
+def test_commands_print_by_echo_alone() -> None:
+    """So that no printed line, of any command, holds a control character of a word."""
+    for path in (ROOT / "derivlang").rglob("*.py"):
+        found = re.findall(r"\bclick\.s?echo\(|\bsys\.std(?:out|err)\.write\(", path.read_text("utf-8"))
+        assert len(found) == (path.parent.name == "cli" and path.name == "messages.py"), path
 
 
 def test_stages_are_logged_for_whoever_listens(caplog: pytest.LogCaptureFixture) -> None:

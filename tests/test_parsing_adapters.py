@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import spacy
+import torch
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -26,7 +27,7 @@ from derivlang.parsing.bundled import ModelParser
 from derivlang.parsing.registry import find_parser, parser_names
 from derivlang.parsing.spacy_adapter import load_spacy, spacy_parser
 from derivlang.parsing.stanza_adapter import load_stanza, stanza_parser
-from tests.helpers import cli
+from tests.helpers import Touching, cli
 from tests.test_parsing import ENGLISH, parse
 
 # finding
@@ -232,6 +233,27 @@ def test_stanza_is_asked_for_given_words_and_downloads_nothing(monkeypatch: pyte
     assert load_stanza(str(tmp_path), "fr").fingerprint == first.fingerprint
     (tmp_path / "depparse.pt").write_bytes(b"other weights")
     assert load_stanza(str(tmp_path), "fr").fingerprint != first.fingerprint
+
+
+@pytest.mark.parametrize("kind", ["stanza", "spacy"])
+def test_no_pickle_of_a_folder_is_loaded(kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Not even if the package asks for it, as older versions do."""
+    torch.save({"weights": Touching(tmp_path / "ran")}, tmp_path / "model.pt")
+
+    def load(*_: Any, **options: Any) -> Any:
+        torch.load(tmp_path / "model.pt", weights_only=False)
+
+    if kind == "stanza":
+        fake_stanza(monkeypatch, Pipeline())
+        monkeypatch.setattr(sys.modules["stanza"], "Pipeline", load)
+    else:
+        monkeypatch.setattr(spacy, "load", load)
+    with pytest.raises(DataError) as caught:
+        load_stanza(str(tmp_path), "en") if kind == "stanza" else load_spacy(str(tmp_path))
+    assert caught.value.id == "parser-missing"
+    assert not (tmp_path / "ran").exists()
+    load()
+    assert (tmp_path / "ran").exists(), "the pickle would have run, and does so outside"
 
 
 def test_stanza_without_models_names_the_command_that_fetches_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ from derivlang.study.cells import Cell
 from derivlang.study.commands import TypedFloat
 from derivlang.study.estimate import cost, fine_tuning, shared_cost
 from derivlang.study.file import Study, only, read, shipped
-from derivlang.study.plan import Place, data_folder, plan
+from derivlang.study.plan import Place, PlannedCommand, data_folder, plan
 from derivlang.study.run import prepare, run_study
 from derivlang.study.text import join
 from derivlang.training.record import levels_of
@@ -427,6 +427,17 @@ def test_an_array_has_a_command_for_each_cell(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert "--array=1-24" in (out / "array.sh").read_text()
     assert (out / "logs").is_dir()
+
+
+def test_no_module_in_the_folder_of_a_study_is_imported(tmp_path: Path) -> None:
+    """Somebody else may have made the folder; a command that runs in it finds modules where the study does."""
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in ("click", "derivlang"):
+        (out / f"{name}.py").write_text("from pathlib import Path\nPath('ran').touch()\n")
+    running.Processes(Place(out), threads=None).call(PlannedCommand("list", ("ls",)))
+    assert "trans" in (out / "logs" / "list.log").read_text()
+    assert not (out / "ran").exists()
 
 
 # Running, with processes that only write their record

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from derivlang.cli.messages import warn
+from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import STDOUT, Bar, place_of, told
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import COUNT, FILE, PLACE, Group
@@ -189,10 +189,10 @@ def score(links: Path, gold: Path, source: Path | None, target: Path | None, enc
         error.where = f"{links}, {gold}"
         raise
     if as_json:
-        click.echo(json.dumps(figures))
+        echo(json.dumps(figures))
         return
     for name, value in figures.items():
-        click.echo(f"{name:<11}{100 * value:6.2f} %")
+        echo(f"{name:<11}{100 * value:6.2f} %")
 
 
 def _check(

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from derivlang.cli.messages import tell
+from derivlang.cli.messages import echo, tell
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import Number
 from derivlang.training.settings import Machine, TrainingSettings
@@ -52,14 +52,14 @@ def train(seconds: float, as_json: bool, **options: Any) -> None:
     if found["batch_size"] != settings.batch_size:
         tell(f"{found['batch_size']} rows a step, not the model's {settings.batch_size}: more do not fit into memory")
     if as_json:
-        click.echo(json.dumps(found))
+        echo(json.dumps(found))
         return
-    click.echo(
+    echo(
         f"{found['tokens_per_second']:,} sub-words a second ({found['device']}, {found['precision']}, "
         f"{found['threads']} threads): {100 * found['matrix_rate_fraction']:.1f} % of the matrix rate, "
         f"{found['matrix_tflops']:,} Tflop a second at {found['gflop_per_token']:.4f} Gflop a sub-word"
     )
-    click.echo(
+    echo(
         f"{found['parameters']:,} parameters, {found['peak_memory_mb']:,} MB; "
         f"the loader makes {found['loader_tokens_per_second']:,} sub-words a second"
     )

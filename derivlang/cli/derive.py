@@ -13,6 +13,7 @@ import click
 from derivlang.cli.options import spec_option
 from derivlang.cli.settings import settings_options
 from derivlang.core.errors import DataError
+from derivlang.core.visible import visible
 from derivlang.engine.options import MakeOptions
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def command(
     """Derive TEXT, or each line of standard input if TEXT is -, as `make` derives a .txt file.
 
     A line in gives a line out: the derived words, joined by one space. Lines are written as soon as they are read, so
-    the command can stand in a pipe.
+    the command can stand in a pipe. A terminal shows control characters as escapes; a pipe or a file gets them.
 
     \b
     derivlang derive --t inv - < corpus.txt
@@ -67,6 +68,8 @@ def command(
 def _write(texts: Iterable[DerivedText], *, as_json: bool) -> None:
     out = sys.stdout.buffer  # UTF-8, whatever the locale
     lines = (json.dumps(_object(text), ensure_ascii=False) if as_json else text.text for text in texts)
+    if sys.stdout.isatty():  # which would obey control characters; a pipe gets the words as they are
+        lines = (visible(line, keep="\t") for line in lines)
     out.write("".join(f"{line}\n" for line in lines).encode())
     out.flush()
 

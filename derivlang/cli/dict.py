@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from derivlang.cli.messages import warn
+from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import STDOUT, Bar, find_options, place_of, refuse_given, request_of, spec_option, told
 from derivlang.cli.types import FILE, FOLDER, SEED, completes
 from derivlang.core.errors import UsageError
@@ -91,7 +91,7 @@ def command(source: str | None, given: Path | None, as_json: bool, **options: An
     ]
     more = (("heldout", "entries held out"), ("noise", "wrong pairs"), ("spaces", "words with a space"))
     lines += [f"{result[name]:,} {what}" for name, what in more if result[name]]
-    click.echo("\n".join(lines), err=out == STDOUT)
+    echo("\n".join(lines), err=out == STDOUT)
 
 
 def _read(given: Path, options: dict[str, Any], as_json: bool) -> None:
@@ -101,13 +101,13 @@ def _read(given: Path, options: dict[str, Any], as_json: bool) -> None:
         refuse_given("is the format of -o, which is not given", "kind")
     _, result = check_dictionary(given, strict=options["strict"], out=options["out"], out_format=options["kind"])
     if as_json:
-        click.echo(json.dumps(result, ensure_ascii=False))
+        echo(json.dumps(result, ensure_ascii=False))
         return
     unit = result["unit"]
     for fault in result["lines"][:20]:
         place = f":{fault['line']}" if unit == "line" else f": {unit} {fault['line']}"
-        click.echo(f"{given}{place}: {fault['what']} [{fault['kind']}]", err=True)
+        echo(f"{given}{place}: {fault['what']} [{fault['kind']}]", err=True)
     pairs, words = counted(result["pairs"], "pair"), counted(result["types"], "word")
-    click.echo(f"{given}: {pairs} of {words}; {counted(result['skipped'], unit)} skipped")
+    echo(f"{given}: {pairs} of {words}; {counted(result['skipped'], unit)} skipped")
     for kind, n in result["faults"].items():
-        click.echo(f"{kind}: {n:,}")
+        echo(f"{kind}: {n:,}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from derivlang.cli.messages import say, warn
+from derivlang.cli.messages import echo, say, warn
 from derivlang.cli.options import Bar, data_dir_option, ends_well, events, parser_options, spec_option, typed_flags
 from derivlang.cli.settings import settings_options, type_of
 from derivlang.cli.types import FOLDER, completes
@@ -152,9 +152,9 @@ def command(
         shown = {task.label: found["tasks"][task.label] for task in settings.tasks}
         shown |= {measure: found[measure] for measure in settings.measures if measure in found}
         if as_json:
-            click.echo(json.dumps({"step": step} | shown if every_checkpoint else shown, ensure_ascii=False))
+            echo(json.dumps({"step": step} | shown if every_checkpoint else shown, ensure_ascii=False))
         elif every_checkpoint:
-            click.echo(f"step {step}: {'; '.join(_short(settings, shown))}")
+            echo(f"step {step}: {'; '.join(_short(settings, shown))}")
         else:
             for task in settings.tasks:
                 entry = shown.pop(task.label)
@@ -163,7 +163,7 @@ def command(
                 else:
                     _show_task(task.label, entry)
             for line in _measure_lines(shown):
-                click.echo(line)
+                echo(line)
 
 
 def options_from(context: click.Context) -> EvaluateOptions:
@@ -248,7 +248,7 @@ def _show_task(name: str, entry: dict[str, Any]) -> None:
     units = "" if test["unit"] in ROWS else f" in {test['units']:,} {test['unit']}s"
     rows = f"{settings['test']:,} of test{units}, {test['in_train']:,} of them in train"
     lost = f"{settings['truncated']['test']:,} cut, {settings['unscored']:,} of {test['labels']:,} labels unscored"
-    click.echo(f"{name}: {settings['train']:,} examples, {epochs}, lr {settings['lr']:g}; {rows}, {lost}")
+    echo(f"{name}: {settings['train']:,} examples, {epochs}, lr {settings['lr']:g}; {rows}, {lost}")
     parts = {"sup": "SUP", "zs": "ZS", "cs": "CS", "delta": "SUP - ZS", "source": "ZS, on the source"}
     if settings["epochs"] > 1:
         parts["oracle"] = "ZS, dev oracle"
@@ -259,7 +259,7 @@ def _show_task(name: str, entry: dict[str, Any]) -> None:
             )
             by_chance = entry["chance"].get(metric) if part != "delta" else None
             chance = "" if by_chance is None else f"  (chance {by_chance:.1f})"
-            click.echo(
+            echo(
                 f"  {title:<19}{metric:<12}{score['mean']:>7.1f}  [{score['low']:.1f}, {score['high']:.1f}]"
                 f"{spread}{chance}"
             )
@@ -268,7 +268,7 @@ def _show_task(name: str, entry: dict[str, Any]) -> None:
 def _show_untuned(task: UntunedTask, entry: dict[str, Any]) -> None:
     settings, chance = entry["settings"], entry["chance"][task.headline]
     left_out = f"; {settings['left_out']:,} longer than a row, left out" if settings["left_out"] else ""
-    click.echo(
+    echo(
         f"{task.label}: {settings['items']:,} {task.items} by {settings['score']}{left_out}; {task.headline}, "
         f"chance {chance:.1f}"
     )
@@ -280,7 +280,7 @@ def _show_untuned(task: UntunedTask, entry: dict[str, Any]) -> None:
             found = group[side]
             spread = f"[{found['low']:.1f}, {found['high']:.1f}]"
             scores += f"  {side} {found[task.headline]:>5.1f}  {spread:<14}"
-        click.echo(f"  {group['name'] or group['by']:<{width}}{scores}  {group['items']:,} {task.items}{_ties(group)}")
+        echo(f"  {group['name'] or group['by']:<{width}}{scores}  {group['items']:,} {task.items}{_ties(group)}")
 
 
 def _ties(group: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.messages import echo
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
 from derivlang.cli.types import FOLDER, PATH, completes
 from derivlang.core.errors import UsageError
@@ -45,9 +46,21 @@ _BY_SUFFIX = {
     "--source", is_flag=True, help="Write the source side instead, row for row; of a run, take the source's tokenizer."
 )
 @click.option("--documents", is_flag=True, help="Write one document a line (of running text, a paragraph); text only.")
+@click.option(
+    "--escape-formulas",
+    is_flag=True,
+    help="Put an apostrophe before cells that a spreadsheet would run as formulas; csv and tsv only.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
-    derived: Path, kind: Any, split: str | None, out: Path, source: bool, documents: bool, as_json: bool
+    derived: Path,
+    kind: Any,
+    split: str | None,
+    out: Path,
+    source: bool,
+    documents: bool,
+    escape_formulas: bool,
+    as_json: bool,
 ) -> None:
     """Write a derived set in another format, or a run's model with a tokenizer, for use in other tools.
 
@@ -68,7 +81,8 @@ def command(
     named_by = "--format" if kind else "-o"
     kind = kind or _format_of(out)
     if kind == TRANSFORMERS:
-        _export_model(derived, out, source=source, unfit={"--split": split, "--documents": documents}, as_json=as_json)
+        unfit = {"--split": split, "--documents": documents, "--escape-formulas": escape_formulas}
+        _export_model(derived, out, source=source, unfit=unfit, as_json=as_json)
         return
     from derivlang.store.export import ExportRequest, export, refuse_other_suffix
 
@@ -77,7 +91,7 @@ def command(
     own = [suffix for suffix, name in _BY_SUFFIX.items() if name == kind]
     refuse_other_suffix(f"the format {kind}", list(dict.fromkeys([*own, ".txt", ".tokens"])), out)  # .txt is any text
     with Bar() as bar, bar.stage("exporting", total=set_size(derived, split)):
-        result = export(derived, ExportRequest(split, kind, source, documents, named_by), out)
+        result = export(derived, ExportRequest(split, kind, source, documents, named_by, escape_formulas), out)
     spaces = f"; a space inside {counted(result['spaces'], 'word')}" if result["spaces"] else ""
     text = json.dumps(result) if as_json else f"{counted(result['rows'], 'row')}: {place_of(out)}{spaces}"
     told(text, as_json=as_json, out=out)
@@ -116,4 +130,4 @@ def _export_model(run: Path, out: Path, *, source: bool, unfit: dict[str, Any], 
     text = f"{out}: the model, with a tokenizer of {result['entries']:,} entries for the {result['language']} language"
     if trained.language_ids and not source:
         text += "; give the model token_type_ids of 1, as in training"
-    click.echo(json.dumps(result) if as_json else text)
+    echo(json.dumps(result) if as_json else text)

@@ -9,7 +9,7 @@ from typing import Literal
 import click
 
 from derivlang.cli.folders import changed_options, default_folder
-from derivlang.cli.messages import warn
+from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import Bar, refuse_given
 from derivlang.cli.types import FILE, PLACE, Group, Number, Whole, completes
 from derivlang.core.errors import UsageError
@@ -40,11 +40,11 @@ def ls(as_json: bool) -> None:
 
     found = [load_grammar(name).summary() for name in shipped()]
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
+        echo(json.dumps(found, ensure_ascii=False))
         return
     for grammar in found:
         heads = " ".join(f"{name}:{count}" for name, count in grammar["classes"].items())
-        click.echo(f"{grammar['name']:<6}{grammar['language']:<18}{grammar['about'].get('licence', ''):<40}{heads}")
+        echo(f"{grammar['name']:<6}{grammar['language']:<18}{grammar['about'].get('licence', ''):<40}{heads}")
 
 
 @command.command("show", no_args_is_help=True, short_help="Show the origin and the strongest weights of a grammar.")
@@ -72,15 +72,15 @@ def show(grammar: str, count: int, as_json: bool) -> None:
         for name, weights in loaded.weights.items()
     }
     if as_json:
-        click.echo(json.dumps(shown, ensure_ascii=False))
+        echo(json.dumps(shown, ensure_ascii=False))
         return
-    click.echo(f"{shown['name']}  {shown['language']}  labels UD {shown['labels']}  fingerprint {shown['fingerprint']}")
+    echo(f"{shown['name']}  {shown['language']}  labels UD {shown['labels']}  fingerprint {shown['fingerprint']}")
     for key, value in shown["about"].items():
-        click.echo(f"  {key}: {value}")
+        echo(f"  {key}: {value}")
     for name, n_weights in shown["classes"].items():
-        click.echo(f"{name} heads: {n_weights:,} weights")
+        echo(f"{name} heads: {n_weights:,} weights")
         for feature in shown["strongest"][name]:
-            click.echo(f"  {feature['weight']:>8.3f}  {feature['kind']:<4} {' '.join(feature['labels'])}")
+            echo(f"  {feature['weight']:>8.3f}  {feature['kind']:<4} {' '.join(feature['labels'])}")
 
 
 @command.command("score", no_args_is_help=True, short_help="Score a grammar on CoNLL-U files.")
@@ -126,18 +126,18 @@ def score(
     best = OrderModel(superstrate, other, mix=mix, labels=labels, mode="argmax")
     found = figures(model, best, families, most)
     if as_json:
-        click.echo(json.dumps(found))
+        echo(json.dumps(found))
         return
-    click.echo(f"{'heads':<8}{'number':>8}{'bits':>8}{'uniform':>9}{'right':>8}")
+    echo(f"{'heads':<8}{'number':>8}{'bits':>8}{'uniform':>9}{'right':>8}")
     for name, row in found["classes"].items():
         if row["heads"]:
             bits = f"{row['bits']:>8.3f}{row['uniform']:>9.3f}{row['right']:>8.1%}"
-            click.echo(f"{name:<8}{row['heads']:>8}{bits}")
+            echo(f"{name:<8}{row['heads']:>8}{bits}")
     if found.get("clauses"):
-        click.echo(f"\n{found['clauses']} clauses with nominal subject and object")
-        click.echo(f"{'':<10}" + "".join(f"{order:>8}" for order in SVO))
+        echo(f"\n{found['clauses']} clauses with nominal subject and object")
+        echo(f"{'':<10}" + "".join(f"{order:>8}" for order in SVO))
         for key in ("observed", "sample", "argmax"):
-            click.echo(f"{key:<10}" + "".join(f"{share:>8.1%}" for share in found[key].values()))
+            echo(f"{key:<10}" + "".join(f"{share:>8.1%}" for share in found[key].values()))
 
 
 @command.command("fit", no_args_is_help=True, short_help="Fit a grammar to CoNLL-U files.")
@@ -238,12 +238,12 @@ def fit(
     result["l2"] = {name: settings.l2 for name, settings in chosen.items()}
     result["thin"] = {name: settings.thin for name, settings in chosen.items()}
     if as_json:
-        click.echo(json.dumps(result, ensure_ascii=False))
+        echo(json.dumps(result, ensure_ascii=False))
     else:
         heads = ", ".join(f"{name} {count:,}" for name, count in result["classes"].items())
         penalties = ", ".join(f"{name} {value:g}" for name, value in result["l2"].items())
         shares = "".join(f"; {name} thinned {value:g}" for name, value in result["thin"].items() if value)
-        click.echo(f"{out}: weights of {heads}; L2 {penalties}{shares}; {out.stat().st_size:,} bytes")
+        echo(f"{out}: weights of {heads}; L2 {penalties}{shares}; {out.stat().st_size:,} bytes")
 
 
 @command.command("probs", no_args_is_help=True, short_help="Print the probability of every order of a head.")
@@ -297,10 +297,10 @@ def probs(
         orders, probabilities = model.distribution(members)
         if as_json:
             found = {"nodes": members, "orders": orders.tolist(), "probs": probabilities.tolist()}
-            click.echo(json.dumps(found, ensure_ascii=False))
+            echo(json.dumps(found, ensure_ascii=False))
         else:
             for order, p in zip(orders.tolist(), probabilities.tolist(), strict=True):
-                click.echo(f"{p:.6f}  {' '.join(members[i] for i in order)}")
+                echo(f"{p:.6f}  {' '.join(members[i] for i in order)}")
 
 
 def _others(treebanks: tuple[Path, ...]) -> dict[str, object]:

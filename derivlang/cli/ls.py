@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from derivlang.cli.messages import echo
+
 
 @click.command("ls")
 @click.option("--json", "as_json", is_flag=True, help="Print the lists as JSON.")
@@ -44,29 +46,29 @@ def command(as_json: bool) -> None:
         "scripts": [{"name": s.name, "summary": s.description, "sample": s.map_text("Welcome 2023")} for s in scripts],
     }
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
+        echo(json.dumps(found, ensure_ascii=False))
         return
     for title in ("transforms", "objectives"):
-        click.echo("Transforms" if title == "transforms" else "\nObjectives")
+        echo("Transforms" if title == "transforms" else "\nObjectives")
         for entry in found[title]:
-            click.echo(f"  {entry['name']:<12}{entry['summary']}")
+            echo(f"  {entry['name']:<12}{entry['summary']}")
             for p in entry["parameters"]:
-                click.echo(f"    {p['name']}={text_of(p['default'])}  ({p['type']})  {p['help']}")
-    click.echo("\nTasks")
+                echo(f"    {p['name']}={text_of(p['default'])}  ({p['type']})  {p['help']}")
+    echo("\nTasks")
     for task in found["tasks"]:
-        click.echo(f"  {task['name']:<12}{task['summary']} ({', '.join(task['metrics'])})")
-    click.echo("\nMeasures")
+        echo(f"  {task['name']:<12}{task['summary']} ({', '.join(task['metrics'])})")
+    echo("\nMeasures")
     for measure in found["measures"]:
-        click.echo(f"  {measure['name']}")
-    click.echo("\nSources")
+        echo(f"  {measure['name']}")
+    echo("\nSources")
     for source in found["sources"]:
-        click.echo(f"  {source['name']:<12}{source['summary']}")
-    click.echo("  PATH        a file of a format below (also .gz, .zst), or a folder of them")
-    click.echo("  hub:NAME/CONFIG, or a derived set")
-    click.echo("\nFile formats")
+        echo(f"  {source['name']:<12}{source['summary']}")
+    echo("  PATH        a file of a format below (also .gz, .zst), or a folder of them")
+    echo("  hub:NAME/CONFIG, or a derived set")
+    echo("\nFile formats")
     for entry in found["formats"]:
-        click.echo(f"  {entry['name']:<12}{entry['summary']} ({', '.join(entry['suffixes'])})")
-    click.echo("\nScripts")
+        echo(f"  {entry['name']:<12}{entry['summary']} ({', '.join(entry['suffixes'])})")
+    echo("\nScripts")
     for script in found["scripts"]:
         sample = script["sample"] if script["name"] != "private" else "(private use)"
-        click.echo(f"  {script['name']:<12}{sample:<16}{script['summary']}")
+        echo(f"  {script['name']:<12}{sample:<16}{script['summary']}")

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from derivlang.cli.messages import message_options, shortened, warnings_as_lines
+from derivlang.cli.messages import echo, message_options, shortened, warnings_as_lines
 from derivlang.cli.types import Group, check_arguments
 from derivlang.core.errors import DerivlangError
 from derivlang.core.version import __version__, with_commit
@@ -81,16 +81,18 @@ class Lazy(Group):
             sys.stdout.flush()
             return result
         except click.ClickException as error:
-            error.show()
+            told = io.StringIO()
+            error.show(told)
+            echo(told.getvalue().removesuffix("\n"), err=True)
             sys.exit(error.exit_code)
         except DerivlangError as error:
-            click.echo(f"derivlang: {shortened(str(error))}", err=True)
+            echo(f"derivlang: {shortened(str(error))}", err=True)
             sys.exit(error.exit_code)
         except (KeyboardInterrupt, click.Abort) as error:
             how = str(error.__cause__ or error)  # click's Abort keeps the text in its cause
             if not how and next((word for word in arguments if word in COMMANDS), "") in _CONTINUED:
                 how = "the same command"
-            click.echo(f"derivlang: interrupted{how and f'; {how} continues from here'}", err=True)
+            echo(f"derivlang: interrupted{how and f'; {how} continues from here'}", err=True)
             sys.exit(130)
         except BrokenPipeError:
             _give_up_stdout()
@@ -98,7 +100,7 @@ class Lazy(Group):
         except OSError as error:  # of a file whose reader or writer did not handle the error
             _give_up_stdout()
             what = f"{error.filename}: " if error.filename is not None else ""
-            click.echo(f"derivlang: {shortened(what)}{error.strerror or error} [system]", err=True)
+            echo(f"derivlang: {shortened(what)}{error.strerror or error} [system]", err=True)
             sys.exit(1)
 
 

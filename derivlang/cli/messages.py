@@ -4,7 +4,8 @@
     derivlang: warning: no test split was found     `warn`; always
     derivlang: making: 1,234 bytes, 0.3 s           the package's log entries (core/messages.py), with -v
 
-Both options stand before a command or among its options. Results go to stdout and are not messages.
+Both options stand before a command or among its options. Results go to stdout and are not messages. Commands print both
+with `echo`, which no control character of a word or a file name passes.
 """
 
 from __future__ import annotations
@@ -18,8 +19,17 @@ from typing import Any
 import click
 
 from derivlang.core.messages import DerivlangWarning
+from derivlang.core.visible import visible
 
 _QUIET, _VERBOSE = f"{__name__}.quiet", f"{__name__}.verbose"  # keys of click's meta, which subcommands share
+
+
+def echo(text: str, *, err: bool = False, escaped: bool = False) -> None:
+    """Print a text on stdout or stderr, with control characters as visible escapes (`core/visible.py`).
+
+    escaped: the words of the text are escaped already, and its control characters are our own colours.
+    """
+    click.echo(text if escaped else visible(text, keep="\t\n"), err=err)
 
 
 def say(message: str) -> None:
@@ -30,12 +40,12 @@ def say(message: str) -> None:
 def tell(line: str) -> None:
     """Print a line on stderr, without the name."""
     if not is_quiet():
-        click.echo(line, err=True)
+        echo(line, err=True)
 
 
 def warn(message: str) -> None:
     """Print a warning on stderr."""
-    click.echo(f"derivlang: warning: {shortened(message)}", err=True)
+    echo(f"derivlang: warning: {shortened(message)}", err=True)
 
 
 def shortened(message: str) -> str:
@@ -96,7 +106,7 @@ def _log_shown() -> Iterator[None]:
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            click.echo(f"derivlang: {shortened(record.getMessage())}", err=True)
+            echo(f"derivlang: {shortened(record.getMessage())}", err=True)
 
     logger, handler = logging.getLogger(LOGGER), Lines()
     before = logger.level, logger.propagate

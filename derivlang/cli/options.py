@@ -18,7 +18,7 @@ from click.core import ParameterSource
 
 from derivlang.cli.counts import sentence, templates_of
 from derivlang.cli.headings import under
-from derivlang.cli.messages import is_quiet, say, warn
+from derivlang.cli.messages import echo, is_quiet, say, warn
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import SpecOption
 from derivlang.core.errors import UsageError
@@ -143,7 +143,7 @@ def place_of(out: Path) -> str:
 
 def told(text: str, *, as_json: bool, out: Path) -> None:
     """Print what a command that writes one file has done: JSON on stdout unless the file is there, talk on stderr."""
-    click.echo(text, err=not as_json or out == STDOUT)
+    echo(text, err=not as_json or out == STDOUT)
 
 
 def run_and_show(run: Callable[[Events], dict[str, Any]], *, as_json: bool, begins: str = "") -> None:
@@ -166,23 +166,23 @@ def run_and_show(run: Callable[[Events], dict[str, Any]], *, as_json: bool, begi
 
 def _show(result: dict[str, Any], as_json: bool, *, timed: bool) -> None:
     if as_json:
-        click.echo(json.dumps(result, ensure_ascii=False))
+        echo(json.dumps(result, ensure_ascii=False))
         return
     from derivlang.core.schema import Schema
     from derivlang.store.manifest import counts_of
 
     for name, entry in result["splits"].items():
         counts = counts_of(entry, result["document"])
-        click.echo(f"{name:<11}" + " ".join(f"{count:>12,} {noun}" for noun, count in counts.items()))
+        echo(f"{name:<11}" + " ".join(f"{count:>12,} {noun}" for noun, count in counts.items()))
     manifest = _manifest(Path(result["out"]))
     templates = templates_of(Schema.from_json(manifest["schema"]).layer_fields if manifest else ())
     for name, count in {**result["changed"], **result["dropped"]}.items():
-        click.echo(sentence(name, count, templates))
+        echo(sentence(name, count, templates))
     for name, entry in manifest.get("entities", {}).items():
         entities = "entity was" if entry["entities"] == 1 else "entities were"
-        click.echo(f"{name}: {entry['broken_percent']} % of {entry['entities']:,} {entities} split by the reordering")
+        echo(f"{name}: {entry['broken_percent']} % of {entry['entities']:,} {entities} split by the reordering")
     speed = f"  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} tokens a second" if timed else ""
-    click.echo(f"{result['out']}{os.sep}{speed}")
+    echo(f"{result['out']}{os.sep}{speed}")
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

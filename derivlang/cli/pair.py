@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.messages import echo
 from derivlang.cli.options import STDOUT, Bar, place_of, refuse_given, set_size, told
 from derivlang.cli.types import FILE, FOLDER, SEED, completes
 from derivlang.core.messages import counted
@@ -80,4 +81,4 @@ def command(derived: Path, rate: str, noise: str, as_json: bool, out: Path | Non
     for side in ("source", "derived"):
         if unknown := result.get("subwords", {}).get(f"{side}_unknown"):
             lines.append(f"{side} side: {unknown:,} of {result['subwords'][side]:,} sub-words are <unk>")
-    click.echo("\n".join(lines), err=out == STDOUT)
+    echo("\n".join(lines), err=out == STDOUT)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from derivlang.cli.folders import default_folder
-from derivlang.cli.messages import tell
+from derivlang.cli.messages import echo, tell
 from derivlang.cli.options import Bar, data_dir_option, refuse_given
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import COUNT, FILE, FOLDER, PATH, SEED, Group, completes
@@ -128,10 +128,10 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     card["scores"] = scores
     save_model(make_model(trained.weights, trained.vocabulary, card), out)
     if as_json:
-        click.echo(json.dumps(card, ensure_ascii=False))
+        echo(json.dumps(card, ensure_ascii=False))
         return
     for name, found in scores.items():
-        click.echo(f"{name}: {_line(found)}")
+        echo(f"{name}: {_line(found)}")
 
 
 @command.command("score", no_args_is_help=True, short_help="Score a parser on a treebank: UPOS, UAS and LAS.")
@@ -184,18 +184,18 @@ def score_command(
         parses = [found.parse(bank.words, bank.types, bank.sentences) for found in parsers]
     scores = [compare(found, bank) for found in parses]
     if device is None:
-        click.echo(json.dumps(scores[0]) if as_json else f"{files[split].name}: {_line(scores[0])}")
+        echo(json.dumps(scores[0]) if as_json else f"{files[split].name}: {_line(scores[0])}")
         return
     from derivlang.parsing.device import record
 
     ran, differ = record(device), differences(*parses)
     if as_json:
-        click.echo(json.dumps({**scores[0], "device": {**ran, **scores[1], "differ": differ}}))
+        echo(json.dumps({**scores[0], "device": {**ran, **scores[1], "differ": differ}}))
         return
     name = f"{ran['device']}, torch {ran['torch']}"
-    click.echo(f"{files[split].name}: {_line(scores[0])}")
-    click.echo(f"{files[split].name}, on {name}: {_line(scores[1])}")
-    click.echo("words that differ: " + ", ".join(f"{what} {share:.4f} %" for what, share in differ.items()))
+    echo(f"{files[split].name}: {_line(scores[0])}")
+    echo(f"{files[split].name}, on {name}: {_line(scores[1])}")
+    echo("words that differ: " + ", ".join(f"{what} {share:.4f} %" for what, share in differ.items()))
 
 
 @command.command("ls")
@@ -223,10 +223,10 @@ def ls(as_json: bool) -> None:
         {"name": "DIR/", "summary": "a folder made by `derivlang parser train`"},
     ]
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
+        echo(json.dumps(found, ensure_ascii=False))
         return
     for parser in found:
-        click.echo(f"{parser['name']:<12}{parser.get('language', ''):<4}{parser['summary']}")
+        echo(f"{parser['name']:<12}{parser.get('language', ''):<4}{parser['summary']}")
 
 
 def read_treebank(path: Path) -> Treebank:

@@ -12,7 +12,7 @@ import click
 
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.headings import HeadedCommand, under
-from derivlang.cli.messages import tell, warn
+from derivlang.cli.messages import echo, tell, warn
 from derivlang.cli.options import Bar, complete, ends_well, find_options, parser_options, request_of, spec_option
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import FOLDER, completes
@@ -106,9 +106,9 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
             found = prepare(settings, request, where, objective, Callbacks(warn)).data
         subwords, rows = found.n_subwords, found.n_instances(SOURCE)
         if as_json:
-            click.echo(json.dumps({"data": str(where.data or out / "data"), "subwords": subwords, "rows": rows}))
+            echo(json.dumps({"data": str(where.data or out / "data"), "subwords": subwords, "rows": rows}))
         else:
-            click.echo(f"{counted(subwords, 'sub-word')} in {counted(rows, 'row')}")
+            echo(f"{counted(subwords, 'sub-word')} in {counted(rows, 'row')}")
         return
     by_steps = duration.tokens is None and duration.epochs is None
     if is_main() and by_steps and isinstance(objective, XlmAlign) and objective.start >= settings.steps:
@@ -139,18 +139,18 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         if options["factors"] and levels_of(tuple(options["factors"])) != (folder.read(out).get("factors") or {}):
             warn("the run is complete and keeps its factors, so --factor has no effect; --force trains it again")
     if as_json:
-        click.echo(json.dumps(result, ensure_ascii=False))
+        echo(json.dumps(result, ensure_ascii=False))
         return
     parts = ", ".join(f"{name} {value:.3f}" for name, value in result["parts"].items())
     steps = counted(result["steps"], "step")
-    click.echo(f"{steps}, {result['tokens']:,} sub-words, {result['parameters']:,} parameters; {parts}")
+    echo(f"{steps}, {result['tokens']:,} sub-words, {result['parameters']:,} parameters; {parts}")
     if "translated_percent" in result:
         masked, translated = (result[f"{name}_percent"] for name in ("masked", "translated"))
-        click.echo(f"{masked:.1f} % of the sub-words were masked; {translated:.1f} % of these were translated")
+        echo(f"{masked:.1f} % of the sub-words were masked; {translated:.1f} % of these were translated")
     if result.get("short_pairs"):
         short, pairs = result["short_pairs"], result["short_pairs"] + result["pairs"]
-        click.echo(f"{short:,} of {pairs:,} sentence pairs were left out: a side is empty or too short")
-    click.echo(f"{out}  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} sub-words a second")
+        echo(f"{short:,} of {pairs:,} sentence pairs were left out: a side is empty or too short")
+    echo(f"{out}  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} sub-words a second")
 
 
 def _warn_of_unused(options: dict[str, Any], objective: Objective) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar
 from derivlang.cli.types import FOLDER, completes
 
@@ -37,11 +38,11 @@ def command(runs: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     with Bar(begins=begins):
         result = report(runs, out)
     if as_json:
-        click.echo(json.dumps(result))
+        echo(json.dumps(result))
         return
     missing = result["runs"] - result["evaluated"]
     told = f", {missing} not evaluated yet" if missing else ""
-    click.echo(f"{out / PAGE}: {_count(result['runs'], 'run')}{told}, {_count(result['figures'], 'figure')}")
+    echo(f"{out / PAGE}: {_count(result['runs'], 'run')}{told}, {_count(result['figures'], 'figure')}")
 
 
 def _count(n: int, what: str) -> str:

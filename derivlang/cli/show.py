@@ -10,6 +10,7 @@ import click
 
 from derivlang.cli.colours import painted
 from derivlang.cli.headings import HeadedCommand
+from derivlang.cli.messages import echo
 from derivlang.cli.options import refuse_given, request_of, spec_option, text_options
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import COUNT, FILE, PLACE, completes
@@ -82,10 +83,10 @@ def command(
 
         View(rows, title).save(html, told)
         drawn = 1 if html.suffix.lower() == ".svg" else len(rows)
-        click.echo(f"{html}: {counted(drawn, 'drawing')}", err=as_json)
+        echo(f"{html}: {counted(drawn, 'drawing')}", err=as_json)
     if as_json:
         for shown in rows:
-            click.echo(json.dumps(_object(shown), ensure_ascii=False))
+            echo(json.dumps(_object(shown), ensure_ascii=False))
     elif html is None:
         _print(rows)
 
@@ -137,12 +138,12 @@ def _print_statistics(folder: Path, split: str | None, *, as_json: bool) -> None
 
     result = statistics_of_set(*set_of(folder, split))
     if as_json:
-        click.echo(json.dumps(result))
+        echo(json.dumps(result))
         return
     table = table_of(result)
     wide = max(len(what) for what, _ in table)
     for what, value in table:
-        click.echo(f"{what:<{wide}}  {value:>12}")
+        echo(f"{what:<{wide}}  {value:>12}")
 
 
 def _print(rows: list[LinkedLines]) -> None:
@@ -151,7 +152,7 @@ def _print(rows: list[LinkedLines]) -> None:
 
     colours = colours_of(rows)
     for number, shown in enumerate(rows):
-        click.echo(("\n" if number else "") + text_of(shown, painted, colours))
+        echo(("\n" if number else "") + text_of(shown, painted, colours), escaped=True)
 
 
 def _object(shown: LinkedLines) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from derivlang.cli.messages import say, tell
+from derivlang.cli.messages import echo, say, tell
 from derivlang.cli.options import Bar, data_dir_option, refuse_given
 from derivlang.cli.types import COUNT, FOLDER, Number
 from derivlang.core.errors import UsageError
@@ -160,7 +160,7 @@ def study_command(name: str, options: dict[str, Any]) -> None:
     if options["array"]:
         scripts = write_array(study, place, _for_each_cell(options))
         commands = [command for some in scripts.values() for command in some]
-        click.echo(json.dumps({"commands": commands}) if options["as_json"] else "\n".join(commands))
+        echo(json.dumps({"commands": commands}) if options["as_json"] else "\n".join(commands))
         first, *later = (str(out / script) for script in scripts)
         after = (
             f", then {', '.join(later)}, each when the one before is done (--dependency=afterok:JOB)" if later else ""
@@ -178,7 +178,7 @@ def study_command(name: str, options: dict[str, Any]) -> None:
         found = (prepare if options["data_only"] else run_study)(study, place, told, whole=some)
     found["seconds"] = round(time.perf_counter() - began, 1)
     what = found.get("report") or found["out"]
-    click.echo(json.dumps(found) if options["as_json"] else f"{what}  in {found['seconds'] / 60:.1f} minutes")
+    echo(json.dumps(found) if options["as_json"] else f"{what}  in {found['seconds'] / 60:.1f} minutes")
 
 
 def _for_each_cell(options: dict[str, Any]) -> list[str]:
@@ -211,20 +211,20 @@ def _dry_run(study: Study, place: Place, asked: float | None, *, report: bool, a
     if as_json:
         shown = [{"name": s.name, "command": s.command, "tokens": n, "seconds": took} for s, n, took in rows]
         told = {"seconds": round(seconds), "bytes": round(size), "tokens_per_second": rate}
-        click.echo(json.dumps({"steps": shown, **told}))
+        echo(json.dumps({"steps": shown, **told}))
         return
-    click.echo(f"in {place.out}:")
+    echo(f"in {place.out}:")
     for step, n, took in rows:
-        click.echo(f"{took:8.0f} s {f'{n:>14,} sub-words' if n else ' ' * 24}  {step.command}")
+        echo(f"{took:8.0f} s {f'{n:>14,} sub-words' if n else ' ' * 24}  {step.command}")
     each = sum(one.seconds for one in costs.values()) / len(costs)
-    click.echo(
+    echo(
         f"{counted(len(costs), 'cell')}: about {seconds / 60:,.0f} minutes with {workers} in parallel, "
         f"{each / 60:,.1f} a cell, at {rate:,.0f} sub-words a second ({how}); about {disk} of disk"
     )
     if any(one.positions is None for one in costs.values()):
-        click.echo("cells with --epochs are counted without their training, whose length follows from the data")
+        echo("cells with --epochs are counted without their training, whose length follows from the data")
     if shared is None:
-        click.echo("the text is not here: its tokenizer, parses and encoded data are not counted")
+        echo("the text is not here: its tokenizer, parses and encoded data are not counted")
 
 
 def _rate(model: str, threads: int | None, asked: float | None, *, narrow: bool) -> tuple[float, str]:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from derivlang.cli.folders import changed_options, default_folder
+from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, find_options, refuse_given, request_of, spec_option
 from derivlang.cli.types import FILE, FOLDER, SEED, Group, Whole, completes
 
@@ -69,10 +70,10 @@ def train_(
             request, out, vocab_size=vocab_size, min_frequency=min_frequency, force=force, found=bar.complete
         )
     if as_json:
-        click.echo(json.dumps({"out": str(out), **recipe}, ensure_ascii=False))
+        echo(json.dumps({"out": str(out), **recipe}, ensure_ascii=False))
         return
     words = recipe["words"]
-    click.echo(
+    echo(
         f"{out}: {recipe['vocab_size']:,} entries, {recipe['merges']:,} merges, from {words['tokens']:,} words "
         f"({words['types']:,} types), {words['subwords'] / words['tokens']:.3f} sub-words a word"
     )
@@ -143,15 +144,15 @@ def twin_(
             found=bar.complete,
         )
     if as_json:
-        click.echo(json.dumps({"out": str(out), **recipe}, ensure_ascii=False))
+        echo(json.dumps({"out": str(out), **recipe}, ensure_ascii=False))
         return
     joint_ids = recipe["joint"]
-    click.echo(
+    echo(
         f"{out}: {recipe['vocab_size']:,} entries in {recipe['scripts'][0]}; joint ids: shift {joint_ids['shift']:,}, "
         f"size {joint_ids['size']:,}"
     )
     for unit, share in recipe["overlap"].items():
-        click.echo(
+        echo(
             f"shared {unit}: {share['shared_types_percent']} % of {share['types']:,} types, "
             f"{share['shared_tokens_percent']} % of {share['tokens']:,} running ones"
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, set_size
 from derivlang.cli.types import FOLDER, completes
 from derivlang.core.messages import counted
@@ -27,14 +28,14 @@ def command(derived: Path, as_json: bool) -> None:
     with Bar() as bar, bar.stage("verifying", total=set_size(derived)):
         result = verify(derived)
     if as_json:
-        click.echo(json.dumps(result, ensure_ascii=False))
+        echo(json.dumps(result, ensure_ascii=False))
     else:
         for problem in result["problems"]:
             row = f" row {problem['row']}, column {problem['column']}" if problem["row"] is not None else ""
-            click.echo(f"{problem['file']}{row}: {problem['what']}")
+            echo(f"{problem['file']}{row}: {problem['what']}")
         for note in result["notes"]:
-            click.echo(f"note: {note['file']}: {note['what']}")
+            echo(f"note: {note['file']}: {note['what']}")
         rows = sum(split["rows"] for split in result["splits"].values())
         right = "its only row is right" if rows == 1 else f"all {rows:,} rows are right"
-        click.echo(f"{derived}: {right}" if result["ok"] else f"{derived}: {counted(rows, 'row')} checked")
+        echo(f"{derived}: {right}" if result["ok"] else f"{derived}: {counted(rows, 'row')} checked")
     sys.exit(0 if result["ok"] else 1)

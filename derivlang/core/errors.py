@@ -16,6 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from derivlang.core.visible import visible
+
+_LINES = "\t\n"
 _LONGEST = 1000  # maximum number of characters of each part of a message
 
 
@@ -40,7 +43,7 @@ class DerivlangError(Exception):
 
     def __str__(self) -> str:
         place = f"{_short(self.where)}: " if self.where else ""
-        step = f"\n  {_short(self.fix)}" if self.fix else ""
+        step = f"\n  {_short(self.fix, keep=_LINES)}" if self.fix else ""
         return f"{place}{_short(self.what)} [{self.id}]{step}"
 
     def __reduce__(self) -> tuple[object, ...]:  # keyword-only fields do not survive the default pickling
@@ -82,9 +85,12 @@ def unknown(
     )
 
 
-def _short(text: str) -> str:
-    """Return a part of a message with overlong text cut and lone surrogates (of a path in another encoding) escaped."""
-    text = text.encode("utf-8", "backslashreplace").decode()
+def _short(text: str, keep: str = "\t") -> str:
+    """Return a part of a message, with overlong text cut, and lone surrogates of paths and control characters escaped.
+
+    keep: the control characters that stay.
+    """
+    text = visible(text.encode("utf-8", "backslashreplace").decode(), keep)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 4 :]}"
 
 

@@ -10,6 +10,8 @@ prints on stderr.
 
 from __future__ import annotations
 
+from derivlang.core.visible import visible
+
 LOGGER = "derivlang"
 
 
@@ -32,4 +34,4 @@ def warn(message: str) -> None:
     own = ("derivlang", "contextlib")
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in own:
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, DerivlangWarning, stacklevel=level)
+    warnings.warn(visible(message, keep="\t\n"), DerivlangWarning, stacklevel=level)

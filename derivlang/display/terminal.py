@@ -9,8 +9,10 @@ row 0  split test  document 0  key 0d4cfc6a3e2b9f10
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from derivlang.core.visible import visible
 from derivlang.display.arcs import arcs_of
 from derivlang.display.drawing import kinds_of
 from derivlang.display.linked import Line, LinkedLines
@@ -25,7 +27,11 @@ _MOST_LEVELS = 12  # deeper trees would fill the screen
 
 
 def text_of(row: LinkedLines, paint: Paint, colours: dict[str, int]) -> str:
-    """Return a row as text. paint: colours a piece of text. colours: a number for each label of a span."""
+    """Return a row as text, with control characters as visible escapes.
+
+    paint: colours a piece of text. colours: a number for each label of a span.
+    """
+    row, colours = _visible(row), {visible(label): number for label, number in colours.items()}
     source, derived = row.source, row.derived
     header = "  ".join(f"{name} {value}" for name, value in (*row.facts.items(), *row.values.items()))
     lines = [header] if header else []
@@ -90,6 +96,21 @@ def tags_of(line: Line) -> dict[str, list[str]]:
 def columns(text: str) -> int:
     """Return the number of terminal columns: wide East Asian characters take two, combining marks none."""
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _visible(row: LinkedLines) -> LinkedLines:
+    source, derived = map(_visible_line, (row.source, row.derived))
+    facts, values = ({visible(k): visible(v) for k, v in some.items()} for some in (row.facts, row.values))
+    return LinkedLines(source, derived, row.order, facts, values)
+
+
+def _visible_line(line: Line) -> Line:
+    def shown(texts: Sequence[str]) -> tuple[str, ...]:
+        return tuple(map(visible, texts))
+
+    spans = tuple(replace(span, label=visible(span.label)) for span in line.spans)
+    tags = {name: shown(values) for name, values in line.tags.items()}
+    return Line(shown(line.words), line.head, shown(line.relation), tags, spans)
 
 
 def _painted(line: Line, paint: Paint, colours: dict[str, int]) -> list[str]:

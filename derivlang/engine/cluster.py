@@ -195,7 +195,7 @@ def _differences(found: Facts, expected: Facts) -> str:
 
 def _other_workers(told: list[str]) -> DataError:
     return DataError(
-        "Dask workers would write other bytes than this process:\n    " + "\n    ".join(told),
+        f"Dask workers would write other bytes than this process: {'; '.join(told)}",
         where="--engine",
         fix="give the workers the same packages and folders; name grammars and parsers by absolute paths",
         id="other-workers",

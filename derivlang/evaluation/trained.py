@@ -23,6 +23,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.formats.spec_paths import files_of
 from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained
 from derivlang.pipeline import Pipeline
 from derivlang.training import checkpoint
 from derivlang.training import folder as runs
@@ -133,9 +134,7 @@ class PretrainedRun:
         kind: Any = auto_class(self.config.model_type) if self.has_lm_head else AutoModel
         path = self.model_folder
         with quiet(), _readable(path):
-            module, found = kind.from_pretrained(
-                path, local_files_only=True, output_loading_info=True, dtype="float32"
-            )  # fmt: skip
+            module, found = model_from_pretrained(kind, path, output_loading_info=True, dtype="float32")
         missing = {name for name in found["missing_keys"] if "pooler." not in name} | set(found["mismatched_keys"])
         if missing:
             raise StoreError(
@@ -212,7 +211,7 @@ def _model(folder: Path, facts: dict[str, Any], step: int | None) -> Path:
 def _config(path: Path, languages: Languages) -> Any:
     """Return the config of a model. Raise StoreError if it cannot be read, or has too few embeddings."""
     with quiet(), _readable(path):
-        config = AutoConfig.from_pretrained(path, local_files_only=True)
+        config = from_pretrained(AutoConfig, path)
     rows = getattr(config, "vocab_size", 0)
     if rows < languages.size or (rows != languages.size and languages.has_twin):
         raise StoreError(

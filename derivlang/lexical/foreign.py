@@ -24,6 +24,7 @@ from derivlang.core.arrays import Int32, Int64, offsets_of, owners
 from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.lexical.encoding import Encoded
+from derivlang.lexical.pretrained import from_pretrained
 from derivlang.store.record import short
 
 TOKENIZER = "tokenizer.json"
@@ -46,7 +47,7 @@ class ForeignTokenizer:
 
         with parse_errors(str(folder), "tokenizer", error=StoreError, id="tokenizer"):
             _check_ids(folder / TOKENIZER)
-            whole = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+            whole = from_pretrained(AutoTokenizer, folder)
         if not getattr(whole, "is_fast", False):
             raise StoreError(
                 "its tokenizer gives no offsets of characters",

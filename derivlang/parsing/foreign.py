@@ -7,7 +7,9 @@ all parsers. A foreign parser computes in floating point, so its parse of a sent
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -25,6 +27,8 @@ from derivlang.parsing.normalise import restore
 
 Tree: TypeAlias = tuple[Sequence[str], Sequence[int], Sequence[str]]  # tags, heads (1-based, 0 = root), relations
 WORDS_AT_ONCE = 20_000  # words given to the parser together, so that memory does not grow with the call
+
+_TENSORS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"  # torch reads it at each call, before the argument `weights_only`
 
 # universaldependencies.org/u/dep, version 2
 RELATIONS = frozenset(
@@ -102,6 +106,23 @@ def missing_package(name: str, extra: str) -> DerivlangError:
         fix=f"pip install {extra if extra != 'stanza' else chr(39) + 'derivlang[stanza]' + chr(39)}",
         id="missing-package",
     )
+
+
+@contextmanager
+def tensors_only() -> Iterator[None]:
+    """Let `torch.load` read tensors and plain values within the block, and refuse to unpickle other objects.
+
+    Packages that load a model may ask for more: unpickling runs code that the file names.
+    """
+    before = os.environ.get(_TENSORS_ONLY)
+    os.environ[_TENSORS_ONLY] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_TENSORS_ONLY]
+        else:
+            os.environ[_TENSORS_ONLY] = before
 
 
 def fingerprint(parts: Iterable[str], files: Iterable[Path] = ()) -> str:

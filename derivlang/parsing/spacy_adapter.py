@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError, DerivlangError, UsageError
-from derivlang.parsing.foreign import RELATIONS, ForeignParser, Tree, fingerprint, missing_package, not_universal
+from derivlang.core.parse_errors import reason
+from derivlang.parsing.foreign import (
+    RELATIONS,
+    ForeignParser,
+    Tree,
+    fingerprint,
+    missing_package,
+    not_universal,
+    tensors_only,
+)
 
 # Components that neither tag nor parse, by the names of their factories.
 _UNUSED = {
@@ -41,10 +50,11 @@ def load_spacy(name: str) -> ForeignParser:
     except ImportError:
         raise missing_package(full, "spacy") from None
     try:
-        pipeline = spacy.load(name)
-    except (OSError, ValueError, ImportError) as error:
+        with tensors_only():
+            pipeline = spacy.load(name)
+    except Exception as error:  # a damaged folder may raise any kind
         raise DataError(
-            f"spaCy cannot load the pipeline {name!r}: {str(error).splitlines()[0]}",
+            f"spaCy cannot load the pipeline {name!r}: {reason(error)}",
             where=f"--parser {full}",
             fix=f"install it with `python -m spacy download {name}`, or name its folder",
             id="parser-missing",

@@ -1,17 +1,20 @@
 """Adapter to Stanza (Qi et al. 2020), which the papers on derived languages used.
 
 The parser is named `stanza`, or `stanza:DIR` for models in another folder. It keeps the words as given, parses
-sentences of similar length together, and uses a GPU if there is one. Nothing is downloaded.
+sentences of similar length together, and uses a GPU if there is one. Nothing is downloaded. Stanza unpickles some parts
+of its models, which may run code: a folder must be one that the user trusts, and no file of derivlang names one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError
-from derivlang.parsing.foreign import ForeignParser, Tree, fingerprint, missing_package
+from derivlang.core.parse_errors import reason
+from derivlang.parsing.foreign import ForeignParser, Tree, fingerprint, missing_package, tensors_only
 
 
 def load_stanza(folder: str | None, language: str) -> ForeignParser:
@@ -26,19 +29,19 @@ def load_stanza(folder: str | None, language: str) -> ForeignParser:
         raise missing_package(name, "stanza") from None
     options: dict[str, Any] = {} if folder is None else {"dir": folder}
     try:
-        pipeline = stanza.Pipeline(
-            lang=language,
-            processors="tokenize,pos,lemma,depparse",  # depparse needs lemmas
-            tokenize_pretokenized=True,
-            download_method=None,
-            verbose=False,
-            **options,
-        )
-    except (OSError, ValueError, KeyError) as error:
-        reason = (str(error) or repr(error)).splitlines()[0]
+        with nullcontext() if folder is None else tensors_only():
+            pipeline = stanza.Pipeline(
+                lang=language,
+                processors="tokenize,pos,lemma,depparse",  # depparse needs lemmas
+                tokenize_pretokenized=True,
+                download_method=None,
+                verbose=False,
+                **options,
+            )
+    except Exception as error:  # a damaged model may raise any kind
         place = "" if folder is None else f", model_dir={folder!r}"
         raise DataError(
-            f"cannot load Stanza's models for tagging and parsing {language!r}: {reason}",
+            f"cannot load Stanza's models for tagging and parsing {language!r}: {reason(error)}",
             where=f"--parser {name}",
             fix=f'download them (500 MB): python -c "import stanza; stanza.download({language!r}{place})"',
             id="parser-missing",

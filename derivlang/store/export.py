@@ -9,7 +9,7 @@ csv         the texts and the values of a row, with a header
 squad       question sets as JSON
 
 A space inside a word (CoNLL-U allows it) becomes U+00A0 in `text`, so that the links of `pharaoh` fit its words. Such
-words are counted.
+words are counted. So are cells of `tsv` and `csv` that a spreadsheet would run as formulas (`formats/formulas.py`).
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from derivlang.core.arrays import owners
 from derivlang.core.arrow import link_lines, list_array, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError, UsageError
-from derivlang.core.messages import warn
+from derivlang.core.messages import counted, warn
 from derivlang.core.schema import Schema
 from derivlang.formats import conllu, csv, delimited, jsonl, squad, tagged
 from derivlang.formats.base import Format as FileFormat
+from derivlang.formats.formulas import Formulas
 from derivlang.formats.opening import packing_of
 from derivlang.formats.registry import find_format, suffixes
 from derivlang.store.disk import disk
@@ -44,6 +45,7 @@ from derivlang.store.manifest import Derived
 
 Format = Literal["text", "jsonl", "conllu", "pharaoh", "tsv", "csv", "squad"]
 FORMATS: tuple[str, ...] = get_args(Format)
+_OF_SPREADSHEETS = ("tsv", "csv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ class ExportRequest:
     """What to write.
 
     split: None for the only one. source: write the source instead of the derived words. documents: write one document
-    on a line (format text). named_by: the option that named the format, for messages.
+    on a line (format text). named_by: the option that named the format, for messages. escape_formulas: put an
+    apostrophe before cells that a spreadsheet would run (formats tsv and csv).
     """
 
     split: str | None
@@ -59,10 +62,15 @@ class ExportRequest:
     source: bool = False
     documents: bool = False
     named_by: str = "--format"
+    escape_formulas: bool = False
 
 
 def export(folder: Path, request: ExportRequest, out: Path) -> dict[str, Any]:
-    """Write a split in another format. Returns {"out", "rows", "spaces"}; spaces: the number of words with a space."""
+    """Write a split in another format.
+
+    Return {"out", "rows", "spaces"}, and of tsv and csv "formulas". spaces: the number of words with a space. formulas:
+    the number of cells that a spreadsheet would run; a warning tells of them unless they are escaped.
+    """
     derived = Derived(folder)
     split = derived.choose_split(request.split)
     _refuse_unfit(derived.schema, request)
@@ -78,8 +86,14 @@ def export(folder: Path, request: ExportRequest, out: Path) -> dict[str, Any]:
             yield group
 
     with writing(out) as stream:
-        _WRITERS[request.format](groups(), derived.schema, request, stream)
-    return {"out": str(out), "rows": rows, "spaces": spaces}
+        formulas = _WRITERS[request.format](groups(), derived.schema, request, stream)
+    if formulas and not request.escape_formulas:
+        warn(
+            f"a spreadsheet may run {counted(formulas, 'cell')} as formulas (=, +, -, @, a tab or a carriage return at "
+            "the beginning); --escape-formulas puts an apostrophe before each"
+        )
+    result = {"out": str(out), "rows": rows, "spaces": spaces}
+    return result if formulas is None else result | {"formulas": formulas}
 
 
 def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
@@ -274,22 +288,28 @@ def _conllu(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, ou
     conllu.write(tables(), out)
 
 
-def _tsv(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
+def _tsv(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> int:
+    formulas = Formulas(escape=request.escape_formulas, quoted=False)
     tables = (labelled(group.source if request.source else group.derived, schema) for group in groups)
     tags = _tag_column(schema)
     if tags is not None:
         words = schema.sides[0].words
         renamed = (t.rename_columns(["tokens" if n == words else n for n in t.column_names]) for t in tables)
-        tagged.write(renamed, out, tag_column=tags)
-        return
+        tagged.write(formulas.tables(renamed, ["tokens", tags]), out, tag_column=tags)
+        return formulas.found
     plain, columns = _plain_columns(tables, schema)
-    delimited.write(plain, out, columns=columns)
+    delimited.write(formulas.tables(plain, columns), out, columns=columns)
+    return formulas.found
 
 
-def _csv(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
+def _csv(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> int:
+    formulas = Formulas(escape=request.escape_formulas, quoted=True)
     tables = (labelled(group.source if request.source else group.derived, schema) for group in groups)
     plain, columns = _plain_columns(tables, schema)
-    csv.write(plain, out, columns=columns, newline="\n")
+    header = formulas.names(columns)
+    cells = (table.select(columns).rename_columns(header) for table in formulas.tables(plain, columns))
+    csv.write(cells, out, columns=header, newline="\n")
+    return formulas.found
 
 
 def _plain_columns(tables: Iterator[pa.Table], schema: Schema) -> tuple[Iterator[pa.Table], list[str]]:
@@ -308,7 +328,8 @@ def _squad(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out
     squad.write((table.drop_columns(["document"]) for table in tables), out)
 
 
-_WRITERS: dict[str, Callable[[Iterator[Loaded], Schema, ExportRequest, BinaryIO], None]] = {
+# Each writes a file, and returns the number of its cells that a spreadsheet would run; None: none opens the format.
+_WRITERS: dict[str, Callable[[Iterator[Loaded], Schema, ExportRequest, BinaryIO], int | None]] = {
     "text": _text,
     "jsonl": _jsonl,
     "conllu": _conllu,
@@ -344,9 +365,12 @@ def _refuse_unfit(schema: Schema, request: ExportRequest) -> None:
             fix="jsonl, text and pharaoh fit every set",
             id="unfit-format",
         )
-    both_sides = request.source and request.format in ("jsonl", "pharaoh")
-    if both_sides or (request.documents and request.format != "text"):
-        option = "--source" if both_sides else "--documents"
+    unfit = {
+        "--source": request.source and request.format in ("jsonl", "pharaoh"),
+        "--documents": request.documents and request.format != "text",
+        "--escape-formulas": request.escape_formulas and request.format not in _OF_SPREADSHEETS,
+    }
+    for option in (name for name, is_unfit in unfit.items() if is_unfit):
         raise UsageError(
             f"does not apply to the format {request.format}",
             where=option,

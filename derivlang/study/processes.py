@@ -24,7 +24,7 @@ class Processes:
     def call(self, step: PlannedCommand) -> None:
         """Run a command with its output in OUT/logs. Raise DataError with its last lines if it fails."""
         log = self._place.out / "logs" / f"{step.name.replace(' ', '-').replace('/', '-')}.log"
-        environment = dict(os.environ)
+        environment = {**os.environ, "PYTHONSAFEPATH": "1"}  # a `numpy.py` in OUT is a file, not a module to import
         if environment.get("DERIVLANG_DATA"):
             environment["DERIVLANG_DATA"] = str(Path(environment["DERIVLANG_DATA"]).resolve())
         if self._threads is not None:

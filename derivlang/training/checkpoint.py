@@ -25,6 +25,7 @@ import torch
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
+from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained
 from derivlang.store.disk import disk
 from derivlang.store.record import Kind, check_types, read_record, record_text
 from derivlang.training.config import auto_class
@@ -72,7 +73,7 @@ def load_model(folder: Path) -> Any:
     from transformers import AutoConfig
 
     with quiet(), parse_errors(str(folder), "model", error=StoreError, id="model", fix="train it again"):
-        return auto_class(AutoConfig.from_pretrained(folder).model_type).from_pretrained(folder)
+        return model_from_pretrained(auto_class(from_pretrained(AutoConfig, folder).model_type), folder)
 
 
 def hash_of_weights(model: Path) -> str:

@@ -4,7 +4,7 @@
     --init hub:NAME    the same, from the hub or its cache
 
 Any model that `AutoModelForMaskedLM` loads is suitable if its head can be applied to states alone, which is checked; of
-causal models GPT-2 and Llama.
+causal models GPT-2 and Llama. A checkpoint that needs code of its own is refused (lexical/pretrained.py).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
+from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained
 from derivlang.sources.hub import offline_if_unreachable
 from derivlang.store.record import short
 from derivlang.training.config import CAUSAL, ModelConfig, positions_of
@@ -63,7 +64,7 @@ def config_of(folder: Path, name: str) -> tuple[ModelConfig, bool]:
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as MASKED
 
     with quiet(), parse_errors(str(folder / _CONFIG), "config of a model", error=StoreError, id="model"):
-        config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
+        config = from_pretrained(AutoConfig, folder)
         for field, limit in _LIMITS.items():  # a damaged config would ask for any amount of memory
             value = getattr(config, field, None)
             if value is not None and not (isinstance(value, int) and 0 < value <= limit):
@@ -94,9 +95,7 @@ def load_model(folder: Path, *, causal: bool) -> Any:
 
     kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForMaskedLM
     with quiet(), parse_errors(str(folder), "model", error=StoreError, id="model"):
-        lm, found = kind.from_pretrained(
-            str(folder), local_files_only=True, output_loading_info=True, dtype="float32"
-        )  # fmt: skip
+        lm, found = model_from_pretrained(kind, folder, output_loading_info=True, dtype="float32")
     missing = sorted(name for name in map(str, found["missing_keys"]) if "pooler." not in name)
     if missing or found["mismatched_keys"]:
         raise StoreError(

@@ -353,7 +353,7 @@ def _array(path: Path, names: Sequence[str], dimensions: int) -> Int64:
     with (
         parse_errors(str(path), "file of counts", error=StoreError, id="run", fix=_AGAIN),
         path.open("rb") as stream,
-        np.load(stream) as arrays,
+        np.load(stream, allow_pickle=False) as arrays,
     ):
         found = np.asarray(arrays[next((name for name in names if name in arrays), names[0])], np.int64)
         if found.ndim != dimensions or found.min(initial=0) < 0:
