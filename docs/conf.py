@@ -46,8 +46,8 @@ autodoc_typehints = "signature"
 
 html_theme = "furo"
 html_title = "derivlang"
-html_static_path = ["_static"]
-html_css_files = ["site.css"]
+html_static_path = ["_static", "../derivlang/display/letters"]  # the second: fonts of the letters that scripts write
+html_css_files = ["letters.css", "site.css"]
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,6 +29,15 @@ def plugin_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.helpers import install_plugin
 
     return install_plugin(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A window of Chromium, of the type `Browser`."""
+    from tests.browser import opened
+
+    with opened() as window:
+        yield window
 
 
 @pytest.fixture

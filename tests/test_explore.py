@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,6 +17,7 @@ from derivlang.explore import app
 from derivlang.explore.controls import controls_of, offered, spec_of
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.registry import TRANSFORMS, find_transform, transform_names
+from tests.browser import ALL, BACKSPACE, ENTER, ESCAPE, TAB, Browser, Element
 from tests.commands import cut_off, environment, make, run
 from tests.helpers import ROOT
 
@@ -125,7 +123,7 @@ def test_without_gradio_the_command_says_what_to_install(monkeypatch: pytest.Mon
     assert "[missing-package]" in run("explore", "--no-open", code=2).err
 
 
-# The page itself: needs gradio, and for the browser Debian's chromium, chromium-driver and selenium. Not in .ci/run.
+# The page itself: needs gradio and, for the browser, Debian's chromium and chromium-driver. Not in .ci/run.
 
 
 @pytest.fixture(scope="module")
@@ -138,119 +136,72 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     page.close(verbose=False)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    selenium = pytest.importorskip("selenium.webdriver", reason="pip install selenium")
-    driver = shutil.which("chromedriver")
-    if driver is None or shutil.which("chromium") is None:
-        pytest.skip("no browser here: apt-get install chromium chromium-driver")
-    options = selenium.ChromeOptions()
-    for option in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1300,1300"):
-        options.add_argument(option)
-    options.set_capability("goog:loggingPrefs", {"performance": "ALL"})
-    started = selenium.Chrome(options=options, service=selenium.ChromeService(driver))
-    yield started
-    started.quit()
-
-
-def found(browser: Any, selector: str, so: Callable[[Any], bool] = lambda element: True) -> Any:
-    """The first element that is as asked, waited for."""
-    from selenium.common.exceptions import WebDriverException
-
-    end = time.monotonic() + 120
-    while time.monotonic() < end:
-        try:
-            for element in browser.find_elements("css selector", selector):
-                if so(element):
-                    return element
-        except WebDriverException:  # the element was replaced meanwhile
-            pass
-        time.sleep(0.2)
-    raise AssertionError(f"no {selector}")
-
-
-def clicked(element: Any) -> bool:
-    """Click an element; one that cannot be clicked yet raises, and `found` tries again."""
-    element.click()
-    return True
-
-
-def opened(button: Any) -> bool:
-    """Return whether a button's box is open; a closed one is clicked, and `found` looks again."""
-    return "open" in button.get_attribute("class") or not clicked(button)
-
-
-def hosts(browser: Any) -> set[str]:
-    """The hosts that the browser has asked since the last call."""
-    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    urls = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
-    return {url.split("/")[2].split(":")[0] for url in urls if url.startswith(("http", "ws"))}
+def opened(button: Element) -> bool:
+    """Return whether a button's box is open; a closed one is clicked, and `find` looks again."""
+    return "open" in button.attribute("class") or not button.click()
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of gradio and its packages
-def test_a_sentence_is_typed_and_its_language_changed(address: str, browser: Any) -> None:
-    from selenium.webdriver.common.keys import Keys
-
+def test_a_sentence_is_typed_and_its_language_changed(address: str, browser: Browser) -> None:
     browser.get(address)
-    found(browser, "#drawing dd", lambda element: element.text == "Welcome to ACL .")
-    text = found(browser, "#text textarea")
-    text.send_keys(Keys.CONTROL, "a")
-    text.send_keys("The old cat sleeps .")
-    found(browser, "#drawing dd", lambda element: element.text == "სლეეპს ცატ ოლდ Ტჰე ．")
-    command = found(browser, "#command textarea, #command input").get_attribute("value")
+    browser.find("#drawing dd", lambda element: element.text == "Welcome to ACL .")
+    assert browser.brought("#drawing dl.lines div:last-child dd") == len("ᲐᲪᲚტოᲬელცომე．")
+    text = browser.find("#text textarea")
+    text.type(ALL, "The old cat sleeps .")
+    browser.find("#drawing dd", lambda element: element.text == "სლეეპს ცატ ოლდ Ტჰე ．")
+    command = browser.find("#command textarea, #command input").value
     assert command == "derivlang derive --t trans,inv --words space 'The old cat sleeps .'"
-    steps = found(browser, "#steps input")
-    steps.send_keys(Keys.BACKSPACE, Keys.BACKSPACE, "syn", Keys.ENTER)
-    found(browser, "#drawing dd", lambda element: element.text == "The cat old sleeps .")
-    assert found(browser, "#spec textarea, #spec input").get_attribute("value") == "syn"
-    steps.send_keys(Keys.ESCAPE)
+    steps = browser.find("#steps input")
+    steps.type(BACKSPACE, BACKSPACE, "syn", ENTER)
+    browser.find("#drawing dd", lambda element: element.text == "The cat old sleeps .")
+    assert browser.find("#spec textarea, #spec input").value == "syn"
+    steps.type(ESCAPE)
     # The parameters are drawn anew, closed, when the steps change: open them until they stay open.
-    found(browser, "#step-0-syn button", opened)
-    found(browser, "#syn-grammar input", clicked)
-    browser.switch_to.active_element.send_keys(Keys.CONTROL, "a")
-    browser.switch_to.active_element.send_keys("ja", Keys.ENTER)
-    found(browser, "#spec textarea, #spec input", lambda element: element.get_attribute("value") == "syn:ja")
-    next(tab for tab in browser.find_elements("css selector", "[role=tab]") if "Set" in tab.text).click()
-    found(browser, "#row-drawing svg.across", lambda element: element.is_displayed())
-    found(browser, "#statistics", lambda element: "787" in element.text)
-    assert hosts(browser) == {"127.0.0.1"}
-    assert not [entry for entry in browser.get_log("browser") if "Content Security Policy" in entry["message"]]
+    browser.find("#step-0-syn button", opened)
+    browser.find("#syn-grammar input", Element.click)
+    browser.active().type(ALL, "ja", ENTER)
+    browser.find("#spec textarea, #spec input", lambda element: element.value == "syn:ja")
+    next(tab for tab in browser.all("[role=tab]") if "Set" in tab.text).click()
+    browser.find("#row-drawing svg.across", Element.displayed)
+    browser.find("#statistics", lambda element: "787" in element.text)
+    assert browser.hosts() == {"127.0.0.1"}
+    assert not [entry for entry in browser.log("browser") if "Content Security Policy" in entry["message"]]
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of gradio and its packages
-def test_a_phone_shows_both_lines(address: str, browser: Any) -> None:
+def test_a_phone_shows_both_lines(address: str, browser: Browser) -> None:
     phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    browser.devtools("Emulation.setDeviceMetricsOverride", **phone)
     browser.get(address)
-    found(browser, "#drawing dd", lambda element: element.text == "Welcome to ACL .")
+    browser.find("#drawing dd", lambda element: element.text == "Welcome to ACL .")
     picked = "The black cat that we saw yesterday sleeps on the old sofa ."
-    found(browser, "button.gallery-item", lambda element: element.text == picked and clicked(element))
-    found(browser, "#drawing dd", lambda element: element.text == picked)
-    assert not browser.find_element("css selector", "#drawing svg.across").is_displayed()
+    browser.find("button.gallery-item", lambda element: element.text == picked and element.click())
+    browser.find("#drawing dd", lambda element: element.text == picked)
+    assert not browser.find("#drawing svg.across").displayed()
     edges = "return [...document.querySelectorAll('#drawing svg.down .word')].map(e => e.getBoundingClientRect().right)"
-    assert max(browser.execute_script(edges)) <= 390
-    assert browser.execute_script("return document.documentElement.scrollWidth") == 390
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    assert hosts(browser) == {"127.0.0.1"}
+    assert max(browser.run(edges)) <= 390
+    assert browser.run("return document.documentElement.scrollWidth") == 390
+    browser.devtools("Emulation.clearDeviceMetricsOverride")
+    assert browser.hosts() == {"127.0.0.1"}
 
 
 @pytest.mark.slow
-def test_the_focus_shows_a_pair(browser: Any, tmp_path: Path) -> None:
-    from selenium.webdriver.common.keys import Keys
-
+def test_the_focus_shows_a_pair(browser: Browser, tmp_path: Path) -> None:
     derivlang.view(derivlang.derive("Welcome to ACL .", "trans,inv")).save(tmp_path / "a.html")
+    browser.hosts()  # forgotten
     browser.get(f"file://{tmp_path / 'a.html'}")
-    tips = browser.find_elements("css selector", "svg.across .tip")
-    assert [tip.value_of_css_property("visibility") for tip in tips] == ["hidden"] * 4
-    browser.find_element("css selector", "body").send_keys(Keys.TAB)
-    assert [tip.value_of_css_property("visibility") for tip in tips] == ["visible", "hidden", "hidden", "hidden"]
-    assert browser.switch_to.active_element.get_attribute("aria-label").startswith("source 0: Welcome; derived 2: ")
-    browser.set_window_size(500, 900)  # Chromium's least width
-    assert browser.find_element("css selector", "svg.across").is_displayed()
+    tips = browser.all("svg.across .tip")
+    assert [tip.css("visibility") for tip in tips] == ["hidden"] * 4
+    browser.find("body").type(TAB)
+    assert [tip.css("visibility") for tip in tips] == ["visible", "hidden", "hidden", "hidden"]
+    assert browser.active().attribute("aria-label").startswith("source 0: Welcome; derived 2: ")
+    browser.call("POST", "/window/rect", width=500, height=900)  # Chromium's least width
+    assert browser.find("svg.across").displayed()
+    browser.call("POST", "/window/rect", width=1300, height=1300)
     browser.get("about:blank")
-    assert hosts(browser) == set()
+    assert browser.hosts() == set()
 
 
 SPACE = """

@@ -1,52 +1,71 @@
-"""Fonts: which ones a page asks for, and what to install where letters are not shown."""
+"""Fonts of a page: web fonts with the letters that scripts write, local fonts for all else.
+
+`letters/letters.css` declares the web fonts, one file for the letters of a script; docs/fonts.py makes both. A page is
+one file, so it carries those fonts whose characters it has:
+
+    faces("Წელცომე ．")  ->  @font-face rules of georgian.woff2 and fullwidth.woff2, as data: URLs
+"""
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 
-# Local fonts alone: a page loads nothing. The later ones have the letters of derivlang's scripts.
+# The web fonts stand first: a word with letters that only some local fonts have is in one font, not in two.
 FONTS = (
-    'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Noto Sans Georgian", "Noto Sans Armenian", '
-    '"Noto Sans Math", "Noto Sans Hebrew", "Noto Sans Arabic", "DejaVu Sans", Sylfaen, Mshtakan, "Cambria Math", '
-    '"STIX Two Math", "Segoe UI Symbol", sans-serif'
+    'derivlang, system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Noto Sans Hebrew", "Noto Sans Arabic", '
+    '"DejaVu Sans", sans-serif'
 )
-# (name, first and last code point, font that has the letters)
-_SCRIPTS = (
-    ("Georgian", 0x10A0, 0x10FF, "Noto Sans Georgian"),
-    ("Georgian capital", 0x1C90, 0x1CBF, "Noto Sans Georgian"),
-    ("Georgian church", 0x2D00, 0x2D2F, "Noto Sans Georgian"),
-    ("Armenian", 0x0530, 0x058F, "Noto Sans Armenian"),
-    ("double-struck and other mathematical", 0x1D400, 0x1D7FF, "Noto Sans Math"),
-    ("double-struck and other mathematical", 0x2102, 0x2124, "Noto Sans Math"),
-    ("full-width", 0xFF01, 0xFFEE, "Noto Sans CJK"),
-)
-_PACKAGES = {"Noto Sans CJK": "fonts-noto-cjk"}  # of Debian; the others are in fonts-noto-core
+_FOLDER = resources.files(__package__ or "") / "letters"
 _PRIVATE = ((0xE000, 0xF8FF), (0xF0000, 0x10FFFF))
 
 
+@dataclass(frozen=True, slots=True)
+class Face:
+    """A web font. rule: its `@font-face`, which names file. codes: the code points that it has."""
+
+    rule: str
+    file: str
+    codes: frozenset[int]
+
+
+@cache
+def shipped_faces() -> tuple[Face, ...]:
+    """Return the web fonts of the package."""
+    rules = (_FOLDER / "letters.css").read_text("utf-8").splitlines()
+    return tuple(Face(rule, re.findall(r"url\((.*?)\)", rule)[0], _codes(rule)) for rule in rules)
+
+
+def faces(text: str) -> str:
+    """Return the rules of the web fonts that have characters of a text, with the fonts in them."""
+    codes = set(map(ord, text))
+    return "".join(f"{_inlined(face)}\n" for face in shipped_faces() if not codes.isdisjoint(face.codes))
+
+
 def font_notes(words: Iterable[str]) -> list[str]:
-    """Return a sentence for each kind of letters that not every machine can show, and for private-use characters."""
-    codes = sorted({ord(c) for word in words for c in word})
-    fonts: dict[str, list[str]] = {}
-    for name, first, last, font in _SCRIPTS:
-        if any(first <= code <= last for code in codes):
-            fonts.setdefault(font, []).append(name)
-    notes = []
-    if fonts:
-        letters = [name for names in fonts.values() for name in dict.fromkeys(names)]
-        packages = sorted({_PACKAGES.get(font, "fonts-noto-core") for font in fonts})
-        notes.append(
-            f"If you see boxes instead of {_listed(letters)} characters, install {_listed(list(fonts))} "
-            f"(Debian and Ubuntu: {' '.join(packages)}; other systems: fonts.google.com/noto)."
-        )
-    if any(first <= code <= last for code in codes for first, last in _PRIVATE):
-        notes.append(
-            "Some words have private-use characters, which no font shows: their letters have no counterpart in the "
-            "chosen script (docs/reference/scripts.md). The links and the table say which words they are."
-        )
-    return notes
+    """Return a sentence if there are private-use characters, which no font shows, else nothing."""
+    codes = {ord(c) for word in words for c in word}
+    if not any(first <= code <= last for code in codes for first, last in _PRIVATE):
+        return []
+    return [
+        "Some words have private-use characters, which no font shows: their letters have no counterpart in the "
+        "chosen script (docs/reference/scripts.md). The links and the table say which words they are."
+    ]
 
 
-def _listed(names: list[str]) -> str:
-    """Return names as a sentence lists them: a, b and c."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+@cache
+def _inlined(face: Face) -> str:
+    data = base64.b64encode((_FOLDER / face.file).read_bytes()).decode()
+    return face.rule.replace(f"url({face.file})", f"url(data:font/woff2;base64,{data})")
+
+
+def _codes(rule: str) -> frozenset[int]:
+    """Return the code points of the `unicode-range` of a rule."""
+    found: set[int] = set()
+    for first, last in re.findall(r"U\+([0-9A-F]+)(?:-([0-9A-F]+))?", rule):
+        found |= set(range(int(first, 16), int(last or first, 16) + 1))
+    return frozenset(found)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from derivlang.core.errors import UsageError
 from derivlang.display.drawing import WIDEST, across, colours_of, down, kinds_of
-from derivlang.display.fonts import FONTS, font_notes
+from derivlang.display.fonts import FONTS, faces, font_notes
 from derivlang.display.linked import LinkedLines
 from derivlang.display.widths import is_rtl
 
@@ -77,7 +77,10 @@ def fragment(rows: Sequence[LinkedLines]) -> str:
         )
     words = (word for row in rows for line in (row.source, row.derived) for word in line.words)
     return _template("fragment.html").render(
-        style=style(buckets), figures=figures, notes=font_notes(words), key=_key(rows, colours)
+        style=faces("".join(figures)) + style(buckets),
+        figures=figures,
+        notes=font_notes(words),
+        key=_key(rows, colours),
     )
 
 
@@ -90,7 +93,9 @@ def standalone_svg(row: LinkedLines) -> str:
         f"@media (prefers-color-scheme: dark) {{ svg {{ {_DARK_RULES} }} }}\n{rules}"
     )
     macro = _template("svg.html").module.svg  # type: ignore[attr-defined]
-    return _NO_XML.sub("\ufffd", str(macro(across(row, colours_of([row])), summary(row), False, style)))
+    drawing, said = across(row, colours_of([row])), summary(row)
+    letters = faces(str(macro(drawing, said, False)))
+    return _NO_XML.sub("\ufffd", str(macro(drawing, said, False, letters + style)))
 
 
 def summary(row: LinkedLines) -> str:

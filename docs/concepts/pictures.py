@@ -9,6 +9,7 @@ from html import escape
 from pathlib import Path
 
 import derivlang
+from derivlang.display.fonts import faces
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import make_twin
 from derivlang.sources.request import SourceRequest
@@ -17,7 +18,7 @@ HERE = Path(__file__).parent
 OUT = HERE / "pictures"
 SENTENCE = "The old captain sold his blue boat to a young fisherman."
 GREY, BLUE, ORANGE, GREEN = "#767676", "#0072B2", "#B34700", "#00735C"  # apart for the colour-blind, dark on white
-FONT = "'Noto Sans','DejaVu Sans','Noto Sans Georgian',sans-serif"
+FONT = "derivlang,'Noto Sans','DejaVu Sans',sans-serif"
 
 
 def main() -> None:
@@ -39,9 +40,10 @@ def main() -> None:
 def write(name: str, drawing: tuple[float, float, str, str]) -> None:
     """Write NAME.svg. drawing: width, height, description and elements."""
     width, height, title, body = drawing
+    letters = f"<style>{fonts}</style>\n" if (fonts := faces(body)) else ""
     text = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-        f'font-family="{FONT}" font-size="15" role="img">\n<title>{escape(title)}</title>\n'
+        f'font-family="{FONT}" font-size="15" role="img">\n<title>{escape(title)}</title>\n{letters}'
         f'<rect width="100%" height="100%" rx="8" fill="white"/>\n{body}</svg>\n'
     )
     (OUT / f"{name}.svg").write_text(text, "utf-8")
