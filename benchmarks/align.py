@@ -54,15 +54,23 @@ def benchmark(settings: Settings) -> Report:
             )
         large = name in _SPECS
         report.claim(f"{name}: {_LEAST:,} words a second", speed.text(0), speed.median >= _LEAST if large else None)
+    missing = [pair for pair in _PAIRS if pair not in _pairs(settings)]
+    if missing:
+        report.notes.append(f"gold sets that are missing from align/ in --data-dir: {', '.join(missing)}")
     if "eflomal" not in models:
         report.notes.append("eflomal is not installed: nothing is compared with it (pip install eflomal)")
     return report
 
 
+def _pairs(settings: Settings) -> list[str]:
+    """The pairs whose gold sets are there."""
+    return [pair for pair in _PAIRS if (settings.data / "align" / pair / "test.gold").exists()]
+
+
 def _texts(settings: Settings) -> list[tuple[str, Path, Path, Path]]:
     """(name, source, target, gold) of every text."""
     found = []
-    for pair in _PAIRS:
+    for pair in _pairs(settings):
         folder = settings.data / "align" / pair
         source, target = (folder / f"test.{language}" for language in pair.split("-"))
         found.append((pair, source, target, folder / "test.gold"))

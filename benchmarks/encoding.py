@@ -13,10 +13,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 from corpus import corpus, text_file, warm
-from measure import HERE, Report, Settings, Spread, Usage, alternate, derivlang, run
+from measure import Report, Settings, Spread, alternate, derivlang, script
 
 _TIMES = 10
 _SMALLEST, _LARGEST = 10, 50  # MB: WikiText-2; encode_batch takes half a minute for the other
@@ -31,7 +32,7 @@ def benchmark(settings: Settings) -> Report:
         "Encoding, one thread",
         ("text", "way", "CPU s", "loading", "M words / s", "peak MB", "to types", "with loading"),
     )
-    for size in dict.fromkeys((_SMALLEST, min(settings.size, _LARGEST))):
+    for size in dict.fromkeys(min(settings.size, size) for size in (_SMALLEST, _LARGEST)):
         _text(report, settings, size)
     return report
 
@@ -41,11 +42,14 @@ def _text(report: Report, settings: Settings, size: float) -> None:
     data = corpus(size, "grown", settings.cache, settings.data)
     warm(data)
     tokenizer = settings.work / f"tokenizer-{size}"
-    trained = derivlang("tokenizer", "train", "wikitext103", "--data-dir", data, "-o", tokenizer)
-    runs = alternate(settings.repeat, *(lambda way=way: _run(way, tokenizer, text_file(data)) for way in _WAYS))  # type: ignore[misc]
+    entries = "40000" if size >= _SMALLEST else "400"
+    train = ("tokenizer", "train", "wikitext103", "--data-dir", data, "--vocab-size", entries, "-o", tokenizer)
+    trained = derivlang(*train)
+    jobs = (partial(script, "encoding.py", way, tokenizer, text_file(data)) for way in _WAYS)
+    runs = alternate(settings.repeat, *jobs)
     found = [[json.loads(usage.output) for usage in part] for part in runs]
     words, types = found[0][0]["words"], found[0][0]["types"]
-    name = f"{text_file(data).stat().st_size / 1e6:.0f} MB"
+    name = f"{text_file(data).stat().st_size / 1e6:.2g} MB"
     for way, part, usages in zip(_WAYS, found, runs, strict=True):
         cost = report.figure(f"{name}, {way}: CPU s", Spread(tuple(r["cpu"] for r in part)))
         load = report.figure(f"{name}, {way}: CPU s of loading", Spread(tuple(r["load"] for r in part)))
@@ -66,10 +70,6 @@ def _text(report: Report, settings: Settings, size: float) -> None:
         f"{name}: {words:,} words, {types:,} types; training the tokenizer took {trained.cpu:.1f} CPU s, "
         f"its peak was {trained.peak:.0f} MB"
     )
-
-
-def _run(way: str, tokenizer: Path, text: Path) -> Usage:
-    return run([sys.executable, str(HERE / "encoding.py"), way, str(tokenizer), str(text)])
 
 
 def _measure(way: str, folder: Path, path: Path) -> dict[str, float | str]:

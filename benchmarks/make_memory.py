@@ -18,7 +18,7 @@ _WORKERS = 2
 
 
 def benchmark(settings: Settings) -> Report:
-    sizes = [round(settings.size * share) for share in _SHARES]
+    sizes = [settings.size * share for share in _SHARES]
     folders = [corpus(size, "grown", settings.cache, settings.data) for size in sizes]
     out = settings.work / "out"
     report = Report(
@@ -29,14 +29,14 @@ def benchmark(settings: Settings) -> Report:
     by_size = alternate(settings.repeat, *(partial(make, "trans,inv", folder, out) for folder in folders))
     for size, runs in zip(sizes, by_size, strict=True):
         words = tokens(runs[0])
-        cpu = report.figure(f"{size} MB: CPU s", spread(runs))
-        each = report.figure(f"{size} MB: ns CPU a word", spread(runs, _nanoseconds))
-        peak = report.figure(f"{size} MB: peak MB", spread(runs, lambda usage: usage.peak))
-        report.row(f"{size} MB", f"{words / 1e6:.1f}", cpu.text(), each.text(0), peak.text(0))
+        cpu = report.figure(f"{size:g} MB: CPU s", spread(runs))
+        each = report.figure(f"{size:g} MB: ns CPU a word", spread(runs, _nanoseconds))
+        peak = report.figure(f"{size:g} MB: peak MB", spread(runs, lambda usage: usage.peak))
+        report.row(f"{size:g} MB", f"{words / 1e6:.1f}", cpu.text(), each.text(0), peak.text(0))
     full = settings.size >= 100
     for size, runs in zip(sizes[1:], by_size[1:], strict=True):
         peak = spread(runs, lambda usage: usage.peak)
-        report.claim(f"peak below {_PEAK} MB at {size} MB", f"{peak.text(0)} MB", _if(full, max(peak.values) < _PEAK))
+        report.claim(f"peak below {_PEAK} MB at {size:g} MB", f"{peak.text(0)} MB", _if(full, max(peak.values) < _PEAK))
     grows = ratio(by_size[2], by_size[1], lambda usage: usage.peak)
     report.figure("peak, third / second size", grows)
     report.notes.append(f"the peak grows by {grows.text()} with 2.1 times the types (127,500 to 267,500 at full size)")
@@ -57,9 +57,9 @@ def _nanoseconds(usage: Usage) -> float:
 
 def _workers(settings: Settings, report: Report) -> None:
     """Two workers on the largest text, in shards of the usual size (of a small text, in four)."""
-    size = round(settings.size * _SHARES[-1])
+    size = settings.size * _SHARES[-1]
     folder = corpus(size, "grown", settings.cache, settings.data)
-    shard = min(20_000_000, round(size * 1e6 / 5.3 / 4))
+    shard = max(1, min(20_000_000, round(size * 1e6 / 5.3 / 4)))
     options = ("--workers", str(_WORKERS), "--shard-tokens", str(shard))
     (runs,) = alternate(
         min(settings.repeat, 3), lambda: make("trans,inv", folder, settings.work / "out", *options, watch=True)

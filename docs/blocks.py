@@ -3,8 +3,9 @@
     python docs/blocks.py [PAGE ...] [--jobs 2]
 
 Blocks of these kinds are run: sh, console (commands behind `$`, and their output), python, pycon (a doctest). A block
-below a line with only a file name in backticks is written to that file. A note in italics below a block, or one "on
-this page", says why a block is not run as it stands (CONTRIBUTING.md). Sphinx runs the blocks marked {code-cell}.
+below a line with only a file name in backticks is written to that file. A note below a block, or one "on this page",
+says why a block is not run as it stands; it is an HTML comment (CONTRIBUTING.md). Sphinx runs the blocks marked
+{code-cell}.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import takewhile
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -36,14 +38,18 @@ PAGES = ("README.md", "CONTRIBUTING.md", "*/README.md", "docs/**/*.md")
 CORPORA = Path(os.environ.get("DERIVLANG_TEST_DATA", ROOT.parent / "shared" / "data"))
 SECONDS = 300  # two minutes on an idle machine
 RUN = ("sh", "console", "python", "pycon")
-NOTE = re.compile(r"\*(Not run|Run with `--dry-run`|Needs corpora)( on this page)?: .+\.\*", re.DOTALL)
+NOTES = ("Not run", "Run with --dry-run", "Needs corpora")
+NOTE = re.compile(rf"<!-- ({'|'.join(NOTES)})( on this page)?: .+\. -->", re.DOTALL)
 FILE_NAME = re.compile(r"`([\w./-]+\.\w+)`")
 COMMAND = re.compile(r"^ *(\$ |(derivlang|python|pip|torchrun|sbatch|lm_eval) )", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block. file: where its text belongs, if its page says so. notes: the beginnings of its notes."""
+    """A fenced block. file: where its text belongs, if its page says so.
+
+    notes: the beginnings of its notes, and the comments below it that are no notes.
+    """
 
     page: str
     line: int
@@ -70,18 +76,16 @@ def blocks_of(page: Path) -> list[Block]:
         kind = token.info.strip() if token.type == "fence" else "indented"
         before = FILE_NAME.fullmatch(tokens[i - 2].content) if i >= 3 and tokens[i - 2].type == "inline" else None
         notes = set(everywhere)
-        for note in tokens[i + 2 :: 3]:  # a paragraph is three tokens: open, inline, close
-            found = _note(note)
-            if found is None:
-                break
-            notes.add(found[1])
+        for comment in takewhile(lambda token: token.type == "html_block", tokens[i + 1 :]):
+            found = _note(comment)
+            notes.add(comment.content.strip() if found is None else found[1])
         line = token.map[0] + 1 if token.map else 0
         blocks.append(Block(name, line, kind, token.content, before[1] if before else None, frozenset(notes)))
     return blocks
 
 
 def _note(token: Token) -> re.Match[str] | None:
-    return NOTE.fullmatch(token.content) if token.type == "inline" else None
+    return NOTE.fullmatch(token.content.strip()) if token.type == "html_block" else None
 
 
 def faults(block: Block) -> Iterator[str]:
@@ -93,6 +97,8 @@ def faults(block: Block) -> Iterator[str]:
             yield "a block inside of a directive is not seen: write the directive with :::"
     elif block.kind not in RUN and block.file is None and COMMAND.search(block.text):
         yield "commands in a block that is not run: its kind should be sh or console"
+    for comment in sorted(block.notes.difference(NOTES)):
+        yield f"{comment} is no note; write <!-- {NOTES[0]}: why. -->, or begin it with {' or '.join(NOTES[1:])}"
 
 
 def run_page(page: Path) -> tuple[Counter[str], list[str]]:
@@ -134,7 +140,7 @@ def _how(block: Block) -> str:
         return "not run, for a reason given"
     if "Needs corpora" in block.notes and not CORPORA.is_dir():
         return f"skipped without corpora in {CORPORA}"
-    return "run with --dry-run" if "Run with `--dry-run`" in block.notes else "run"
+    return "run with --dry-run" if "Run with --dry-run" in block.notes else "run"
 
 
 def _run(block: Block, names: dict[str, Any]) -> None:
@@ -144,7 +150,7 @@ def _run(block: Block, names: dict[str, Any]) -> None:
     if "Needs corpora" in block.notes:
         environment["DERIVLANG_DATA"] = str(CORPORA)
     text = block.text
-    if "Run with `--dry-run`" in block.notes:
+    if "Run with --dry-run" in block.notes:
         text = re.sub(r"^((?:\$ )?derivlang .*?)( +#.*)?$", r"\1 --dry-run", text, flags=re.MULTILINE)
     if block.kind == "sh":
         _shell(text, environment)

@@ -22,7 +22,7 @@ The help pages of all commands: `derivlang COMMAND --help` shows the same. Every
 `-h, --help`, `-v, --verbose` and `-q, --quiet`.
 [Commands](commands.md) says where they write and what they print. `python docs/options.py` writes this page.
 
-*Not run on this page: the test suite runs the last example of every command.*
+<!-- Not run on this page: the test suite runs the last example of every command. -->
 """
 
 TABLE = """

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import derivlang
@@ -36,6 +37,18 @@ def test_first_command_prints_the_first_output(tmp_path: Path) -> None:
     printed = "".join(line for line in done.stdout.splitlines(keepends=True) if not line.startswith("demo."))
     assert printed == shown
     assert done.stderr == f"derivlang: writing to demo.trans-inv{os.sep}\n"
+
+
+def test_the_python_version_is_that_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in README
+
+
+def test_the_result_at_the_top_is_that_of_the_study() -> None:
+    found = re.search(r"\*\*(\+[\d.]+) points (\([\d.]+ to [\d.]+\))\*\*", README)
+    assert found is not None
+    study = (ROOT / "docs" / "studies" / "align-mlm.md").read_text("utf-8")
+    assert f"| align-mlm − mlm | {found[1]} {found[2]} |" in study
 
 
 def test_python_sample() -> None:
