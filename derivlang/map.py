@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from derivlang.core.arrow import decoded
 from derivlang.core.errors import UsageError
 from derivlang.core.in_python import errors_in_python, in_python
-from derivlang.core.layers.spans import complete_classes
+from derivlang.core.layers.tag_schemes import SchemeSearch, with_scheme
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.messages import warn
 from derivlang.core.policies import Policies, warn_of_unused
@@ -296,25 +296,24 @@ def _features(recipe: _Recipe, features: Features) -> Features:
 
 
 def _with_tags(schema: Schema, splits: list[Any], columns: Columns) -> Schema:
-    """Return the schema with the tag names of entity columns that hold strings, given or collected.
+    """Return the schema with the scheme of entity columns, and with the tag names of those that hold strings.
 
     splits: those to search, [] for streams.
     """
     fields = []
     for field in schema.fields:
-        if field.kind == "entities" and field.classes is None:
-            if columns.tags:
-                names = list(columns.tags)
-            elif not splits:
-                raise UsageError(
-                    f"the tags of {field.column} are strings, and a stream cannot be searched for them first",
-                    fix="name them: Columns(tags=('O', 'B-PER', 'I-PER', …))",
-                    id="unnamed-tags",
-                )
-            else:
-                # a null is an error later, when its row is known
-                names = [name for name in _unique(splits, field.column) if name is not None]
-            proper = complete_classes(names)
-            field = replace(field, classes=(*proper, *sorted(set(names) - set(proper))))
+        if field.kind == "entities" and field.classes is None and not splits and not columns.tags:
+            raise UsageError(
+                f"the tags of {field.column} are strings, and a stream cannot be searched for them first",
+                fix="name them: Columns(tags=('O', 'B-PER', 'I-PER', …))",
+                id="unnamed-tags",
+            )
+        if field.kind == "entities":
+            search = SchemeSearch(field.classes or columns.tags)
+            for split in splits:
+                search.add(split.with_format("arrow")[:][field.input].combine_chunks())
+            field = search.of_field(field) if splits else with_scheme(field, search.names)
+            if field.scheme is not None:
+                warn(f"the tags in {field.input} are {field.scheme}: the entities are written as B-, I- and O")
         fields.append(field)
     return Schema(schema.sides, tuple(fields), schema.running)

@@ -416,7 +416,7 @@ def test_options_about_text_without_text(tmp_path: Path) -> None:
     ("data", "options", "advice"),
     [
         ({"body": ["a b"]}, {}, "Columns(texts=['body'])"),
-        ({"tokens": [["a", "b"]], "ner_tags": [["O", "I-PER"]]}, {}, "repair_tags=True"),
+        ({"tokens": [["a", "b", "c"]], "ner_tags": [["I-PER", "O", "B-PER"]]}, {}, "repair_tags=True"),
         ({"text": ["a b"]}, {"language": "nope"}, "words='unicode'"),
     ],
 )

@@ -34,7 +34,7 @@ _FORMATS = click.Choice(["muse", "tsv", "json"])
 @click.option("--lexicon", type=FILE, help="Saved lexicon.tsv to use.")
 @click.option("--format", "kind", type=_FORMATS, help="Format to write.  [default: by the suffix of --out, else muse]")
 @find_options
-@click.option("--repair-tags", is_flag=True, help="Repair ill-formed BIO tags.")
+@click.option("--repair-tags", is_flag=True, help="Repair ill-formed tags of entities, without losing a label.")
 @click.option("--read", "given", type=FILE,
               help="Dictionary file to check instead of writing one; -o writes a clean copy.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Stop at the first fault (with --read).")

@@ -49,7 +49,8 @@ class Field:
 
     column: its output column. kind: that of its layer (`layers/registry.py`). classes: the names of a class label.
     given: its input column, if that has another name. lexical: it contains words (lemmas, forms of multiword tokens),
-    which a lexicon maps.
+    which a lexicon maps. scheme, given_classes: of tags of entities whose scheme is not IOB2 (`layers/tag_schemes.py`),
+    its name and the tags of the input; `classes` are IOB2.
     """
 
     column: str
@@ -57,6 +58,8 @@ class Field:
     classes: tuple[str, ...] | None = None
     given: str | None = None
     lexical: bool = False
+    scheme: str | None = None
+    given_classes: tuple[str, ...] | None = None
 
     @property
     def input(self) -> str:
@@ -100,8 +103,13 @@ class Schema:
                 )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the schema as the manifest stores it."""
-        return asdict(self)
+        """Return the schema as the manifest stores it; a scheme only where there is one, as in older manifests."""
+        data = asdict(self)
+        for field in data["fields"]:
+            for name in ("scheme", "given_classes"):
+                if field[name] is None:
+                    del field[name]
+        return data
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Schema:
@@ -114,6 +122,8 @@ class Schema:
                 f["classes"] and tuple(f["classes"]),
                 f.get("given"),
                 f.get("lexical", False),  # sets of older versions have lemmas in the source's script
+                f.get("scheme"),
+                f.get("given_classes") and tuple(f["given_classes"]),
             )
             for f in data["fields"]
         )

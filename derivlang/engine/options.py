@@ -28,7 +28,7 @@ class MakeOptions:
     lexicon: Path | None = setting(None, "Saved lexicon.tsv to use instead of fitting one.", file=True)
     sentences: Rule = setting("marks", "Rule for the ends of sentences.")
     policies: Policies = Policies()
-    repair_tags: bool = setting(False, "Repair ill-formed BIO tags and count them.")
+    repair_tags: bool = setting(False, "Repair ill-formed tags of entities, without losing a label, and count them.")
     columns: tuple[str, ...] = setting(
         (), "Optional columns to keep: any of key, source, tokens and text.", unset="all", commas=True
     )

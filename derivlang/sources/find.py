@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrow import is_string
 from derivlang.core.errors import DataError, DerivlangError, UsageError
-from derivlang.core.layers.spans import complete_classes
+from derivlang.core.layers.tag_schemes import SchemeSearch
 from derivlang.core.messages import counted, warn
 from derivlang.core.parse_errors import parse_errors
-from derivlang.core.schema import Field
 from derivlang.core.settings import typed
 from derivlang.core.splits import split_of, usual_spelling
 from derivlang.formats.base import Asked
@@ -362,23 +361,28 @@ def _derived(path: Path) -> Corpus:
 
 
 def _with_classes(corpus: Corpus, encoding: str) -> Corpus:
-    """Collect the tag names of entity columns that have none, from all files, so that every shard has the same."""
-    unknown_classes = [f for f in corpus.schema.fields if f.kind == "entities" and f.classes is None]
-    if not unknown_classes:
+    """Find the tag scheme of entity columns, and the names of tags that have none, which every shard needs.
+
+    All files decide it. The tags of named and derived sets are known.
+    """
+    known = corpus.format == "derived" or bool(corpus.expected)
+    searches = {
+        f.column: SchemeSearch(f.classes or ())
+        for f in corpus.schema.fields
+        if f.kind == "entities" and (f.classes is None or not known)
+    }
+    if not searches:
         return corpus
-    names: dict[str, set[str]] = {field.column: set() for field in unknown_classes}
+    inputs = {f.column: f.input for f in corpus.schema.fields}
     for part in corpus.parts:
         for rows in tables(corpus, part, encoding=encoding):
-            for column, found in names.items():
-                flat = rows.table[column].combine_chunks().flatten()
-                found.update(pc.unique(flat).drop_null().to_pylist())  # a null is an error later, when its row is known
-    fields = tuple(
-        Field(f.column, f.kind, _all_names(names[f.column])) if f.column in names else f for f in corpus.schema.fields
-    )
+            for column, search in searches.items():
+                search.add(rows.table[inputs[column]].combine_chunks())
+    fields = tuple(searches[f.column].of_field(f) if f.column in searches else f for f in corpus.schema.fields)
+    for field in fields:
+        if field.scheme is not None:
+            warn(
+                f"the tags in {field.input} of {corpus.name} are {field.scheme}: the entities that they mean are "
+                f"written as B-, I- and O, and `undo` writes {field.scheme} again"
+            )
     return replace(corpus, schema=replace(corpus.schema, fields=fields))
-
-
-def _all_names(found: set[str]) -> tuple[str, ...]:
-    """Return proper tags in the usual order, then all others, which are repaired or an error when they are read."""
-    proper = complete_classes(sorted(found))
-    return (*proper, *sorted(found - set(proper)))

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrow import is_string
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.layers.tag_schemes import are_entity_tags
 from derivlang.core.messages import counted, warn
 from derivlang.core.schema import NLI, PARTS, UPOS, Field, Schema, Side, is_nli, own_columns
 from derivlang.formats.parquet import class_names
@@ -183,7 +184,7 @@ def _field(name: str, kind: pa.DataType, tree: bool, tokens: bool, classes: tupl
     if tokens and _is_list(kind) and not pa.types.is_nested(kind.value_type):
         if name == "misc":
             return Field(name, "misc")
-        bio = classes is not None and any(c.startswith("B-") for c in classes)
+        bio = classes is not None and are_entity_tags(classes)
         if bio or (classes is None and name in ENTITIES and is_string(kind.value_type)):
             return Field(name, "entities", classes)
         if name in ENTITIES and not bio:

@@ -32,6 +32,8 @@ from derivlang.core.arrays import owners
 from derivlang.core.arrow import link_lines, list_array, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.layers.base import record_lists
+from derivlang.core.layers.spans import Spans
 from derivlang.core.messages import counted, warn
 from derivlang.core.schema import Schema
 from derivlang.formats import conllu, csv, delimited, jsonl, squad, tagged
@@ -117,6 +119,7 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
     def tables() -> Iterator[pa.Table]:
         for group in groups():
             table = labelled(group.source, derived.schema, parses=False)  # the source has no trees of a parser
+            table = _in_their_schemes(table, group.source, derived.schema)
             if format.name != "squad":  # two paragraphs may have the same context
                 table = table.drop_columns(["document"])
             yield table.rename_columns([given.get(name, name) for name in table.column_names])
@@ -130,6 +133,16 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
             for group in groups():
                 stream.write("".join(group.source.texts().to_pylist()).encode())
     return {"out": str(out), "rows": rows, "format": format.name}
+
+
+def _in_their_schemes(table: pa.Table, source: Batch, schema: Schema) -> pa.Table:
+    """Return the table with the tags of entities in the scheme of the source."""
+    for field in schema.fields:
+        layer = source.layers.get(field.column)
+        if field.scheme is not None and isinstance(layer, Spans):
+            tags = record_lists(source, layer.tags_in(field.scheme, source.unit_words))
+            table = table.set_column(table.column_names.index(field.column), field.column, tags)
+    return table
 
 
 def _format_of(name: str, out: Path) -> FileFormat:

@@ -1,4 +1,4 @@
-"""Spans: entities tagged in BIO (IOB2), which move as spans.
+"""Spans: entities, which move as spans. Their tags are IOB2; those of a source may be of another scheme.
 
 An entity whose words are still adjacent in the derived order stays one entity, whatever the order of its words. If they
 are separated, `split` makes each maximal run an entity and `drop` removes the entity; `atomic` prevents this, as the
@@ -11,24 +11,32 @@ belongs to it and is tagged I-.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges
-from derivlang.core.arrow import to_arrow
+from derivlang.core.arrow import string_array, to_arrow
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Layer, Move, record_lists
 from derivlang.core.layers.classes import read_classes, stored_classes
 from derivlang.core.layers.labels import Labels
+from derivlang.core.layers.tag_schemes import (
+    IOB2,
+    PREFIXES,
+    SCHEMES,
+    UNKNOWN,
+    Entities,
+    first_words,
+    parse_tags,
+    read_tags,
+)
 from derivlang.core.order import runs_of_ranges
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Field
-
-_OUT, _BEGIN, _INSIDE = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,12 +67,15 @@ class Spans(Layer):
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
         """Return the entities of a tag column, strings or class numbers. Raises as `from_tags`."""
-        codes = read_classes(field, labels.per_word(field.column, shown=field.input), labels.word)
+        given = replace(field, classes=field.given_classes or field.classes)
+        codes = read_classes(given, labels.per_word(field.column, shown=field.input), labels.word)
         return cls.from_tags(
             field.column,
             codes,
             _classes(field),
             labels.batch.unit_words,
+            given=_classes(given),
+            scheme=field.scheme or IOB2,
             where=labels.word,
             repair=labels.repair,
             counts=labels.counts,
@@ -84,44 +95,40 @@ class Spans(Layer):
         classes: tuple[str, ...],
         batch_units: Int64,
         *,
+        given: tuple[str, ...] | None = None,
+        scheme: str = IOB2,
         where: Callable[[int], str | None] | None = None,
         repair: bool = False,
         counts: dict[str, int] | None = None,
     ) -> Self:
         """Return the entities of one tag a word.
 
-        tags: int32[N], codes into classes. batch_units: int64[U + 1], word offsets; an entity ends with its unit.
-        where: returns the place of a word, for errors. Raises LayerError for a tag with an unknown prefix, and for an
-        I- that does not continue an entity of its type. With `repair`, such an I- begins an entity, an unknown prefix
-        counts as O, and both are counted in `counts`.
+        tags: int32[N], codes into `given`, by default the classes. batch_units: int64[U + 1], word offsets; an entity
+        ends with its unit. scheme: that of the tags. where: returns the place of a word, for errors. Raises LayerError
+        for a tag with an unknown prefix, and for one that the scheme would not write for the entities that were read.
+        With `repair` the second is counted in `counts`: the entities are those that were read, none is lost.
 
             O B-PER I-PER B-PER  ->  start [1, 3], end [3, 4]
+            O I-PER I-PER I-LOC  ->  start [1, 3], end [3, 4], with `repair` (2 tags)
         """
         if "O" not in classes:
             raise LayerError(f"the classes of {name} lack O", id="tag-classes")
-        types, prefixes, kinds = _parse(classes)
+        names, types = given or classes, parse_tags(classes)[0]
+        named, prefixes, kinds = parse_tags(names)
+        place = {kind: i for i, kind in enumerate(types)}
+        kinds = np.array([*(place.get(kind, -1) for kind in named), -1], np.int32)[kinds]
         prefix, kind = prefixes[tags], kinds[tags]
-        bad = np.flatnonzero(prefix < 0)
-        if bad.size:
-            _ill_formed(name, "has a prefix other than B-, I- or O", classes[tags[bad[0]]], bad, where, repair)
-            prefix = np.where(prefix < 0, _OUT, prefix)
-        first = np.zeros(len(tags) + 1, bool)
-        first[batch_units[:-1]] = True
-        before = np.concatenate([np.full(1, _OUT), prefix[:-1]])
-        kind_before = np.concatenate([np.full(1, -1), kind[:-1]])
-        goes_on = (before != _OUT) & (kind_before == kind) & ~first[:-1]
-        orphan = np.flatnonzero((prefix == _INSIDE) & ~goes_on)
-        if orphan.size:
-            _ill_formed(name, "follows no word of its entity", classes[tags[orphan[0]]], orphan, where, repair)
-            prefix = prefix.copy()
-            prefix[orphan] = _BEGIN
-        if counts is not None and (bad.size or orphan.size):
-            counts[f"{name}-repaired"] = counts.get(f"{name}-repaired", 0) + bad.size + orphan.size
-        start = np.flatnonzero(prefix == _BEGIN)
-        stops = np.append(prefix != _INSIDE, True)
-        ends = np.flatnonzero(stops)
-        end = ends[np.searchsorted(ends, start, "right")]
-        return cls(name, start, end, kind[start].astype(np.int32), types, classes)
+        unknown = np.flatnonzero(prefix == UNKNOWN)
+        if unknown.size:
+            raise _unknown_tag(name, names, int(tags[unknown[0]]), _place(where, unknown), unknown.size)
+        firsts = first_words(batch_units, len(tags))
+        found = read_tags(prefix, kind, firsts)
+        wrong = np.flatnonzero(SCHEMES[scheme].write(found, firsts) != prefix)
+        if wrong.size and not repair:
+            raise _ill_formed(name, names[tags[wrong[0]]], scheme, _place(where, wrong), wrong.size)
+        if wrong.size and counts is not None:
+            counts[f"{name}-repaired"] = counts.get(f"{name}-repaired", 0) + wrong.size
+        return cls(name, found.start, found.end, found.types, types, classes)
 
     def tags(self, n_words: int) -> Int32:
         """Return int32[N]: the tag of each word, a code into classes."""
@@ -130,6 +137,16 @@ class Spans(Layer):
         out[expand_ranges(self.start, self.end - self.start)] = np.repeat(inside[self.labels], self.end - self.start)
         out[self.start] = begin[self.labels]
         return out
+
+    def tags_in(self, scheme: str, units: Int64) -> pa.Array:
+        """Return Arrow strings [N]: the tag of each word in a scheme. units: int64[U + 1], word offsets."""
+        n_words = int(units[-1])
+        prefixes = SCHEMES[scheme].write(Entities(self.start, self.end, self.labels), first_words(units, n_words))
+        kinds = np.zeros(n_words, np.int32)
+        kinds[expand_ranges(self.start, self.end - self.start)] = np.repeat(self.labels, self.end - self.start)
+        names = ["O", *(f"{prefix}-{kind}" for prefix in PREFIXES[1:] for kind in self.types)]
+        codes = np.where(prefixes > 0, 1 + (prefixes - 1) * len(self.types) + kinds, 0)
+        return string_array(names).take(to_arrow(codes))
 
     def realign(self, move: Move) -> Spans:
         """Return the entities in the derived order, under the policy `entities`. Counts what is lost."""
@@ -164,23 +181,6 @@ def _classes(field: Field) -> tuple[str, ...]:
     return field.classes
 
 
-def _parse(classes: tuple[str, ...]) -> tuple[tuple[str, ...], Int32, Int32]:
-    """Return the entity types, and the prefix and the type of each tag name; -1: unknown prefix, or no type.
-
-    (O, B-PER, I-PER, X-PER)  ->  (PER,), [_OUT, _BEGIN, _INSIDE, -1], [-1, 0, 0, -1]
-    """
-    types: dict[str, int] = {}
-    prefixes, kinds = np.full(len(classes), -1, np.int32), np.full(len(classes), -1, np.int32)
-    for i, tag in enumerate(classes):
-        head, _, kind = tag.partition("-")
-        if tag == "O":
-            prefixes[i] = _OUT
-        elif head in ("B", "I") and kind:
-            prefixes[i] = _BEGIN if head == "B" else _INSIDE
-            kinds[i] = types.setdefault(kind, len(types))
-    return tuple(types), prefixes, kinds
-
-
 def _tag_numbers(classes: tuple[str, ...], types: tuple[str, ...]) -> tuple[Int32, Int32]:
     """Return the number of the B- and of the I- tag of each type, -1 without one."""
     number = {name: i for i, name in enumerate(classes)}
@@ -189,23 +189,41 @@ def _tag_numbers(classes: tuple[str, ...], types: tuple[str, ...]) -> tuple[Int3
     return begin, inside
 
 
-def complete_classes(names: list[str]) -> tuple[str, ...]:
-    """Return the tag names of a column in the usual order: `O`, then `B-` and `I-` of each type that occurs."""
-    kinds = {name[2:] for name in names if name[:2] in ("B-", "I-") and name[2:]}
-    usual = [kind for kind in ("PER", "ORG", "LOC") if kind in kinds]
-    order = usual + sorted(kinds - set(usual))
-    return ("O", *(f"{prefix}-{kind}" for kind in order for prefix in "BI"))
+def _place(where: Callable[[int], str | None] | None, words: Int64) -> str | None:
+    return where(int(words[0])) if where else None
 
 
-def _ill_formed(
-    name: str, what: str, tag: str, at: Int64, where: Callable[[int], str | None] | None, repair: bool
-) -> None:
-    if not repair:
-        more = f" (and {at.size - 1} more like it near here)" if at.size > 1 else ""
-        raise LayerError(
-            f"the tag {tag!r} in {name} {what}{more}",
-            where=where(int(at[0])) if where else None,
-            fix="correct the file, or pass --repair-tags: an I- without its B- then begins an entity, "
-            "an unknown prefix is O, and both are counted",
+def _unknown_tag(name: str, names: tuple[str, ...], tag: int, where: str | None, count: int) -> LayerError:
+    prefixes = parse_tags(names)[1]
+    if (prefixes > 0).any():
+        return LayerError(
+            f"the tag {names[tag]!r} in {name} is not O, and has no prefix and type as in B-PER{_more(count)}",
+            where=where,
+            fix="correct the file: --repair-tags removes no label",
             id="ill-formed-tags",
         )
+    return LayerError(
+        f"the tags of {name} have no prefixes such as B- and I-, so it is open where the entities "
+        f"begin: {names[tag]!r}",
+        where=where,
+        fix="if they are entities, write B- before the first tag of each and I- before the others; "
+        "if each word has a tag of its own, such as its part of speech, give them as lists in JSON Lines, in a column "
+        "of another name, such as pos_tags",
+        id="tags-without-prefix",
+    )
+
+
+def _ill_formed(name: str, tag: str, scheme: str, where: str | None, count: int) -> LayerError:
+    plain = scheme == IOB2 and tag.startswith("I-")
+    what = "follows no word of its entity" if plain else f"does not fit the tags beside it under {scheme}"
+    return LayerError(
+        f"the tag {tag!r} in {name} {what}{_more(count)}",
+        where=where,
+        fix="correct the file, or pass --repair-tags: words with tags of one type are then one entity, unless a prefix "
+        "says that it begins or ends; no label is lost, and such tags are counted",
+        id="ill-formed-tags",
+    )
+
+
+def _more(count: int) -> str:
+    return f" (and {count - 1} more like it near here)" if count > 1 else ""

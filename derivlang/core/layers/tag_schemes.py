@@ -1,0 +1,212 @@
+"""Tag schemes: how the tags of words write down entities.
+
+                Ana   Lee   met   Bo    Kim   Ida          [Ana Lee] and [Bo Kim] are entities, and so is [Ida]
+    IOB2        B-PER I-PER O     B-PER I-PER B-PER
+    IOB1        I-PER I-PER O     I-PER I-PER B-PER        B- only after an entity of the same type
+    IOE2        I-PER E-PER O     I-PER E-PER E-PER
+    IOE1        I-PER I-PER O     I-PER E-PER I-PER        E- only before an entity of the same type
+    BIOES       B-PER E-PER O     B-PER E-PER S-PER        also BILOU (L, U), BMES (M) and BMEWO (M, W)
+
+One rule reads them all: words of one type are one entity, unless a tag says that one begins (B, S, U, W) or has ended
+(E, L, S, U, W). A scheme is what tags are written by. So tags are of a scheme if they are what it writes for the
+entities that they were read as, and then nothing is lost by reading them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, offsets_of
+from derivlang.core.arrow import to_numpy
+from derivlang.core.schema import Field
+
+OUTSIDE, UNKNOWN = 0, -1
+PREFIXES = "OBIESLUMW"  # a prefix is its place here
+_BEGINS = np.array([prefix in "BSUW" for prefix in PREFIXES])
+_ENDS = np.array([prefix in "ESLUW" for prefix in PREFIXES])
+
+
+class Entities(NamedTuple):
+    """start, end: int64[E], the words start … end - 1 of each entity. types: int32[E]."""
+
+    start: Int64
+    end: Int64
+    types: Int32
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """A scheme: the prefixes of an entity of one word, and of the first, middle and last word of a longer one.
+
+    after, before: the same for an entity right after or right before one of its type, if they differ.
+    """
+
+    usual: str
+    after: str = ""
+    before: str = ""
+
+    @property
+    def prefixes(self) -> set[str]:
+        """All prefixes that the scheme writes."""
+        return set(self.usual + self.after + self.before)
+
+    def write(self, entities: Entities, firsts: Bool) -> Int32:
+        """Return int32[N], the prefix of each word. firsts: bool[N], words that begin a sentence."""
+        start, end, types = entities
+        out = np.zeros(len(firsts), np.int32)
+        alone, first, middle, last = _table(self.usual)
+        out[expand_ranges(start, end - start)] = middle
+        out[end - 1] = last
+        out[start] = np.where(end - start == 1, alone, first)
+        touches = (start[1:] == end[:-1]) & (types[1:] == types[:-1]) & ~firsts[start[1:]]
+        if self.after:
+            alone, first, _, _ = _table(self.after)
+            at = np.flatnonzero(touches) + 1
+            out[start[at]] = np.where(end[at] - start[at] == 1, alone, first)
+        if self.before:
+            alone, _, _, last = _table(self.before)
+            at = np.flatnonzero(touches)
+            out[end[at] - 1] = np.where(end[at] - start[at] == 1, alone, last)
+        return out
+
+
+IOB2 = "IOB2"
+SCHEMES = {
+    IOB2: Scheme("BBII"),
+    "BIOES": Scheme("SBIE"),
+    "BILOU": Scheme("UBIL"),
+    "BMES": Scheme("SBME"),
+    "BMEWO": Scheme("WBME"),
+    "IOB1": Scheme("IIII", after="BBII"),
+    "IOE2": Scheme("EIIE"),
+    "IOE1": Scheme("IIII", before="EIIE"),
+}
+
+
+def parse_tags(names: Sequence[str]) -> tuple[tuple[str, ...], Int32, Int32]:
+    """Return the entity types, and the prefix and the type of each tag name. UNKNOWN: neither O nor prefix and type.
+
+    (O, B-PER, I-PER, PER)  ->  (PER,), [0, 1, 2, UNKNOWN], [-1, 0, 0, -1]
+    """
+    types: dict[str, int] = {}
+    prefixes, kinds = np.full(len(names), UNKNOWN, np.int32), np.full(len(names), -1, np.int32)
+    for i, name in enumerate(names):
+        prefix, _, kind = name.partition("-")
+        if name == "O":
+            prefixes[i] = OUTSIDE
+        elif len(prefix) == 1 and prefix in PREFIXES[1:] and kind:
+            prefixes[i] = PREFIXES.index(prefix)
+            kinds[i] = types.setdefault(kind, len(types))
+    return tuple(types), prefixes, kinds
+
+
+def read_tags(prefixes: Int32, kinds: Int32, firsts: Bool) -> Entities:
+    """Return the entities of one prefix and type a word. firsts: bool[N], words that begin a sentence.
+
+    Every word with a type is in an entity of this type: no label is lost.
+    """
+    inside = prefixes > OUTSIDE
+    goes_on = np.zeros(len(prefixes), bool)
+    goes_on[1:] = inside[1:] & inside[:-1] & (kinds[1:] == kinds[:-1])
+    goes_on[1:] &= ~(firsts[1:] | _BEGINS[prefixes[1:]] | _ENDS[prefixes[:-1]])
+    start = np.flatnonzero(inside & ~goes_on)
+    stops = np.flatnonzero(np.append(~goes_on, True))
+    return Entities(start, stops[np.searchsorted(stops, start, "right")], kinds[start].astype(np.int32))
+
+
+def first_words(offsets: Int64, n_words: int) -> Bool:
+    """Return bool[N]: the words that begin a sentence. offsets: int64[S + 1]."""
+    firsts = np.zeros(n_words + 1, bool)
+    firsts[offsets[:-1]] = True
+    return firsts[:-1]
+
+
+def complete_classes(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the IOB2 tags of all types in the usual order: `O`, then `B-` and `I-` of each type that occurs."""
+    kinds = set(parse_tags(names)[0])
+    usual = [kind for kind in ("PER", "ORG", "LOC") if kind in kinds]
+    order = usual + sorted(kinds - set(usual))
+    return ("O", *(f"{prefix}-{kind}" for kind in order for prefix in "BI"))
+
+
+def are_entity_tags(names: Sequence[str]) -> bool:
+    """Return whether class names are tags of entities: one is a B-, or all are O or a prefix with a type."""
+    prefixes = parse_tags(names)[1]
+    some = bool((prefixes > OUTSIDE).any())
+    return any(name.startswith("B-") for name in names) or (some and bool((prefixes != UNKNOWN).all()))
+
+
+class SchemeSearch:
+    """Finds the scheme of a tag column, which all its tags decide. classes: the names, if it holds class numbers."""
+
+    def __init__(self, classes: Sequence[str] = ()):
+        self._numbers = {name: i for i, name in enumerate(classes)}
+        self._fits = list(SCHEMES)
+        self._prefixes: set[str] = set()
+
+    @property
+    def names(self) -> list[str]:
+        """The tags that occur, or the names of the classes."""
+        return list(self._numbers)
+
+    def add(self, lists: pa.Array) -> None:
+        """Look at the tags of some sentences, a list array [S]. What is no tag is an error later, with its row."""
+        flat = lists.flatten()
+        codes = self._codes(flat)
+        _, prefixes, kinds = parse_tags(self.names)
+        known = (codes >= 0) & (codes < len(prefixes))
+        prefix = np.where(known, np.append(prefixes, UNKNOWN)[np.where(known, codes, -1)], OUTSIDE)
+        prefix[prefix == UNKNOWN] = OUTSIDE
+        kind = np.append(kinds, -1)[np.where(known, codes, -1)]
+        self._prefixes |= {PREFIXES[code] for code in np.unique(prefix).tolist() if code != OUTSIDE}
+        firsts = first_words(offsets_of(to_numpy(pc.fill_null(pc.list_value_length(lists), 0))), len(prefix))
+        entities = read_tags(prefix, kind, firsts)
+        self._fits = [name for name in self._fits if np.array_equal(SCHEMES[name].write(entities, firsts), prefix)]
+
+    def result(self) -> str:
+        """Return the name of the scheme that wrote all tags, IOB2 if it may be.
+
+        If none did, it is the first that has all prefixes: the tags that it would not write are ill-formed.
+        """
+        return next(iter(self._fits), None) or _likely(self._prefixes)
+
+    def of_field(self, field: Field) -> Field:
+        """Return the field with its scheme, and with IOB2 tags as its classes."""
+        return with_scheme(field, self.names if field.classes else sorted(self.names), self.result())
+
+    def _codes(self, flat: pa.Array) -> Int64:
+        """Return the numbers of tags in `names`, to which new ones are added; -1 for null."""
+        if pa.types.is_integer(flat.type):
+            return np.asarray(to_numpy(flat.fill_null(-1)), np.int64)
+        encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()
+        tags = encoded.dictionary.to_pylist()
+        numbers = [-1 if tag is None else self._numbers.setdefault(str(tag), len(self._numbers)) for tag in tags]
+        return np.array([*numbers, -1], np.int64)[to_numpy(encoded.indices.fill_null(len(numbers)))]
+
+
+def with_scheme(field: Field, names: Sequence[str], scheme: str | None = None) -> Field:
+    """Return a field of entities with the scheme of its tags. names: its tags, or its classes in their order.
+
+    scheme: None for the first that has all prefixes of the names.
+    """
+    scheme = scheme or _likely({PREFIXES[code] for code in parse_tags(names)[1].tolist() if code > OUTSIDE})
+    if scheme == IOB2 and field.classes is not None:
+        return field
+    classes = complete_classes(names)
+    if scheme == IOB2 and set(names) <= set(classes):
+        return replace(field, classes=classes)
+    return replace(field, classes=classes, scheme=None if scheme == IOB2 else scheme, given_classes=tuple(names))
+
+
+def _likely(prefixes: set[str]) -> str:
+    return next((name for name, scheme in SCHEMES.items() if scheme.prefixes >= prefixes), IOB2)
+
+
+def _table(letters: str) -> list[int]:
+    return [PREFIXES.index(letter) for letter in letters]
