@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrow import is_string
+from derivlang.core.arrow import is_string, whole
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.layers.spans import complete_classes
 from derivlang.core.messages import counted, warn
@@ -23,6 +23,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import Field
 from derivlang.core.settings import typed
 from derivlang.core.splits import split_of, usual_spelling
+from derivlang.core.structure import conform
 from derivlang.formats.base import Asked
 from derivlang.formats.header import LOOKED_AT
 from derivlang.formats.opening import suffix_of, unpacked_name
@@ -212,7 +213,8 @@ def _with_labels(corpus: Corpus, encoding: str) -> Corpus:
     def labels(column: str) -> Iterator[str | None]:
         for part in corpus.parts:
             for rows in tables(corpus, part, encoding=encoding):
-                yield from pc.unique(rows.table[column]).to_pylist()
+                found = rows.table[column]
+                yield from pc.unique(found).to_pylist() if is_string(found.type) else [str(found.type)] * len(found)
 
     return replace(corpus, schema=without_nli(corpus.schema, labels))
 
@@ -368,8 +370,10 @@ def _with_classes(corpus: Corpus, encoding: str) -> Corpus:
     for part in corpus.parts:
         for rows in tables(corpus, part, encoding=encoding):
             for column, found in names.items():
-                flat = rows.table[column].combine_chunks().flatten()
-                found.update(pc.unique(flat).drop_null().to_pylist())  # a null is an error later, when its row is known
+                tags = conform(whole(rows.table[column]), pa.list_(pa.string()), column, rows.where)
+                found.update(
+                    pc.unique(tags.flatten()).drop_null().to_pylist()
+                )  # a null is an error later, when its row is known
     fields = tuple(
         Field(f.column, f.kind, _all_names(names[f.column])) if f.column in names else f for f in corpus.schema.fields
     )
