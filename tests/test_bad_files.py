@@ -488,4 +488,4 @@ def test_a_number_may_be_missing(tmp_path: Path) -> None:
 def test_a_node_without_a_field() -> None:
     node = dict.fromkeys(NODE_FIELDS, "_") | {"id": "1.1", "lemma": None}
     with pytest.raises(LayerError, match="an empty node has no lemma"):
-        Nodes.read(pa.array([[node]], NODES), np.array([0, 2]))
+        Nodes.read(pa.array([[node]], NODES), np.array([0, 2]), ".")

@@ -404,8 +404,8 @@ def tree_batch(rows: list[list[str]], seed: int) -> tuple[Batch, list[dict[str, 
         np.array(flat("head"), np.int32),
         Words.of("deprel", pa.array(flat("deprel"), pa.string()), filler="dep"),
         tuple(flat("deps")),
-        Nodes.read(pa.array([s["mwt"] for s in sentences], NODES), offsets),
-        Nodes.read(pa.array([s["empty_nodes"] for s in sentences], NODES), offsets),
+        Nodes.read(pa.array([s["mwt"] for s in sentences], NODES), offsets, "-"),
+        Nodes.read(pa.array([s["empty_nodes"] for s in sentences], NODES), offsets, "."),
     )
     upos = Words.of("upos", pa.array(flat("upos"), pa.string()), filler="X")
     return batch_of(rows, layers={"head": tree, "upos": upos}), sentences
@@ -794,7 +794,7 @@ def test_composing_then_moving_is_moving_in_turn(
 
 
 def test_an_empty_node_of_a_sentence_that_lost_all_its_words() -> None:
-    nodes = Nodes.read(pa.array([[node_line("0.1", "gone", "_")], []], NODES), np.array([0, 1, 1]))
+    nodes = Nodes.read(pa.array([[node_line("0.1", "gone", "_")], []], NODES), np.array([0, 1, 1]), ".")
     deprel = Words.of("deprel", pa.array(["root"]), filler="dep")
     batch = batch_of([["a"], []], layers={"head": Tree(np.zeros(1, np.int32), deprel, None, None, nodes)})
     out = Pipeline((Drop(every=1),)).derive(batch, Lexicon()).derived

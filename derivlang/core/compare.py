@@ -28,6 +28,8 @@ def differs(ours: pa.Array, theirs: pa.Array) -> Bool:
 
 def _unequal(ours: pa.Array, theirs: pa.Array) -> Bool:
     """Return bool[n]: values that are not equal; two nulls are, and two NaN."""
+    if pa.types.is_float16(ours.type):  # which pyarrow does not compare
+        ours, theirs = ours.cast(pa.float32()), theirs.cast(pa.float32())
     unequal = pc.not_equal(ours, theirs).fill_null(False)
     if pa.types.is_floating(ours.type):
         unequal = pc.and_not(unequal, pc.and_(pc.is_nan(ours), pc.is_nan(theirs)).fill_null(False))

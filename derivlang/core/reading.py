@@ -23,6 +23,7 @@ from derivlang.core.gaps import NOTHING, USUAL, Gaps
 from derivlang.core.layers.labels import Labels, Where
 from derivlang.core.layers.registry import find_layer
 from derivlang.core.schema import Schema, Side
+from derivlang.core.structure import conform
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +77,12 @@ def to_batch(
 def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Where) -> tuple[Splits, Int64]:
     """Return the words of a side and the unit of each row; adjacent rows with the same text share a unit."""
     if side.words is not None:
-        column = whole(table[side.words])
+        column = conform(whole(table[side.words]), pa.list_(pa.string()), side.words, lambda row: where(row, None))
         if column.null_count or column.flatten().null_count:
             row = next(i for i, words in enumerate(column.to_pylist()) if words is None or None in words)
             raise LayerError(f"null in the words of {side.words}", where=where(row, None), id="null-words")
         flat = column.flatten().dictionary_encode()
-        types = flat.dictionary.cast(pa.string())
+        types = flat.dictionary
         empty = pc.index(types, "").as_py()
         codes = to_numpy(flat.indices).astype(np.int32)
         units = offsets_of(to_numpy(pc.list_value_length(column)))
@@ -96,18 +97,18 @@ def _side_words(table: pa.Table, side: Side, split: SplitTexts, where: Where) ->
         none = np.zeros(0, np.int32)
         gaps = Gaps(string_array(USUAL), none, none, np.zeros(0, np.int64), none)
         return Splits(codes, types, units, gaps), np.arange(len(column))
-    column = whole(table[side.text])
+    name = str(side.text)
+    column = conform(whole(table[name]), pa.string(), name, lambda row: where(row, None))
     if column.null_count:
         row = int(np.flatnonzero(to_numpy(column.is_null()))[0])
-        raise LayerError(f"no text in {side.text}", where=where(row, None), id="null-text")
-    texts = column.cast(pa.string())
-    nul = pc.match_substring(texts, "\0")
+        raise LayerError(f"no text in {name}", where=where(row, None), id="null-text")
+    nul = pc.match_substring(column, "\0")
     if pc.any(nul).as_py():
         row = int(np.flatnonzero(to_numpy(nul))[0])
-        raise LayerError(f"the text in {side.text} holds a NUL character", where=where(row, None), id="nul-byte")
-    new = np.ones(len(texts), bool)
-    new[1:] = to_numpy(pc.not_equal(texts[1:], texts[:-1]))
-    return split(texts.filter(to_arrow(new)).to_pylist()), np.cumsum(new) - 1
+        raise LayerError(f"the text in {name} holds a NUL character", where=where(row, None), id="nul-byte")
+    new = np.ones(len(column), bool)
+    new[1:] = to_numpy(pc.not_equal(column[1:], column[:-1]))
+    return split(column.filter(to_arrow(new)).to_pylist()), np.cumsum(new) - 1
 
 
 def _concat(parts: list[Splits]) -> Splits:

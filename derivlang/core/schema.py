@@ -95,6 +95,13 @@ class Schema:
     parsed: bool = False
 
     def __post_init__(self) -> None:
+        names = tuple(side.name for side in self.sides)
+        if any(field.kind == "answers" for field in self.fields) and len(names) > 1 and "context" not in names:
+            raise LayerError(
+                f"answers lie in a column 'context', which is not among {', '.join(names)}",
+                fix="name the column of the texts `context`; another name than `answers` keeps that column as it is",
+                id="answer-types",
+            )
         taken = own_columns(self.sides, self.fields)
         for name in (*(f.column for f in self.fields), *(side.text for side in self.sides)):
             if name in taken:

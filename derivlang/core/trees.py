@@ -1,10 +1,20 @@
-"""The conditions of a dependency tree in every format: heads in range, one root, no cycle."""
+"""The conditions of a dependency tree in every format: heads in range, one root, no cycle, references to words.
+
+DEPS `2:nsubj|4:conj` of a sentence of 4 words are in range, `5:conj` is not; `1-2` is the id of a multiword token of
+its words 1 and 2, `4.1` of an empty node after word 4.
+"""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Sequence
 
 import numpy as np
 
 from derivlang.core.arrays import Bool, Int32, Int64, first_true, lengths_of, owners, positions
+
+# The id of a multiword token or an empty node. A sentence has fewer than 10^9 words, and `int` refuses 5,000 digits.
+NODE_ID = re.compile(r"(0|[1-9][0-9]{0,8})([-.])([1-9][0-9]{0,8})")
 
 
 def first_fault(heads: Int32, offsets: Int64) -> tuple[int, str, str] | None:
@@ -36,6 +46,21 @@ def first_fault(heads: Int32, offsets: Int64) -> tuple[int, str, str] | None:
     if circular.any():
         word = first_true(circular)
         return word, f"head {heads[word]} and does not hang from the root: a cycle", "head-cycle"
+    return None
+
+
+def first_stray(deps: Sequence[str], words: Sequence[int]) -> int | None:
+    """Return the index of the first DEPS with a reference to a word that its sentence lacks, or None.
+
+    words: the number of words of the sentence of each. `_` and references without a number are left as they are.
+    """
+    for i, (all_of, n_words) in enumerate(zip(deps, words, strict=True)):
+        if all_of == "_":
+            continue
+        for one in all_of.split("|"):
+            number = one.partition(":")[0].partition(".")[0]
+            if number.isdecimal() and (len(number) > 9 or int(number) > n_words):
+                return i
     return None
 
 

@@ -5,7 +5,6 @@ ids 1 2-3 2 3 3.1 4  are in order;  heads [2, 0, 2] are a tree, [2, 1, 0] hold a
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +15,7 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Bool, Int32, Int64, first_true, owners, positions
 from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.errors import DataError, LayerError
-from derivlang.core.trees import first_fault
-
-NODE_ID = re.compile(r"(0|[1-9][0-9]*)([-.])([1-9][0-9]*)")
+from derivlang.core.trees import NODE_ID, first_fault
 
 
 @dataclass(frozen=True, slots=True)

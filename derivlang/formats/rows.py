@@ -30,7 +30,8 @@ class Rows:
 
     table: R rows. lines: int64[R], the 1-based line at which each row begins, 0 in a format without lines. documents:
     int64[R], the document of each row, numbered from 0 in the file. word_lines: list<int32>[R], the line of each word,
-    in formats with a line for each word. first_row: the number of rows of the file before these.
+    in formats with a line for each word. first_row: the number of rows of the file before these. names: what the rows
+    are called in messages, in a format without lines; () if they have numbers alone.
     """
 
     path: Path
@@ -39,6 +40,7 @@ class Rows:
     documents: np.ndarray
     word_lines: pa.ListArray | None = None
     first_row: int = 0
+    names: tuple[str, ...] = ()
 
     @classmethod
     def of_documents(
@@ -50,12 +52,14 @@ class Rows:
     def where(self, row: int, word: int | None = None) -> str:
         """Return `file:line` of a row, or of a word of the row; both are counted from 0.
 
-        In formats without lines it is `file: row N`, also counted from 0.
+        In formats without lines it is `file (name)`, or `file: row N`, also counted from 0.
         """
         if word is not None and self.word_lines is not None:
             return f"{self.path}:{self.word_lines[row][word].as_py()}"
         if self.lines[row] > 0:
             return f"{self.path}:{self.lines[row]}"
+        if self.names:
+            return f"{self.path} ({self.names[row]})"
         return f"{self.path}: row {self.first_row + row}"
 
     def slice(self, begin: int, end: int) -> Rows:
@@ -67,6 +71,7 @@ class Rows:
             self.documents[begin:end],
             None if self.word_lines is None else self.word_lines[begin:end],
             self.first_row + begin,
+            self.names[begin:end],
         )
 
     def then(self, *more: Rows) -> Rows:
@@ -82,6 +87,7 @@ class Rows:
             np.concatenate([r.documents for r in rows]),
             pa.concat_arrays(word_lines) if len(word_lines) == len(rows) else None,
             self.first_row,
+            tuple(name for r in rows for name in r.names),
         )
 
 

@@ -15,13 +15,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from derivlang.core.arrow import is_string
+from derivlang.core.arrow import is_string, whole
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.layers.tag_schemes import SchemeSearch
 from derivlang.core.messages import counted, warn
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.settings import typed
 from derivlang.core.splits import split_of, usual_spelling
+from derivlang.core.structure import conform
 from derivlang.formats.base import Asked
 from derivlang.formats.header import LOOKED_AT
 from derivlang.formats.opening import suffix_of, unpacked_name
@@ -212,7 +213,8 @@ def _with_labels(corpus: Corpus, encoding: str) -> Corpus:
     def labels(column: str) -> Iterator[str | None]:
         for part in corpus.parts:
             for rows in tables(corpus, part, encoding=encoding):
-                yield from pc.unique(rows.table[column]).to_pylist()
+                found = rows.table[column]
+                yield from pc.unique(found).to_pylist() if is_string(found.type) else [str(found.type)] * len(found)
 
     return replace(corpus, schema=without_nli(corpus.schema, labels))
 
@@ -377,7 +379,8 @@ def _with_classes(corpus: Corpus, encoding: str) -> Corpus:
     for part in corpus.parts:
         for rows in tables(corpus, part, encoding=encoding):
             for column, search in searches.items():
-                search.add(rows.table[inputs[column]].combine_chunks())
+                tags = whole(rows.table[inputs[column]])
+                search.add(conform(tags, pa.list_(pa.string()), column, rows.where))
     fields = tuple(searches[f.column].of_field(f) if f.column in searches else f for f in corpus.schema.fields)
     for field in fields:
         if field.scheme is not None:

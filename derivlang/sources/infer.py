@@ -182,7 +182,7 @@ def _field(name: str, kind: pa.DataType, tree: bool, tokens: bool, classes: tupl
     if name == "answers":
         return Field(name, "answers")
     if tokens and _is_list(kind) and not pa.types.is_nested(kind.value_type):
-        if name == "misc":
+        if name == "misc" and is_string(kind.value_type):
             return Field(name, "misc")
         bio = classes is not None and are_entity_tags(classes)
         if bio or (classes is None and name in ENTITIES and is_string(kind.value_type)):

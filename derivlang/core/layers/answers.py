@@ -14,7 +14,7 @@ same words. A single row does not know the answers of the others, so the groups 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -33,6 +33,7 @@ from derivlang.core.policies import Policies
 from derivlang.core.schema import Field, answers_side
 
 ANSWERS = pa.struct([("text", pa.list_(pa.string())), ("answer_start", pa.list_(pa.int32()))])
+_FORM = 'write {"text": ["…"], "answer_start": [0]}, lists of equal length; another name keeps a column as it is'
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,24 +62,37 @@ class Answers(Layer):
 
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
-        """Return the answers of a column. Raises as `of`."""
-        side = answers_side(labels.batch.sides)
-        return cls.of(field.column, labels[field.column], labels.batch, side, labels.counts)
+        """Return the answers of a column. Raises as `typed_answers`, `check_texts` and `of`."""
+        column, side = typed_answers(field.column, labels), answers_side(labels.batch.sides)
+        check_texts(column, labels, side)
+        return cls.of(field.column, column, labels.batch, side, labels.counts, labels.row)
 
     @classmethod
-    def of(cls, name: str, column: pa.Array, batch: BareBatch, side: int, counts: Counter[str]) -> Self:
-        """Return the answers of structs of `text` and `answer_start` (code points) in the texts of a batch.
+    def restore(cls, field: Field, labels: Labels) -> Self:
+        """Return the answers of a derived set. Raises as `typed_answers` and `of`."""
+        side = answers_side(labels.batch.sides)
+        return cls.of(field.column, typed_answers(field.column, labels), labels.batch, side, labels.counts)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        column: pa.Array,
+        batch: BareBatch,
+        side: int,
+        counts: Counter[str],
+        where: Callable[[int], str | None] = lambda row: None,
+    ) -> Self:
+        """Return the answers of a column ANSWERS[R] in the texts of a batch; `answer_start` counts code points.
 
         side: the side whose texts they lie in. An answer that does not begin and end at word edges is widened to whole
-        words and counted as `<name>-widened`. Raises LayerError for an answer that covers no word, or for columns of
-        other types.
+        words and counted as `<name>-widened`. where: returns the place of a row. Raises LayerError for an answer that
+        covers no word.
 
             "in New York ." with an answer "ew Yor" at 4  ->  words 1 and 2: start 1, end 3
         """
-        column = _typed(column)
-        texts, begins = column.field("text"), column.field("answer_start")
-        lengths = to_numpy(pc.list_value_length(begins).fill_null(0))
-        offsets = offsets_of(lengths)
+        texts, begins = column.flatten()
+        offsets = offsets_of(_lengths(begins))
         begin = to_numpy(begins.flatten()).astype(np.int64)
         stop = begin + to_numpy(pc.utf8_length(texts.flatten()))
         unit = batch.records[owners(offsets), side]
@@ -93,7 +107,7 @@ class Answers(Layer):
         empty = first >= batch.unit_words[unit + 1]
         if empty.any():
             row = int(np.searchsorted(offsets, np.flatnonzero(empty)[0], "right")) - 1
-            raise LayerError(f"an answer of row {row} covers no word", id="answer-words")
+            raise LayerError(f"an answer of row {row} covers no word", where=where(row), id="answer-words")
         covered = (word_start[first] == begin) & (word_end[last - 1] == stop)
         if not covered.all():
             counts[f"{name}-widened"] += int((~covered).sum())
@@ -163,11 +177,45 @@ class Answers(Layer):
         inside[words] |= any_of[place]
 
 
-def _typed(column: pa.Array) -> pa.Array:
-    """Return the column with the types of `ANSWERS`; sets differ in their integers and strings."""
-    try:
-        lists = [column.field(field.name).cast(field.type) for field in ANSWERS]
-    except pa.ArrowInvalid as error:
-        raise LayerError(f"answers must be texts with their starts: {error}", id="answer-types") from error
-    mask = column.is_null() if column.null_count else None
-    return pa.StructArray.from_arrays(lists, fields=list(ANSWERS), mask=mask)
+def typed_answers(name: str, labels: Labels) -> pa.Array:
+    """Return a column as ANSWERS[R]. A null, in place of both or of one row's answers, stands for no answers.
+
+    Raise LayerError answer-types for another type, for a null inside a list, and for lists of different lengths.
+    """
+    column = labels.typed(name, ANSWERS, fix=_FORM, id="answer-types")
+    texts, begins = column.flatten()
+    unlike = _lengths(texts) != _lengths(begins)
+    if unlike.any():
+        row = int(np.flatnonzero(unlike)[0])
+        found = f"{_lengths(texts)[row]} texts but {_lengths(begins)[row]} starts in {name}"
+        raise LayerError(found, where=labels.row(row), fix=_FORM, id="answer-types")
+    for values in (texts, begins):
+        flat = values.flatten()
+        if flat.null_count:
+            at = int(np.flatnonzero(to_numpy(flat.is_null()))[0])
+            row = int(owners(offsets_of(_lengths(values)))[at])
+            raise LayerError(f"{name} holds null in a list", where=labels.row(row), fix=_FORM, id="answer-types")
+    return column
+
+
+def check_texts(column: pa.Array, labels: Labels, side: int) -> None:
+    """Raise LayerError answer-offset for an answer that is not the text at its offset. column: ANSWERS[R]."""
+    contexts = labels.batch.texts().to_pylist()
+    texts, begins = column.flatten()
+    row = owners(offsets_of(_lengths(begins)))
+    unit = labels.batch.records[row, side].tolist()
+    for at, (text, start) in enumerate(zip(texts.flatten().to_pylist(), begins.flatten().to_pylist(), strict=True)):
+        context = contexts[unit[at]]
+        found = context[start : start + len(text)] if start >= 0 else ""
+        if found != text:
+            raise LayerError(
+                f"the answer {text[:50]!r} is not at offset {start} of its context, which has {found[:50]!r} there",
+                where=labels.row(int(row[at])),
+                fix="count answer_start in code points from 0, or leave out the question",
+                id="answer-offset",
+            )
+
+
+def _lengths(lists: pa.Array) -> Int64:
+    """Return int64[R]: the number of values of each row, 0 for null."""
+    return to_numpy(pc.list_value_length(lists).fill_null(0)).astype(np.int64)

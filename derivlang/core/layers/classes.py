@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from derivlang.core.arrays import Int32
 from derivlang.core.arrow import to_numpy
@@ -25,15 +26,19 @@ def read_classes(field: Field, flat: pa.Array, where: Callable[[int], str | None
     if pa.types.is_dictionary(flat.type) and pa.types.is_integer(flat.type.value_type):
         flat = flat.cast(flat.type.value_type)
     if pa.types.is_integer(flat.type):
-        codes = to_numpy(flat.fill_null(-1)).astype(np.int32)
-        bad = np.flatnonzero((codes < (-1 if missing else 0)) | (codes >= len(field.classes)))
+        lowest, beyond = -1 if missing else 0, len(field.classes)
+        given = to_numpy(pc.if_else(flat.is_null(), pa.scalar(0, flat.type), flat))  # an unsigned type has no -1
+        codes = np.where((given >= lowest) & (given < beyond), given, beyond).astype(np.int32)
+        if flat.null_count:
+            codes[to_numpy(flat.is_null())] = -1
+        bad = np.flatnonzero((codes < lowest) | (codes >= beyond))
     else:
         encoded = flat.dictionary_encode()
         numbers = {name: i for i, name in enumerate(field.classes)}
         same = NLI_SPELLINGS if field.classes == NLI else {}
         names = [same.get(n, n) for n in encoded.dictionary.to_pylist()]
         table = np.array([-1 if n == missing else numbers.get(n, -2) for n in names] + [-2], np.int32)
-        codes = np.asarray(table[to_numpy(encoded.indices.fill_null(len(names)))], np.int32)
+        codes = np.asarray(table[to_numpy(encoded.indices.cast(pa.int32()).fill_null(len(names)))], np.int32)
         bad = np.flatnonzero(codes == -2)
     if bad.size:
         at = int(bad[0])

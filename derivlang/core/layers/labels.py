@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from derivlang.core.arrays import lengths_of
 from derivlang.core.arrow import to_numpy
 from derivlang.core.bare_batch import BareBatch
 from derivlang.core.errors import LayerError
+from derivlang.core.structure import conform, value_lists
 
 Where = Callable[[int, int | None], str]  # (row, word or None) -> "file:line"
 
@@ -40,13 +42,25 @@ class Labels:
     def __getitem__(self, name: str) -> pa.Array:
         return self.columns[name]
 
-    def per_word(self, name: str, *, shown: str | None = None, side: int | None = None) -> pa.Array:
+    def typed(self, name: str, kind: pa.DataType, **more: Any) -> pa.Array:
+        """Return a column [R] as the Arrow type that its layer declares. Raise LayerError as `conform`."""
+        return conform(self.columns[name], kind, name, self.where and self.row, **more)
+
+    def per_word(
+        self, name: str, kind: pa.DataType | None = None, *, shown: str | None = None, side: int | None = None
+    ) -> pa.Array:
         """Return the values of a list column, one for each word: Arrow [N].
 
-        shown: the source's name of the column. side: the side whose words it annotates; None is allowed if there is
-        only one. Raise LayerError if a row has more or fewer values than words.
+        kind: the type of a value, or of the values in a dictionary; None: any plain type. shown: the source's name of the column. side: the side whose
+        words it annotates; None is allowed if there is only one. Raise LayerError if the column does not hold lists of
+        such values, or if a row has more or fewer values than words.
         """
-        column, batch = self.columns[name], self.batch
+        batch = self.batch
+        column = self.columns[name]
+        if kind is None or _is_coded(column.type, kind):
+            column = value_lists(column, shown or name, self.where and self.row)
+        else:
+            column = self.typed(name, pa.list_(kind))
         words = lengths_of(batch.unit_words)[batch.records[:, side or 0]]
         lengths = pc.list_value_length(column)
         values = to_numpy(lengths.fill_null(-1) if lengths.null_count else lengths)  # fill_null may import pandas
@@ -59,7 +73,28 @@ class Labels:
                 fix="every word needs exactly one value",
                 id="label-length",
             )
-        return column.flatten()
+        flat = column.flatten()
+        has_nulls = pa.types.is_dictionary(flat.type) and (flat.null_count or flat.dictionary.null_count)
+        return flat.dictionary_decode() if has_nulls else flat
+
+    def strings(self, name: str) -> pa.Array:
+        """Return the strings of a list column, one for each word: Arrow [N], maybe codes into a dictionary.
+
+        Raise LayerError as `per_word`, and null-value for a null.
+        """
+        flat = self.per_word(name, pa.string())
+        if flat.null_count:
+            raise self.no_value(name, flat)
+        return flat
+
+    def no_value(self, name: str, flat: pa.Array) -> LayerError:
+        """Return the error for a word without a value. flat: Arrow [N], with a null."""
+        return LayerError(
+            f"{name} has no value (null) for a word",
+            where=self.word(int(np.flatnonzero(to_numpy(flat.is_null()))[0])),
+            fix="give every word a value, such as _, or leave the column out",
+            id="null-value",
+        )
 
     def row(self, row: int) -> str | None:
         """Return the place of a row, or None if it is not known."""
@@ -69,3 +104,10 @@ class Labels:
         """Return the place of a word of the batch, or None if it is not known."""
         unit = int(np.searchsorted(self.batch.unit_words, word, "right")) - 1
         return self.where(unit, word - int(self.batch.unit_words[unit])) if self.where else None
+
+
+def _is_coded(kind: pa.DataType, value: pa.DataType) -> bool:
+    """Return whether a type is one of lists of codes into a dictionary of such values, as shards are read."""
+    return (
+        bool(pa.types.is_list(kind) and pa.types.is_dictionary(kind.value_type)) and kind.value_type.value_type == value
+    )

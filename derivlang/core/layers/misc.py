@@ -21,6 +21,7 @@ class Misc(Words):
     """One string a word: `Key=Value` notes joined by `|`, or `_`."""
 
     __slots__ = ()
+    text = True
 
     def realign(self, move: Move) -> Misc:
         """Return the notes in the derived order, without those on white space."""

@@ -13,7 +13,7 @@ head. An inserted word depends on the word that it marks, with the relation `dep
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -30,13 +30,12 @@ from derivlang.core.layers.words import Words
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Field
-from derivlang.core.trees import first_fault
+from derivlang.core.trees import NODE_ID, first_fault, first_stray
 
 NODE_FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 NODES = pa.list_(pa.struct([(field, pa.string()) for field in NODE_FIELDS]))
 _WORDS = ("form", "lemma")
-_NODE_ID = re.compile(r"\d+-\d+|\d+\.\d+")
-_REFERENCE = re.compile(r"^(\d+)(?:\.(\d+))?:")
+_REFERENCE = re.compile(r"^([0-9]+)(?:\.([0-9]+))?:")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,26 +54,34 @@ class Nodes:
     fields: tuple[dict[str, str], ...]
 
     @classmethod
-    def read(cls, column: pa.Array, unit_words: Int64) -> Nodes:
-        """Return the nodes of a column NODES[U]. Raises LayerError for an id that does not fit its unit."""
+    def read(
+        cls, column: pa.Array, unit_words: Int64, mark: str, where: Callable[[int], str | None] = lambda row: None
+    ) -> Nodes:
+        """Return the nodes of a column NODES[U].
+
+        mark: "-" in the ids of multiword tokens, "." in those of empty nodes. where: returns the place of a unit.
+        Raises LayerError node-id for a null, for an id that does not fit its unit, and for DEPS out of range.
+        """
         unit: list[int] = []
         first: list[int] = []
         last: list[int] = []
         fields = []
         for u, nodes in enumerate(column.to_pylist()):
-            n_words = int(unit_words[u + 1] - unit_words[u])
+            start, n_words = int(unit_words[u]), int(unit_words[u + 1] - unit_words[u])
             for node in nodes or ():
-                if None in node.values():
-                    name = next(name for name, value in node.items() if value is None)
-                    raise LayerError(f"a multiword token or an empty node has no {name}", id="node-id")
-                begin, _, end = node["id"].partition("-")
-                number = int(begin.partition(".")[0]) if _NODE_ID.fullmatch(node["id"]) else -1
-                if number < 0 or number > n_words or (end and not 0 < number <= int(end) <= n_words):
-                    raise LayerError(f"{node['id']!r} is no range or node of {n_words} words", id="node-id")
-                at = int(unit_words[u]) + number - 1
+                if node is None or None in node.values():
+                    name = next((name for name, value in (node or {}).items() if value is None), "id")
+                    raise LayerError(f"a multiword token or an empty node has no {name}", where=where(u), id="node-id")
+                found = NODE_ID.fullmatch(node["id"])
+                begin, end = (int(found[1]), int(found[3])) if found and found[2] == mark else (-1, -1)
+                if not (1 <= begin <= end <= n_words if mark == "-" else 0 <= begin <= n_words):
+                    what = "range" if mark == "-" else "empty node"
+                    raise LayerError(f"{node['id']!r} is no {what} of {n_words} words", where=where(u), id="node-id")
+                if first_stray([node["deps"]], [n_words]) is not None:
+                    raise _stray(node["deps"], n_words, where(u))
                 unit.append(u)
-                first.append(at if number else -1)
-                last.append(int(unit_words[u]) + int(end) - 1 if end else first[-1])
+                first.append(start + begin - 1 if begin else -1)
+                last.append(start + end - 1 if mark == "-" else first[-1])
                 fields.append(node)
         arrays = [np.array(values, np.int64) for values in (unit, first, last)]
         return cls(arrays[0], arrays[1], arrays[2], tuple(fields))
@@ -118,13 +125,7 @@ class Tree(Layer):
     @classmethod
     def read(cls, field: Field, labels: Labels) -> Self:
         """Return the trees of a treebank. Raises LayerError for a missing head, and as `first_fault` describes."""
-        flat = labels.per_word("head")
-        if flat.null_count or not pa.types.is_integer(flat.type):
-            at = int(np.flatnonzero(to_numpy(flat.is_null()))[0]) if flat.null_count else 0
-            raise LayerError(
-                "a head must be the number of a word, 0 for the root", where=labels.word(at), id="head-range"
-            )
-        fault = first_fault(to_numpy(flat).astype(np.int32), labels.batch.unit_words)
+        fault = first_fault(to_numpy(_heads("head", labels)), labels.batch.unit_words)
         if fault is not None:
             word, what, id = fault
             raise LayerError(f"the word has {what}", where=labels.word(word), fix="correct the tree", id=id)
@@ -133,23 +134,24 @@ class Tree(Layer):
     @classmethod
     def restore(cls, field: Field, labels: Labels) -> Self:
         """Return the trees of a derived set. Only the range of heads is checked: undone heads may not form trees."""
-        check_range("head", labels.per_word("head"), labels)
+        check_range("head", _heads("head", labels), labels)
         return cls._of(field, labels)
 
     @classmethod
     def _of(cls, field: Field, labels: Labels) -> Self:
         units = labels.batch.unit_words
         mwt, empty = (
-            Nodes.read(labels[name].cast(NODES), units) if name in labels else None for name in ("mwt", "empty_nodes")
+            Nodes.read(labels.typed(name, NODES), units, mark, labels.row) if name in labels else None
+            for name, mark in (("mwt", "-"), ("empty_nodes", "."))
         )
-        return cls(
-            to_numpy(labels.per_word("head")).astype(np.int32),
-            Words.of("deprel", labels.per_word("deprel"), "dep"),
-            tuple(labels.per_word("deps").to_pylist()) if "deps" in labels else None,
-            mwt,
-            empty,
-            lexical=field.lexical,
-        )
+        deprel = Words.of("deprel", labels.strings("deprel"), "dep")
+        deps = tuple(labels.strings("deps").to_pylist()) if "deps" in labels else None
+        if deps is not None:
+            n_words = np.repeat(lengths_of(units), lengths_of(units)).tolist()
+            stray = first_stray(deps, n_words)
+            if stray is not None:
+                raise _stray(deps[stray], n_words[stray], labels.word(stray))
+        return cls(to_numpy(_heads("head", labels)), deprel, deps, mwt, empty, lexical=field.lexical)
 
     def realign(self, move: Move) -> Self:
         """Return the trees in the derived order. Counts dissolved multiword tokens and dropped empty nodes."""
@@ -192,8 +194,29 @@ class Tree(Layer):
             inside[expand_ranges(self.mwt.first + 1, self.mwt.last - self.mwt.first)] = True
 
 
+def _heads(name: str, labels: Labels, side: int | None = None) -> pa.Array:
+    """Return the heads of a column, int32[N]. Raise LayerError head-range for a null."""
+    flat = labels.per_word(name, pa.int32(), side=side)
+    if flat.null_count:
+        at = int(np.flatnonzero(to_numpy(flat.is_null()))[0])
+        raise LayerError("a head must be the number of a word, 0 for the root", where=labels.word(at), id="head-range")
+    return flat
+
+
+def _stray(deps: str, n_words: int, where: str | None) -> LayerError:
+    """Return the error for DEPS of a sentence of n words with a reference to another one."""
+    return LayerError(
+        f"the DEPS {deps[:50]!r} name a word that the sentence of {n_words} words lacks",
+        where=where,
+        fix="correct the tree, or leave out the sentence",
+        id="head-range",
+    )
+
+
 def check_range(name: str, heads: pa.Array, labels: Labels, side: int = 0) -> None:
     """Raise LayerError if a head of a derived set is not 0 or the number of a word of its row. heads: Arrow [N]."""
+    if heads.null_count or not pa.types.is_integer(heads.type):
+        raise LayerError(f"{name} does not hold a number for each word", id="head-range")
     numbers = to_numpy(heads)
     words = lengths_of(labels.batch.unit_words)[labels.batch.records[:, side]]
     if (numbers < 0).any() or (numbers > np.repeat(words, words)).any():

@@ -8,7 +8,7 @@ X is the filler of the inserted word.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import Int32
 from derivlang.core.arrow import is_string, string_array, to_arrow, to_numpy
 from derivlang.core.bare_batch import BareBatch
-from derivlang.core.errors import LayerError
 from derivlang.core.layers.base import Layer, Move, record_lists
 from derivlang.core.layers.classes import read_classes, stored_classes
 from derivlang.core.layers.labels import Labels
@@ -34,6 +33,8 @@ class Words(Layer):
     classes: the names of a class label. The values are then these names, and the column holds their numbers as int64.
     lexical: the values are words (lemmas), which a lexicon maps.
     """
+
+    text: ClassVar[bool] = False  # whether the values must be strings
 
     name: str
     codes: Int32
@@ -58,17 +59,12 @@ class Words(Layer):
         Raises LayerError if a row has more or fewer values than words, null-value if one is null but must not be.
         """
         name, filler = field.column, _FILLERS.get(field.column, "_")
-        flat = labels.per_word(name, shown=field.input)
+        flat = labels.per_word(name, pa.string() if cls.text or field.lexical else None, shown=field.input)
         if pa.types.is_null(flat.type):  # nothing but nulls, whose kind is not known
             flat = flat.cast(pa.string())
         if field.classes is None:
             if flat.null_count and labels.no_null_strings and is_string(flat.type):
-                raise LayerError(
-                    f"{name} has no value (null) for a word",
-                    where=labels.word(int(np.flatnonzero(to_numpy(flat.is_null()))[0])),
-                    fix="give every word a value, such as _, or leave the column out",
-                    id="null-value",
-                )
+                raise labels.no_value(name, flat)
             return cls.of(name, flat, filler, lexical=field.lexical)
         return cls(name, read_classes(field, flat, labels.word), string_array(field.classes), filler, field.classes)
 
