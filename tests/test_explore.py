@@ -13,8 +13,9 @@ import pytest
 
 import derivlang
 from derivlang.core.errors import UsageError
+from derivlang.core.spec import Parameterised
 from derivlang.explore import app
-from derivlang.explore.controls import controls_of, offered, spec_of
+from derivlang.explore.controls import controls_of, offered, spec_of, steps_of
 from derivlang.pipeline import Pipeline
 from derivlang.transforms.registry import TRANSFORMS, find_transform, transform_names
 from tests.browser import ALL, BACKSPACE, ENTER, ESCAPE, TAB, Browser, Element
@@ -67,6 +68,40 @@ def test_every_choice_gives_a_spec_that_is_read(name: str) -> None:
         for value in control.choices[:3] or ([control.high] if control.high is not None else []):
             spec = spec_of([name], {(0, control.name): value})
             assert str(Pipeline.parse(spec)) == spec
+
+
+@pytest.mark.parametrize("name", ["inv", "lex", "perm", "syn", "trans"])
+def test_a_typed_spec_sets_the_controls(name: str) -> None:
+    """`steps_of` reverses `spec_of`, for every choice and both ends of every range."""
+    for control in controls_of(name):
+        ends = [end for end in (control.low, control.high) if end is not None]
+        for value in control.choices or ends or [{"switch": True, "text": "a,b.txt"}.get(control.kind, 7)]:
+            spec = spec_of(["identity", name], {(1, control.name): value})
+            kept = {} if value == control.default else {(1, control.name): value}
+            assert steps_of(spec) == (["identity", name], kept), spec
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["", " ", "trans,", "trance", "trans:a:b:c", "perm:seed=-1", "perm:seed=x", "perm:seed=" + "9" * 5000, 'a"b', "\0",
+     "perm:sed=1", "perm,inv,perm"],
+)  # fmt: skip
+def test_a_spec_that_controls_cannot_show_leaves_them_as_they_are(spec: str) -> None:
+    assert steps_of(spec) is None
+
+
+def test_reading_a_typed_spec_opens_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A visitor's spec is refused where it is derived; showing it in the controls builds no transform before that."""
+
+    def built(transform: Parameterised) -> None:
+        raise AssertionError(f"{transform.name} is built")
+
+    monkeypatch.setattr(Parameterised, "__post_init__", built)
+    for spec, name in (("syn:/etc/hosts", "grammar"), ("trans:/etc/hosts", "script")):
+        step = spec.partition(":")[0]
+        assert steps_of(spec, files=False) == ([step], {(0, name): "/etc/hosts"})
+    assert steps_of("lex:/etc/hosts") == (["lex"], {(0, "file"): "/etc/hosts"})
+    assert steps_of("lex:/etc/hosts", files=False) is None
 
 
 def test_a_public_page_offers_no_files() -> None:
@@ -162,6 +197,20 @@ def test_a_sentence_is_typed_and_its_language_changed(address: str, browser: Bro
     browser.find("#syn-grammar input", Element.click)
     browser.active().type(ALL, "ja", ENTER)
     browser.find("#spec textarea, #spec input", lambda element: element.value == "syn:ja")
+    spec = browser.find("#spec textarea, #spec input")
+    spec.type(ALL, "perm:seed=7,trans:copy")
+    browser.find("#step-1-trans")
+    browser.find("#step-0-perm button", opened)
+    browser.find("#perm-seed input", lambda element: element.value == "7")
+    browser.find("#command textarea, #command input", lambda element: " perm:seed=7,trans:copy " in element.value)
+    browser.find("#spec textarea, #spec input").type(ALL, "perm:sed=7")
+    browser.find("#drawing .dl-error", lambda element: "'sed'" in element.text)
+    assert browser.all("#step-1-trans")
+    browser.find("#perm-window input").type(ALL, "3", TAB)  # the controls still work, and win
+    browser.find("#spec textarea, #spec input", lambda element: element.value == "perm:window=3:seed=7,trans:copy")
+    browser.find("#steps .remove-all", Element.click)
+    browser.find("#drawing .dl-error", lambda element: element.text == "choose a transform")
+    assert browser.find("#spec textarea, #spec input").value == ""
     next(tab for tab in browser.all("[role=tab]") if "Set" in tab.text).click()
     browser.find("#row-drawing svg.across", Element.displayed)
     browser.find("#statistics", lambda element: "787" in element.text)

@@ -24,9 +24,9 @@ from derivlang.cli.types import FOLDER, Whole
 def command(derived: Path | None, host: str, port: int | None, browse: bool) -> None:
     """Open a page to try transforms on a sentence, and to look at the rows and statistics of DERIVED.
 
-    Type or pick a sentence, choose transforms and their parameters, and see the words move; the page gives the spec and
-    the command to copy. It is served by this machine and loads nothing from elsewhere. Ctrl-C ends it. Needs
-    `pip install "derivlang[explore]"`.
+    Type or pick a sentence, choose transforms and their parameters or type a spec, and see the words move; the page
+    gives the spec and the command to copy. It is served by this machine and loads nothing from elsewhere. Ctrl-C ends
+    it. Needs `pip install "derivlang[explore]"`.
 
     \b
     derivlang explore OUT

@@ -62,10 +62,7 @@ class Parameterised:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            value, low, high = getattr(self, field.name), field.metadata["low"], field.metadata["high"]
-            if (low is not None and value < low) or (high is not None and value > high):
-                span = f"from {low} to {high}" if high is not None else f"at least {low}"
-                raise UsageError(f"{self.name}: {field.name}={value} must be {span}", id="bad-value")
+            _check_range(self.name, field, getattr(self, field.name))
 
     def __str__(self) -> str:
         parts, in_place = [self.name], True
@@ -124,6 +121,11 @@ class Parameterised:
     @classmethod
     def from_values(cls, values: list[str], keyed: dict[str, str]) -> Self:
         """Return the object of a parsed spec: `name:value:key=value` -> values ["value"], keyed {"key": "value"}."""
+        return cls(**cls.typed_values(values, keyed))
+
+    @classmethod
+    def typed_values(cls, values: list[str], keyed: dict[str, str]) -> dict[str, Any]:
+        """Return the values of a parsed spec by parameter, in their types and ranges; no file is opened."""
         hints = cls._types()
         fields = {field.name: field for field in dataclasses.fields(cls)}
         for name, field in fields.items():
@@ -148,7 +150,10 @@ class Parameterised:
             if key in given:
                 raise UsageError(f"{cls.name}: {key} is given twice", id="bad-spec")
             given[key] = value
-        return cls(**{key: _value(cls.name, key, hints[key], value) for key, value in given.items()})
+        typed = {key: _value(cls.name, key, hints[key], value) for key, value in given.items()}
+        for key, value in typed.items():
+            _check_range(cls.name, fields[key], value)
+        return typed
 
 
 def read_spec(spec: str, where: str = "--t", example: str = "trans,inv") -> list[tuple[str, list[str], dict[str, str]]]:
@@ -239,6 +244,14 @@ def text_of(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return repr(value) if isinstance(value, float) else str(value)
+
+
+def _check_range(name: str, field: dataclasses.Field[Any], value: Any) -> None:
+    """Raise UsageError for a value out of the range of its parameter."""
+    low, high = field.metadata["low"], field.metadata["high"]
+    if (low is not None and value < low) or (high is not None and value > high):
+        span = f"from {low} to {high}" if high is not None else f"at least {low}"
+        raise UsageError(f"{name}: {field.name}={value} must be {span}", id="bad-value")
 
 
 def _type_name(hint: Any) -> str:

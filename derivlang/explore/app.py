@@ -3,7 +3,8 @@
     build().launch()             as a hosted Space runs it (examples/explore/app.py)
     serve(folder, port=7860)     as the command runs it
 
-Nothing leaves the machine: no analytics, local fonts, and a header that forbids the browser any other address.
+Nothing leaves the machine: no analytics, no fonts from elsewhere, and a header that forbids the browser any other
+address.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DerivlangError, UsageError
-from derivlang.explore.controls import Control, controls_of, offered, spec_of
+from derivlang.explore.controls import Control, controls_of, offered, spec_of, steps_of
 
 SENTENCES = (
     "Welcome to ACL .",
@@ -37,8 +38,8 @@ _CSS = """
   .gradio-container .app { padding: .75rem !important; }
   :is(#drawing, #row-drawing) .html-container { padding: 0 !important; }
 }
-.dl-error { color: #b00020; white-space: pre-wrap; }
-.dark .dl-error { color: #ff8a8a; }
+.dl-error.dl-error { color: #b00020; white-space: pre-wrap; } /* twice: before Gradio's colour of all prose */
+.dark .dl-error.dl-error { color: #ff8a8a; }
 """
 
 
@@ -190,19 +191,24 @@ def _sentence(gr: Any, *, files: bool) -> None:
         info="Applied in the order in which you choose them.",
         elem_id="steps",
     )
-    values = gr.State({})
-    copied = {"interactive": False, "buttons": ["copy"], "render": False}
-    spec = gr.Textbox("trans,inv", label="Spec", elem_id="spec", **_column(1), **copied)
-    command = gr.Textbox(label="Command", elem_id="command", **_column(2), **copied)
+    values = gr.State({})  # of the parameters, as they are now
+    typed = gr.State((0, {}))  # the values that the controls begin with, and how often a spec has been typed
+    copied = {"buttons": ["copy"], "render": False}
+    spec = gr.Textbox(
+        "trans,inv", label="Spec, to type or paste", max_length=_LONGEST, interactive=True, elem_id="spec",
+        **_column(1), **copied,
+    )  # fmt: skip
+    command = gr.Textbox(label="Command", interactive=False, elem_id="command", **_column(2), **copied)
 
-    @gr.render(inputs=[steps], show_progress="hidden")  # type: ignore[untyped-decorator, unused-ignore]  # when the page is loaded, and when the steps change
-    def parameters(chosen: list[str]) -> None:
+    # When the page is loaded, when the steps change, and when a spec was typed.
+    @gr.render(inputs=[steps, typed], show_progress="hidden")  # type: ignore[untyped-decorator, unused-ignore]
+    def parameters(chosen: list[str], begun: tuple[int, dict[Any, Any]]) -> None:
         for number, name in enumerate(chosen or []):
             controls = controls_of(name, files=files)
             with gr.Accordion(f"Parameters of {name}", open=False, elem_id=f"step-{number}-{name}"), gr.Row():
                 for control in controls:
-                    widget = _widget(gr, control, f"{name}-{control.name}")
                     key = number, control.name
+                    widget = _widget(gr, control, f"{name}-{control.name}", begun[1].get(key, control.default))
                     widget.input(
                         lambda value, kept, chosen, key=key: _changed(kept, chosen, key, value),
                         [widget, values, steps],
@@ -210,10 +216,26 @@ def _sentence(gr: Any, *, files: bool) -> None:
                         show_progress="hidden",
                     )
 
-    def chosen_anew(chosen: list[str]) -> tuple[dict[Any, Any], str]:
-        return {}, spec_of(chosen or [], {})
+    def chosen_anew(chosen: list[str]) -> tuple[dict[Any, Any], tuple[int, dict[Any, Any]], str]:
+        return {}, (0, {}), spec_of(chosen or [], {})
 
-    steps.change(chosen_anew, [steps], [values, spec], show_progress="hidden")
+    def typed_anew(text: str, chosen: list[str], kept: dict[Any, Any], begun: tuple[int, dict[Any, Any]]) -> Any:
+        read = steps_of(text, files=files)
+        if read is None or read == (chosen, kept):
+            return gr.skip(), gr.skip(), gr.skip()  # the controls stay; the drawing says what is wrong
+        return *read, (begun[0] + 1, read[1])
+
+    def cleared(chosen: list[str]) -> Any:
+        return (gr.skip(), gr.skip(), gr.skip()) if chosen else chosen_anew(chosen)
+
+    # `input` is what a person does: with `change`, a typed spec would come back from the steps that it sets. The button
+    # that clears all steps is only a change; no typed spec has none.
+    steps.input(chosen_anew, [steps], [values, typed, spec], show_progress="hidden")
+    steps.change(cleared, [steps], [values, typed, spec], show_progress="hidden")
+    spec.input(
+        typed_anew, [spec, steps, values, typed], [steps, values, typed],
+        show_progress="hidden", trigger_mode="always_last",
+    )  # fmt: skip
     with gr.Row():
         spec.render()
         command.render()
@@ -240,12 +262,12 @@ def _changed(kept: dict[Any, Any], steps: list[str], key: tuple[int, str], value
     return values, spec_of(steps, values)
 
 
-def _widget(gr: Any, control: Control, name: str) -> Any:
+def _widget(gr: Any, control: Control, name: str, value: Any) -> Any:
     # interactive: Gradio would show the components of a render as read-only.
-    facts = {"label": control.name, "info": control.help, "value": control.default, "elem_id": name}
+    facts = {"label": control.name, "info": control.help, "value": value, "elem_id": name}
     facts |= {"interactive": True, **_column(1)}
     if control.kind == "choice":
-        return gr.Dropdown(list(control.choices), **facts)
+        return gr.Dropdown(list(dict.fromkeys([*control.choices, value])), **facts)  # a typed spec may have another
     if control.kind == "switch":
         return gr.Checkbox(**facts)
     if control.kind == "slider":

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from derivlang.core.spec import quote, text_of
+from derivlang.core.errors import DerivlangError
+from derivlang.core.spec import quote, read_spec, text_of
 from derivlang.transforms.registry import find_transform, transform_names
 
 _SLIDER = 1000  # a range of at most this size is a slider
@@ -83,3 +84,25 @@ def spec_of(steps: Sequence[str], values: Mapping[tuple[int, str], Any]) -> str:
             part += f":{text}" if parameter["positional"] and in_place else f":{name}={text}"
         parts.append(part)
     return ",".join(parts)
+
+
+def steps_of(spec: str, *, files: bool = True) -> tuple[list[str], dict[tuple[int, str], Any]] | None:
+    """Return the transforms of a spec and its values by (number of the step, parameter): the reverse of `spec_of`.
+
+    trans:greek,inv  ->  [trans, inv], {(0, script): greek}
+
+    None for a spec that is wrong or that the controls cannot show: with a transform that is not offered, or twice the
+    same. No file is opened, so the spec may still name one that is missing.
+    """
+    steps: list[str] = []
+    values: dict[tuple[int, str], Any] = {}
+    try:
+        for number, (name, given, keyed) in enumerate(read_spec(spec)):
+            found = find_transform(name)
+            steps.append(name)
+            values |= {(number, key): value for key, value in found.typed_values(given, keyed).items()}
+    except DerivlangError:
+        return None
+    if len(set(steps)) < len(steps) or not set(steps) <= set(offered(files=files)):
+        return None
+    return steps, values
