@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from click.testing import CliRunner
 
 from derivlang.cli.main import main
@@ -119,6 +120,17 @@ def spawn(*arguments: object, code: int | None = 0, input: str | None = None, **
     ran = Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
     assert code is None or ran.code == code, (ran.code, ran.out, ran.err)
     return ran
+
+
+def on_terminal(*arguments: object) -> str:
+    """What a command in its own process writes to a terminal."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    subprocess.run(command_line(*arguments), stdout=theirs, env=environment(), timeout=60, check=True)
+    os.close(theirs)
+    shown: bytes = os.read(ours, 1 << 16)
+    os.close(ours)
+    return shown.decode().replace("\r\n", "\n")
 
 
 def make(spec: str, source: object, out: Path, *options: object) -> Any:

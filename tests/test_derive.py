@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from derivlang.api import derive_lines
 from derivlang.cli.derive import _lines_as_they_come
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.core.messages import DerivlangWarning
-from tests.commands import command_line, environment, run, spawn
+from tests.commands import command_line, environment, on_terminal, run, spawn
 from tests.helpers import make, obeyed, rows
 from tests.real import SHARED, needs_data
 
@@ -230,23 +229,27 @@ def test_lines_are_the_same_whatever_the_blocks(size: int, monkeypatch: pytest.M
     assert found == ["a b", "", "long line of words", "last"]
 
 
+OBEYED = ["a\x1b[8mb", "c\u202ed", "\x9b8me"]
+SHOWN = ["a\\u001b[8mb", "c\\u202ed", "\\u009b8me"]
+
+
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_only_a_terminal_gets_escapes(options: tuple[str, ...]) -> None:
     """A pipe gets the words as they are; in both, JSON means the same."""
-    pty = pytest.importorskip("pty")
-    text = "a\x1b[8mb c\u202ed \x9b8me"
-    command = command_line("derive", "--t", "inv", "--words", "space", *options, text)
-    ours, theirs = pty.openpty()
-    piped = subprocess.run(command, capture_output=True, env=environment(), check=True).stdout.decode()
-    subprocess.run(command, stdout=theirs, env=environment(), check=True)
-    os.close(theirs)
-    shown = os.read(ours, 1 << 16).decode().replace("\r\n", "\n")
-    os.close(ours)
-    words = ["\x9b8me", "c\u202ed", "a\x1b[8mb"]
+    command = ("derive", "--t", "inv", "--words", "space", *options, " ".join(OBEYED))
+    piped, shown = spawn(*command).out, on_terminal(*command)
     assert not obeyed(shown)
     if options:
         assert json.loads(shown) == json.loads(piped)
-        assert json.loads(piped)["words"] == words
+        assert json.loads(piped)["words"] == OBEYED[::-1]
     else:
-        assert piped == f"{' '.join(words)}\n"
-        assert shown == "\\u009b8me c\\u202ed a\\u001b[8mb\n"
+        assert piped == f"{' '.join(OBEYED[::-1])}\n"
+        assert shown == f"{' '.join(SHOWN[::-1])}\n"
+
+
+def test_a_file_is_shown_by_a_terminal_with_escapes(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(" ".join(OBEYED), "utf-8")
+    make("inv", tmp_path / "a.txt", tmp_path / "set", words="space")
+    command = ("export", tmp_path / "set", "--format", "text")
+    assert spawn(*command).out == f"{' '.join(OBEYED[::-1])}\n"
+    assert on_terminal(*command) == f"{' '.join(SHOWN[::-1])}\n"

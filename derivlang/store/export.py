@@ -15,7 +15,6 @@ words are counted. So are cells of `tsv` and `csv` that a spreadsheet would run 
 from __future__ import annotations
 
 import errno
-import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -44,6 +43,7 @@ from derivlang.formats.registry import find_format, suffixes
 from derivlang.store.disk import disk
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
+from derivlang.store.standard_output import StandardOutput
 
 Format = Literal["text", "jsonl", "conllu", "pharaoh", "tsv", "csv", "squad"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -201,7 +201,7 @@ def writing(out: Path) -> Iterator[BinaryIO]:
     """Open a file that appears only when it is complete; `-` is standard output. StoreError if it cannot be written."""
     if str(out) == "-":
         try:
-            with _StandardOutput() as stream:
+            with StandardOutput() as stream:
                 yield stream
         except BrokenPipeError:  # the reader closed the pipe
             raise
@@ -219,22 +219,6 @@ def writing(out: Path) -> Iterator[BinaryIO]:
         finally:
             with suppress(NotADirectoryError):
                 temporary.unlink(missing_ok=True)
-
-
-class _StandardOutput(io.BufferedWriter):
-    """Standard output as a stream of bytes that counts its position, which pyarrow asks for even if it is a pipe."""
-
-    def __init__(self) -> None:
-        super().__init__(io.FileIO(os.dup(1), "wb"))
-        self._written = 0
-
-    def write(self, data: Any) -> int:
-        n = super().write(data)
-        self._written += n
-        return n
-
-    def tell(self) -> int:
-        return self._written
 
 
 def _text(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:
