@@ -540,6 +540,26 @@ def test_undo_gives_the_source_back(tmp_path: Path, kind: str, spec: str) -> Non
         assert ours == theirs
 
 
+@pytest.mark.parametrize("kind", ["trees", "entities", "wiki"])
+def test_undo_restores_all_splits_into_a_folder(tmp_path: Path, kind: str) -> None:
+    """A file for each split, which is the source again; no file that is there is replaced."""
+    source = getattr(commands, kind)(tmp_path)
+    (tmp_path / "in").mkdir()
+    for split in ("train", "test"):
+        shutil.copy(source, tmp_path / "in" / f"{split}{source.suffix}")
+    make("inv", tmp_path / "in", tmp_path / "out")
+    result = run("undo", tmp_path / "out", "-o", tmp_path / "back" / "all", "--json").out
+    files = [Path(json.loads(line)["out"]) for line in result.splitlines()]
+    assert files == [tmp_path / "back" / "all" / f"{split}{source.suffix}" for split in ("train", "test")]
+    assert [file.read_bytes() for file in files] == [source.read_bytes()] * 2
+    files[0].unlink()
+    assert "[output]" in run("undo", tmp_path / "out", "-o", files[0].parent, code=1).err
+    assert sorted(files[0].parent.iterdir()) == [files[1]]
+    run("undo", tmp_path / "out", "--split", "train", "-o", files[0].parent)
+    assert files[0].read_bytes() == source.read_bytes()
+    assert "-o FOLDER" in run("undo", tmp_path / "out", code=1).err
+
+
 def test_undo_tells_that_it_writes_utf8(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes("Ça va .\n".encode("latin-1"))
     run("make", tmp_path / "a.txt", "-t", "inv", "-o", tmp_path / "out", "--encoding", "latin-1")

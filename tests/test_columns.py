@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,11 @@ from derivlang.engine.options import MakeOptions
 from derivlang.formats import csv as csv_format
 from derivlang.formats import delimited
 from derivlang.sources.find import find
+from derivlang.sources.read import tables
 from derivlang.sources.request import SourceRequest
 from tests.commands import run, written
 from tests.helpers import cli, manifest, right, rows, undone
+from tests.strategies import laws
 
 REVIEWS = "sentence\tstars\nA good film .\t5\nBad , bad .\t1\n"
 NLI = "premise\thypothesis\tlabel\nHe left .\tHe went .\tentailment\nShe sang .\tNo .\tcontradictory\n"
@@ -89,6 +92,55 @@ def test_the_advice_is_true(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
     assert rows(tmp_path / "0").num_rows == 2
     assert rows(tmp_path / "1").num_rows == 3
+
+
+FIELDS = st.text(st.sampled_from('ab ,;|\t".'), min_size=1, max_size=6).map(lambda text: f"a{text}b")
+
+
+@laws
+@given(delimiter=st.sampled_from(",;\t|"), fields=st.lists(st.tuples(FIELDS, FIELDS), min_size=1, max_size=4))
+def test_the_delimiter_that_wrote_a_table_is_found(delimiter: str, fields: list[tuple[str, str]]) -> None:
+    """It divides the header into two known names, whatever the fields below hold."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.csv")
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, delimiter=delimiter).writerows([("text", "label"), *fields])
+        corpus = find(SourceRequest(str(path)))
+        (found,) = tables(corpus, corpus.parts[0])
+        assert [(row["text"], row["label"]) for row in found.table.to_pylist()] == fields
+        assert corpus.layout["delimiter"] == delimiter
+
+
+def test_a_delimiter_that_is_not_clear_is_asked_for(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.csv", "review;more,stars\na b;c,d\ne f;g,h\n")
+    with pytest.raises(DataError, match=r"a comma or a semicolon \[delimiter\]\n.*--delimiter"):
+        find(SourceRequest(str(path)))
+    for delimiter, names in ((";", ["review", "more,stars"]), (",", ["review;more", "stars"])):
+        corpus = find(SourceRequest(str(path), delimiter=delimiter, texts=(names[0],)))
+        assert [corpus.schema.sides[0].text, *(f.column for f in corpus.schema.fields)] == names
+        assert find(SourceRequest(str(path), texts=(names[0],))).layout == corpus.layout  # the name makes it clear
+    uneven = written(tmp_path / "y.csv", "a;b;c\nd\n")
+    with pytest.raises(DataError, match=r"\[delimiter\]"):
+        find(SourceRequest(str(uneven)))
+    for wrong in ("", ";;", '"', "\n"):
+        with pytest.raises(UsageError, match="--delimiter: must be one character"):
+            find(SourceRequest(str(path), delimiter=wrong))
+    with pytest.raises(UsageError, match="unused-option"):
+        find(SourceRequest(str(written(tmp_path / "x.tsv", REVIEWS)), delimiter="tab"))
+
+
+@pytest.mark.parametrize("names", ["c0 c1 c2", "c1 c2 c3", " ".join(f"f_{i}" for i in range(50))])
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_numbered_names_beside_a_known_one_are_a_header(names: str, separator: str, tmp_path: Path) -> None:
+    content = "\n".join(separator.join(row) for row in (["text", *names.split()], ["a b", *"x" * len(names.split())]))
+    path = written(tmp_path / ("x.csv" if separator == "," else "x.tsv"), f"{content}\n")
+    assert rows(made(path)).num_rows == 1
+
+
+@pytest.mark.parametrize("first", ["text,c0,c1", "text,c0,c1,c3", "body,c0,c1,c2", "text,0,1,2", "text,b2,c3,d4"])
+def test_other_names_beside_a_known_one_may_be_data(first: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no-columns"):
+        find(SourceRequest(str(written(tmp_path / "x.csv", f"{first}\n{first}\n"))))
 
 
 @pytest.mark.parametrize("header", [None, False, True])

@@ -481,3 +481,31 @@ def test_arguments_that_python_does_not_read_as_utf8() -> None:
     ended = subprocess.run(words, env=environment, capture_output=True, text=True)
     assert ended.returncode == 2
     assert "set PYTHONUTF8=1" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "joined", "taken"),
+    [
+        (["make", "--t", "trans", "inv", "demo"], "trans,inv", "'inv' was taken for the source"),
+        (["make", "demo", "--t", "trans", "inv"], "trans,inv", "'inv' was taken for a further argument"),
+        (["make", "--t", "trans,", "perm:window=3", "inv", "demo"], "trans,perm:window=3,inv", "'perm:window=3' was"),
+        (["make", "--t", "trans", "inv"], "trans,inv", "'inv' was taken for the source"),
+        (["dict", "--t", "trans", "inv", "demo"], "trans,inv", "'inv' was taken for the source"),
+        (["derive", "--t", "trans", "inv", "hello"], "trans,inv", "'inv' was taken for the text"),
+        (["tokenizer", "twin", "--t", "trans", "inv", "DIR"], "trans,inv", "'inv' was taken for the folder"),
+    ],
+)
+def test_transforms_that_are_words_of_their_own(words: list[str], joined: str, taken: str) -> None:
+    told = run(*words, code=2).err
+    assert f"commas join transforms: --t {joined}; {taken}" in told
+
+
+def test_a_word_with_the_name_of_a_transform_may_be_a_text_or_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("derive", "--t", "inv", "inv").out == "inv\n"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "inv").mkdir()
+    commands.wiki(tmp_path / "inv")
+    run("make", "--t", "trans", "inv", "-o", "out")
+    assert "unexpected extra argument" in run("make", "--t", "trans", "demo", "x", code=2).err

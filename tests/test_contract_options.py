@@ -82,6 +82,7 @@ VALUES: dict[str, list[str] | str] = {
     "--header": ["--no-header"],
     "--column-names": ["a,b"],
     "--quoting": [""],
+    "--delimiter": [";"],
     "--splits": ["train"],
     "--limit": ["1"],
     "--lexicon": ["LEXICON"],

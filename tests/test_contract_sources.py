@@ -298,6 +298,52 @@ def test_a_missing_source_names_its_files(
         find(SourceRequest(source))
 
 
+@pytest.mark.parametrize(
+    ("source", "file", "text"),
+    [
+        ("wikitext2", "text/wikitext-2/wiki.test.tokens", "a b .\n"),
+        ("pos:Mine-Small", "ud/UD_Mine-Small/x-ud-test.conllu", "1\ta\t_\tX\t_\t_\t0\troot\t_\t_\n\n"),
+        ("ner:xx", "ner/wikiann/xx/test.tsv", "a\tO\n\n"),
+        ("xnli:sw", "xnli/test.sw.tsv", "a b\tc\tneutral\n"),
+        ("squad:ru", "qa/xquad/xquad.ru.json", '{"data": []}'),
+    ],
+)
+def test_each_folder_of_a_source_may_be_the_data_dir(
+    source: str, file: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That with the files, and each one above it, up to the one with the layout of the page."""
+    path = written(tmp_path / file, text)
+    expected = [(part.split, part.name) for part in find(SourceRequest(source, tmp_path)).parts]
+    for folder in list(path.parents)[: file.count("/")]:
+        assert [(part.split, part.name) for part in find(SourceRequest(source, folder)).parts] == expected
+    monkeypatch.chdir(path.parent)
+    monkeypatch.setenv("DERIVLANG_DATA", ".")
+    assert [(part.split, part.name) for part in find(SourceRequest(source)).parts] == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "folder"),
+    [("wikitext103", "text/wikitext-2"), ("wikitext103", ""), ("ner:fr", "ner/wikiann/xx"), ("pos:Big", "ud/UD_Small")],
+)
+def test_the_folder_of_another_set_is_not_taken_for_a_source(
+    source: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files of both sizes of WikiText have the same names; the error says which size is there."""
+    for name in ("text/wikitext-2/wiki.test.tokens", "ner/wikiann/xx/test.tsv", "ud/UD_Small/x-ud-test.conllu"):
+        written(tmp_path / name, "a\tO\n\n")
+    monkeypatch.setattr(datasets, "load_dataset", lambda *given, **options: 1 / 0)
+    with pytest.raises(DataError) as caught:
+        find(SourceRequest(source, tmp_path / folder))
+    assert caught.value.id == "source-missing"
+    assert ("wikitext2 is there" in str(caught.value)) == source.startswith("wikitext")
+
+
+def test_the_files_of_wikitext_may_lie_in_any_other_folder(tmp_path: Path) -> None:
+    written(tmp_path / "mine" / "wiki.valid.tokens", "a b .\n")
+    for size in ("2", "103"):
+        assert find(SourceRequest(f"wikitext{size}", tmp_path / "mine")).splits == ["validation"]
+
+
 def test_a_data_dir_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none: the data folder does not exist"):
         find(SourceRequest("wikitext2", tmp_path / "none"))

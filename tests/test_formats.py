@@ -18,10 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from derivlang.core.arrays import offsets_of
-from derivlang.core.errors import DerivlangError
+from derivlang.core.errors import DataError, DerivlangError
 from derivlang.core.trees import in_cycle
 from derivlang.formats import conllu, delimited, jsonl, opening, parquet, squad, tagged
 from derivlang.formats.opening import open_bytes, open_lines
+from derivlang.formats.registry import format_of
 from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 from tests.commands import written
 from tests.real import SHARED, needs_data
@@ -284,6 +285,36 @@ def test_tagged_prefixes_are_taken_off_only_if_all_have_one(tmp_path: Path) -> N
     assert column([rows], "tokens") == [["a", "en:b"], [":"]]
     (rows,) = tagged.read(written(tmp_path / "x.tsv", "en:a\tO\nb\tO\n"))
     assert column([rows], "tokens") == [["en:a", "b"]]
+
+
+@pytest.mark.parametrize("separator", ["\t", " "])
+@pytest.mark.parametrize("between", [(), ("NNP",), ("_", "_")])
+def test_comments_of_tagged_files_are_no_words(between: tuple[str, ...], separator: str, tmp_path: Path) -> None:
+    """A comment may have as many columns as the words, and a word may be `#`."""
+    sentences = [["# B-PER", "Ann I-PER", "# O"], ["#ACL B-ORG", "met O"], ["# O"]]
+    comments = [["# id = 1"], ["# id 77\tdomain=en", "# text = vitamin B-12 plus"], ["#begin document (x); part 000"]]
+    blocks = []
+    for lines, before in zip(sentences, comments, strict=True):
+        words = [separator.join([word, *between, tag]) for word, tag in map(str.split, lines)]
+        blocks.append("\n".join([*before, *words]) + "\n")
+    path = written(tmp_path / "x.tsv", "# a licence\n\n" + "\n".join(blocks) + "\n# the end\n")
+    (rows,) = tagged.read(path)
+    assert rows.table.to_pylist() == [
+        {"tokens": [line.split()[0] for line in lines], "ner_tags": [line.split()[1] for line in lines]}
+        for lines in sentences
+    ]
+    assert [rows.where(i, 0).rpartition(":")[2] for i in range(3)] == ["4", "10", "14"]
+    assert tagged.count(path) == 3
+    assert separator == " " or format_of(path).name == "tagged"
+
+
+@pytest.mark.parametrize("line", ["#\tX", "#ACL", "#\tO", "# O", "#ACL\tB-ORG"])
+def test_a_line_that_may_be_a_word_is_no_comment(line: str, tmp_path: Path) -> None:
+    """Its columns are wrong, or its tag is, which is an error later: the word is not left out."""
+    path = written(tmp_path / "x.conll", f"a\tX\tO\n\n{line}\n")
+    with pytest.raises(DataError) as caught:
+        list(tagged.read(path))
+    assert (caught.value.id, caught.value.where) == ("tsv-columns", f"{path}:3")
 
 
 def test_tagged_reads_conll2003(tmp_path: Path) -> None:

@@ -54,8 +54,8 @@ def test_a_setting_has_one_option_with_its_help_and_its_default(command: str, ki
     assert option.opts[0] == one.option
     assert option.help is not None
     assert option.help.startswith(one.help)
-    page = " ".join(run(command, "--help").out.split())
-    shown = f"{' '.join(one.help.split())} "
+    page = " ".join(run(command, "--help").out.split()).replace("- ", "-")  # a line may end after a hyphen
+    shown = f"{' '.join(one.help.split())} ".replace("- ", "-")
     assert shown in page
     after = page.partition(shown)[2]
     found = re.match(r"\[default: ([^\]]*)\]", after)
@@ -185,3 +185,15 @@ def test_given_leaves_out_what_was_not_asked_for() -> None:
     options = {"plain": 5, "count": 2, "share": None, "yes": False, "other": 1}
     assert given(Example, options) == {"count": 2, "yes": False}
     assert Example(**given(Example, options)) == Example(count=2)
+
+
+@pytest.mark.parametrize("command", ["pretrain", "evaluate"])
+def test_the_learning_rate_has_one_name_in_both_commands(command: str) -> None:
+    """And the older name of each means the same; the help page shows both."""
+    found = main.get_command(click.Context(main), command)
+    assert found is not None
+    for spelling in ("--lr", "--learning-rate"):
+        (option,) = (p for p in found.params if spelling in p.opts)
+        values = found.make_parser(click.Context(found)).parse_args(["RUN", spelling, "3e-4"])[0]
+        assert values[option.name] == "3e-4"
+        assert spelling in run(command, "--help").out

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import itertools
 import re
+import warnings
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 import spacy
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from derivlang.core.errors import UsageError
+from derivlang.core.errors import DataError, UsageError
+from derivlang.core.messages import DerivlangWarning
+from derivlang.formats import text
 from derivlang.formats.opening import open_lines
 from derivlang.formats.pieces import Splitting
+from derivlang.formats.unspaced import WITH_RULES
 from derivlang.formats.words import Splitter, _at_end, _stretches
 from tests.real import SHARED, needs_data
 from tests.strategies import laws
@@ -151,3 +156,73 @@ def test_other_modes_spell_the_text(mode: str) -> None:
 def test_a_language_that_is_missing_is_named() -> None:
     with pytest.raises(UsageError, match="--lang"):
         Splitter("spacy", "qq")
+
+
+# languages without spaces: a sentence, and its words
+
+UNSPACED = {
+    "ja": "私 は 猫 が 好き です 。",
+    "zh": "我 喜欢 猫 。",
+    "th": "ฉัน ชอบ แมว สี ดำ",
+    "lo": "ຂ້ອຍ ມັກ ແມວ",
+    "km": "ខ្ញុំ ចូលចិត្ត ឆ្មា",
+    "my": "ကျွန်တော် ကြောင် ကြိုက်တယ် ။",
+    "bo": "ང་ ཞི་མི་ ལ་ དགའ །",
+}
+
+
+@pytest.mark.parametrize("rule", [("spacy", "en"), ("spacy", "xx"), ("unicode", "en")], ids="-".join)
+@pytest.mark.parametrize("code", UNSPACED)
+def test_text_that_no_rule_divides_is_refused(code: str, rule: tuple[Any, str], tmp_path: Path) -> None:
+    """The error has the line, and what would divide the words: no other `--words` than for words with spaces."""
+    file = tmp_path / "x.txt"
+    file.write_text(f"Two.\n\n{UNSPACED[code].replace(' ', '')}\n{UNSPACED[code].replace(' ', '')}\n", "utf-8")
+    with pytest.raises(DataError) as caught:
+        list(text.read(file, Splitter(*rule)))
+    assert (caught.value.id, caught.value.where) == ("undivided-text", f"{file}:3")
+    fix = str(caught.value.fix)
+    assert re.findall(r"--lang (\w+)", fix) == ([code] if code in WITH_RULES else [])
+    assert set(re.findall(r"--words (\w+)", fix)) == {"space"}
+
+
+@pytest.mark.parametrize("code", UNSPACED)
+def test_text_that_spaces_or_its_own_rules_divide_is_read(code: str, recwarn: pytest.WarningsRecorder) -> None:
+    for splitter in (Splitter("spacy", "en"), Splitter("unicode"), Splitter("space")):
+        assert len(Splitting(splitter).texts([UNSPACED[code]] * 3).words) >= 3 * len(UNSPACED[code].split())
+    if code == "zh":
+        assert len(Splitting(Splitter("spacy", "zh")).texts([UNSPACED[code].replace(" ", "")]).words) == 5
+    assert not recwarn.list
+
+
+@given(others=st.integers(1, 9), undivided=st.integers(1, 9))
+@settings(max_examples=20)
+def test_fewer_than_half_of_the_lines_are_a_warning(others: int, undivided: int) -> None:
+    """In words that the user has divided by spaces, half of the lines are a warning, and fewer are not."""
+    lines = ["There is a cat ."] * others + ["私は猫が好きです。"] * undivided
+    if undivided >= others:
+        with pytest.raises(DataError, match="undivided-text"):
+            Splitting(Splitter("spacy", "en")).texts(lines)
+        with pytest.warns(DerivlangWarning, match=f"{undivided} line"):
+            Splitting(Splitter("space")).texts(lines)
+    else:
+        with pytest.warns(DerivlangWarning, match=f"{undivided} line.*--lang ja"):
+            Splitting(Splitter("spacy", "en")).texts(lines)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            Splitting(Splitter("space")).texts(lines)
+
+
+@pytest.mark.parametrize("name", ["東京都庁舎前駅", "ประเทศไทย"])
+def test_names_of_other_languages_in_a_line_are_no_matter(name: str, recwarn: pytest.WarningsRecorder) -> None:
+    Splitting(Splitter("spacy", "en")).texts([f"The station is called {name} ({name}) there, in the middle of town."])
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("code", ["ja", "th", "ko", "vi", "lo", "my", "nope"])
+def test_a_missing_tokenizer_is_advised_by_what_helps(code: str) -> None:
+    try:
+        Splitter("spacy", code)
+    except UsageError as error:
+        advice = str(error.fix)
+        assert ("unicode" in advice) == (code in ("ko", "vi", "nope"))  # these have spaces
+        assert ("pip install" in advice) == (code in ("ja", "th", "ko", "vi"))

@@ -65,7 +65,8 @@ def option_of(one: Declared, unset: str = "", **more: Any) -> Callable[[Command]
     if left_open and shown:
         facts["help"] += f"  [default: {shown}]"
     facts["show_default"] = not left_open and one.kind not in (bool, tuple)
-    return click.option(spelling, one.key, **{**facts, **more})
+    spellings = (spelling, one.also) if one.also else (spelling,)
+    return click.option(*spellings, one.key, **{**facts, **more})
 
 
 def default_text(one: Declared) -> str:

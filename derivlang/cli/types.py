@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,28 @@ class SpecOption(click.Option):
 
     def __init__(self, *args: Any, **options: Any):
         super().__init__(["--t", "-t", "--transform", "spec"], **{"shell_complete": completes("spec"), **options})
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        """Return the value. Raise click.UsageError for transforms that follow it as words: --t trans inv demo."""
+        spec = opts.get("spec")
+        named = [p.name for p in ctx.command.params if isinstance(p, click.Argument) and p.nargs == 1]
+        typed = [str(opts[name]) for name in named if opts.get(name or "") is not None] + args
+        # One word too many, or a source that is none: else `inv` may well be the name of a file, or a text.
+        if isinstance(spec, str) and typed and (args or named[:1] == ["source"]) and not ctx.resilient_parsing:
+            self._refuse_words(ctx, spec, typed, named[0] or "")
+        return super().handle_parse_result(ctx, opts, args)
+
+    def _refuse_words(self, ctx: click.Context, spec: str, typed: list[str], first: str) -> None:
+        from derivlang.transforms.registry import transform_names  # imported late: help pages do not need it
+
+        known = transform_names()
+        words = [w for w in typed if w.rstrip(",").partition(":")[0] in known and not os.path.lexists(w)]
+        if words:
+            joined = ",".join(word.strip(",") for word in (spec, *words))
+            what = f"the {first}" if words[0] == typed[0] else "a further argument"
+            ctx.fail(f"commas join transforms: --t {joined}; {_quoted(words[0])} was taken for {what}")
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         record = super().get_help_record(ctx)

@@ -8,27 +8,36 @@ from pathlib import Path
 import click
 
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
-from derivlang.cli.types import FILE, FOLDER, completes
+from derivlang.cli.types import FOLDER, PATH, completes
 from derivlang.core.messages import counted
 
 
 @click.command("undo", no_args_is_help=True)
 @click.argument("derived", type=FOLDER, shell_complete=completes("set"))
-@click.option("--split", help="Split to take.  [default: the only one]")
-@click.option("-o", "--out", type=FILE, default=STDOUT, help="File to write.  [default: standard output]")
+@click.option("--split", help="Split to take.  [default: all in a folder, else the only one]")
+@click.option(
+    "-o",
+    "--out",
+    type=PATH,
+    default=STDOUT,
+    help="File to write, or folder for all splits.  [default: standard output]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, split: str | None, out: Path, as_json: bool) -> None:
     """Restore the source's words, labels and text, in UTF-8; plain text byte for byte.
 
-    Without -o the source goes to standard output and messages to standard error.
+    Without -o the source goes to standard output and messages to standard error. With a folder, each split becomes a
+    file of it.
 
     \b
+    derivlang undo OUT -o FOLDER
     derivlang undo OUT --split test | head
     derivlang undo OUT --split test -o wiki.test.tokens
     """
-    from derivlang.store.export import undo
+    from derivlang.store.undo_splits import undo_to
 
     with Bar() as bar, bar.stage("undoing", total=set_size(derived, split)):
-        result = undo(derived, split, out)
-    text = json.dumps(result) if as_json else f"{counted(result['rows'], 'row')} as {result['format']}: {place_of(out)}"
-    told(text, as_json=as_json, out=out)
+        results = undo_to(derived, split, out)
+    for result in results:
+        said = f"{counted(result['rows'], 'row')} as {result['format']}: {place_of(Path(result['out']))}"
+        told(json.dumps(result) if as_json else said, as_json=as_json, out=out)

@@ -27,7 +27,7 @@ _ARGUMENTS = {
 # An option with a value that messages give it. Commands (`derivlang make --answers atomic`) stay as they are.
 _OPTION = re.compile(
     rf"`[^`]*`|(?P<option>{'|'.join(_ARGUMENTS)})(?![\w-])"
-    r"(?: (?P<value>(?:FILE|xx|unicode|space|stanza|spacy)\b[^\s,;)]*))?"
+    r"(?: (?P<value>(?:FILE|xx|ja|th|zh|unicode|space|stanza|spacy)\b[^\s,;)]*))?"
 )
 
 

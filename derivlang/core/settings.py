@@ -38,7 +38,8 @@ class Declared:
     """A declared setting.
 
     name: that of the field. key: the name of its value among the options of a command. kind: its type without `None`.
-    choices: those of a Literal, else (). option: as typed, or None if the command line has none. unset: the text to
+    choices: those of a Literal, else (). option: as typed, or None if the command line has none. also: another spelling
+    of it, or "". unset: the text to
     show as the default if the default itself does not say it ("the model's"). in_file: a file, such as a model's
     description, may give it, too. file: a path names a file, not a folder. commas: a tuple is typed as one text with
     commas.
@@ -52,6 +53,7 @@ class Declared:
     default: Any
     help: str
     option: str | None
+    also: str
     minimum: float | None
     maximum: float | None
     above: float | None
@@ -105,6 +107,7 @@ def setting(
     *,
     option: str | Literal[False] = "",
     key: str = "",
+    also: str = "",
     minimum: float | None = None,
     maximum: float | None = None,
     above: float | None = None,
@@ -118,16 +121,17 @@ def setting(
     """Return a field of a dataclass of settings.
 
     help: a noun phrase. option: its name, if it differs from the field's name with hyphens; False for none. key: if it
-    differs from the field's name. minimum, maximum: bounds that are allowed themselves. above, below: bounds that are
-    not. check: called with the value and the option's name; raises UsageError. unset, in_file, file, commas: see
-    `Declared`.
+    differs from the field's name. also: another spelling of the option. minimum, maximum: bounds that are allowed
+    themselves. above, below: bounds that are not. check: called with the value and the option's name; raises
+    UsageError. unset, in_file, file, commas: see `Declared`.
     """
     return dataclasses.field(
         default=default,
         metadata={
             "setting": {
-                "help": help, "option": option, "key": key, "minimum": minimum, "maximum": maximum, "above": above,
-                "below": below, "checked_by": check, "unset": unset, "in_file": in_file, "file": file, "commas": commas,
+                "help": help, "option": option, "key": key, "also": also, "minimum": minimum, "maximum": maximum,
+                "above": above, "below": below, "checked_by": check, "unset": unset, "in_file": in_file, "file": file,
+                "commas": commas,
             }
         },
     )  # fmt: skip

@@ -23,7 +23,10 @@ class FinetuneSettings:
     """How a task is fine-tuned; each task has defaults of its own. Raises UsageError, by the option's name."""
 
     epochs: int = setting(10, "Number of passes over the examples.", minimum=1, unset="10; pawsx and xnli: 5; qa: 3")
-    lr: float = setting(2e-5, "Learning rate of the first step.", above=0, below=10, unset="2e-05; dep and qa: 5e-05")
+    lr: float = setting(
+        2e-5, "Learning rate of the first step.", also="--learning-rate", above=0, below=10,
+        unset="2e-05; dep and qa: 5e-05",
+    )  # fmt: skip
     batch_size: int = setting(32, "Number of sentences or pairs in a batch.", minimum=1)
     max_length: int = setting(
         MAX_LENGTH, "Number of sub-words in a row; longer ones are cut at words.", minimum=8, unset="128; qa: 384"

@@ -43,13 +43,14 @@ class Asked:
     """What the user says about the files.
 
     header: whether the first row is a header. names: of the columns, in order. quoting: whether fields are quoted as in
-    CSV. columns: those that the user names as words or text.
+    CSV. delimiter: of a CSV file. columns: those that the user names as words or text.
     """
 
     encoding: str = "utf-8"
     header: bool | None = None
     names: tuple[str, ...] = ()
     quoting: bool = False
+    delimiter: str | None = None
     columns: tuple[str, ...] = ()
 
 

@@ -3,7 +3,8 @@
     text,label
     "He said ""no"".",2        ->    text 'He said "no".', label '2'
 
-All values are strings. Blank lines are skipped. With a tab as `delimiter`, this is TSV with quoting.
+All values are strings. Blank lines are skipped. Another delimiter than the comma is found where it is clear
+(`delimiter.py`). With a tab, this is TSV with quoting.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import pyarrow as pa
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats.base import Asked, Format, Look
+from derivlang.formats.delimiter import NAMES, find_delimiter
 from derivlang.formats.header import check_header, look_at_columns
 from derivlang.formats.opening import empty_file, open_lines
 from derivlang.formats.rows import Rows, as_strings, in_tables
@@ -58,7 +60,8 @@ def read(
                 raise DataError(
                     f"the record has {len(fields)} fields, expected {len(columns)} ({', '.join(columns)})",
                     where=f"{path}:{line}",
-                    fix="quote fields that hold a comma, a quotation mark or a line end",
+                    fix=f"quote fields that hold a {NAMES.get(delimiter, delimiter)}, a quotation mark or a line end; "
+                    "--delimiter names another separator of the fields",
                     id="csv-columns",
                 )
         values = zip(*(fields for _, fields in chunk), strict=True)
@@ -99,39 +102,25 @@ def count(
     return max(0, sum(1 for _ in _records(Path(path), encoding, delimiter)) - header)
 
 
-def look(paths: Sequence[Path], asked: Asked, delimiter: str = ",") -> Look:
-    """Return the names of the columns and the first rows."""
-    if delimiter == "," and asked.quoting:
+def look(paths: Sequence[Path], asked: Asked, delimiter: str | None = None) -> Look:
+    """Return the names of the columns and the first rows. delimiter: None for the one that the first file shows."""
+    if delimiter is None and asked.quoting:
         raise UsageError(
             "fields of a CSV file may be quoted anyway",
             where="--quoting",
             fix="leave --quoting out",
             id="unused-option",
         )
-    if delimiter == "," and not asked.names:
-        _refuse_semicolons(paths[0], asked.encoding)
 
-    def records(path: Path) -> Iterator[list[str]]:
+    def rows(path: Path, delimiter: str) -> Iterator[list[str]]:
         return (fields for _, fields in _records(path, asked.encoding, delimiter))
 
-    found = look_at_columns(paths, records, asked, read, delimiter=delimiter)
+    found_delimiter = delimiter or find_delimiter(paths[0], rows, asked)
+    found = look_at_columns(paths, lambda path: rows(path, found_delimiter), asked, read, delimiter=found_delimiter)
     # The first line end is that of the file; one inside a quoted field is most likely of the same kind.
     _, line = next(iter(open_lines(paths[0], asked.encoding, ends=True)))
     newline = {} if line.endswith("\r\n") else {"newline": "\n"}
     return replace(found, format="csv", layout={**found.layout, **newline})
-
-
-def _refuse_semicolons(path: Path, encoding: str) -> None:
-    """Raise DataError csv if the header row has semicolons and no comma, as spreadsheets write it in many countries."""
-    _, line = next(iter(open_lines(path, encoding)), (1, ""))
-    if ";" in line and "," not in line:
-        raise DataError(
-            "the fields seem to be separated by semicolons",
-            where=f"{path}:1",
-            fix="save the file with commas: pandas.read_csv(FILE, sep=';').to_csv('commas.csv', index=False); "
-            "or, if a row is one text, --column-names text",
-            id="csv",
-        )
 
 
 def _records(path: Path, encoding: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.errors import DataError
+from derivlang.core.errors import DataError, UsageError
 from derivlang.core.schema import Schema
 from derivlang.formats import csv
 from derivlang.formats.base import Asked, Format, Look
@@ -132,6 +132,13 @@ def _unwrap(field: str) -> str:
 
 
 def _look(paths: Sequence[Path], asked: Asked) -> Look:
+    if asked.delimiter is not None:
+        raise UsageError(
+            "the fields of a .tsv file are separated by tabs",
+            where="--delimiter",
+            fix="leave --delimiter out, or call the file .csv",
+            id="unused-option",
+        )
     if asked.quoting:
         return csv.look(paths, asked, "\t")
 

@@ -4,6 +4,7 @@ Nothing is guessed. If the user gives no names and the first row is not known to
 options that decide it.
 
     premise  hypothesis  label     a header: two of `KNOWN_NAMES`
+    text  c0  c1  c2               a header: one, and numbered names
     sentence  stars                a header only with --header, or if --text-column names one of them
 """
 
@@ -80,8 +81,22 @@ def names_of(path: Path, rows: Sequence[Sequence[str]], asked: Asked) -> tuple[l
 
 
 def looks_like_header(fields: Sequence[str]) -> bool:
-    """Return whether a first row holds two of `KNOWN_NAMES` (one, in a file of one column)."""
-    return len(KNOWN_NAMES.intersection(fields)) >= min(2, len(fields))
+    """Return whether a first row holds two of `KNOWN_NAMES` (one, in a file of one column, or beside numbered names).
+
+    Numbered names are all other fields, three or more: c0, c1, c2 …
+    """
+    known = KNOWN_NAMES.intersection(fields)
+    return len(known) >= min(2, len(fields)) or (bool(known) and _are_numbered([f for f in fields if f not in known]))
+
+
+def _are_numbered(names: Sequence[str]) -> bool:
+    """Return whether names are one name with the numbers from 0 or 1 on, such as c1, c2, c3."""
+    stem = names[0].rstrip("0123456789") if names else ""
+    return (
+        bool(stem)
+        and len(names) >= 3
+        and any(all(name == f"{stem}{number}" for number, name in enumerate(names, first)) for first in (0, 1))
+    )
 
 
 def check_header(path: Path, fields: Sequence[str]) -> None:

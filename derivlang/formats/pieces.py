@@ -9,6 +9,7 @@ arrays are of a whole buffer; only a piece that was never seen before is split i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt8, expand_ranges
 from derivlang.core.errors import DataError
 from derivlang.core.gaps import NOTHING, SPACE, USUAL
 from derivlang.core.vocabulary import Vocabulary
+from derivlang.formats.unspaced import Undivided
 from derivlang.formats.words import Splitter
 
 _SPACE, _NEWLINE = 32, 10
@@ -139,18 +141,33 @@ class Splitting:
         self._pieces = Vocabulary() if self.raw else self.words
         self._counts = np.zeros(0, np.int64)  # words of each piece
         self._flat = np.zeros(0, np.int32)  # words of all pieces, one after the other
+        self._undivided = Undivided(splitter.divides, strict=self.raw)
 
-    def units(self, buffer: UInt8, edges: Edges, cuts: Int64, begins: Int64, ends: Int64) -> Split:
-        """Split units into words and gaps. Raises UnicodeDecodeError for a piece that is not UTF-8.
+    def units(
+        self,
+        buffer: UInt8,
+        edges: Edges,
+        cuts: Int64,
+        begins: Int64,
+        ends: Int64,
+        place: Callable[[int], str] | None = None,
+    ) -> Split:
+        """Split units into words and gaps.
+
+        Raises UnicodeDecodeError for a piece that is not UTF-8; DataError undivided-text for units in a language
+        without spaces whose words stay undivided.
 
         cuts: int64[U + 1], piece offsets of the units. begins, ends: int64[U], the bytes of each unit with the white
-        space around it. After the last piece, `buffer` has eight spare bytes.
+        space around it. place: returns the place of a unit, for the error. After the last piece, `buffer` has eight
+        spare bytes.
         """
         starts, stops = edges.starts, edges.ends
         known = len(self._pieces)
         codes = self._pieces.encode(buffer, starts, stops - starts)
         if (bad := self._pieces.first_invalid(known)) is not None:
             raise UnicodeDecodeError("utf-8", bad, 0, 1, "invalid")
+        self._split_new(known)
+        self._undivided.check(codes, cuts, lambda some: self._pieces.subset(some).to_pylist(), place)
         unusual = self._unusual(buffer, edges, cuts)
         inner = self._gap_codes(buffer, stops[unusual - 1], starts[unusual])
         full = cuts[:-1] < cuts[1:]
@@ -186,8 +203,6 @@ class Splitting:
             gap        SPACE at 0 and 2, NOTHING at 1 and 3; then two spaces at 2, from `split.inner`
             at         [1, 2, 3]        all words but 0, whose gap is its unit's lead
         """
-        if len(self._counts) < len(self._pieces):
-            self._split_new()
         counts = self._counts[codes]
         offsets = offsets_of(counts)
         piece_starts = offsets_of(self._counts)[:-1]
@@ -202,10 +217,15 @@ class Splitting:
         at = np.flatnonzero(gap != SPACE)
         return Split(words, units, split.lead, split.trail, at, gap[at])
 
-    def _split_new(self) -> None:
-        """Split the pieces that the splitter has not seen before."""
-        new = np.arange(len(self._counts), len(self._pieces))
-        words = [self.splitter.words(piece) for piece in self._pieces.subset(new).to_pylist()]
+    def _split_new(self, known: int) -> None:
+        """Split the pieces that the splitter has not seen before. known: the number of those that it has."""
+        if known == len(self._pieces):
+            return
+        pieces = self._pieces.subset(np.arange(known, len(self._pieces))).to_pylist()
+        self._undivided.add(pieces)
+        if not self.raw:
+            return
+        words = [self.splitter.words(piece) for piece in pieces]
         encoded = [word.encode() for piece in words for word in piece]
         lengths = np.array([len(word) for word in encoded], np.int64)
         buffer = np.frombuffer(b"".join(encoded) + bytes(8), np.uint8)
@@ -213,8 +233,8 @@ class Splitting:
         self._flat = np.concatenate([self._flat, codes])
         self._counts = np.concatenate([self._counts, [len(piece) for piece in words]])
 
-    def texts(self, texts: list[str]) -> Split:
-        """Split U texts, a unit each. Raises DataError nul-byte.
+    def texts(self, texts: list[str], place: Callable[[int], str] | None = None) -> Split:
+        """Split U texts, a unit each. Raises DataError nul-byte, and as `units`.
 
         The texts are joined with a NUL after each, which `find` takes for white space.
         """
@@ -231,4 +251,4 @@ class Splitting:
         else:
             edges = find(buffer, size, unicode_spaces=self.raw)
         cuts = np.append(np.searchsorted(edges.starts, begins), len(edges.starts)).astype(np.int64)
-        return self.units(buffer, edges, cuts, begins, begins + lengths)
+        return self.units(buffer, edges, cuts, begins, begins + lengths, place)

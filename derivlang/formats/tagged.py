@@ -3,8 +3,11 @@
 WikiAnn (PAN-X) and CoNLL 2003 have this form. Of more than two columns, the first is the token and the last its tag.
 Tabs or single spaces separate them.
 
+    # id = 1
     Paris<TAB>B-LOC
     dort<TAB>O          ->   tokens [Paris, dort], ner_tags [B-LOC, O]
+
+Lines before the first word of a sentence that begin with `#` and are no word with its tag are comments, and left out.
 """
 
 from __future__ import annotations
@@ -27,31 +30,31 @@ from derivlang.formats.base import Asked, Format, Look
 from derivlang.formats.header import looks_like_header
 from derivlang.formats.opening import open_lines, suffix_of
 from derivlang.formats.rows import Rows, in_tables
-from derivlang.formats.sentence_lines import line_blocks, word_values
+from derivlang.formats.sentence_lines import LineBlock, line_blocks, word_values
 from derivlang.formats.tab_separated import columns_of, join_columns, split_columns
 
 DOCUMENT_MARK = "-DOCSTART-"  # CoNLL 2003: a line that begins so is read as an empty one
 LINES_LOOKED_AT = 100
 _MOST_WORDS = 2000  # in the first sentence
-_TAG = re.compile(r"O|[BILSEU]-.+")
+_TAG = re.compile(r"O|[BIESLUMW]-.+")
 LANGUAGE_PREFIX = re.compile(r"[a-z]{2,3}:")
 
 
 def read(path: Path | str, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
     """Yield one row a sentence: `tokens` and `ner_tags` list<string>, with `word_lines`; a document is a sentence.
 
-    All lines must have as many columns as the first. The prefix of PAN-X's `en:token` is removed if all tokens of the
-    first 100 lines have the same one. limit: greatest number of sentences.
+    All lines must have as many columns as the first line that is no comment. The prefix of PAN-X's `en:token` is
+    removed if all tokens of the first 100 lines have the same one. limit: greatest number of sentences.
     Raises DataError: tsv-columns, empty-token, empty-tag, tag-space, empty-file, and as `open_lines`.
     """
     path = Path(path)
-    lines = _lines(path, encoding)
-    head = list(islice(lines, LINES_LOOKED_AT))
-    first = next((line for _, line in head if line), "")
-    separator = "\t" if "\t" in first else " "
+    sentences_of_file = _sentences(path, encoding)
+    head = list(islice(sentences_of_file, LINES_LOOKED_AT))
+    first = head[0].lines[0] if head else ""
+    separator = _separator(first)
     n_columns = first.count(separator) + 1
-    prefix = _language_prefix([line for _, line in head if line])
-    for done, sentences in in_tables(line_blocks(chain(head, lines)), limit, path, "sentence"):
+    prefix = _language_prefix(list(islice(chain.from_iterable(block.lines for block in head), LINES_LOOKED_AT)))
+    for done, sentences in in_tables(chain(head, sentences_of_file), limit, path, "sentence"):
         numbers = list(chain.from_iterable(sentence.numbers for sentence in sentences))
         words = list(chain.from_iterable(sentence.lines for sentence in sentences))
         columns = split_columns(words, max(n_columns, 2), separator)
@@ -127,7 +130,58 @@ def write(
 
 def count(path: Path | str, encoding: str = "utf-8") -> int:
     """Count the sentences."""
-    return sum(1 for _ in line_blocks(_lines(Path(path), encoding)))
+    return sum(1 for _ in _sentences(Path(path), encoding))
+
+
+def _sentences(path: Path, encoding: str) -> Iterator[LineBlock]:
+    """Yield the lines of each sentence without the comments before it; blocks of comments are left out.
+
+    The first line that does not begin with `#`, or else the first that ends with a tag, decides the columns.
+    """
+    blocks = line_blocks(_lines(path, encoding))
+    held: list[LineBlock] = []
+    first = None
+    for block in blocks:
+        held.append(block)
+        first = next((line for line in block.lines if line[0] != "#"), None)
+        if first is not None:
+            break
+    if first is None:
+        first = next((line for block in held for line in block.lines if _ends_with_tag(line)), "")
+    separator = _separator(first)
+    n_columns = first.count(separator) + 1
+    for block in chain(held, blocks):
+        comments = 0
+        while comments < len(block.lines) and _is_comment(block.lines[comments], separator, n_columns):
+            comments += 1
+        if comments < len(block.lines):
+            yield LineBlock(block.numbers[comments:], block.lines[comments:]) if comments else block
+
+
+def _is_comment(line: str, separator: str, n_columns: int) -> bool:
+    """Return whether a line that stands before the first word of a sentence is a comment, and not a word.
+
+    A word has a tag in the last of all columns, or stands alone in the first. In doubt it is a word, which may be an
+    error: a comment is written as `# id = 1`, as `# id 12<TAB>domain=en` or as `#begin document 1`.
+
+        # id = 1     comment          #<TAB>O     # O     #ACL<TAB>B-ORG     words          #ACL     #<TAB>X     errors
+    """
+    if line[0] != "#":
+        return False
+    fields, tag = line.split(separator), _ends_with_tag(line)
+    if tag and (len(fields) == n_columns or len(line.split()) == 2):
+        return False
+    if separator == "\t":
+        return " " in fields[0]
+    return line[1:2] == " " or (" " in line and not tag)
+
+
+def _ends_with_tag(line: str) -> bool:
+    return _TAG.fullmatch(line.split(_separator(line))[-1]) is not None
+
+
+def _separator(line: str) -> str:
+    return "\t" if "\t" in line else " "
 
 
 def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
@@ -148,15 +202,19 @@ def _recognises(path: Path, asked: Asked) -> bool:
     and tags have empty lines between them. A table may end with one, so that the lines before it must look like words
     and tags as well.
     """
-    if asked.columns or asked.names or asked.quoting or asked.header is not None:
+    if asked.columns or asked.names or asked.quoting or asked.delimiter or asked.header is not None:
         return False
     if suffix_of(path) != ".tsv":
         return True
     rows: list[list[str]] = []
+    commented = False
     for _, line in islice(open_lines(path, asked.encoding), _MOST_WORDS):
-        if not line.strip():
+        if not rows and line[:1] == "#" and not _ends_with_tag(line):
+            commented = True
+        elif line.strip():
+            rows.append(line.split("\t"))
+        elif rows or not commented:
             return bool(rows) and not looks_like_header(rows[0]) and _are_words_and_tags(rows)
-        rows.append(line.split("\t"))
     return False
 
 

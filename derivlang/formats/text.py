@@ -19,7 +19,7 @@ from derivlang.core.errors import DataError
 from derivlang.core.gaps import Gaps
 from derivlang.core.schema import TEXT
 from derivlang.formats.base import WHOLE, Asked, Format, Look, Piece, Running
-from derivlang.formats.line_chunks import LineChunk, followed_by, line_chunks
+from derivlang.formats.line_chunks import NEWLINE, LineChunk, followed_by, line_chunks
 from derivlang.formats.opening import suffix_of
 from derivlang.formats.pieces import Split, Splitting
 from derivlang.formats.text_plan import count_documents, cut
@@ -62,12 +62,17 @@ def read(
 
 
 def _split(path: Path, splitting: Splitting, chunk: LineChunk) -> Split:
-    """Return the words and gaps of a chunk. Raises DataError encoding."""
+    """Return the words and gaps of a chunk. Raises DataError encoding, undivided-text."""
     buffer, size = chunk.buffer, chunk.size
+
+    def place(unit: int) -> str:
+        before = np.count_nonzero(buffer[: chunk.edges.starts[chunk.cuts[unit]]] == NEWLINE)
+        return f"{path}:{chunk.lines + before + 1}"
+
     stops = np.append(chunk.begins[1:], size)
     try:
         with followed_by(buffer, size, bytes(9)):
-            return splitting.units(buffer, chunk.edges, chunk.cuts, chunk.begins, stops)
+            return splitting.units(buffer, chunk.edges, chunk.cuts, chunk.begins, stops, place)
     except UnicodeDecodeError:
         raise _undecodable(path, chunk) from None
 

@@ -20,6 +20,7 @@ from typing import Any
 from derivlang.core.errors import DataError, UsageError, unknown
 from derivlang.core.lexicon import SPECIALS
 from derivlang.core.rules import MODES, Mode
+from derivlang.formats.unspaced import WITH_RULES, rules_for
 
 _SPECIAL = re.compile("(" + "|".join(re.escape(token) for token in SPECIALS) + ")")
 # A run of letters, digits and marks, or one other character. `\w` has no combining marks, hence the class.
@@ -28,6 +29,13 @@ _UNICODE_WORD = re.compile(
 )
 
 
+# What spaCy's own tokenizers of these languages need; its extra has the packages.
+_INSTALLED = {
+    "ja": 'pip install "spacy[ja]"',
+    "ko": 'pip install "spacy[ko]", and mecab-ko',
+    "th": 'pip install "spacy[th]"',
+    "vi": "pip install pyvi",
+}
 _LONGEST = 4096  # characters of a piece that spaCy's tokenizer sees at once
 _SUFFIX = 64  # characters: longer than any of spaCy's suffixes except runs of dots
 
@@ -41,6 +49,11 @@ class Splitter:
         self.mode, self.language = mode, language
         self.version = ""
         self._split: Callable[[str], list[str]] = self._spacy() if mode == "spacy" else _UNICODE_WORD.findall
+
+    @property
+    def divides(self) -> tuple[str, ...]:
+        """The codes of the languages whose words it finds without spaces between them."""
+        return WITH_RULES.get(self.language, ()) if self.mode == "spacy" else ()
 
     def words(self, piece: str) -> list[str]:
         """Return the words of a piece, in order; joined, they are the piece."""
@@ -75,7 +88,8 @@ class Splitter:
                 raise UsageError(
                     f"spaCy has no word rules for the language {self.language!r}",
                     where="--lang",
-                    fix="pass --lang xx for rules that fit most alphabets, or --words unicode or --words space",
+                    fix=rules_for(self.language)
+                    or "pass --lang xx for rules that fit most alphabets, or --words unicode or --words space",
                     id="language",
                 ) from None
             named = f": {error.name}" if error.name and error.name != "spacy" else f": {error}"
@@ -83,7 +97,8 @@ class Splitter:
             raise UsageError(
                 f"spaCy's tokenizer of the language {self.language!r} needs a missing package{first}",
                 where="--lang",
-                fix="install the package, or pass --words unicode or --words space",
+                fix=_INSTALLED.get(self.language, "install the package")
+                + ("" if self.language in WITH_RULES else ", or pass --words unicode or --words space"),
                 id="language",
             ) from None
         return lambda text: [token.text for token in tokenizer(text)]

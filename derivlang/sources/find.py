@@ -24,6 +24,7 @@ from derivlang.core.settings import typed
 from derivlang.core.splits import split_of, usual_spelling
 from derivlang.core.structure import conform
 from derivlang.formats.base import Asked
+from derivlang.formats.delimiter import check_delimiter
 from derivlang.formats.header import LOOKED_AT
 from derivlang.formats.opening import suffix_of, unpacked_name
 from derivlang.formats.registry import candidates, find_format, format_of, suffixes
@@ -141,7 +142,11 @@ def _from_path(path: Path, request: SourceRequest) -> Corpus:
         )
     names = [_relative(file, path) for file in files]
     parts = tuple(CorpusFile(split_of(name) or "train", file, name) for file, name in zip(files, names, strict=True))
-    asked = Asked(request.encoding, request.header, request.names, request.quoting, (*request.words, *request.texts))
+    asked = Asked(
+        request.encoding, request.header, request.names, request.quoting,
+        None if request.delimiter is None else check_delimiter(request.delimiter, "--delimiter"),
+        (*request.words, *request.texts),
+    )  # fmt: skip
     format = format_of(files[0], asked)
     if not format.tabular:
         request.refuse(f"columns of a {format.noun} are not named so", tables=True)

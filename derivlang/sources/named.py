@@ -6,9 +6,11 @@ A package adds a `NamedSource`, or a function that returns one, as an entry poin
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -59,21 +61,27 @@ class NamedSource:
     def find(self, argument: str, folders: Sequence[Path]) -> Corpus | None:
         """Return the corpus in the first folder that has a file of it, or None.
 
-        Raises UsageError as `check`; DataError several-folders.
+        A folder may be one that the patterns name: text/wikitext-2, or ner/wikiann/fr for ner:fr. Raises UsageError as
+        `check`; DataError several-folders.
         """
         self.check(argument)
         arg = argument or self.default
         for folder in folders:
             parts, matches = [], []
             for split, patterns in self.patterns(argument).items():
-                found = first_matches(folder, [pattern.format(arg=glob.escape(arg)) for pattern in patterns])
+                found = _matches(folder, [pattern.format(arg=glob.escape(arg)) for pattern in patterns])
                 if found:
                     parts.append(CorpusFile(split, found[0], found[0].name))
                     matches += found
-            if parts:
+            if parts and not (matches[0].parent == folder and _siblings(self, [folder])):
                 self._check_one_release(argument, matches)
                 return self.corpus(argument, tuple(parts))
         return None
+
+    def is_named_by(self, folder: Path) -> bool:
+        """Return whether a folder, or one below it, has both the name and a file of the source."""
+        patterns = chain.from_iterable(self.patterns("").values())
+        return any(_matches(folder, [p.format(arg=glob.escape(self.default))]) for p in patterns if "/" in p)
 
     def _check_one_release(self, argument: str, files: Sequence[Path]) -> None:
         """Raise DataError several-folders for files of folders with one name, if patterns have `*` for folders.
@@ -133,6 +141,21 @@ class NamedSource:
         return self.files(argument or self.default) if callable(self.files) else self.files
 
 
+def _matches(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    """Return the files of the first pattern that has some below the folder, or in it if the pattern names it, too.
+
+    data: text/wikitext-2/wiki.test.tokens     data/text: the same     data/text/wikitext-2: the same
+    """
+    if found := first_matches(folder, patterns):
+        return found
+    here = Path(os.path.abspath(folder))  # noqa: PTH100 (a link keeps its name, which the pattern may have)
+    deepest = max(pattern.count("/") for pattern in patterns)
+    for above in here.parents[:deepest]:
+        if found := [path for path in first_matches(above, patterns) if path.is_relative_to(here)]:
+            return found
+    return []
+
+
 def _splits(*patterns: str, names: Sequence[str] = ("train", "dev", "test")) -> dict[str, tuple[str, ...]]:
     return {
         split: tuple(pattern.replace("{split}", name) for pattern in patterns)
@@ -146,6 +169,7 @@ def _wikitext(size: str, summary: str) -> NamedSource:
         f"text/{folder}/wiki.{{split}}.tokens",
         f"{folder}/wiki.{{split}}.tokens",
         f"{folder}-v1/wiki.{{split}}.tokens",
+        "wiki.{split}.tokens",  # in a folder of any name but that of the other size
     )
     return NamedSource(
         f"wikitext{size}",
@@ -350,4 +374,12 @@ def missing(named: NamedSource, argument: str, folders: Sequence[Path], fault: s
     hub = hub_name(named, argument)
     name = f"{named.name}:{argument}" if argument else named.name
     reason = f"; the hub ({'/'.join(hub)}) does not give it: {fault}" if hub and fault else ""
-    return not_found(name, folders, named.layout(argument), reason)
+    there = ", ".join(_siblings(named, folders))
+    return not_found(name, folders, named.layout(argument), f"{reason}; {there} is there" if there else reason)
+
+
+def _siblings(named: NamedSource, folders: Sequence[Path]) -> list[str]:
+    """Return the sources of the same name but another number that are in these folders: wikitext2 for wikitext103."""
+    stem = named.name.rstrip("0123456789")
+    others = [name for name in SOURCES.names() if name != named.name and name.rstrip("0123456789") == stem]
+    return [name for name in others if any(SOURCES.find(name).is_named_by(folder) for folder in folders)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
@@ -77,6 +78,13 @@ def batches(
             batch_words=batch_words,
         )
         return
+    yield from _labelled(corpus, part, reading, limit, first_document)
+
+
+def _labelled(
+    corpus: Corpus, part: CorpusFile, reading: Reading, limit: int | None, first_document: int
+) -> Iterator[Batch]:
+    """Yield the batches of a labelled file."""
     splitting = Splitting(reading.splitter)
     found = tables(corpus, part, encoding=reading.encoding, limit=limit)
     side = answered_side(corpus.schema) if reading.whole_contexts else None
@@ -84,7 +92,7 @@ def batches(
         yield to_batch(
             rows.table,
             corpus.schema,
-            lambda texts: split_texts(splitting, texts),
+            lambda texts: split_texts(splitting, texts, part.path),
             documents=rows.documents + first_document,
             where=rows.where,
             counts=reading.counts,
@@ -212,9 +220,9 @@ def _row_groups(part: CorpusFile, limit: int | None) -> Iterator[Rows]:
         yield Rows(part.path, table, np.zeros(table.num_rows, np.int64), to_numpy(table["document"]))
 
 
-def split_texts(splitting: Splitting, texts: list[str]) -> Splits:
-    """Return words and gaps of some texts, with a type table of their own."""
-    split = splitting.texts(texts)
+def split_texts(splitting: Splitting, texts: list[str], path: Path | None = None) -> Splits:
+    """Return words and gaps of some texts, with a type table of their own. path: their file, for errors."""
+    split = splitting.texts(texts, None if path is None else lambda unit: str(path))
     used = np.unique(split.words)
     words = np.searchsorted(used, split.words).astype(np.int32)
     gaps = Gaps(splitting.gaps.types(), split.lead, split.trail, split.at, split.inner)

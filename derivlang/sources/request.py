@@ -38,10 +38,13 @@ class SourceRequest:
         commas=True,
     )
     quoting: bool = setting(False, "Fields of a TSV file are quoted as in CSV.")
+    delimiter: str | None = setting(
+        None, "Separator of the fields of a CSV file, e.g. ';' or tab.", unset="found where it is clear"
+    )
 
     def refuse(self, why: str, *, tables: bool = False) -> None:
         """Raise UsageError for options about columns that have no effect. tables: those for words and text have one."""
-        without_effect = ("header", "names", "quoting", *(() if tables else ("words", "texts")))
+        without_effect = ("header", "names", "quoting", "delimiter", *(() if tables else ("words", "texts")))
         for word in typed(self, without_effect):
             option = word.partition("=")[0]
             raise UsageError(why, where=option, fix=f"leave {option} out", id="unused-option")

@@ -148,7 +148,7 @@ class Derived:
         raise StoreError(
             f"the set has several splits: {', '.join(self.splits)}",
             where=str(self.folder),
-            fix="name one: --split NAME",
+            fix="name one: --split NAME; `undo -o FOLDER` writes all",
             id="which-split",
         )
 

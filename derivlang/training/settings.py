@@ -87,7 +87,7 @@ class TrainingSettings:
         128, "Number of sub-words in a row of sentence pairs, of both sides together.", minimum=8, maximum=LONGEST
     )
     accumulate: int = _shared(1, "Number of micro-batches in a step, on each process.", minimum=1)
-    learning_rate: float = _shared(1e-4, "Peak learning rate.", above=0, unset=_MODELS)
+    learning_rate: float = _shared(1e-4, "Peak learning rate.", also="--lr", above=0, unset=_MODELS)
     warmup: float = _shared(
         0.02, "Share of the steps in which the learning rate rises.", minimum=0, below=1, unset=_MODELS
     )

@@ -187,7 +187,8 @@ class SchemeSearch:
         encoded = flat if pa.types.is_dictionary(flat.type) else flat.dictionary_encode()
         tags = encoded.dictionary.to_pylist()
         numbers = [-1 if tag is None else self._numbers.setdefault(str(tag), len(self._numbers)) for tag in tags]
-        return np.array([*numbers, -1], np.int64)[to_numpy(encoded.indices.fill_null(len(numbers)))]
+        table = np.array([*numbers, -1], np.int64)
+        return np.asarray(table[to_numpy(encoded.indices.fill_null(len(numbers)))], np.int64)
 
 
 def with_scheme(field: Field, names: Sequence[str], scheme: str | None = None) -> Field:

@@ -1,0 +1,50 @@
+"""Undo into a folder: a file for each split, named after it, in the format of the source.
+
+undo(SET of train and test, None, "back")   ->   back/train.conllu, back/test.conllu
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import StoreError
+from derivlang.formats.opening import suffix_of
+from derivlang.formats.registry import find_format, suffixes
+from derivlang.store.disk import disk
+from derivlang.store.export import undo
+from derivlang.store.manifest import Derived
+
+
+def undo_to(folder: Path, split: str | None, out: Path) -> list[dict[str, Any]]:
+    """Write the source of a split to a file, or that of each split to a file of a folder. Returns what `undo` does.
+
+    out: a folder if it is one already, or if the set has several splits and the name has no suffix of a format; it is
+    made if needed. split: None for all in a folder, for the only one in a file. Raises StoreError as `undo`, and output
+    for a file that is in the way, before anything is written.
+    """
+    derived = Derived(folder)
+    several = split is None and len(derived.splits) > 1
+    if str(out) == "-" or not (out.is_dir() or (several and out.suffix.lower() not in suffixes())):
+        return [undo(folder, split, out)]
+    splits = derived.splits if split is None else [derived.choose_split(split)]
+    files = {name: out / f"{name}{_suffix(derived)}" for name in splits}
+    for name, file in files.items():
+        if file.parent != out:
+            raise StoreError(f"the split {name!r} is no name of a file", where=str(folder), id="damaged")
+        if file.exists():
+            raise StoreError(
+                "there is a file already", where=str(file), fix="name another folder, or move the file", id="output"
+            )
+    with disk(out):
+        out.mkdir(parents=True, exist_ok=True)
+    return [undo(folder, name, file) for name, file in files.items()]
+
+
+def _suffix(derived: Derived) -> str:
+    """Return the suffix of a source's files without that of compression; JSON lines if it has none of its format."""
+    source = derived.manifest["source"]
+    name = "text" if derived.schema.running else source["format"]
+    own = () if name == "hub" else find_format(name).suffixes
+    found = (suffix_of(Path(str(file.get("name", "")))) for file in source["files"] if isinstance(file, dict))
+    return next((suffix for suffix in found if suffix in own), own[0] if own else ".jsonl")
