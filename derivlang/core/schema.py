@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from derivlang.core.errors import LayerError
@@ -80,7 +81,7 @@ def own_columns(sides: tuple[Side, ...], fields: tuple[Field, ...]) -> set[str]:
     return {"document", "key", *kept, *groups, *(side.column(part) for side in sides for part in PARTS)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Schema:
     """The columns of a set.
 
@@ -151,7 +152,12 @@ class Schema:
 
     def field(self, column: str) -> Field | None:
         """Return the label with this output column, or None."""
-        return next((field for field in self.fields if field.column == column), None)
+        return self._labels.get(column)
+
+    @cached_property
+    def _labels(self) -> dict[str, Field]:
+        """The labels by output column: a set may have thousands, each of which is looked up."""
+        return {field.column: field for field in reversed(self.fields)}
 
 
 def left_out(schema: Schema, parts: Iterable[str]) -> set[str]:

@@ -124,7 +124,7 @@ def _rebuilt(column: pa.Array, values: pa.Array) -> pa.Array:
 
 def _first_value(column: pa.Array) -> int:
     """Return the first row that has a value; 0 if none has."""
-    return max(0, pc.index(column.is_valid(), True).as_py())
+    return max(0, int(pc.index(column.is_valid(), True).as_py()))
 
 
 def _first_misfit(column: pa.Array, declared: pa.DataType, name: str) -> int:

@@ -184,15 +184,16 @@ def _warn_of_other_columns(corpus: Corpus, encoding: str, expected: pa.Schema) -
     for part in others:
         with suppress(DerivlangError):  # a file that cannot be read is an error later, if its split is made
             found = next(tables(corpus, part, encoding=encoding, limit=LOOKED_AT)).table.schema
-            if new := [name for name in found.names if name not in expected.names]:
+            known = {field.name: field.type for field in expected}
+            if new := [name for name in found.names if name not in known]:
                 warn(
                     f"{part.name}: {', '.join(map(repr, new))} is left out, since {first.name} has no such column; "
                     "make the files apart to keep it"
                 )
-            for name in expected.names:
-                if name in found.names and not _alike(found.field(name).type, expected.field(name).type):
-                    kinds = f"{found.field(name).type}, not {expected.field(name).type} as in {first.name}"
-                    warn(f"{part.name}: {name!r} holds {kinds}, so `load_dataset` cannot read the files of the set")
+            for field in found:
+                if field.name in known and not _alike(field.type, known[field.name]):
+                    kinds = f"{field.type}, not {known[field.name]} as in {first.name}"
+                    warn(f"{part.name}: {field.name!r} holds {kinds}, so `load_dataset` cannot read the files of the set")
 
 
 def _alike(one: pa.DataType, other: pa.DataType) -> bool:

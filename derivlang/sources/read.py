@@ -104,7 +104,8 @@ def _labelled(
 def tables(corpus: Corpus, part: CorpusFile, *, encoding: str = "utf-8", limit: int | None = None) -> Iterator[Rows]:
     """Yield the rows of a labelled file, with the column names of the schema. DataError if a column is missing."""
     for rows in _rows(corpus, part, encoding, limit):
-        absent = [name for name in corpus.columns if name not in rows.table.column_names]
+        found = set(rows.table.column_names)
+        absent = [name for name in corpus.columns if name not in found]
         if absent:
             raise DataError(
                 f"no column {absent[0]!r} among {', '.join(rows.table.column_names)}",
@@ -139,15 +140,15 @@ def _rows(corpus: Corpus, part: CorpusFile, encoding: str, limit: int | None) ->
 def _of_language(rows: Rows, corpus: Corpus, done: int, limit: int | None) -> Rows:
     """Return the rows of the corpus's language, renamed. done: how many were read before."""
     table, lines = rows.table, rows.lines
-    wanted = corpus.columns
-    if corpus.language_column in table.column_names and not set(wanted) <= set(table.column_names):
+    wanted, given = set(corpus.columns), set(table.column_names)
+    if corpus.language_column in given and not wanted <= given:
         mine = pc.equal(table[corpus.language_column], corpus.rows_language or corpus.language)
         table, lines = table.filter(mine), lines[to_numpy(mine)]
     if limit is not None:
         table = table.slice(0, limit - done)
     names = [name if name in wanted else corpus.aliases.get(name, name) for name in table.column_names]
-    first = [names.index(name) == at for at, name in enumerate(names)]
-    table = table.rename_columns([name if own else f"{name}_" for name, own in zip(names, first, strict=True)])
+    first = {name: at for at, name in reversed(list(enumerate(names)))}
+    table = table.rename_columns([name if first[name] == at else f"{name}_" for at, name in enumerate(names)])
     n_rows = table.num_rows
     return Rows(rows.path, table, lines[:n_rows], np.arange(done, done + n_rows))
 

@@ -51,9 +51,9 @@ class Labels:
     ) -> pa.Array:
         """Return the values of a list column, one for each word: Arrow [N].
 
-        kind: the type of a value, or of the values in a dictionary; None: any plain type. shown: the source's name of the column. side: the side whose
-        words it annotates; None is allowed if there is only one. Raise LayerError if the column does not hold lists of
-        such values, or if a row has more or fewer values than words.
+        kind: the type of a value, or of those in a dictionary; None: any plain type. shown: the source's name of the
+        column. side: the side whose words it annotates; None is allowed if there is only one. Raise LayerError if the
+        column does not hold lists of such values, or if a row has more or fewer values than words.
         """
         batch = self.batch
         column = self.columns[name]
