@@ -10,7 +10,7 @@ gather, and their lexicons into one chain of type maps. An order never sees the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 
@@ -35,7 +35,7 @@ from derivlang.transforms import fitting
 from derivlang.transforms.base import Transform, check_order, steps_of
 from derivlang.transforms.fitting import streams
 from derivlang.transforms.lexicon_file import write_lexicon
-from derivlang.transforms.registry import find_transform
+from derivlang.transforms.registry import TRANSFORMS, find_transform
 
 _DIGITS = 7  # of the hashes that `repr` shows
 
@@ -76,9 +76,16 @@ class Pipeline:
         return cls(tuple(transforms))
 
     @classmethod
-    def from_stored(cls, spec: str) -> Pipeline:
-        """Return the pipeline of a stored spec (`stored`), written by this version or an older one."""
-        return cls(tuple(find_transform(name).from_stored(values, keyed) for name, values, keyed in read_spec(spec)))
+    def from_stored(cls, spec: str, where: str = "--t", plug_ins: Mapping[str, str] = {}) -> Pipeline:
+        """Return the pipeline of a stored spec (`stored`), written by this version or an older one.
+
+        where: the file that holds it. plug_ins: the packages that the file names. StoreError for the transform of a
+        plug-in that is not installed.
+        """
+        parts = read_spec(spec)
+        for name, _, _ in parts:
+            TRANSFORMS.require(name, plug_ins, where)
+        return cls(tuple(find_transform(name).from_stored(values, keyed) for name, values, keyed in parts))
 
     @property
     def stored(self) -> str:

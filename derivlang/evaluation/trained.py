@@ -58,7 +58,7 @@ class PretrainedRun:
         parts of the run do not fit each other.
         """
         facts = _facts(folder, finished=step is None)
-        languages = load_languages(folder, Pipeline.from_stored(facts["spec"]))
+        languages = load_languages(folder, Pipeline.from_stored(facts["spec"], str(folder / RUN)))
         if step is not None:
             checkpoint.of_step(folder, step)
         path = _model(folder, facts, step)
