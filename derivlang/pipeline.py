@@ -10,7 +10,7 @@ gather, and their lexicons into one chain of type maps. An order never sees the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ from derivlang.transforms import fitting
 from derivlang.transforms.base import Transform, check_order, steps_of
 from derivlang.transforms.fitting import streams
 from derivlang.transforms.lexicon_file import write_lexicon
-from derivlang.transforms.registry import find_transform
+from derivlang.transforms.registry import TRANSFORMS, find_transform
 
 _DIGITS = 7  # of the hashes that `repr` shows
 
@@ -80,13 +80,18 @@ class Pipeline:
         return cls(tuple(transforms))
 
     @classmethod
-    def from_stored(cls, spec: str, files: FilePolicy = no_file) -> Pipeline:
+    def from_stored(
+        cls, spec: str, files: FilePolicy = no_file, *, where: str = "--t", plug_ins: Mapping[str, str] = {}
+    ) -> Pipeline:
         """Return the pipeline of a stored spec (`stored`), written by this version or an older one.
 
-        files: which files the spec may name: those of the folder that stores it, unless this process wrote it.
+        files: which files the spec may name: those of the folder that stores it, unless this process wrote it. where:
+        the file that holds the spec. plug_ins: the packages that this file names. StoreError for the transform of a
+        plug-in that is not installed.
         """
         transforms = []
         for name, values, keyed in read_spec(spec):
+            TRANSFORMS.require(name, plug_ins, where)
             found = find_transform(name)
             transforms.append(found.from_stored(*found.bounded(values, keyed, files)))
         return cls(tuple(transforms))

@@ -125,7 +125,7 @@ def _raised(node: ast.Call, faults: Faults) -> Iterator[tuple[str, str, str, str
     if callee in ("unknown", "Registry"):
         kind = _text(node.args[0])
         if callee == "Registry":  # as in core/plugins.py
-            fix = fix or f"`derivlang ls` lists the {kind}s"
+            fix = f"{fix or f'`derivlang ls` lists the {kind}s'}; a plug-in needs its package to be installed"
         if not kind.startswith("{"):
             id = _text(named["id"]) if "id" in named else f"unknown-{kind.split()[0]}"
             yield id, "UsageError", f"there is no {kind} {{name}}; did you mean {{near}}?", fix

@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.helpers import ROOT, cli, rows
+from derivlang.core.errors import UsageError
+from derivlang.core.layers.registry import LAYERS
+from derivlang.core.plugins import Registry
+from derivlang.formats.registry import FORMATS
+from derivlang.parsing.registry import PARSERS
+from derivlang.sources.named import SOURCES
+from derivlang.store.manifest import dump
+from derivlang.transforms.registry import TRANSFORMS
+from tests.commands import run as in_process
+from tests.helpers import ROOT, cli, manifest, rows
 from tests.tiny_runs import write_run
 
 PLUGIN = ROOT / "tests" / "plugin"
@@ -37,6 +48,14 @@ def trees(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package's source under its transforms, with ours between."""
     out = tmp_path_factory.mktemp("trees") / "out"
     run(site, "make", "--t", "swap,trans,mark", "sample", "-o", out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def layers(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A source of the package that has a kind of layer of its own."""
+    out = tmp_path_factory.mktemp("layers") / "out"
+    run(site, "make", "--t", "inv", "pronouns", "-o", out)
     return out
 
 
@@ -79,13 +98,74 @@ def test_verify_knows_them(site: Path, trees: Path, entities: Path) -> None:
         assert json.loads(run(site, "verify", folder, "--json"))["ok"]
 
 
-def test_a_set_made_with_a_package_that_is_missing_says_so(trees: Path) -> None:
-    again = ("make", "--t", "inv", trees, "-o", trees.parent / "x")
-    for command in (("verify", trees), ("undo", trees, "-o", "-"), again):
-        done = cli(*command)
-        assert done.returncode in (1, 2)
-        assert "there is no transform 'swap'" in done.stderr
-        assert "Traceback" not in done.stderr
+OPENING = (  # every command that opens a set
+    ["show"],
+    ["verify"],
+    ["undo"],
+    ["export", "--format", "text"],
+    ["pair", "--format", "pharaoh"],
+    ["make", "--t", "trans"],
+    ["dict", "--t", "trans"],
+    ["parse"],
+    ["tokenizer", "train"],
+    ["pretrain", "--t", "trans", "--source"],
+)
+
+
+@pytest.mark.parametrize("command", OPENING, ids=lambda words: words[0])
+@pytest.mark.parametrize("kind", ["transform", "layer"])
+def test_a_set_made_with_a_package_that_is_missing_names_it(
+    command: list[str], kind: str, trees: Path, layers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if command[0] == "pretrain":
+        pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    folder, name = {"transform": (trees, "swap"), "layer": (layers, "referents")}[kind]
+    told = in_process(*command, folder, code=1).err
+    assert f"{folder}{os.sep}derivlang.json: this was made with the {kind} {name!r}" in told
+    assert "[missing-plug-in]" in told
+    assert "install the package that provides it (derivlang-sample, " in told
+    assert list(tmp_path.rglob("*.*")) == []
+
+
+def test_a_set_that_does_not_name_the_package_of_a_plug_in(trees: Path, tmp_path: Path) -> None:
+    """As earlier versions wrote it."""
+    shutil.copytree(trees, tmp_path / "set")
+    path = tmp_path / "set" / "derivlang.json"
+    found = {name: value for name, value in json.loads(path.read_text("utf-8")).items() if name != "plug_ins"}
+    path.write_text(dump(found), "utf-8")
+    told = in_process("show", tmp_path / "set", code=1).err
+    assert "this was made with the transform 'swap'" in told
+    assert told.endswith("install the package that provides it\n")
+
+
+def test_the_manifest_names_the_packages_of_plug_ins_alone(
+    site: Path, trees: Path, layers: Path, tmp_path: Path
+) -> None:
+    assert manifest(trees)["plug_ins"] == {f"transform {name}": "derivlang-sample" for name in ("swap", "mark")}
+    assert manifest(layers)["plug_ins"] == {"layer referents": "derivlang-sample"}
+    run(site, "make", "--t", "inv", "moods", "-o", tmp_path / "format")
+    run(site, "make", "--t", "trans", tmp_path / "format", "-o", tmp_path / "again")
+    for name in ("format", "again"):  # both are undone to it
+        assert manifest(tmp_path / name)["plug_ins"] == {"format blocks": "derivlang-sample"}
+    run(site, "make", "--t", "trans,inv", "demo", "-o", tmp_path / "none")
+    assert "plug_ins" not in manifest(tmp_path / "none")
+
+
+def test_a_run_made_with_a_package_that_is_missing_names_the_transform(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    folder = write_run(tmp_path / "run", "trans,inv")
+    record = json.loads((folder / "run.json").read_text("utf-8"))
+    (folder / "run.json").write_text(json.dumps(record | {"spec": "trans:table=2,swap"}), "utf-8")
+    told = in_process("evaluate", folder, "--measure", "retrieval", code=1).err
+    assert f"{folder}{os.sep}run.json: this was made with the transform 'swap'" in told
+    assert "install the package that provides it" in told
+
+
+@pytest.mark.parametrize("registry", [TRANSFORMS, LAYERS, FORMATS, PARSERS, SOURCES], ids=lambda r: r.kind)
+def test_an_unknown_name_may_be_that_of_a_plug_in(registry: Registry[Any]) -> None:
+    with pytest.raises(UsageError, match="a plug-in needs its package to be installed"):
+        registry.find("nowhere")
 
 
 def test_undo_gives_the_source_back(site: Path, trees: Path, entities: Path, tmp_path: Path) -> None:
@@ -255,7 +335,8 @@ def test_a_format_that_is_missing_is_named(site: Path, tmp_path: Path) -> None:
     run(site, "make", "--t", "inv", "moods", "-o", tmp_path / "out")
     done = cli("undo", tmp_path / "out", "-o", "-")
     assert done.returncode in (1, 2)
-    assert "there is no format 'blocks'" in done.stderr
+    assert "this was made with the format 'blocks'" in done.stderr
+    assert "install the package that provides it (derivlang-sample, " in done.stderr
     assert cli("verify", tmp_path / "out").returncode == 0
     known = cli("make", "--t", "inv", MOODS, "-o", tmp_path / "no")
     assert known.returncode == 2
@@ -278,14 +359,6 @@ def test_a_layer_of_a_package_is_made_verified_and_undone(site: Path, tmp_path: 
     again = tmp_path / "again"
     run(site, "make", "--t", "inv", out, "-o", again)
     assert rows(again, "test")["refers"].to_pylist()[0] == [0, 0, 0, 0, 0, 4, 0, 0]
-
-
-def test_a_layer_that_is_missing_is_named(site: Path, tmp_path: Path) -> None:
-    run(site, "make", "--t", "inv", "pronouns", "-o", tmp_path / "out")
-    done = cli("verify", tmp_path / "out")
-    assert done.returncode in (1, 2)
-    assert "there is no layer 'referents'" in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_a_task_of_a_package_is_fine_tuned_and_reported(site: Path, tmp_path: Path) -> None:

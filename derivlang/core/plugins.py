@@ -8,12 +8,12 @@ A package adds an object, here a transform, in its `pyproject.toml`:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from derivlang.core.errors import UsageError, unknown
+from derivlang.core.errors import StoreError, UsageError, unknown
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -27,7 +27,7 @@ class Registry(Generic[Found]):
 
     kind: the noun of messages; entry points have the group `derivlang.<kind>s`. base: the class of the objects; with
     `of_classes` they are its subclasses, otherwise its instances, or functions that return one. built_in: objects, or
-    "module:attribute", imported when it is needed. fix: what to do about an unknown name. added: the objects of `add`.
+    "module:attribute", imported when it is needed. fix: where to look for a name. added: the objects of `add`.
     Each plug-in is loaded separately, so a broken one breaks nothing else.
     """
 
@@ -39,7 +39,8 @@ class Registry(Generic[Found]):
         self.group = f"derivlang.{kind}s"
         self.built_in = built_in
         self.of_classes = of_classes
-        self.fix = fix or f"`derivlang ls` lists the {kind}s"
+        listed = f"`derivlang ls` lists the {kind}s"
+        self.fix = f"{fix or listed}; a plug-in needs its package to be installed"
         self.added: dict[str, Found] = {}
 
     def add(self, name: str, found: Found) -> Found:
@@ -76,6 +77,29 @@ class Registry(Generic[Found]):
         if not right:
             raise UsageError(f"the plug-in {name!r} is not a derivlang {self.base.__name__}", id="plug-in")
         return found  # type: ignore[no-any-return]
+
+    def require(self, name: str, plug_ins: Mapping[str, str], where: str) -> None:
+        """Raise StoreError unless there is an object of a name that a file of derivlang holds.
+
+        plug_ins: the packages that the file names, as `providers` returns them. where: the file.
+        """
+        if name not in self:
+            package = plug_ins.get(f"{self.kind} {name}")
+            raise StoreError(
+                f"this was made with the {self.kind} {name!r}, which no installed package provides",
+                where=where,
+                fix=f"install the package that provides it{f' ({package}, as the file says)' if package else ''}",
+                id="missing-plug-in",
+            )
+
+    def providers(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the package of each plug-in among the names: {"transform swap": "my-package"}."""
+        found = {}
+        for name in names:
+            point = None if name in self.added or name in self.built_in else plug_ins(self.group).get(name)
+            if point is not None and point.dist is not None:
+                found[f"{self.kind} {name}"] = point.dist.name
+        return found
 
     def unknown(self, name: str, *others: str) -> UsageError:
         """Return the error for an unknown name. others: further names that could be meant."""

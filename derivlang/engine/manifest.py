@@ -12,13 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.errors import DataError
+from derivlang.core.layers.registry import LAYERS
 from derivlang.core.sentences import RULE_VERSION
 from derivlang.core.version import __version__
 from derivlang.engine.job import Job, Plan
 from derivlang.engine.vocabulary import TypeCounts
+from derivlang.formats.registry import FORMATS
 from derivlang.parsing.registry import find_parser
 from derivlang.store.manifest import FORMAT, LEXICON, OUTPUT_VERSION
 from derivlang.transforms import fingerprint
+from derivlang.transforms.registry import TRANSFORMS
 
 _DROPS = ("-dropped", "-deleted")
 _TOTAL = "-total"
@@ -78,6 +81,7 @@ def manifest_of(
     whole = set(plan) == set(corpus.splits) and all(t.limit is None for tasks in plan.values() for t in tasks)
     counts = Counter(corpus.options.get("read", {}) if whole else {})
     counts.update(corpus.options.get("parsed", {}))  # a parse has the same splits and the same limit
+    plug_ins = _plug_ins(job)
     splits: dict[str, Any] = {}
     for split, tasks in plan.items():
         entries = [results.entries[task.name] for task in tasks]
@@ -132,6 +136,19 @@ def manifest_of(
         "plan": plan_hash,
         **({"parser": parser or told["parser"]} if parser or told.get("parser") else {}),
         **({"options": list(job.options)} if job.options else {}),
+        **({"plug_ins": plug_ins} if plug_ins else {}),
+    }
+
+
+def _plug_ins(job: Job) -> dict[str, str]:
+    """Return the packages of the transforms, kinds of layers and formats that are plug-ins, by kind and name."""
+    corpus = job.corpus
+    before = corpus.options.get("told", {}).get("plug_ins") or {}  # of a derived source, whose format is not read again
+    format = f"format {corpus.origin or corpus.format}"
+    return {
+        **TRANSFORMS.providers(transform.name for transform in job.pipeline.transforms),
+        **LAYERS.providers(field.kind for field in corpus.schema.fields),
+        **({format: before[format]} if format in before else FORMATS.providers([corpus.format])),
     }
 
 

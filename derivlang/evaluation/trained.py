@@ -60,7 +60,8 @@ class PretrainedRun:
         parts of the run do not fit each other.
         """
         facts = _facts(folder, finished=step is None)
-        languages = load_languages(folder, Pipeline.from_stored(facts["spec"], files_of(folder)))
+        pipeline = Pipeline.from_stored(facts["spec"], files_of(folder), where=str(folder / RUN))
+        languages = load_languages(folder, pipeline)
         if step is not None:
             checkpoint.of_step(folder, step)
         path = _model(folder, facts, step)

@@ -78,7 +78,7 @@ class Twin:
             raise StoreError("is a source's tokenizer, not a twin", where=str(folder), id="no-twin")
         with parse_errors(str(folder / RECIPE), "recipe of a twin", error=StoreError, id="tokenizer"):
             try:
-                trans = trans_of(Pipeline.from_stored(recipe["spec"]))
+                trans = trans_of(Pipeline.from_stored(recipe["spec"], where=str(folder / RECIPE)))
             except UsageError as error:
                 raise ValueError(error.what) from error
             compat, has_subwords, digest = recipe["joint"]["compat"], recipe["subwords"], recipe["lexicon"]

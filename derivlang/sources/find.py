@@ -362,7 +362,7 @@ def _derived(path: Path) -> Corpus:
             "sentences": derived.manifest["sentences"],
             "policies": derived.policies,
             "limit": derived.manifest.get("limit"),
-            "told": {name: derived.manifest.get(name) for name in ("encoding", "words", "parser")},
+            "told": {name: derived.manifest.get(name) for name in ("encoding", "words", "parser", "plug_ins")},
             **({"parser": parser} if parser else {}),
         },
     )

@@ -39,6 +39,7 @@ from derivlang.formats import conllu, csv, delimited, jsonl, squad, tagged
 from derivlang.formats.base import Format as FileFormat
 from derivlang.formats.formulas import Formulas
 from derivlang.formats.opening import packing_of
+from derivlang.formats.registry import FORMATS as FILE_FORMATS
 from derivlang.formats.registry import find_format, suffixes
 from derivlang.store.disk import disk
 from derivlang.store.load import Loaded, load
@@ -106,7 +107,7 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
     derived = Derived(folder)
     name = derived.choose_split(split)
     source, given = derived.manifest["source"], {field.column: field.input for field in derived.schema.fields}
-    format = find_format("text") if derived.schema.running else _format_of(source["format"], out)
+    format = find_format("text") if derived.schema.running else _format_of(derived, out)
     refuse_other_suffix(format.noun, format.suffixes, out)
     rows = 0
 
@@ -145,13 +146,15 @@ def _in_their_schemes(table: pa.Table, source: Batch, schema: Schema) -> pa.Tabl
     return table
 
 
-def _format_of(name: str, out: Path) -> FileFormat:
+def _format_of(derived: Derived, out: Path) -> FileFormat:
     """Return the format that `undo` writes: that of the source, or JSON lines if it has no files or no writer.
 
     Parquet files and sets of the hub become Parquet if the file is called so, else JSON lines.
     """
+    name = derived.manifest["source"]["format"]
     if name in ("hub", "parquet"):
         return find_format("parquet" if out.suffix.lower() == ".parquet" else "jsonl")
+    derived.require(FILE_FORMATS, name)
     format = find_format(name)
     return format if format.write is not None else find_format("jsonl")
 

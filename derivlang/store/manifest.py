@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DerivlangError, StoreError
+from derivlang.core.layers.registry import LAYERS
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.plugins import Registry
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema
 from derivlang.core.splits import split_name
@@ -42,7 +44,7 @@ _FIELDS: dict[str, Kind] = {
     "columns_left_out": list,
     "lexicon": (str, type(None)),
 }
-_OPTIONAL: dict[str, Kind] = {"fingerprint_format": int, "options": list}
+_OPTIONAL: dict[str, Kind] = {"fingerprint_format": int, "options": list, "plug_ins": dict}
 _SOURCE: dict[str, Kind] = {
     **dict.fromkeys(("name", "format", "language", "licence", "citation"), str),
     "files": list,
@@ -75,13 +77,26 @@ class Derived:
             )
         with _usable(folder / NAME):
             self.schema = Schema.from_json(self.manifest["schema"])
-            self.pipeline = Pipeline.from_stored(self.manifest["spec"], files_of(folder))
+            for field in self.schema.fields:
+                self.require(LAYERS, field.kind)
+            self.pipeline = Pipeline.from_stored(
+                self.manifest["spec"], files_of(folder), where=str(folder / NAME), plug_ins=self.plug_ins
+            )
             self.policies = Policies(**self.manifest["policies"])
             for split in self.splits:
                 for shard in self.shards(split):
                     self._inside(shard["file"])
             text = self.lexicon_text()
         self.lexicon: Lexicon = self.pipeline.fit(saved=text, where=str(folder / LEXICON))
+
+    @property
+    def plug_ins(self) -> dict[str, str]:
+        """The packages of the plug-ins that the set was made with: {"transform swap": "my-package"}."""
+        return self.manifest.get("plug_ins") or {}
+
+    def require(self, registry: Registry[Any], name: str) -> None:
+        """Raise StoreError if the set was made with a plug-in that is not installed."""
+        registry.require(name, self.plug_ins, str(self.folder / NAME))
 
     def lexicon_text(self) -> str | None:
         """Return the text of lexicon.tsv, or None if the set has none."""
@@ -198,6 +213,8 @@ def _check(manifest: dict[str, Any]) -> None:
         raise ValueError(f"its format is {manifest['format']}, this version reads {FORMAT}: make the set again")
     check_types(manifest, _FIELDS, _OPTIONAL)
     check_types(manifest["source"], _SOURCE, where="source.")
+    plug_ins = manifest.get("plug_ins") or {}
+    check_types(plug_ins, dict.fromkeys(plug_ins, str), where="plug_ins.")
     for number, file in enumerate(manifest["source"]["files"]):
         check_types(file, {"split": str, "name": str}, where=f"source.files.{number}.")
     if not manifest["splits"]:

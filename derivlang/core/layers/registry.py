@@ -22,7 +22,7 @@ LAYERS: Registry[type[Layer]] = Registry(
         "value": "derivlang.core.layers.values:Values",
     },
     of_classes=True,
-    fix="install the package that brings it",
+    fix="derivlang.core.layers.registry.layer_kinds() lists the layers",
 )
 register_layer = LAYERS.add
 layer_kinds = LAYERS.names
