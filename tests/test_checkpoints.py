@@ -26,6 +26,7 @@ from derivlang.training.streams.pairs import PairRows, SentencePairs
 from derivlang.training.text_data import TextData
 from tests.checkpoints import TYPES, checkpoint
 from tests.commands import run
+from tests.tiny_runs import seal
 
 KINDS = ("bert", "roberta", "xlm-roberta")  # word pieces, bytes, a unigram model
 SPECS = ("inv", "trans:script=cyrillic,inv", "trans:script=georgian,perm:seed=3")
@@ -177,6 +178,7 @@ def test_resuming_gives_the_same_model(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "part/checkpoints/step-00000004")
     facts = json.loads((tmp_path / "part/run.json").read_text())
     (tmp_path / "part/run.json").write_text(json.dumps({**facts, "status": "stopped", "result": {}}))
+    seal(tmp_path / "part")
     pretrain(tmp_path / "part", "bert", *options, "--resume")
     files = [tmp_path / name / "model/model.safetensors" for name in ("whole", "part")]
     assert files[0].read_bytes() == files[1].read_bytes()

@@ -24,7 +24,7 @@ from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.report.columns import columns
-from derivlang.evaluation.report.runs import read_runs
+from derivlang.evaluation.report.reading import read_runs
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.evaluation.tasks.registry import TASKS, find_task, register_task, task_of, tuned_tasks

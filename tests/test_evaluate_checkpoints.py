@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from derivlang.training import checkpoint
 from tests.commands import run as cli
-from tests.tiny_runs import data_folder, languages, model_of, save_model, write_run
+from tests.tiny_runs import data_folder, languages, model_of, save_model, seal, write_run
 
 STEPS = (100, 200, 300)
 QUICK = ("--device", "cpu", "--pairs", 5, "--sentences", 5)
@@ -84,7 +84,8 @@ def test_results_of_a_checkpoint_have_their_own_place(run: Path, tmp_path: Path)
     assert signatures[1] == stored(run, "evaluation.json")["signature"]
     # what is there stays
     cli("evaluate", at(run, 100), "--measure", "perplexity", *QUICK)
-    assert list(stored(run, f"{folder}100.json")) == ["signature", "tasks", "alignment", "perplexity", "heldout"]
+    names = ["format", "signature", "tasks", "alignment", "perplexity", "heldout", "sha256"]
+    assert list(stored(run, f"{folder}100.json")) == names
     assert list(stored(run, f"{folder}100.json")["tasks"]) == ["pos"]
 
 
@@ -92,6 +93,7 @@ def test_results_of_a_checkpoint_have_their_own_place(run: Path, tmp_path: Path)
 def test_an_unfinished_run(status: str, run: Path) -> None:
     shutil.rmtree(run / "model")
     (run / "run.json").write_text(json.dumps(stored(run, "run.json") | {"status": status, "step": 0}), "utf-8")
+    seal(run)
     told = cli("evaluate", run, code=1).err
     assert f"the run is not finished: its status is '{status}'" in told
     assert "or evaluate a checkpoint: RUN@STEP, of 100, 200, 300" in told

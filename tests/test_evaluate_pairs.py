@@ -16,6 +16,7 @@ import torch
 import transformers
 
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.seal import sealed
 from derivlang.engine.batches import Source
 from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.export import export_model, library_file
@@ -259,7 +260,7 @@ def test_checkpoints_and_the_report(tmp_path: Path) -> None:
     assert f"| {accuracy:.1f} (" in line
     assert "| 50.0 | 6 |" in line
     stored["tasks"][label]["groups"][0]["source"]["accuracy"] = "half"
-    (run / "evaluation.json").write_text(json.dumps(stored), "utf-8")
+    (run / "evaluation.json").write_text(json.dumps(sealed(stored)), "utf-8")
     assert 'is "half", not a number' in cli("report", run, "-o", tmp_path / "report", code=1).err
 
 

@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
+from derivlang.core.seal import sealed
 from derivlang.engine.events import Events
 from derivlang.evaluation import cell as cells
 from derivlang.evaluation import evaluate as evaluation
@@ -32,7 +33,7 @@ from derivlang.parsing.device import device_of
 from derivlang.training.encoder import Encoder
 from tests.commands import run as cli
 from tests.test_evaluate_examples import made
-from tests.tiny_runs import MARKS, data_folder, languages, model_of, save_model, write_run
+from tests.tiny_runs import MARKS, data_folder, languages, model_of, save_model, seal, write_run
 
 CPU = torch.device("cpu")
 QUICK = {"epochs": 1, "lr": 5e-3, "batch_size": 16}
@@ -63,8 +64,9 @@ def options(data: Path, *names: str, **changes: Any) -> EvaluateOptions:
 
 
 def stored(run: Path) -> dict[str, Any]:
+    """The results of the file, without what guards them."""
     found: dict[str, Any] = json.loads((run / "evaluation.json").read_text("utf-8"))
-    return found
+    return {name: value for name, value in found.items() if name not in ("format", "sha256")}
 
 
 # Batches
@@ -253,7 +255,7 @@ def test_what_is_written(run: Path, data: Path) -> None:
     assert list(stored(run)) == ["signature", "tasks", *measures, "heldout"]
     assert found["signature"]["spec"] == "trans:table=2,inv"
     entry = found["tasks"]["pos"]
-    assert list(entry) == ["settings", "test", "sup", "zs", "delta", "source", "oracle", "dev", "chance"]
+    assert list(entry) == ["settings", "test", "sup", "zs", "delta", "source", "oracle", "files", "dev", "chance"]
     assert entry["test"].items() >= {"unit": "sentence", "units": 23, "in_train": 0, "in_whole_train": 0}.items()
     told = {"source": "pos:English-EWT", "epochs": 4, "train": 76, "dev": 16, "test": 23, "max_length": 128}
     assert entry["settings"].items() >= told.items()
@@ -320,11 +322,11 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Pat
     pos = evaluate(run, options(data, "pos"))["tasks"]["pos"]
     both = evaluate(run, options(data, "xnli", regimes=("zs",), measures=("alignment",)))
     assert both["tasks"]["pos"] == pos
-    assert list(both["tasks"]["xnli"]) == ["settings", "test", "zs", "source", "oracle", "dev", "chance"]
+    assert list(both["tasks"]["xnli"]) == ["settings", "test", "zs", "source", "oracle", "files", "dev", "chance"]
     assert list(evaluate(run, options(data, "xnli", regimes=("sup",)))["tasks"]["xnli"])[4] == "delta"
     # other settings, other numbers
     other = evaluate(run, options(data, "pos", lr=1e-4, regimes=("sup",)))
-    assert list(other["tasks"]["pos"]) == ["settings", "test", "sup", "dev", "chance"]
+    assert list(other["tasks"]["pos"]) == ["settings", "test", "sup", "files", "dev", "chance"]
     assert other["tasks"]["pos"]["settings"]["lr"] == 1e-4
     assert "alignment" in other
     others = {run / "evaluation" / name for name in ("pos.v2.documents.npz", "pos.zs.²1.npz", "pos.v2.sup.1.npz")}
@@ -566,6 +568,8 @@ def damaged(run: Path, how: str) -> None:
             shutil.rmtree(run / "twin")
         case "evaluation":
             (run / "evaluation.json").write_text("[", "utf-8")
+    if how not in ("no run", "no json"):
+        seal(run)
 
 
 @pytest.mark.parametrize(
@@ -575,7 +579,7 @@ def damaged(run: Path, how: str) -> None:
         ("unfinished", "not finished"),
         ("no json", r"this is not a valid run\.json"),
         ("no source", "lacks source"),
-        ("no model", "no model/config.json"),
+        ("no model", "model: is missing"),
         ("cut model", "this is not a valid model"),
         ("cut config", "not a valid JSON"),
         ("other weights", "lacks 1 of the model's weights"),
@@ -597,7 +601,7 @@ def test_a_run_that_cannot_be_used(how: str, told: str, run: Path, data: Path) -
 def test_a_record_with_a_field_of_another_kind(field: str, value: object, run: Path) -> None:
     """It loads, or there is one error of derivlang."""
     record = run / "run.json"
-    record.write_text(json.dumps(json.loads(record.read_text("utf-8")) | {field: value}), "utf-8")
+    record.write_text(json.dumps(sealed(json.loads(record.read_text("utf-8")) | {field: value})), "utf-8")
     try:
         trained = PretrainedRun.load(run)
         request_of("demo", EvaluateOptions(), trained.facts.get("reading"))

@@ -421,13 +421,13 @@ def test_a_measure_of_a_package(site: Path, tmp_path: Path) -> None:
     found = json.loads(run(site, *words, "--json"))
     assert [layer["layer"] for layer in found["centroids"]] == [0, 1, 2]
     stored = json.loads((run_folder / "evaluation.json").read_text("utf-8"))
-    assert list(stored) == ["signature", "tasks", "retrieval", "centroids", "heldout"]
+    assert list(stored) == ["format", "signature", "tasks", "retrieval", "centroids", "heldout", "sha256"]
     assert "centroids, layer 2: cosine " in run(site, *words)
     assert "centroids" in [measure["name"] for measure in json.loads(run(site, "ls", "--json"))["measures"]]
     # without the package, what it measured is kept, and the report leaves it out
     assert cli("evaluate", run_folder, "--measure", "alignment").returncode == 0
     assert list(json.loads((run_folder / "evaluation.json").read_text("utf-8"))) == [
-        "signature", "tasks", "alignment", "retrieval", "centroids", "heldout"
+        "format", "signature", "tasks", "alignment", "retrieval", "centroids", "heldout", "sha256"
     ]  # fmt: skip
     named = json.loads(
         run(site, "evaluate", run_folder, "--task", "centroids", "--pairs", 9, "--device", "cpu", "--json")

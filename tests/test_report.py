@@ -17,13 +17,14 @@ import numpy as np
 import pytest
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
+from derivlang.core.seal import sealed
 from derivlang.evaluation.resample import by_document, replicates
 from derivlang.evaluation.statistics import holm
 from derivlang.evaluation.tasks.registry import find_task, task_of
 from derivlang.training.objectives.registry import OBJECTIVES
 from tests import commands
 from tests.commands import cut_off
-from tests.runs import DOCUMENTS, SEEDS, run, runs, write
+from tests.runs import DOCUMENTS, SEEDS, run, runs, seal, write
 
 stats = pytest.importorskip("scipy.stats")
 pytest.importorskip("matplotlib")
@@ -45,7 +46,7 @@ from derivlang.evaluation.report.overview import (  # noqa: E402
     overview,
 )  # fmt: skip
 from derivlang.evaluation.report.page import _template  # noqa: E402
-from derivlang.evaluation.report.runs import read_runs  # noqa: E402
+from derivlang.evaluation.report.reading import read_runs  # noqa: E402
 from derivlang.evaluation.report.scores import scores_of  # noqa: E402
 from derivlang.evaluation.report.settings import Setting, copies_of, settings_of  # noqa: E402
 from derivlang.evaluation.report.sweeps import sweeps  # noqa: E402
@@ -1051,6 +1052,7 @@ def test_the_perplexity_of_a_diverged_run_is_shown(largest: float, tmp_path: Pat
 def test_a_perplexity_that_is_no_number(value: str, tmp_path: Path) -> None:
     path = run(tmp_path / "a") / "evaluation.json"
     path.write_text(path.read_text("utf-8").replace('"derived": 44.0', f'"derived": {value}'), "utf-8")
+    seal(path)
     with pytest.raises(StoreError, match=r"perplexity\.derived is .*, not a number"):
         read_runs([tmp_path])
 
@@ -1123,6 +1125,7 @@ def changed(path: Path, **values: Any) -> None:
 def not_a_number(folder: Path) -> None:
     text = (folder / "evaluation.json").read_text()
     (folder / "evaluation.json").write_text(re.sub(r'"mean": [\d.]+', '"mean": NaN', text, count=1))
+    seal(folder / "evaluation.json")
 
 
 @pytest.mark.parametrize(
@@ -1203,7 +1206,7 @@ def test_any_damage_of_a_record_gives_a_report_or_one_error(
             else:
                 inner[place[-1]] = damage
             tried += 1
-            path.write_text(json.dumps(found), "utf-8")
+            path.write_text(json.dumps(sealed(found)), "utf-8")
             try:
                 report([folder], tmp_path / "out")
                 shown += 1

@@ -29,7 +29,7 @@ from derivlang.evaluation.report.differences import differences_of
 from derivlang.evaluation.report.factors import FactorGrid, Headline, grids_of
 from derivlang.evaluation.report.figures import alignment_figures, delta_figures
 from derivlang.evaluation.report.overview import overview
-from derivlang.evaluation.report.runs import read_runs
+from derivlang.evaluation.report.reading import read_runs
 from derivlang.evaluation.report.scores import ScoreKey, scores_of
 from derivlang.evaluation.report.settings import settings_of
 from derivlang.evaluation.report.sweeps import sweeps

@@ -10,7 +10,7 @@ import pytest
 
 from derivlang.core.errors import StoreError
 from derivlang.evaluation.measures.projection import principal
-from tests.runs import run, write
+from tests.runs import run, seal, write
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -18,7 +18,7 @@ pytest.importorskip("jinja2")
 from derivlang.evaluation.report.cells import EMPTY
 from derivlang.evaluation.report.curves import layer_curves, layer_table, logged_curves
 from derivlang.evaluation.report.projection import projection_figures, projection_table
-from derivlang.evaluation.report.runs import read_runs
+from derivlang.evaluation.report.reading import read_runs
 from derivlang.evaluation.report.settings import settings_of
 from derivlang.evaluation.report.write import report
 
@@ -39,6 +39,7 @@ def runs(tmp_path: Path) -> Path:
         lines = [{"step": 50, "precision_percent": 60 + seed}, {"step": 100}, {"step": 150, "precision_percent": 71}]
         text = "".join(json.dumps(line) + "\n" for line in lines)
         (folder / "log.jsonl").write_text(text + '{"step": 20', "utf-8")  # the last line is cut off
+        seal(folder / "run.json")
     evaluated(run(tmp_path / "runs" / "align", objective="align-mlm"), rate=40.0)
     return tmp_path / "runs"
 

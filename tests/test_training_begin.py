@@ -17,6 +17,7 @@ from derivlang.training.config import ModelConfig
 from derivlang.training.languages import TOKENIZER
 from derivlang.training.masking import LanguageIds
 from derivlang.training.model import is_tied
+from tests.tiny_runs import seal
 from tests.training import built, log, model_file, pair, settings, trained, weights
 
 KINDS = ["modernbert", "roberta", "bert"]
@@ -118,6 +119,7 @@ def test_the_first_run_changed_before_a_checkpoint(first: Path, second: Path, tm
     with pytest.raises(KeyboardInterrupt):
         trained(tmp_path / "run", "mlm", init=str(gone), logged=stop, log_every=1)
     shutil.copytree(second / "model", gone / "model", dirs_exist_ok=True)
+    seal(gone)
     with pytest.raises(DerivlangError, match="has other weights than when this run began"):
         trained(tmp_path / "run", "mlm", init=str(gone), resume=True, log_every=1)
 
@@ -292,6 +294,7 @@ def test_what_cannot_be_begun_from(first: Path, tmp_path: Path) -> None:
     shutil.copytree(first, unfinished)
     record = json.loads((unfinished / "run.json").read_text())
     (unfinished / "run.json").write_text(json.dumps({**record, "status": "stopped"}))
+    seal(unfinished)
     with pytest.raises(DerivlangError, match="is not a finished run"):
         model_of(str(unfinished), "--init")
     for kind, message in (("roberta", "of the type modernbert"), ("modernbert", "has hidden_size = 16")):

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from derivlang.core.errors import DerivlangError, UsageError
+from derivlang.core.seal import sealed
 from derivlang.training import processes
 from derivlang.training.checkpoint import load_model
 from derivlang.training.contrast import Momentum, info_nce, one_side
@@ -324,7 +325,7 @@ def test_a_key_encoder_of_another_width(name: str, tmp_path: Path) -> None:
     found = json.loads((folder / "state.json").read_text())
     data = (folder / "training.pt").read_bytes()
     found["files"]["training.pt"] = [len(data), sha256(data).hexdigest()]
-    (folder / "state.json").write_text(json.dumps(found))
+    (folder / "state.json").write_text(json.dumps(sealed(found)))
     with pytest.raises(DerivlangError) as error:
         trained(tmp_path / "run", "ppa:queue=20", resume=True, **options)
     assert error.value.id == "checkpoint"

@@ -21,6 +21,7 @@ import pytest
 import torch
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError
+from derivlang.core.seal import sealed
 from derivlang.pipeline import Pipeline
 from derivlang.training import checkpoint
 from derivlang.training import folder as runs
@@ -39,6 +40,7 @@ from derivlang.training.prepared import Prepared
 from derivlang.training.record import RunInputs, record_of
 from derivlang.training.settings import Duration, TrainingSettings
 from tests.commands import command_line, cut_off, environment, run, written
+from tests.tiny_runs import seal
 from tests.training import data_folder, loader, log, model_file, network, pair, rows_batch, settings, trained, weights
 
 TIMES = ("seconds", "tokens_per_second")
@@ -240,7 +242,7 @@ def test_what_a_checkpoint_holds(tmp_path: Path) -> None:
     assert folders == ["step-00000006", "step-00000009"]
     folder = tmp_path / "run" / "checkpoints" / "step-00000009"
     recipe = json.loads((folder / "state.json").read_text())
-    assert set(recipe) == {"step", "subwords", "seconds", "fingerprint", "files"}
+    assert set(recipe) == {"format", "step", "subwords", "seconds", "fingerprint", "files", "log", "sha256"}
     assert recipe["fingerprint"] == runs.read(tmp_path / "run")["fingerprint"]
     assert set(recipe["files"]) == {"model/config.json", "model/model.safetensors", "training.pt"}
     found = state(tmp_path / "run", 9)
@@ -361,7 +363,7 @@ def test_a_field_of_another_kind_in_the_record_of_another_run(
 ) -> None:
     shutil.copytree(unfinished / "run", tmp_path / "run")
     path = tmp_path / "run" / "run.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "fingerprint": "0", field: value}))
+    path.write_text(json.dumps(sealed({**json.loads(path.read_text()), "fingerprint": "0", field: value})))
     with pytest.raises(DerivlangError):
         trained(tmp_path / "run", steps=9, resume=True)
 
@@ -374,7 +376,7 @@ def test_a_field_of_another_kind_in_the_record_of_a_run(
     """The run goes on (here: to where it would train), or there is one error of derivlang."""
     shutil.copytree(unfinished / "run", tmp_path / "run")
     path = tmp_path / "run" / "run.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    path.write_text(json.dumps(sealed({**json.loads(path.read_text()), field: value})))
     monkeypatch.setattr("derivlang.training.run.train", stopped)
     with pytest.raises((Stop, DerivlangError)):
         trained(tmp_path / "run", steps=9, resume=True)
@@ -389,7 +391,7 @@ def test_a_field_of_another_kind_in_the_state_of_a_checkpoint(
 ) -> None:
     shutil.copytree(unfinished / "run" / "checkpoints", tmp_path / "checkpoints")
     path = tmp_path / "checkpoints" / "step-00000006" / "state.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    path.write_text(json.dumps(sealed({**json.loads(path.read_text()), field: value})))
     found = newest(tmp_path, lambda message: None)
     assert found is not None
     assert type(found.step) is type(found.subwords) is int
@@ -874,6 +876,7 @@ def test_two_processes_go_on(tmp_path: Path) -> None:
     shutil.rmtree(folder / "model")
     record = runs.read(folder)
     (folder / "run.json").write_text(json.dumps({**record, "status": "stopped"}))
+    seal(folder)
     done = torchrun(tmp_path, *wanted, "--resume")
     assert done.returncode == 0, done.stderr
     assert same(weights(folder / "model"), whole)
@@ -969,6 +972,7 @@ def test_a_run_that_goes_on_elsewhere_has_both_environments(tmp_path: Path, monk
     path = tmp_path / "run" / "run.json"
     record = json.loads(path.read_text())
     path.write_text(json.dumps({**record, "status": "stopped"}))
+    seal(tmp_path / "run")
     here = module.environment()
     monkeypatch.setattr(module, "environment", lambda: {**here, "threads": 7})
     trained(tmp_path / "run", resume=True)

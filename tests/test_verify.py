@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from derivlang.core.seal import hash_of
 from derivlang.store.card import card
-from derivlang.store.manifest import Derived, hash_of
+from derivlang.store.manifest import Derived
 from tests import commands
 from tests.commands import make, run, shards, snapshot, wiki, written
 

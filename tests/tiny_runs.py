@@ -21,6 +21,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training.config import CAUSAL
 from derivlang.training.languages import TOKENIZER, TWIN, SpecialIds, TwinLanguages
+from derivlang.training.run_files import with_hashes
 
 DEMO = Path(__file__).parents[1] / "derivlang" / "sources" / "demo"
 MARKS = SpecialIds(0, 1, 2, 4)  # of every tokenizer of derivlang
@@ -105,6 +106,13 @@ def write_run(
         "settings": {},
     }
     (folder / "run.json").write_text(json.dumps(record | facts), "utf-8")
+    return seal(folder)
+
+
+def seal(folder: Path) -> Path:
+    """Give the record of a run whose files were changed by hand its hashes again."""
+    path = folder / "run.json"
+    path.write_text(json.dumps(with_hashes(folder, json.loads(path.read_text("utf-8")))), "utf-8")
     return folder
 
 
@@ -139,12 +147,14 @@ def model_of(kind: str, size: int, *, language_ids: bool = False) -> Any:
 
 
 def save_model(folder: Path, model: Any) -> None:
-    """A model as the run's."""
+    """A model as the run's, with its hashes in the record that is there."""
     bars = transformers.utils.logging.is_progress_bar_enabled()
     transformers.utils.logging.disable_progress_bar()
     model.save_pretrained(folder / "model")
     if bars:
         transformers.utils.logging.enable_progress_bar()
+    if (folder / "run.json").exists():
+        seal(folder)
 
 
 def rows_of_twins_equal(model: Any, found: TwinLanguages) -> Any:

@@ -1,41 +1,85 @@
-"""`derivlang verify`: check a derived set against its source."""
+"""`derivlang verify`: check a derived set against its source, or the files of what else derivlang has written."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, set_size
-from derivlang.cli.types import FOLDER, completes
+from derivlang.cli.types import PATH, completes
 from derivlang.core.messages import counted
 
 
 @click.command("verify", no_args_is_help=True)
-@click.argument("derived", type=FOLDER, shell_complete=completes("set"))
+@click.argument("derived", type=PATH, shell_complete=completes("set"))
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, as_json: bool) -> None:
-    """Derive every row again from its source, compare all columns, and undo it. Exit with 1 if anything differs.
+    """Check DERIVED, a derived set, a run, a study, a parser or a grammar. Exit with 1 if anything differs.
+
+    Of a set, every row is derived again from its source, all columns are compared, and the row is undone. Of a run or
+    of a study, every file is compared with its hash: model, tokenizer, checkpoints, records and evaluations. So are the
+    model of a parser (`parser train`) and a grammar file (`grammar fit`).
 
     \b
     derivlang verify OUT --json
     """
-    from derivlang.store.verify import verify
-
     with Bar() as bar, bar.stage("verifying", total=set_size(derived)):
-        result = verify(derived)
+        result = _verify(derived)
     if as_json:
         echo(json.dumps(result, ensure_ascii=False))
     else:
         for problem in result["problems"]:
-            row = f" row {problem['row']}, column {problem['column']}" if problem["row"] is not None else ""
+            row = f" row {problem['row']}, column {problem['column']}" if problem.get("row") is not None else ""
             echo(f"{problem['file']}{row}: {problem['what']}")
         for note in result["notes"]:
             echo(f"note: {note['file']}: {note['what']}")
-        rows = sum(split["rows"] for split in result["splits"].values())
-        right = "its only row is right" if rows == 1 else f"all {rows:,} rows are right"
-        echo(f"{derived}: {right}" if result["ok"] else f"{derived}: {counted(rows, 'row')} checked")
+        echo(f"{derived}: {_of_rows(result) if 'splits' in result else _of_files(result)}")
     sys.exit(0 if result["ok"] else 1)
+
+
+def _verify(path: Path) -> dict[str, Any]:
+    """Return the result of the check that suits what is there; of a set for anything else."""
+    if path.is_file():
+        from derivlang.grammar.load import load_grammar
+
+        grammar = load_grammar(path)
+        return _loaded(path, has_hash=grammar.has_hash)
+    if (path / "run.json").exists():
+        from derivlang.evaluation.verify import verify_run
+
+        return verify_run(path)
+    if (path / "study.json").exists():
+        from derivlang.study.verify import verify_study
+
+        return verify_study(path)
+    if (path / "model.json").exists():
+        from derivlang.parsing.model import load_model
+
+        return _loaded(path, has_hash=load_model(path).has_hash)
+    from derivlang.store.verify import verify
+
+    return verify(path)
+
+
+def _loaded(path: Path, *, has_hash: bool) -> dict[str, Any]:
+    """Return the result of something that was checked when it was loaded."""
+    note = {"file": path.name, "what": "has no hash, so only its form was checked"}
+    notes = [] if has_hash else [note]
+    return {"ok": True, "out": str(path), "checked": {"files": 1}, "problems": [], "notes": notes}
+
+
+def _of_rows(result: Mapping[str, Any]) -> str:
+    rows = sum(split["rows"] for split in result["splits"].values())
+    right = "its only row is right" if rows == 1 else f"all {rows:,} rows are right"
+    return right if result["ok"] else f"{counted(rows, 'row')} checked"
+
+
+def _of_files(result: Mapping[str, Any]) -> str:
+    told = ", ".join(counted(n, kind.removesuffix("s")) for kind, n in result["checked"].items() if n)
+    return f"{told} checked, " + ("nothing is wrong" if result["ok"] else f"{len(result['problems'])} wrong")

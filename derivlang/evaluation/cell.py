@@ -2,14 +2,16 @@
 
 The file holds int64[sentences, k] counts of each metric under its name: on the derived test set, as `dev_…` on the
 derived dev set (which published tables use), and for ZS as `source_…` on the source's test set. A ZS fine-tuning of
-several epochs has `oracle_…` as well: on the derived test set, of the epoch that the derived dev set chooses. A file of
-other settings, data or weights is ignored, so an interrupted evaluation resumes with the next cell.
+several epochs has `oracle_…` as well: on the derived test set, of the epoch that the derived dev set chooses. Its
+`facts` say what it was made of, and have a hash of the whole content. A file of other settings, data or weights, or
+with a changed content, is ignored, so an interrupted evaluation resumes with the next cell.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ import torch
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.seal import HASH, hash_of, is_intact
 from derivlang.core.version import __version__
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
@@ -76,7 +79,8 @@ class FinetuneCell:
                 wrong = [name for name, array in arrays.items() if array.ndim != 2 or array.dtype.kind not in "iu"]
                 # Not in the key: cells of earlier versions, which do not tell it, stay valid.
                 same = facts["key"] == self.key and facts.get("words", self.words) == self.words
-                return arrays if same and not wrong else None
+                intact = is_intact({**facts, **_hashes(arrays)}, ())  # cells of earlier versions have no hash
+                return arrays if same and intact and not wrong else None
         except DataError:
             return None
 
@@ -134,13 +138,18 @@ class FinetuneCell:
         self._write(found, facts)
 
     def _write(self, counts: dict[str, Int64], facts: dict[str, Any]) -> None:
-        told = {"key": self.key, "words": self.words, "derivlang": __version__, "task": self.task.label}
-        text = json.dumps(
-            {**told, "regime": self.regime, "seed": self.seed, "settings": self.task.settings.record(), **facts}
-        )
+        told: dict[str, Any] = {"key": self.key, "words": self.words, "derivlang": __version__, "task": self.task.label}
+        told |= {"regime": self.regime, "seed": self.seed, "settings": self.task.settings.record(), **facts}
+        text = json.dumps({**told, HASH: hash_of({**told, **_hashes(counts)})})
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with writing(self.path) as stream:
             np.savez_compressed(stream, facts=np.array(text), **counts)  # type: ignore[arg-type]
+
+
+def _hashes(counts: dict[str, Int64]) -> dict[str, str]:
+    """Return a hash of each array of counts, by a name that no fact has."""
+    return {f"counts of {name}": sha256(repr((array.shape, array.tolist())).encode()).hexdigest()
+            for name, array in counts.items()}  # fmt: skip
 
 
 def forget(trained: PretrainedRun, task: Task, data_key: str, words: str) -> None:

@@ -33,6 +33,7 @@ from derivlang.engine.batches import Source
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job
 from derivlang.engine.plan import source_files
+from derivlang.evaluation import results
 from derivlang.evaluation.cell import FinetuneCell, forget
 from derivlang.evaluation.documents import write_documents
 from derivlang.evaluation.finetune_settings import DOCUMENTS, MAX_LENGTH, ORACLE, REGIMES, SPLITS, Regime
@@ -53,9 +54,7 @@ from derivlang.parsing.device import device_of
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.disk import file_lock
-from derivlang.store.export import writing
-from derivlang.store.record import check_types, digest, read_record, record_text
+from derivlang.store.record import digest
 from derivlang.training.folder import RUN
 from derivlang.training.languages import TextLanguages
 from derivlang.training.languages.base import unknown_warning
@@ -72,22 +71,23 @@ def evaluate(
     replaces them, and DerivlangError if something does not fit.
     """
     events = events or Events()
-    trained = PretrainedRun.load(folder, step)
+    trained = PretrainedRun.load(folder, step, events.warn)
     check_mixed(options)
     for task in options.tasks:
         _check(trained, task)
     device = device_of(options.device)
     use_threads(options.threads, trained.config.hidden_size)
-    result = _stored(trained, force=options.force, drop=True)
+    result = results.stored(trained, force=options.force, drop=True)
     for measure, found, read in _measures(trained, device, options, events):
-        result = _add(trained, {measure: found}, {"heldout": {measure: read}} if read else {}, force=options.force)
+        parts = {"heldout": {measure: read}} if read else {}
+        result = results.add(trained, {measure: found}, parts, force=options.force)
     for task in options.tasks:
         if isinstance(task, UntunedTask):
             entry = _untuned(trained, device, task, options, events)
         else:
             assert isinstance(task, Task)
             entry = _tuned(trained, device, task, options, events)
-        result = _add(trained, {}, {"tasks": {task.label: entry}}, force=options.force)
+        result = results.add(trained, {}, {"tasks": {task.label: entry}}, force=options.force)
     return result
 
 
@@ -133,58 +133,6 @@ def _check_mixed(task: Task) -> None:
             fix="give an even number",
             id="bad-value",
         )
-
-
-# What is there, and what is written
-
-
-def _stored(trained: PretrainedRun, *, force: bool, drop: bool = False) -> dict[str, Any]:
-    """Return the results that are there, or none. Those of other weights are an error, unless `force` drops them.
-
-    drop: whether to remove the files of these results, too. The version is ignored: most commits change no number.
-    """
-    path, signature = trained.results, trained.signature
-    fresh = {"signature": signature, "tasks": {}}
-    if not path.exists():
-        return fresh
-    found = read_record(
-        path,
-        "evaluation.json",
-        lambda found: check_types(found, {"signature": dict, "tasks": dict}, {"heldout": dict}),
-        id="evaluation",
-        fix="remove it; finished cells are kept",
-    )
-    told = found["signature"]
-    changed = [name for name in signature | told if name != "derivlang" and told.get(name) != signature.get(name)]
-    if not changed:
-        return found
-    if force:
-        for file in trained.cells.glob("*.parquet") if drop else ():  # written by measures of the other weights
-            file.unlink()
-        return fresh
-    raise StoreError(
-        f"is of another state of the run; changed since then: {', '.join(changed)}",
-        where=str(path),
-        fix="give --force to replace these results, or restore the run",
-        id="stale-evaluation",
-    )
-
-
-def _add(
-    trained: PretrainedRun, results: dict[str, Any], parts: dict[str, dict[str, Any]], *, force: bool
-) -> dict[str, Any]:
-    """Write results, and parts of tables, into the file as it is now, and return its content.
-
-    Another process may have added others since this one began.
-    """
-    trained.results.parent.mkdir(exist_ok=True)
-    with file_lock(trained.results):
-        found = _stored(trained, force=force) | results
-        found |= {name: {**(found.get(name) or {}), **part} for name, part in parts.items()}
-        order = dict.fromkeys(["signature", "tasks", *MEASURES.names(), *found])
-        with writing(trained.results) as stream:
-            stream.write(record_text({name: found[name] for name in order if name in found}).encode())
-    return found
 
 
 # Measures
@@ -336,6 +284,8 @@ def _tuned(
             entry["oracle"] = entry["zs"]
         elif all(f"{ORACLE}{task.headline}" in counts for counts in zs["zs"]):  # those of earlier versions have none
             entry["oracle"] = on_test(zs, prefix=ORACLE)["zs"]
+    read = [cell(regime, seed).path for regime in by_regime for seed in seeds]
+    entry[results.FILES] = results.files_of([*read, path])
     entry["dev"] = _scores(by_regime, task.metrics, documents["dev"], "dev_")
     entry["chance"] = task.chance(sets.train.derived, sets.test.derived, sets.test.classes)
     return entry

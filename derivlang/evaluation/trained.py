@@ -10,6 +10,7 @@ of the types GPT-2 and Llama. Without the head of a language model, the encoder 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ import torch
 from transformers import AutoConfig, AutoModel
 
 from derivlang.core.errors import StoreError
+from derivlang.core.messages import warn
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.version import __version__
 from derivlang.formats.spec_paths import files_of
@@ -35,6 +37,7 @@ from derivlang.training.folder import RUN
 from derivlang.training.languages import Languages, TextLanguages
 from derivlang.training.languages import load as load_languages
 from derivlang.training.quiet import quiet
+from derivlang.training.run_files import check_files
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,13 +56,14 @@ class PretrainedRun:
     step: int | None = None
 
     @classmethod
-    def load(cls, folder: Path, step: int | None = None) -> PretrainedRun:
-        """Read a run, or the checkpoint of a step.
+    def load(cls, folder: Path, step: int | None = None, warn: Callable[[str], None] = warn) -> PretrainedRun:
+        """Read a run, or the checkpoint of a step. warn: called if it is of an earlier version and cannot be checked.
 
-        Raise StoreError if the folder is not a finished run, if there is no undamaged checkpoint of the step, or if the
-        parts of the run do not fit each other.
+        Raise StoreError if the folder is not a finished run, if there is no undamaged checkpoint of the step, if a file
+        is not the one that run.json lists, or if the parts of the run do not fit each other.
         """
         facts = _facts(folder, finished=step is None)
+        check_files(folder, facts, model=step is None, warn=warn)
         pipeline = Pipeline.from_stored(facts["spec"], files_of(folder), where=str(folder / RUN))
         languages = load_languages(folder, pipeline)
         if step is not None:
@@ -71,6 +75,7 @@ class PretrainedRun:
                 f"there is no {name}/config.json", where=str(folder), fix="train it to its end", id="no-model"
             )
         trained = cls(folder, facts, languages, _config(path, languages), hash_of_weights(path), step)
+        trained.check_weights()
         config = trained.config
         if trained.language_ids and (getattr(config, "type_vocab_size", None) or 0) < 2:
             raise StoreError(
@@ -134,6 +139,7 @@ class PretrainedRun:
         """
         kind: Any = auto_class(self.config.model_type) if self.has_lm_head else AutoModel
         path = self.model_folder
+        self.check_weights()
         with quiet(), _readable(path):
             module, found = model_from_pretrained(kind, path, output_loading_info=True, dtype="float32")
         missing = {name for name in found["missing_keys"] if "pooler." not in name} | set(found["mismatched_keys"])
@@ -152,6 +158,17 @@ class PretrainedRun:
     def encoder(self, device: torch.device) -> Encoder:
         """Return the model without its head, loaded from the folder."""
         return self.language_model(device).base()
+
+    def check_weights(self) -> None:
+        """Raise StoreError if the model is another one than when it was read, or than run.json names."""
+        told = self.facts.get("weights") if self.step is None else None
+        if hash_of_weights(self.model_folder) != (told or self.weights):
+            raise StoreError(
+                "has other weights than when the run was made, or than when this evaluation began",
+                where=str(self.model_folder),
+                fix="restore it, or evaluate it in another folder",
+                id="damaged",
+            )
 
     def check_pipeline(self) -> None:
         """Raise StoreError if a file that the derived language depends on, or a rule, has changed since the training.

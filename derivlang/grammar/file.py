@@ -5,15 +5,18 @@
     # labels: v2
     # licence: CC-BY-SA-4.0
     # weights: 55780
+    # sha256: 5d0c…
     class	V
     BTW	NOUN&nsubj	NOUN&obj=1.204	VERB&advcl=0.31
 
 A line of weights has a kind, the first label, then `second=weight` for each second label; HI separates its first labels
-by spaces. Lines are sorted and weights have two decimals, so the same grammar gives the same bytes.
+by spaces. Lines are sorted and weights have two decimals, so the same grammar gives the same bytes. `sha256` is the
+hash of all other lines; shipped grammars, and files of earlier versions, have none.
 """
 
 from __future__ import annotations
 
+from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 
@@ -25,7 +28,7 @@ from derivlang.grammar.weights import KINDS, LARGEST, LONGEST_SEQUENCE, VIEWS, F
 
 FIRST_LINE = "# derivlang grammar 1"
 DECIMALS = 2
-_WEIGHTS = "weights"
+_WEIGHTS, _HASH = "weights", "sha256"
 
 
 def write(grammar: Grammar, path: Path) -> None:
@@ -33,8 +36,8 @@ def write(grammar: Grammar, path: Path) -> None:
     path.write_bytes(text_of(grammar).encode())
 
 
-def text_of(grammar: Grammar) -> str:
-    """Return the text that `write` writes."""
+def text_of(grammar: Grammar, *, with_hash: bool = True) -> str:
+    """Return the text that `write` writes. with_hash: whether it has the line `# sha256`; shipped grammars do not."""
     out = [FIRST_LINE, f"# language: {grammar.language}", f"# labels: {grammar.labels}"]
     out += [f"# {key}: {value}" for key, value in grammar.about.items()]
     n_header, n_weights = len(out), 0
@@ -49,15 +52,19 @@ def text_of(grammar: Grammar) -> str:
             n_weights += len(cells)
             out.append("\t".join([kind, " ".join(first), *cells]))
     out.insert(n_header, f"# {_WEIGHTS}: {n_weights}")  # so that a truncated file is noticed
+    if with_hash:
+        out.insert(n_header + 1, f"# {_HASH}: {_hash_of(out)}")
     return "\n".join(out) + "\n"
 
 
 def read(path: Path) -> Grammar:
     """Return the grammar of a file.
 
-    Raises DataError missing-file, encoding, grammar-header (not this format, no labels), grammar-line, grammar-cut.
+    Raises DataError missing-file, encoding, grammar-header (not this format, no labels), grammar-line, grammar-cut,
+    grammar-changed.
     """
-    rows = lines(path)
+    found = list(lines(path))
+    rows = iter(found)
     if next(rows, (0, ""))[1] != FIRST_LINE:
         raise DataError(
             f"the file does not begin with {FIRST_LINE!r}",
@@ -101,8 +108,21 @@ def read(path: Path) -> Grammar:
             fix="the file is truncated or edited: copy it again, or delete the line `# weights` if you edited it",
             id="grammar-cut",
         )
+    digest = about.pop(_HASH, "")
+    if digest and digest != _hash_of([line for _, line in found if not line.startswith(f"# {_HASH}:")]):
+        raise DataError(
+            "the content has changed since the file was written",
+            where=str(path),
+            fix="copy the file again, or delete the line `# sha256` if you edited it",
+            id="grammar-changed",
+        )
     weights = {name: Weights.of(features, len(VIEWS)) for name, features in sections.items()}
-    return Grammar(path.name.partition(".")[0], language, labels, weights, about)
+    return Grammar(path.name.partition(".")[0], language, labels, weights, about, has_hash=bool(digest))
+
+
+def _hash_of(rows: list[str]) -> str:
+    """Return the SHA-256 of lines, whatever ends them."""
+    return sha256("\n".join("\n".join(rows).splitlines()).encode()).hexdigest()
 
 
 def _add_line(features: Features, path: Path, number: int, line: str) -> None:

@@ -17,6 +17,7 @@ class Grammar:
 
     name: as users write it. language: its English name, or "". labels: "v1" or "v2", the UD version of the labels.
     weights: head class ("N", "V", or a UPOS) -> Weights. about: the header of the file: treebanks, licence, settings …
+    has_hash: whether its file has the hash of its content.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Grammar:
     labels: str
     weights: Mapping[str, Weights]
     about: Mapping[str, str] = field(default_factory=dict)
+    has_hash: bool = False
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """A parser model on disk: a folder with `model.npz` (weights in 8 bits) and `model.json` (the model's card).
 
+model.json has the hash of model.npz and its own; the bundled parser, and models of earlier versions, have none.
 model.npz has for every matrix NAME int8[R, K] and `NAME.scale` float32[R], biases and root vectors as float32, and the
 vocabulary as one text. model.json has name, language, tags, relations, and the origin: data, licence, settings, scores.
 Parses depend on model.npz and on `language`, `tags` and `relations` only; the fingerprint is a hash of these and of the
@@ -22,11 +23,13 @@ from numpy.typing import NDArray
 from derivlang.core.arrays import Float32, Int8
 from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.seal import HASH, check_intact, sealed
 from derivlang.parsing import features, normalise
 from derivlang.parsing.quantised import stored
 
 FORMAT = 1
 WEIGHTS, CARD = "model.npz", "model.json"
+_OF_WEIGHTS = "weights_sha256"  # of the card; written only beside its own hash
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,11 @@ class StoredModel:
     @property
     def language(self) -> str:
         return str(self.card["language"])
+
+    @property
+    def has_hash(self) -> bool:
+        """Whether the card has the hashes of the model's files."""
+        return HASH in self.card
 
     @property
     def fingerprint(self) -> str:
@@ -84,7 +92,8 @@ def save_model(model: StoredModel, folder: Path) -> None:
     text = np.frombuffer("\n".join(model.vocabulary).encode("utf-8", "surrogatepass"), np.uint8)
     with (folder / WEIGHTS).open("wb") as out:
         np.savez_compressed(out, vocabulary=text, **model.matrices, **model.floats)  # type: ignore[arg-type]
-    (folder / CARD).write_text(json.dumps(dict(model.card), indent=2, ensure_ascii=False) + "\n", "utf-8", newline="\n")
+    card = sealed({**model.card, _OF_WEIGHTS: _hash_of(folder / WEIGHTS)})
+    (folder / CARD).write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", "utf-8", newline="\n")
 
 
 def load_model(folder: Path) -> StoredModel:
@@ -103,6 +112,9 @@ def load_model(folder: Path) -> StoredModel:
         card = json.loads((folder / CARD).read_text("utf-8"))
         if card["format"] != FORMAT:
             raise ValueError(f"its format is {card['format']}, this version reads {FORMAT}")
+        check_intact(card, [_OF_WEIGHTS])
+        if HASH in card and card.get(_OF_WEIGHTS) != _hash_of(folder / WEIGHTS):
+            raise ValueError(f"{WEIGHTS} is not the one that {CARD} was written for")
         with (folder / WEIGHTS).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         vocabulary = arrays.pop("vocabulary").tobytes().decode("utf-8", "surrogatepass").split("\n")
@@ -117,6 +129,11 @@ def load_model(folder: Path) -> StoredModel:
         if model.matrices["label"].shape[0] != len(model.relations):
             raise ValueError("its relations do not fit its weights")
     return model
+
+
+def _hash_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def readable(folder: Path) -> AbstractContextManager[None]:

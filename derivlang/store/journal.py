@@ -7,7 +7,6 @@ anything but a derived set is never touched.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -19,10 +18,12 @@ from typing import Any
 
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.seal import HASH, hash_of, sealed
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.card import CARD
 from derivlang.store.disk import LOCK, disk, held
-from derivlang.store.manifest import HASH, LEXICON, NAME, Derived, hash_of, is_intact, read_manifest
+from derivlang.store.listing import file_hash
+from derivlang.store.manifest import LEXICON, NAME, Derived, is_intact, read_manifest
 
 STAGE = ".derivlang"
 _FILES = {NAME, LEXICON, CARD}
@@ -270,20 +271,13 @@ def _is_gone(path: Path) -> bool:
 
 def _line(name: str, entry: dict[str, Any]) -> dict[str, Any]:
     """Return the line of a finished shard, with its hash: a damaged count would go into the manifest."""
-    line = {"task": name, **entry}
-    return {**line, HASH: hash_of(line)}
+    return sealed({"task": name, **entry})
 
 
 def _same(folder: Path, shard: dict[str, Any]) -> bool:
     """Return whether the shard is there with the bytes that were recorded."""
     path = folder / shard["file"]
     return bool(path.is_file() and path.stat().st_size == shard["bytes"] and file_hash(path) == shard["sha256"])
-
-
-def file_hash(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with disk(path), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _plan_of(journal: bytes) -> str | None:

@@ -6,14 +6,13 @@ It holds no time, no path of a machine and no number of workers, so the same pla
 from __future__ import annotations
 
 import codecs
-import hashlib
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from derivlang.core import seal
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.layers.registry import LAYERS
 from derivlang.core.lexicon import Lexicon
@@ -21,6 +20,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.core.plugins import Registry
 from derivlang.core.policies import Policies
 from derivlang.core.schema import Schema
+from derivlang.core.seal import sealed
 from derivlang.core.splits import split_name
 from derivlang.formats.spec_paths import files_of
 from derivlang.formats.utf8 import is_utf8
@@ -33,7 +33,6 @@ FORMAT = 1  # of a derived folder: a version reads the folders of one format
 # The version of the rules that belong to no transform: reading, the columns of sentences, Parquet pages. Raise it when
 # a change of the code changes a byte of some set. It is part of the plan's hash; the package version is not.
 OUTPUT_VERSION = 1
-HASH = "sha256"
 _WITH_HASH = ("card", "fingerprint_format")  # written only beside the hash
 _FIX = "restore the file, or make the set again in another folder"
 
@@ -247,21 +246,9 @@ def _usable(path: Path) -> Iterator[None]:
 
 def dump(manifest: dict[str, Any]) -> str:
     """Return the text of derivlang.json: the manifest, and as its last field the hash of all others."""
-    return record_text({**manifest, HASH: hash_of(manifest)})
-
-
-def hash_of(manifest: dict[str, Any]) -> str:
-    """Return the SHA-256 of a manifest without its hash, as JSON with sorted keys and no white space."""
-    rest = {name: value for name, value in manifest.items() if name != HASH}
-    text = json.dumps(rest, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return record_text(sealed(manifest))
 
 
 def is_intact(manifest: dict[str, Any]) -> bool:
-    """Return whether the manifest has the hash of its content.
-
-    Early versions wrote neither this hash nor the fields of `_WITH_HASH`. A manifest with none of them is accepted.
-    """
-    if HASH not in manifest:
-        return not any(name in manifest for name in _WITH_HASH)
-    return bool(manifest[HASH] == hash_of(manifest))
+    """Return whether the manifest has the hash of its content, or is one of an early version, which has none."""
+    return seal.is_intact(manifest, _WITH_HASH)

@@ -31,13 +31,15 @@ from derivlang.core.keys import string_buffers
 from derivlang.core.order import Order
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.schema import left_out
+from derivlang.core.seal import HASH
 from derivlang.core.to_table import to_table
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.card import CARD
 from derivlang.store.disk import LOCK
 from derivlang.store.features import describe
-from derivlang.store.journal import STAGE, file_hash
-from derivlang.store.manifest import HASH, LEXICON, NAME, Derived, is_intact
+from derivlang.store.journal import STAGE
+from derivlang.store.listing import file_hash
+from derivlang.store.manifest import LEXICON, NAME, Derived, is_intact
 from derivlang.store.shards import read_shard
 
 # The column to report for each id of an error, if the source of a row cannot be rebuilt.

@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from glob import glob
-from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError
+from derivlang.core.seal import check_intact, sealed
+from derivlang.core.version import __version__
 from derivlang.evaluation.cell import RULES
 from derivlang.evaluation.report.plan import FORMAT, STUDY
 from derivlang.evaluation.report.runs import EVALUATION
@@ -26,6 +27,7 @@ from derivlang.formats.paths import is_path
 from derivlang.formats.registry import suffixes
 from derivlang.grammar.load import files_of_pair
 from derivlang.store.export import writing
+from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, digest, read_record, record_text
 from derivlang.study.begins import RUNS
 from derivlang.study.cells import Cell
@@ -33,14 +35,17 @@ from derivlang.study.file import TEXT, Study
 from derivlang.study.plan import Place, PlannedCommand, plan
 from derivlang.training.checkpoint import MODEL
 from derivlang.training.folder import RUN
+from derivlang.training.run_files import FILES
 from derivlang.training.streams.bitext import PARTS
 
 PRETRAINED, EVALUATED = "pretrained.json", "evaluated.json"  # in a run's folder
+# Fields that are written only beside the hash of a record. The other two records are compared with what is there now.
+_WITH_HASH = {RUN: [FILES], STUDY: ["derivlang"]}
 
 
 def write_study(study: Study, place: Place) -> None:
-    """Write study.json."""
-    _write(place.out / STUDY, _record(study, place))
+    """Write study.json, which has a hash of itself: the report believes its levels."""
+    _write(place.out / STUDY, sealed({**_record(study, place), "derivlang": __version__}))
 
 
 def is_done(step: PlannedCommand, place: Place) -> bool:
@@ -69,7 +74,7 @@ def _finished(step: PlannedCommand, run: Path, place: Place) -> dict[str, Any]:
         return found | {"files": _files(cell.options, place)}
     found = {"rules": RULES, **{name: record.get(name) for name in ("fingerprint", "weights")}, "options": step.facts}
     scores = run / EVALUATION  # which a command outside the study may have changed
-    made = _hash_of(scores, scores.stat().st_mtime_ns) if scores.is_file() else None
+    made = file_hash(scores) if scores.is_file() else None
     return found | {"files": _files(cell.evaluation, place), "evaluation": made}
 
 
@@ -99,14 +104,14 @@ def _files(options: Mapping[str, Any], place: Place) -> dict[str, str]:
         paths = [whole, *parts, *(Path(f"{whole}.{part}") for part in PARTS)]
         there = [path for path in paths if is_path(path, "file") and path.is_file()]
         if there:
-            found[key] = digest([_hash_of(path, path.stat().st_mtime_ns) for path in there])
+            found[key] = digest([file_hash(path) for path in there])
         sets = [place.out / part for part in re.split("[,:+]", value) if part and "+" in value]  # pos:A+B
         read: list[tuple[str, Path]] = []
         for path in dict.fromkeys([whole, *parts, *sets]):
             read += [(pair.name, pair) for pair in files_of_pair(path).values()]
             read += _within(path, key) if is_path(path, "folder") and not _is_own(path, place) else []
         if read:
-            found[f"{key}/"] = digest([[name, _hash_of(path, path.stat().st_mtime_ns)] for name, path in read])
+            found[f"{key}/"] = digest([[name, file_hash(path)] for name, path in read])
     return found
 
 
@@ -124,13 +129,6 @@ def _within(folder: Path, key: str) -> list[tuple[str, Path]]:
     below = sorted(glob("**", root_dir=folder, recursive=True))  # noqa: PTH207
     files = [(name, folder / name) for name in below if (folder / name).is_file()]
     return [one for one in files if key not in ("source", "task") or suffix_of(one[1]) in suffixes()]
-
-
-@cache
-def _hash_of(path: Path, changed: int) -> str:
-    """Return the hash of a file. changed: when, so that a later call sees another content."""
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").hexdigest()
 
 
 def other_beginning(cell: Cell, place: Place) -> str:
@@ -233,13 +231,14 @@ def _json(path: Path, *, options: type = dict) -> dict[str, Any]:
     options: the type of its options; those of `evaluate` are a list.
     """
     try:
-        return read_record(path, "record", partial(_check, options=options), id="run")
+        return read_record(path, "record", partial(_check, path.name, options=options), id="run")
     except StoreError:
         return {}
 
 
-def _check(record: dict[str, Any], options: type) -> None:
-    """Raise ValueError if a field that is read here has another type."""
+def _check(name: str, record: dict[str, Any], options: type) -> None:
+    """Raise ValueError if a field that is read here has another type, or was changed. name: of the file."""
+    check_intact(record, _WITH_HASH.get(name, ()))
     check_types(record, {}, {"init": dict, "options": options, "text": list, "tokenizers": dict, "files": dict})
     check_types(record.get("init") or {}, {}, {"weights": str, "embeddings": str}, where="init.")
     tokenizers = record.get("tokenizers") or {}

@@ -32,6 +32,7 @@ from derivlang.training.foreign import check_vocabulary, checkpoint_folder, load
 from derivlang.training.languages import TOKENIZER, TWIN, Languages, fingerprint_of
 from derivlang.training.masking import LanguageIds
 from derivlang.training.model import is_tied, set_tie
+from derivlang.training.run_files import check_files
 from derivlang.training.settings import TrainingSettings, layers_of
 
 _INIT, _EMBEDDINGS = "--init", "--embeddings"
@@ -107,13 +108,16 @@ class Init:
 def model_of(text: str, option: str) -> tuple[Path, Path]:
     """Return (folder of the run, folder of its model) for RUN or RUN@STEP. option: for messages.
 
-    Raise StoreError if the run is not finished, or if it has no such checkpoint, or a damaged one.
+    Raise StoreError if the run is not finished, if it has no such checkpoint, or if a file is not the one that was
+    written.
     """
     run, step = checkpoint.run_and_step(Path(text))
     facts = folder.read(run)
     if step is not None:
+        check_files(run, facts, model=False)
         return run, checkpoint.of_step(run, step).folder / checkpoint.MODEL
-    if facts["status"] == "done" and (run / checkpoint.MODEL).is_dir():
+    if facts["status"] == "done":
+        check_files(run, facts)
         return run, run / checkpoint.MODEL
     there = ", ".join(map(str, checkpoint.steps(run)))
     raise StoreError(

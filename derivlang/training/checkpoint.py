@@ -2,7 +2,8 @@
 
     RUN/checkpoints/step-00003500/model/         an ordinary Hugging Face folder
     RUN/checkpoints/step-00003500/training.pt    states of the optimiser, the objective (with its dictionary) and torch
-    RUN/checkpoints/step-00003500/state.json     step, sub-words, seconds, fingerprint; size and hash of every file
+    RUN/checkpoints/step-00003500/state.json     step, sub-words, seconds, fingerprint; size and hash of every file;
+                                                 the hash of log.jsonl so far, and of state.json itself
 
 A checkpoint is written under another name, flushed and renamed. The position in the data and every draw follow from
 the step. Damaged checkpoints are skipped with a warning.
@@ -19,32 +20,42 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.seal import check_intact, sealed
 from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained
 from derivlang.store.disk import disk
+from derivlang.store.listing import below, check_listed, faults, file_hash, listed, remembered
 from derivlang.store.record import Kind, check_types, read_record, record_text
 from derivlang.training.config import auto_class
+from derivlang.training.log_file import LOG
 from derivlang.training.quiet import quiet
+
+if TYPE_CHECKING:  # reports and `verify`, which load no torch, look at checkpoints, too
+    import torch
 
 FOLDER, STATE, TRAINING, MODEL = "checkpoints", "state.json", "training.pt", "model"
 _AGAIN = "remove this checkpoint; the same command resumes from the one before it"
 _WEIGHTS = ("*.safetensors", "*.bin", "config.json")
+_FORMAT = 1  # written only beside the hash of state.json
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A valid checkpoint. subwords: trained on so far. seconds: of training so far, including earlier sessions."""
+    """A valid checkpoint.
+
+    subwords: trained on so far. seconds: of training so far, including earlier sessions. log: hash of the log so far;
+    None if it is not known.
+    """
 
     folder: Path
     step: int
     subwords: int
     seconds: float
     fingerprint: str
+    log: str | None = None
 
     def load_model(self) -> Any:
         """Return the language model of `transformers`."""
@@ -52,6 +63,8 @@ class Checkpoint:
 
     def load_training(self) -> dict[str, Any]:
         """Return {"optimizer", "objective", "random"}."""
+        import torch
+
         path = self.folder / TRAINING
         with parse_errors(str(path), "checkpoint", error=StoreError, id="checkpoint", fix=_AGAIN):
             found: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
@@ -78,13 +91,17 @@ def load_model(folder: Path) -> Any:
 
 def hash_of_weights(model: Path) -> str:
     """Return 16 hex digits of a saved model's weights and config, equal for equal models."""
-    digest = sha256()
-    for pattern in _WEIGHTS:
-        for path in sorted(model.glob(pattern)):
+    files = [path for pattern in _WEIGHTS for path in sorted(model.glob(pattern))]
+
+    def compute() -> str:
+        digest = sha256()
+        for path in files:
             digest.update(path.name.encode())
             with path.open("rb") as file:
                 file_digest(file, lambda: digest)
-    return digest.hexdigest()[:16]
+        return digest.hexdigest()[:16]
+
+    return remembered("weights", files, compute)
 
 
 def save(
@@ -103,6 +120,8 @@ def save(
 
     Raise StoreError if the disk is full.
     """
+    import torch
+
     folder = run / FOLDER / name_of(step)
     fresh = folder.with_name(f".{folder.name}.derivlang")
     try:
@@ -124,14 +143,17 @@ def save(
                 if type(error).__module__.startswith("safetensors"):
                     raise OSError(28 if "os error 28" in str(error) else 5, str(error)) from error
                 raise
+            log = file_hash(run / LOG) if (run / LOG).exists() else None
             recipe = {
+                "format": _FORMAT,
                 "step": step,
                 "subwords": subwords,
                 "seconds": round(seconds, 3),
                 "fingerprint": fingerprint,
-                "files": {str(p.relative_to(fresh)): list(_seen(p)) for p in sorted(fresh.rglob("*")) if p.is_file()},
+                "files": listed(_present(fresh)),
+                "log": log,
             }
-            (fresh / STATE).write_text(record_text(recipe), "utf-8", newline="\n")
+            (fresh / STATE).write_text(record_text(sealed(recipe)), "utf-8", newline="\n")
             for path in fresh.rglob("*"):
                 if path.is_file():
                     with path.open("rb") as file:
@@ -143,7 +165,7 @@ def save(
     for old in _folders(run)[keep:]:
         if old != folder:
             shutil.rmtree(old, ignore_errors=True)
-    return Checkpoint(folder, step, subwords, seconds, fingerprint)
+    return Checkpoint(folder, step, subwords, seconds, fingerprint, log)
 
 
 def newest(run: Path, warn: Callable[[str], None]) -> Checkpoint | None:
@@ -209,41 +231,41 @@ def _folders(run: Path) -> list[Path]:
     return sorted((run / FOLDER).glob("step-*"), reverse=True)
 
 
+def check_all(run: Path) -> dict[str, str]:
+    """Return what is wrong with each checkpoint of a run, by the name of its folder; "" for nothing."""
+    return {folder.name: _read(folder)[0] for folder in reversed(_folders(run))}
+
+
 def _read(folder: Path) -> tuple[str, Checkpoint | None]:
     """Return (what is wrong, None) or ("", checkpoint)."""
     try:
         state = read_record(folder / STATE, STATE, partial(_check, folder), id="checkpoint")
     except StoreError:
         return f"{STATE} is missing or damaged", None
-    found = Checkpoint(folder, state["step"], state["subwords"], state["seconds"], state["fingerprint"])
-    present = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
-    for name, (size, digest) in state["files"].items():
-        path = present.get(name)  # never open a name that only a damaged record holds
-        if path is None:
-            return f"{name} is missing", None
-        if path.stat().st_size != size:
-            return f"{name} was cut off ({path.stat().st_size:,} of {size:,} bytes)", None
-        if _seen(path)[1] != digest:
-            return f"{name} was changed", None
-    return "", found
+    files, present = state["files"], _present(folder)
+    for name, what in faults(files, present):
+        return f"{name} {what}", None
+    for name in below(folder / MODEL, folder):  # `from_pretrained` takes some files that are there unasked
+        if name not in files:
+            return f"{name} was added", None
+    step, subwords, seconds, fingerprint = (state[name] for name in ("step", "subwords", "seconds", "fingerprint"))
+    return "", Checkpoint(folder, step, subwords, seconds, fingerprint, state.get("log"))
+
+
+def _present(folder: Path) -> dict[str, Path]:
+    """Return the files of a checkpoint but its state, by name."""
+    return {name: path for name, path in below(folder, folder).items() if name != STATE}
 
 
 def _check(folder: Path, state: dict[str, Any]) -> None:
-    """Raise ValueError if the state does not belong to this folder."""
+    """Raise ValueError if the state was changed, or does not belong to this folder."""
     kinds: dict[str, Kind] = {
         "step": int, "subwords": int, "seconds": (int, float), "fingerprint": str, "files": dict
     }  # fmt: skip
-    check_types(state, kinds)
+    check_types(state, kinds, {"log": str})
+    check_intact(state, ["format"])
     if folder.name != name_of(state["step"]):
         raise ValueError(f"it is of step {state['step']}")
-    for name, (size, digest) in state["files"].items():
-        if not isinstance(size, int) or not isinstance(digest, str):
-            raise ValueError(f"the entry of {name} is not a size and a hash")
+    check_listed(state["files"])
     if not math.isfinite(state["seconds"]):
         raise ValueError("seconds is not a finite number")
-
-
-def _seen(path: Path) -> tuple[int, str]:
-    """Return (number of bytes, hash) of a file."""
-    with path.open("rb") as file:
-        return path.stat().st_size, file_digest(file, "sha256").hexdigest()

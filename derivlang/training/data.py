@@ -33,7 +33,7 @@ from derivlang.core.arrays import (
 )
 from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError
-from derivlang.store.journal import file_hash
+from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, read_record, short
 from derivlang.training.languages import Both, SpecialIds
 from derivlang.training.settings import Packing

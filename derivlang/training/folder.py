@@ -1,31 +1,38 @@
-"""The folder of a run: its record, and copies of all files needed to use its model (docs/reference/runs.md)."""
+"""The folder of a run: its record, and copies of all files needed to use its model (docs/reference/runs.md).
+
+run.json has the hashes of these files and its own (run_files.py).
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.seal import check_intact
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.lexical.tokenizer import CONFIG
 from derivlang.lexical.tokenizer import TOKENIZER as TOKENIZER_FILE
 from derivlang.pipeline import Pipeline
 from derivlang.store.disk import disk, whole_folder
 from derivlang.store.export import writing
+from derivlang.store.listing import check_listed
 from derivlang.store.record import Kind, check_types, read_record, record_text, short
 from derivlang.training import checkpoint
 from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.languages import LEXICON, TOKENIZER, TWIN, fingerprint_of, is_foreign
 from derivlang.training.prepared import Prepared
+from derivlang.training.run_files import FILES, check_files, damages, with_hashes
 
 FORMAT = 1
 RUN = "run.json"
+AGAIN = "restore the file, or make the run again in another folder"
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return `run.json`. Raise StoreError if it is missing or this version cannot read it."""
+    """Return `run.json`. Raise StoreError if it is missing or was changed, or if this version cannot read it."""
     path = folder / RUN
     if not path.exists():
         raise StoreError(
@@ -34,7 +41,7 @@ def read(folder: Path) -> dict[str, Any]:
             fix="make one: derivlang pretrain … -o DIR",
             id="no-run",
         )
-    return read_record(path, RUN, _check, id="run", fix="restore the file, or make the run again in another folder")
+    return read_record(path, RUN, _check, id="run", fix=AGAIN)
 
 
 def _check(record: dict[str, Any]) -> None:
@@ -45,9 +52,10 @@ def _check(record: dict[str, Any]) -> None:
     optional: dict[str, Kind] = {
         "model": dict, "dictionary": dict, "result": dict, "reading": dict, "environments": list, "weights": str,
         "step": int, "steps": int, "seed": int, "data": str, "streams": dict, "init": dict, "factors": dict,
-        "checkpoint": str, "pipeline": dict, "heldout_files": list,
+        "checkpoint": str, "pipeline": dict, "heldout_files": list, FILES: dict,
     }  # fmt: skip
     check_types(record, required, optional)
+    check_sealed(record)
     if record.get("pipeline") is not None:
         check_types(record["pipeline"], {"fingerprint": str, "format": int}, where="pipeline.")
     for file in record.get("heldout_files") or ():
@@ -56,6 +64,12 @@ def _check(record: dict[str, Any]) -> None:
         check_types(facts, {}, {"sha256": str}, where=f"streams.{name}.")
     if record.get("init") is not None:
         check_types(record["init"], {"run": str, "weights": str}, {"embeddings": str}, where="init.")
+
+
+def check_sealed(record: dict[str, Any]) -> None:
+    """Raise ValueError if a value of run.json was changed after it was written."""
+    check_intact(record, [FILES])
+    check_listed(record.get(FILES) or {}, f"{FILES}.")
 
 
 def taken(run: Path, *, resume: bool, force: bool) -> dict[str, Any] | None:
@@ -141,9 +155,9 @@ def _copy(folder: Path, out: Path) -> None:
 
 
 def write(run: Path, record: dict[str, Any]) -> None:
-    """Write run.json completely or not at all. Raise StoreError if the disk is full."""
+    """Write run.json, with the hashes of the files, completely or not at all. Raise StoreError if the disk is full."""
     with writing(run / RUN) as file:
-        file.write(record_text(record).encode())
+        file.write(record_text(with_hashes(run, record)).encode())
 
 
 def finish(run: Path, steps: int) -> None:
@@ -158,6 +172,18 @@ def finish(run: Path, steps: int) -> None:
                 shutil.copyfile(path, fresh / path.name)
 
     whole_folder(run / checkpoint.MODEL, write)
+
+
+def restore_model(run: Path, record: dict[str, Any], say: Callable[[str], None]) -> None:
+    """Write the model of a finished run again from its last checkpoint, if it is missing.
+
+    Raise StoreError if that checkpoint is missing or damaged, or if a file of the run is not the one of its record.
+    """
+    step = record["step"]
+    if any(name.partition("/")[0] == checkpoint.MODEL and what == "is missing" for name, what in damages(run, record)):
+        finish(run, checkpoint.of_step(run, step).step)
+        say(f"wrote {run / checkpoint.MODEL} again from the checkpoint of step {step:,}")
+    check_files(run, record, warn=None)
 
 
 def reached(run: Path) -> dict[str, Any]:

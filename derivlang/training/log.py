@@ -6,11 +6,13 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from derivlang.core.errors import DataError
 from derivlang.store.disk import disk
 from derivlang.training.batch import StepCounts
 from derivlang.training.boards import Board, figures_of
@@ -97,13 +99,24 @@ class TrainingLog:
     """The log of a run in log.jsonl and on boards.
 
     Entries after the step at which a run resumes are removed. last: the last remaining entry.
+
+    before: the hash of the log in the checkpoint that is resumed, None if it is not known. Raise DataError if the
+    entries that remain are not those of then; a log that is missing begins anew.
     """
 
-    def __init__(self, run: Path, step: int, boards: Sequence[Board] = ()):
+    def __init__(self, run: Path, step: int, boards: Sequence[Board] = (), before: str | None = None):
         path = run / LOG
         kept = [entry for entry in read_log(run) if entry["step"] <= step]
+        text = "".join(json.dumps(entry) + "\n" for entry in kept)
+        if before is not None and path.exists() and sha256(text.encode()).hexdigest() != before:
+            raise DataError(
+                f"was changed since the checkpoint of step {step:,} was written",
+                where=str(path),
+                fix="restore it, or remove it: the run then goes on without the log of its earlier steps",
+                id="damaged",
+            )
         with disk(path):
-            path.write_text("".join(json.dumps(entry) + "\n" for entry in kept), "utf-8", newline="\n")
+            path.write_text(text, "utf-8", newline="\n")
             self._file = path.open("a", encoding="utf-8", newline="\n")
         self._path = path
         self.last: dict[str, Any] = kept[-1] if kept else {}

@@ -68,7 +68,8 @@ def train(
     net, optimizer = accelerator.prepare(net, optimizer)
     step = begin.step if begin else 0
     meter = Meter(device, begin.subwords if begin else 0, begin.seconds if begin else 0.0, masks=not objective.causal)
-    log = TrainingLog(run, step, boards_of(log_settings, run, step, asdict(settings))) if main else None
+    boards = boards_of(log_settings, run, step, asdict(settings)) if main else []
+    log = TrainingLog(run, step, boards, None if begin is None else begin.log) if main else None
     entry: dict[str, Any] = log.last if log is not None else {}
 
     def save(step: int, entry: dict[str, Any]) -> None:

@@ -39,6 +39,7 @@ from derivlang.training.prepare import prepare_data
 from derivlang.training.prepared import Prepared
 from derivlang.training.processes import processes
 from derivlang.training.record import RunInputs, environment, levels_of
+from derivlang.training.run_files import check_files
 from derivlang.training.settings import Duration, LogSettings, TrainingSettings, Where
 from derivlang.training.streams.base import Material
 
@@ -113,6 +114,8 @@ def _pretrain(
     with ranks.main_process_first():  # the others reuse what it has made
         _check(settings, objective, model_config)
         before = folder.taken(run, resume=resume, force=force) if main else folder.read(run)
+        if main and before is not None:  # a file that is missing is written again
+            check_files(run, before, missing=False, warn=callbacks.warn)
         init = _init(where, settings, before, causal=objective.causal)
         prepared = prepare(settings, request, where, objective, callbacks, before)
         settings = replace(settings, vocab_size=prepared.languages.tokenizer.size)  # a given tokenizer has its own
@@ -128,6 +131,8 @@ def _pretrain(
         if before is not None:
             inputs.check_same(before, run)
             if before["status"] == "done" and before.get("result"):
+                if main:
+                    folder.restore_model(run, before, callbacks.say)
                 return before["result"]  # type: ignore[no-any-return]
         begin = checkpoint.newest(run, callbacks.warn) if before is not None else None
         if begin is not None and begin.fingerprint != fingerprint:

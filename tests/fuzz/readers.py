@@ -689,7 +689,7 @@ def _study_seed() -> list[bytes]:
 
 def _study(folder: Path, data: bytes) -> str | None:
     from derivlang.evaluation.report.factors import grids_of
-    from derivlang.evaluation.report.runs import read_runs
+    from derivlang.evaluation.report.reading import read_runs
     from derivlang.evaluation.report.scores import scores_of
     from derivlang.evaluation.report.write import _study
 
@@ -767,7 +767,9 @@ for _name in (
     reader(
         f"{_name} of a study", "json", lambda name=_name: [(_study_folder()[2] / name).read_bytes()], "study.records"
     )(_records(_name))
-reader("run.json", "json", _run_seed("run.json"), "evaluation.report.runs")(_report("run.json"))
+reader("run.json", "json", _run_seed("run.json"), "evaluation.report.runs", "evaluation.report.reading")(
+    _report("run.json")
+)
 reader("evaluation.json", "json", _run_seed("evaluation.json"))(_report("evaluation.json"))
 reader("log.jsonl, reported", "jsonl", _log_seed, "training.log_file")(_report("log.jsonl"))
 reader("evaluation counts", "npz", _run_seed("evaluation/pos.sup.1.npz"))(_report("evaluation/pos.sup.1.npz"))

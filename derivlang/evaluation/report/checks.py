@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 from derivlang.core.spec import read_spec
+from derivlang.evaluation import results
 from derivlang.evaluation.finetune_settings import REGIMES
 from derivlang.evaluation.report.columns import DEV
 from derivlang.evaluation.report.plan import check_levels
@@ -15,6 +16,8 @@ from derivlang.evaluation.tasks.registry import TASKS, task_of
 from derivlang.evaluation.tasks.untuned import SIDES, UntunedTask, shown_groups
 from derivlang.lexical.percent import percent
 from derivlang.store.record import Kind, check_types, short
+from derivlang.training import folder
+from derivlang.training.run_files import FILES
 
 FORMAT = 1
 # Measure -> its figures of a layer, and their names in the report. Older versions gave `sentences` in `contextual`.
@@ -36,7 +39,7 @@ _FACTS: dict[str, Kind] = {
 _SHARE = (str, int, float)  # a percentage: 25, "12.5", "1/3"
 _MORE_FACTS: dict[str, Kind] = {
     "status": str, "step": int, "batch_size": int, "seq_len": int, "dictionary": dict, "parallel": _SHARE,
-    "settings": dict, "weights": str, "result": dict, "streams": dict, "init": dict,
+    "settings": dict, "weights": str, "result": dict, "streams": dict, "init": dict, FILES: dict,
 }  # fmt: skip
 _LARGEST = 1e15  # bound of a number to print
 
@@ -52,6 +55,7 @@ def check_facts(facts: dict[str, Any]) -> None:
     if facts.get("format") != FORMAT:
         raise ValueError(f"format {short(facts.get('format'))}, but this version reads {FORMAT}")
     check_types(facts, _FACTS, _MORE_FACTS)
+    folder.check_sealed(facts)
     check_levels(facts.get("factors") or {}, "factors")
     check_types(facts["model"], {"name": str}, {"tie": bool, "language_ids": bool})
     dictionary = facts.get("dictionary") or {}
@@ -89,6 +93,7 @@ def check_evaluation(evaluation: dict[str, Any]) -> None:
         if not isinstance(told, dict):
             raise ValueError(f"heldout: {name}: {short(told)} is not an object")
     check_types(evaluation["signature"], {"fingerprint": str}, {"steps": int, "weights": str})
+    results.check_sealed(evaluation)
     _check_scores(evaluation)
 
 

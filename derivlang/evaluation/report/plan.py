@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from derivlang.core.seal import check_intact
 from derivlang.core.settings import text_of
 from derivlang.store.record import check_types, read_record, short
 
@@ -74,6 +75,7 @@ def _check(found: dict[str, Any]) -> None:
     if found.get("format") != FORMAT:
         raise ValueError(f"format {short(found.get('format'))}, but this version reads {FORMAT}")
     check_types(found, {"factors": dict, "report": dict, "cells": list}, {"study": str})
+    check_intact(found, ["derivlang"])
     for name, levels in found["factors"].items():
         if not isinstance(levels, list):
             raise ValueError(f"factors: {short(name)} is {short(levels)}")

@@ -1,8 +1,4 @@
-"""Read run folders for the report: `run.json`, `evaluation.json`, and the counts behind its scores.
-
-A run without an evaluation is listed with empty cells. Any unreadable file is an error, because skipping it would
-silently select runs.
-"""
+"""A run as the report sees it: `run.json`, `evaluation.json`, and the counts behind its scores (reading.py)."""
 
 from __future__ import annotations
 
@@ -16,18 +12,21 @@ from typing import Any
 import numpy as np
 
 from derivlang.core.arrays import Int64
-from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.seal import HASH
 from derivlang.evaluation.finetune_settings import DOCUMENTS, ORACLE, REGIMES, ROWS
 from derivlang.evaluation.measures.base import LARGEST_PERPLEXITY
-from derivlang.evaluation.report.checks import LAYER_FIGURES, check_evaluation, check_facts, untuned_task
+from derivlang.evaluation.report.checks import LAYER_FIGURES, untuned_task
 from derivlang.evaluation.report.columns import DEV, MIXED, Column
-from derivlang.evaluation.report.plan import STUDY, StudyPlan, levels_of, read_plan
+from derivlang.evaluation.report.plan import StudyPlan, levels_of
+from derivlang.evaluation.results import FILES
 from derivlang.evaluation.tasks.named import file_name_of
 from derivlang.evaluation.tasks.untuned import UntunedTask
-from derivlang.store.record import read_record
+from derivlang.store.listing import faults
 
 RUN, EVALUATION, COUNTS = "run.json", "evaluation.json", "evaluation"
+AGAIN = "evaluate the run again: derivlang evaluate RUN"
 # Regime -> prefix of its counts, and the regime of the fine-tunings that they are from.
 _COUNTS = {
     "source": ("source_", "zs"),
@@ -73,7 +72,7 @@ class Run:
     @property
     def levels(self) -> Mapping[str, str]:
         """The levels of its factors: the study's, else those of run.json."""
-        return self.plan.cells[_place(self.folder)] if self.plan else levels_of(self.facts.get("factors") or {})
+        return self.plan.cells[place_of(self.folder)] if self.plan else levels_of(self.facts.get("factors") or {})
 
     @property
     def weights(self) -> str:
@@ -88,7 +87,7 @@ class Run:
     def state(self) -> str:
         """The state of the run: done, or unfinished or not evaluated."""
         status, step, steps = (self.facts.get(name) for name in ("status", "step", "steps"))
-        parts = [] if status in (None, "done") else [f"{status} at step {_count(step)} of {_count(steps)}"]
+        parts = [] if status in (None, "done") else [f"{status} at step {shown(step)} of {shown(steps)}"]
         return ", ".join(parts + ([] if self.evaluation else ["not evaluated"])) or "done"
 
     @property
@@ -100,7 +99,7 @@ class Run:
             "objective": facts["objective"],
             "fingerprint": self.fingerprint,
             "seed": self.seed,
-            "steps": _count(self.steps),
+            "steps": shown(self.steps),
             "derivlang": facts["derivlang"],
         }
         return f"{self.id}: " + ", ".join(f"{name} {value}" for name, value in parts.items())
@@ -127,7 +126,11 @@ class Run:
         for one in (self, *self.checkpoints):
             for name, value in (one.evaluation or {}).items():
                 parts = value if name in ("tasks", "heldout") else {"": value}
-                found |= {(one.steps, name, part): told for part, told in (parts or {}).items() if name != "signature"}
+                found |= {
+                    (one.steps, name, part): _without_files(told)
+                    for part, told in (parts or {}).items()
+                    if name not in ("format", "signature", HASH)
+                }
         return found
 
     def untuned(self) -> Iterator[tuple[str, UntunedTask, Mapping[str, Any]]]:
@@ -219,10 +222,11 @@ class Run:
         """
         told, path = self.test_set(task), self.folder / COUNTS / f"{file_name_of(task)}.{DOCUMENTS}"
         if told and path.exists():
+            self._check_file(task, path)
             return _array(path, ["dev" if regime.startswith(DEV) else "test"], 1)
         if told.get("unit", ROWS[0]) in ROWS:
             return None
-        raise StoreError("the documents of the test set are missing", where=str(path), fix=_AGAIN, id="run")
+        raise StoreError("the documents of the test set are missing", where=str(path), fix=AGAIN, id="run")
 
     def counts(self, column: Column, regime: str) -> list[Int64] | None:
         """Return int64[S, k] of each fine-tuning seed, or None if a file is missing.
@@ -238,31 +242,23 @@ class Run:
         paths = [self.folder / COUNTS / f"{stem}.{seed}.npz" for seed in range(1, len(score.seeds) + 1)]
         if not all(path.exists() for path in paths):
             return None
+        for path in paths:
+            self._check_file(column.task, path)
         found = [_array(path, names, 2) for path in paths]
         for path, counts, value in zip(paths, found, score.seeds, strict=True):
             if not math.isclose(column.metric.value(counts), value, abs_tol=1e-6):
-                raise StoreError(f"does not give the scores of {EVALUATION}", where=str(path), fix=_AGAIN, id="run")
+                raise StoreError(f"does not give the scores of {EVALUATION}", where=str(path), fix=AGAIN, id="run")
         return found
+
+    def _check_file(self, task: str, path: Path) -> None:
+        """Raise StoreError for a file of counts that is not the one that was evaluated."""
+        files: Mapping[str, Any] = self._task(task).get(FILES) or {}
+        for _, what in faults({name: files[name] for name in files if name == path.name}, {path.name: path}):
+            raise StoreError(f"{what} since it was evaluated", where=str(path), fix=AGAIN, id="damaged")
 
     def _task(self, task: str) -> Mapping[str, Any]:
         found: Mapping[str, Any] = ((self.evaluation or {}).get("tasks") or {}).get(task) or {}
         return found
-
-
-def read_runs(folders: Iterable[Path]) -> list[Run]:
-    """Read the runs in these folders, in this order, each folder once.
-
-    A folder of run folders stands for all of them, and the folder of a study for its cells that have been run. Raise
-    UsageError if there is no run, StoreError for a folder without a run and for damaged files.
-    """
-    found: dict[Path, Path] = {}
-    for folder in folders:
-        for run in _find(folder):
-            found.setdefault(run.resolve(), run)
-    if not found:
-        raise UsageError("there are no runs to report", where="RUNS", fix="give run folders", id="no-runs")
-    plans = {above: read_plan(above) for above in {_above(run) for run in found.values()}}
-    return [_read(run, f"R{number}", plans[_above(run)]) for number, run in enumerate(found.values(), 1)]
 
 
 def same_model(runs: Iterable[Run]) -> dict[str, str]:
@@ -279,79 +275,15 @@ def same_model(runs: Iterable[Run]) -> dict[str, str]:
     }
 
 
-def _find(folder: Path) -> list[Path]:
-    if not folder.is_dir():
-        raise StoreError("there is no such folder", where=str(folder), id="missing-folder")
-    if (folder / RUN).exists():
-        return [folder]
-    if plan := read_plan(folder):
-        inside = [folder / cell.relative_to(plan.folder) for cell in plan.cells if (cell / RUN).exists()]
-        if not inside:
-            raise UsageError(f"no cell of the study has been run: {STUDY} alone", where=str(folder), id="no-runs")
-        return inside
-    inside = sorted(path.parent for path in folder.glob(f"*/{RUN}"))
-    if not inside:
-        raise StoreError(
-            f"not a run: there is no {RUN}, here or in its subfolders",
-            where=str(folder),
-            fix="make one: derivlang pretrain … -o RUN",
-            id="not-a-run",
-        )
-    return inside
-
-
-def _above(run: Path) -> Path:
-    """Return the folder that may be the study's: OUT of OUT/runs/CELL."""
-    return _place(run).parent.parent
-
-
-def _place(run: Path) -> Path:
+def place_of(run: Path) -> Path:
     """Return the absolute path of a run as a study has it: without `..`, links not followed."""
     return Path(os.path.normpath(run.absolute()))
-
-
-def _read(folder: Path, id: str, plan: StudyPlan | None) -> Run:
-    facts = read_record(folder / RUN, RUN, check_facts, id="run", fix=_RERUN)
-    levels = None if plan is None else plan.cells.get(_place(folder))
-    if levels is None:
-        plan = None
-    elif facts.get("factors") and levels_of(facts["factors"]) != levels:
-        raise StoreError(f"has other factors than {STUDY} of its study", where=str(folder), fix=_RERUN, id="run")
-    path = folder / EVALUATION
-    if not path.exists():
-        return Run(id, folder, facts, None, plan, _checkpoints(id, folder, facts))
-    evaluation = read_record(path, EVALUATION, check_evaluation, id="run", fix=_AGAIN)
-    signature = evaluation["signature"]
-    told, made = ((one.get("weights"), one["fingerprint"]) for one in (signature, facts))
-    told_step, step = signature.get("steps"), facts.get("step", facts["steps"])
-    if told[1] != made[1] or told_step != step:
-        told_of, made_of = f"{told[1]} at step {_count(told_step)}", f"{made[1]} at step {_count(step)}"
-    elif told[0] and made[0] and told[0] != made[0]:
-        told_of, made_of = f"the weights {told[0]}", f"the weights {made[0]}"
-    else:
-        return Run(id, folder, facts, evaluation, plan, _checkpoints(id, folder, facts))
-    raise StoreError(
-        f"is of {told_of}, but the run has made {made_of}", where=str(path), fix=_AGAIN, id="stale-evaluation"
-    )
-
-
-def _checkpoints(id: str, folder: Path, facts: Mapping[str, Any]) -> tuple[Run, ...]:
-    """Return the run with the evaluations of its checkpoints (`evaluate --every-checkpoint`), by step."""
-    found = []
-    for path in sorted((folder / COUNTS).glob("step-*.json")):
-        evaluation = read_record(path, "evaluation of a checkpoint", check_evaluation, id="run", fix=_ANY_STEP)
-        made = evaluation["signature"]["fingerprint"]
-        if made != facts["fingerprint"] or "steps" not in evaluation["signature"]:
-            told = f"is of {made}, but the run is {facts['fingerprint']}"
-            raise StoreError(told, where=str(path), fix=_ANY_STEP, id="stale-evaluation")
-        found.append(Run(id, folder, facts, evaluation))
-    return tuple(sorted(found, key=lambda run: run.steps))
 
 
 def _array(path: Path, names: Sequence[str], dimensions: int) -> Int64:
     """Return the first of these arrays that a file has. Raise StoreError if there is none, or if it is damaged."""
     with (
-        parse_errors(str(path), "file of counts", error=StoreError, id="run", fix=_AGAIN),
+        parse_errors(str(path), "file of counts", error=StoreError, id="run", fix=AGAIN),
         path.open("rb") as stream,
         np.load(stream, allow_pickle=False) as arrays,
     ):
@@ -361,10 +293,11 @@ def _array(path: Path, names: Sequence[str], dimensions: int) -> Int64:
         return found
 
 
-def _count(value: Any) -> str:
+def _without_files(told: Any) -> Any:
+    """Return a result without the hashes of its files, which also depend on the version that wrote them."""
+    return {name: value for name, value in told.items() if name != FILES} if isinstance(told, dict) else told
+
+
+def shown(value: Any) -> str:
+    """Return a number, or what stands in its place, as text."""
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-_RERUN = "leave this run out, or make it again"
-_ANY_STEP = "remove this file, or evaluate again: derivlang evaluate RUN --every-checkpoint"
-_AGAIN = "evaluate the run again: derivlang evaluate RUN"

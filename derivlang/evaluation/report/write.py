@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError
+from derivlang.core.seal import HASH
 from derivlang.core.version import __version__
 from derivlang.evaluation.report import listings
 from derivlang.evaluation.report.by_factor import by_factor, contrasts, factor_notes, marginal_means
@@ -38,13 +39,15 @@ from derivlang.evaluation.report.overview import (
 )
 from derivlang.evaluation.report.page import page
 from derivlang.evaluation.report.projection import PROJECTION, projection_figures, projection_table
-from derivlang.evaluation.report.runs import Run, read_runs, same_model
+from derivlang.evaluation.report.reading import read_runs
+from derivlang.evaluation.report.runs import Run, same_model
 from derivlang.evaluation.report.scores import scores_file, scores_of
 from derivlang.evaluation.report.settings import Entry, Setting, copies_of, settings_of
 from derivlang.evaluation.report.sweeps import sweeps
 from derivlang.formats.progress import stage
 from derivlang.store.disk import whole_folder
 from derivlang.store.record import read_record, record_text
+from derivlang.training.run_files import FILES
 
 PAGE, MARKDOWN, DATA, FIGURES, SCORES = "index.html", "report.md", "report.json", "figures", "scores.tsv"
 FORMAT = 1
@@ -204,7 +207,7 @@ def _data(runs: Sequence[Run], parts: Sequence[ReportSection]) -> dict[str, Any]
                 "state": run.state,
                 "same_as": same.get(run.id),  # as in scores.tsv: the weights alone
                 "left_out_for": left_out.get(run.id),
-                **run.facts,
+                **{name: value for name, value in run.facts.items() if name not in (FILES, HASH)},
             }
             for run in runs
         ],

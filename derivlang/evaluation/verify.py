@@ -1,0 +1,84 @@
+"""Verify a run: its record, every file against its hash, its checkpoints, and the results of its evaluations.
+
+Nothing is trained or measured again, and torch is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import DerivlangError
+from derivlang.evaluation import results
+from derivlang.evaluation.report.checks import check_evaluation
+from derivlang.evaluation.report.runs import COUNTS, EVALUATION
+from derivlang.store.record import read_record
+from derivlang.training import checkpoint, folder
+from derivlang.training.run_files import damages, has_hashes
+
+Problem = dict[str, Any]
+
+
+def verify_run(run: Path) -> dict[str, Any]:
+    """Return {"ok", "out", "checked", "problems": [{"file", "what"}], "notes": [{"file", "what"}]}.
+
+    checked: numbers of files, of checkpoints and of evaluations. notes: what is unusual and no damage, such as a run of
+    an earlier version, which has no hashes. Files are named by their path in the run. Raise StoreError if there is no
+    run.
+    """
+    problems: list[Problem] = []
+    notes: list[Problem] = []
+    record: dict[str, Any] = {}
+    if not (run / folder.RUN).exists():
+        folder.read(run)
+    try:
+        record = folder.read(run)
+    except DerivlangError as error:
+        problems.append(_entry(folder.RUN, error.what))
+    else:
+        problems += [_entry(name, what) for name, what in damages(run, record)]
+        if not has_hashes(record):
+            notes.append(_entry(folder.RUN, "has no hashes: an earlier version made this run"))
+        if record["status"] != "done":
+            notes.append(_entry(folder.RUN, f"the run is not finished: its status is {record['status']!r}"))
+    checkpoints = checkpoint.check_all(run)
+    problems += [_entry(f"{checkpoint.FOLDER}/{name}", what) for name, what in checkpoints.items() if what]
+    evaluations = 0
+    for path, cells in _evaluations(run):
+        evaluations += 1
+        for name, what in _evaluation(path, cells, record):
+            (notes if "earlier version" in what else problems).append(_entry(str(name.relative_to(run)), what))
+    listed = len(record.get("files") or ())
+    checked = {"files": 1 + listed, "checkpoints": len(checkpoints), "evaluations": evaluations}
+    return {"ok": not problems, "out": str(run), "checked": checked, "problems": problems, "notes": notes}
+
+
+def _evaluations(run: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield the results of the run and of its checkpoints, each with the folder of their counts."""
+    if (run / EVALUATION).exists():
+        yield run / EVALUATION, run / COUNTS
+    for path in sorted((run / COUNTS).glob("step-*.json")):
+        yield path, path.with_suffix("")
+
+
+def _evaluation(path: Path, cells: Path, record: dict[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Yield the files of an evaluation that are not as they were written, and what is wrong with them."""
+    try:
+        found = read_record(path, path.name, check_evaluation, id="evaluation")
+    except DerivlangError as error:
+        yield path, error.what
+        return
+    if not has_hashes(found):
+        yield path, "has no hashes: an earlier version made this evaluation"
+    names = ["fingerprint", *(["weights"] if path.name == EVALUATION else [])]
+    for name in names:
+        told, made = found["signature"].get(name), record.get(name)
+        if told and made and told != made:
+            yield path, f"is of another run: {name} {told}, and run.json has {made}"
+    for file, what in results.damages(cells, found):
+        yield cells / file, what
+
+
+def _entry(file: str, what: str) -> Problem:
+    return {"file": file, "what": what}

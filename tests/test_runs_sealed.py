@@ -1,0 +1,306 @@
+"""What a run says of itself is what was written: no changed value, and no other file, is believed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from derivlang.core.errors import DerivlangError, StoreError
+from derivlang.evaluation.evaluate import evaluate
+from derivlang.evaluation.report.reading import read_runs
+from derivlang.evaluation.settings import EvaluateOptions
+from derivlang.evaluation.tasks.registry import task_of
+from derivlang.evaluation.trained import PretrainedRun
+from derivlang.evaluation.verify import verify_run
+from derivlang.store import listing
+from derivlang.training.begin import model_of
+from derivlang.training.checkpoint import newest
+from derivlang.training.folder import read
+from derivlang.training.run_files import check_files
+from tests.commands import run as cli
+from tests.tiny_runs import data_folder
+from tests.training import trained
+
+OPTIONS = {"measures": ("alignment",), "pairs": 9, "sentences": 9, "threads": 1, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with two checkpoints and an evaluation of a task and of a measure."""
+    folder = tmp_path_factory.mktemp("runs")
+    trained(folder / "run", steps=6, save_every=3)
+    task = task_of("pos").with_settings(epochs=1, lr=1e-2, batch_size=8, max_length=32)
+    asked = EvaluateOptions(tasks=(task,), seeds=1, regimes=("sup",), data_dir=data_folder(folder / "data"), **OPTIONS)
+    evaluate(folder / "run", asked)
+    evaluate(folder / "run", EvaluateOptions(**OPTIONS), step=3)
+    return folder / "run"
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "run"))
+
+
+# Who believes a run. Each is called with its folder.
+READERS: dict[str, Callable[[Path], object]] = {
+    "evaluate": lambda run: PretrainedRun.load(run),
+    "report": lambda run: read_runs([run]),
+    "--init": lambda run: model_of(str(run), "--init"),
+    "--resume": lambda run: trained(run, steps=6, save_every=3, resume=True),
+}
+
+
+def changes(found: Any) -> Iterator[tuple[str, Any]]:
+    """Each record that differs from this one in one leaf: changed a little, or missing."""
+    for place, value in leaves(found):
+        for name in ("changed", "missing"):
+            other = deepcopy(found)
+            inner = other
+            for key in place[:-1]:
+                inner = inner[key]
+            if name == "changed":
+                inner[place[-1]] = another(value)
+            else:
+                inner.pop(place[-1])
+            yield f"{'.'.join(map(str, place))} {name}", other
+
+
+def leaves(found: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """The path and the value of each number, text, null, and empty list or object."""
+    inside = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ()
+    for key, value in inside:
+        yield from leaves(value, (*above, key))
+    if above and not (found and isinstance(found, (dict, list))):
+        yield above, found
+
+
+def another(value: Any) -> Any:
+    """A value of the same kind, as a hand would change it."""
+    match value:
+        case bool():
+            return not value
+        case int() | float():
+            return value + 1
+        case str():
+            return f"{value}0"
+        case None:
+            return 1
+    return [1] if isinstance(value, list) else {"a": 1}
+
+
+def unnoticed(path: Path, check: Callable[[], object]) -> list[str]:
+    """The changes of a record that a reader accepts."""
+    found = json.loads(path.read_text("utf-8"))
+    check()
+    passed, tried = [], 0
+    for name, other in changes(found):
+        path.write_text(json.dumps(other), "utf-8")
+        tried += 1
+        try:
+            check()
+        except DerivlangError as error:
+            assert path.name in str(error)  # noqa: PT017 (either may happen)
+            continue
+        passed.append(name)
+    assert tried > 20
+    return passed
+
+
+@pytest.mark.parametrize("reader", ["evaluate", "report", "--init"])
+def test_every_changed_leaf_of_a_run_is_noticed(reader: str, run: Path) -> None:
+    assert unnoticed(run / "run.json", lambda: READERS[reader](run)) == []
+
+
+def test_every_changed_leaf_of_a_run_to_resume_is_noticed(run: Path) -> None:
+    """By what `--resume` reads first; the run itself would take too long for each."""
+    assert unnoticed(run / "run.json", lambda: read(run)) == []
+    with pytest.raises(StoreError, match=r"run\.json"):
+        READERS["--resume"](run)
+
+
+@pytest.mark.parametrize("name", ["evaluation.json", "evaluation/step-00000003.json"])
+def test_every_changed_leaf_of_an_evaluation_is_noticed(name: str, run: Path) -> None:
+    assert unnoticed(run / name, lambda: read_runs([run])) == []
+
+
+def test_an_evaluation_that_was_changed_is_not_added_to(run: Path) -> None:
+    path = run / "evaluation.json"
+    path.write_text(path.read_text("utf-8").replace('"rows": ', '"rows": 1'), "utf-8")
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match=r"evaluation\.json: .*a value was changed after it was written"):
+        evaluate(run, EvaluateOptions(**OPTIONS))
+    assert path.read_bytes() == before
+
+
+def test_every_changed_leaf_of_a_checkpoint_is_noticed(run: Path) -> None:
+    """The one before is taken then."""
+    path = run / "checkpoints" / "step-00000006" / "state.json"
+    for name, other in changes(json.loads(path.read_text("utf-8"))):
+        path.write_text(json.dumps(other), "utf-8")
+        found = newest(run, lambda message: None)
+        assert found is not None
+        assert found.step == 3, name
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_weights_of_another_step_are_refused(reader: str, run: Path) -> None:
+    model = run / "model" / "model.safetensors"
+    shutil.copy(run / "checkpoints" / "step-00000003" / "model" / "model.safetensors", model)
+    with pytest.raises(StoreError) as error:
+        READERS[reader](run)
+    assert f"{model}: was changed since the run was made [damaged]" in str(error.value)
+    assert f"remove {run / 'model'}: the same `derivlang pretrain` command with --resume writes it again" in str(
+        error.value
+    )
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("name", ["model/config.json", "tokenizer/tokenizer.json", "twin/tokenizer.json",
+                                  "dictionary.tsv", "log.jsonl"])  # fmt: skip
+def test_other_files_of_a_run_are_refused(reader: str, name: str, run: Path) -> None:
+    """Each that evaluation or a report reads; the message names it."""
+    (run / name).write_bytes((run / name).read_bytes() + b" ")
+    with pytest.raises(StoreError) as error:
+        READERS[reader](run)
+    assert f"{run / name}: was changed since the run was made" in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["model/adapter_config.json", "tokenizer/added_tokens.json"])
+def test_files_that_a_loader_would_read_unasked_are_refused(name: str, run: Path) -> None:
+    (run / name).write_text("{}", "utf-8")
+    with pytest.raises(StoreError, match="was added: it is not a file of the run"):
+        PretrainedRun.load(run)
+    (run / name).rename((run / name).with_name("NOTES.md"))  # as those who publish a model write
+    PretrainedRun.load(run)
+
+
+def test_a_missing_model_is_written_again_from_the_last_checkpoint(run: Path, tmp_path: Path) -> None:
+    before = {path.name: path.read_bytes() for path in (run / "model").iterdir()}
+    shutil.rmtree(run / "model")
+    for reader in ("evaluate", "--init"):
+        with pytest.raises(StoreError, match="is missing") as error:
+            READERS[reader](run)
+        assert error.value.id == "no-model"
+        assert "command with --resume writes it again from the last checkpoint" in str(error.value)
+    told: list[str] = []
+    read_runs([run], told.append)  # its numbers are there
+    assert told == [
+        f"model/ is missing in {run}: the same `derivlang pretrain` command with --resume writes it again from the "
+        "last checkpoint"
+    ]
+    record = (run / "run.json").read_bytes()
+    trained(run, steps=6, save_every=3, resume=True)
+    assert {path.name: path.read_bytes() for path in (run / "model").iterdir()} == before
+    assert (run / "run.json").read_bytes() == record
+    shutil.rmtree(run / "model")
+    shutil.rmtree(run / "checkpoints" / "step-00000006")
+    with pytest.raises(StoreError, match="there is no checkpoint of step 6"):
+        trained(run, steps=6, save_every=3, resume=True)
+
+
+def earlier(run: Path, name: str) -> None:
+    """As an earlier version wrote it."""
+    found = json.loads((run / name).read_text("utf-8"))
+    for field in ("files", "format", "sha256") if name != "run.json" else ("files", "sha256"):
+        found.pop(field, None)
+    (run / name).write_text(json.dumps(found), "utf-8")
+
+
+def test_runs_of_earlier_versions_stay_usable(run: Path, tmp_path: Path) -> None:
+    """One message says that they cannot be checked; their weights can."""
+    for name in ("run.json", "evaluation.json", "evaluation/step-00000003.json"):
+        earlier(run, name)
+    told: list[str] = []
+    read_runs([run], told.append)
+    assert told == [f"1 run cannot be checked, as an earlier version wrote files without hashes: {run}"]
+    told.clear()
+    for _ in range(2):
+        PretrainedRun.load(run, warn=told.append)
+    PretrainedRun.load(run, 3, told.append)
+    assert told == [f"{run} is of an earlier version, whose run.json has no hashes: it cannot be checked"]
+    cli("evaluate", run, "--measure", "alignment", "--pairs", 9, "--device", "cpu")
+    assert "sha256" in json.loads((run / "evaluation.json").read_text("utf-8"))
+    assert verify_run(run)["ok"]
+    shutil.copytree(run / "checkpoints" / "step-00000003" / "model", run / "model", dirs_exist_ok=True)
+    for reader in READERS.values():
+        with pytest.raises(StoreError, match="has other weights than run"):
+            reader(run)
+
+
+def test_counts_that_were_changed_are_made_again_and_in_no_report(run: Path) -> None:
+    """Right numbers of other rows: the score of the task stays, its interval would not."""
+    path = run / "evaluation" / "pos.sup.1.npz"
+    with np.load(path) as found:
+        arrays = dict(found)
+    arrays["accuracy"] = arrays["accuracy"][::-1]
+    np.savez(path, **arrays)
+    (one,) = read_runs([run])
+    with pytest.raises(StoreError, match=r"pos\.sup\.1\.npz: .*since it was evaluated"):
+        one._check_file("pos", path)
+    assert "evaluation/pos.sup.1.npz" in {problem["file"] for problem in verify_run(run)["problems"]}
+
+
+def test_a_log_that_was_changed_before_a_checkpoint_is_refused(run: Path) -> None:
+    """What comes after the checkpoint is written again, so it may be cut off."""
+    shutil.rmtree(run / "checkpoints" / "step-00000006")
+    shutil.rmtree(run / "model")
+    record = json.loads((run / "run.json").read_text("utf-8"))
+    from derivlang.training import folder
+
+    folder.write(run, record | {"status": "stopped"})
+    text = (run / "log.jsonl").read_text("utf-8")
+    (run / "log.jsonl").write_text(text.replace('"step": 2', '"step": 1'), "utf-8")
+    with pytest.raises(DerivlangError, match=r"log\.jsonl: was changed since the checkpoint of step 3 was written"):
+        trained(run, steps=6, save_every=3, resume=True)
+    (run / "log.jsonl").write_text(text[:-20], "utf-8")
+    trained(run, steps=6, save_every=3, resume=True)
+    assert verify_run(run)["ok"]
+
+
+def test_each_file_is_hashed_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for each cell of an evaluation, nor for each command of one process; a changed file is read again."""
+    hashed: list[str] = []
+    digest = listing.file_digest
+    monkeypatch.setattr(listing, "file_digest", lambda file, name: hashed.append(file.name) or digest(file, name))
+    monkeypatch.setattr(listing, "_SETTLED", -1)  # else a file of this test is too young for its time to be trusted
+    trained_run = PretrainedRun.load(run)
+    once = sorted(hashed)
+    assert once == sorted(set(once))
+    for _ in range(3):
+        trained_run.check_weights()
+        check_files(run, trained_run.facts)
+    assert sorted(hashed) == once
+    (run / "log.jsonl").write_bytes((run / "log.jsonl").read_bytes()[:-1] + b" ")
+    with pytest.raises(StoreError, match=r"log\.jsonl"):
+        check_files(run, trained_run.facts)
+
+
+def test_verify_names_what_is_damaged_or_missing(run: Path) -> None:
+    listed = len(read(run)["files"])
+    told = cli("verify", run).out
+    assert told == f"{run}: {listed + 1} files, 2 checkpoints, 2 evaluations checked, nothing is wrong\n"
+    (run / "twin" / "tokenizer.json").unlink()
+    (run / "dictionary.tsv").write_text("source\tderived\n", "utf-8")
+    weights = run / "checkpoints" / "step-00000003" / "model" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    (run / "evaluation" / "pos.sup.1.npz").unlink()
+    lines = cli("verify", run, code=1).out.splitlines()
+    size = weights.stat().st_size
+    assert lines == [
+        f"dictionary.tsv: was cut off (15 of {read(run)['files']['dictionary.tsv'][0]:,} bytes)",
+        "twin/tokenizer.json: is missing",
+        f"checkpoints/step-00000003: model/model.safetensors was cut off ({size:,} of {size + 1:,} bytes)",
+        "evaluation/pos.sup.1.npz: is missing",
+        f"{run}: {listed + 1} files, 2 checkpoints, 2 evaluations checked, 4 wrong",
+    ]
+    found = cli("verify", run, "--json", code=1).json
+    assert [problem["file"] for problem in found["problems"]] == [line.partition(": ")[0] for line in lines[:-1]]
+    (run / "run.json").write_text("{", "utf-8")
+    assert "run.json: this is not a valid run.json" in cli("verify", run, code=1).out
