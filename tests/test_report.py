@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageError
+from derivlang.core.messages import DerivlangWarning
 from derivlang.core.seal import sealed
 from derivlang.evaluation.resample import by_document, replicates
 from derivlang.evaluation.statistics import holm
@@ -1087,10 +1088,18 @@ def test_the_command(one: Path, tmp_path: Path) -> None:
 
 
 def test_an_earlier_report_is_replaced_and_nothing_else(one: Path, tmp_path: Path) -> None:
-    report([one], tmp_path / "out")
-    (tmp_path / "out" / "figures" / "old.png").write_text("old")
-    report([one], tmp_path / "out")
-    assert not (tmp_path / "out" / "figures" / "old.png").exists()
+    out = tmp_path / "out"
+    report([one], out)
+    (out / "figures" / "old.png").write_text("old")
+    data = json.loads((out / "report.json").read_text("utf-8"))
+    written_before = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+    assert {*data["files"], "figures/old.png"} == written_before
+    with pytest.warns(DerivlangWarning, match="kept what is not part of the report: figures/old.png"):
+        report([one], out)
+    assert (out / "figures" / "old.png").read_text() == "old"
+    (out / "report.json").write_text(json.dumps({**data, "files": [*data["files"], "figures/old.png"]}))
+    report([one], out)
+    assert not (out / "figures" / "old.png").exists()
     for name, content in (("mine", "x"), ("report.json", "[1]")):
         other = tmp_path / f"other-{name}"
         other.mkdir()

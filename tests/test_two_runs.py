@@ -21,7 +21,8 @@ from derivlang.lexical import train as tokenizers
 from derivlang.lexical.train import train
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.store.disk import locked, whole_folder
+from derivlang.store.disk import locked
+from derivlang.store.folders import replace_folder
 from tests import commands
 from tests.commands import make, run, snapshot, spawn, wiki, written
 
@@ -58,6 +59,7 @@ def test_a_run_that_ends_while_another_one_looks(
     def iterdir(folder: Path) -> Iterator[Path]:
         entries = list(listed(folder))
         if folder == out and (out / ".derivlang").exists():
+            monkeypatch.undo()  # once
             if ends == "made":
                 shutil.copytree(whole, out, dirs_exist_ok=True)
             shutil.rmtree(out / ".derivlang")
@@ -148,8 +150,8 @@ def test_two_writers_of_one_folder_do_not_mix(tmp_path: Path) -> None:
 
         return fill
 
-    other = threading.Thread(target=whole_folder, args=(tmp_path / "out", write("second")))
-    whole_folder(tmp_path / "out", write("first"))
+    other = threading.Thread(target=replace_folder, args=(tmp_path / "out", write("second"), ("one", "two")))
+    replace_folder(tmp_path / "out", write("first"), ("one", "two"))
     other.join()
     assert {path.name: path.read_text() for path in tmp_path.rglob("*") if path.is_file()} == dict.fromkeys(
         ["one", "two"], "second"

@@ -13,7 +13,7 @@ import click
 from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import STDOUT, Bar, place_of, told
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import COUNT, FILE, PLACE, Group
+from derivlang.cli.types import COUNT, FILE, OUT_FILE, PLACE, Group
 from derivlang.core.errors import DataError, UsageError, unknown
 from derivlang.core.messages import counted
 from derivlang.evaluation.settings import EvaluateOptions
@@ -36,7 +36,7 @@ def command() -> None:
 @command.command("train", no_args_is_help=True, short_help="Train an aligner on two texts and write their links.")
 @click.argument("source", type=FILE)
 @click.argument("target", type=FILE)
-@click.option("-o", "--out", type=FILE, default=STDOUT, help="Pharaoh file to write.  [default: standard output]")
+@click.option("-o", "--out", type=OUT_FILE, default=STDOUT, help="Pharaoh file to write.  [default: standard output]")
 @click.option(
     "--model",
     default="hmm",
@@ -92,12 +92,13 @@ def train(
     """
     from derivlang.align.bitext import encode
     from derivlang.formats.progress import rows_done
-    from derivlang.store.export import writing
+    from derivlang.store.files import held_file, writing
 
     align, told_of = _aligner(
         model, encoder, {"--layer": layer, "--device": device}, {"--symmetrise": symmetrise, "--iterations": iterations}
     )
-    with Bar() as bar:
+    told_as = f"align train {source} {target}, {model}"
+    with Bar() as bar, held_file(out, told_as, click.get_current_context().params):
         with bar.stage("reading"):
             sides = [_lines(path, encoding) for path in (source, target)]
         began = time.perf_counter()

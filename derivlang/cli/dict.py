@@ -10,7 +10,7 @@ import click
 
 from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import STDOUT, Bar, find_options, place_of, refuse_given, request_of, spec_option, told
-from derivlang.cli.types import FILE, FOLDER, SEED, completes
+from derivlang.cli.types import FILE, FOLDER, OUT_FILE, SEED, completes
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
 
@@ -20,7 +20,7 @@ _FORMATS = click.Choice(["muse", "tsv", "json"])
 @click.command("dict", no_args_is_help=True)
 @click.argument("source", required=False, shell_complete=completes("source"))
 @spec_option("Transforms, as for make.  [default: those of a derived set]")
-@click.option("-o", "--out", type=FILE,
+@click.option("-o", "--out", type=OUT_FILE,
               help="File to write: .txt (MUSE), .tsv or .json.  [default: standard output]")  # fmt: skip
 @click.option("--coverage", default="100", show_default=True, help="Percentage of the entries.")
 @click.option("--by", type=click.Choice(["random", "frequency", "mass", "pos"]), default="random", show_default=True,

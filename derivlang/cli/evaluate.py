@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from derivlang.cli.messages import echo, say, warn
 from derivlang.cli.options import Bar, data_dir_option, ends_well, events, parser_options, spec_option, typed_flags
 from derivlang.cli.settings import settings_options, type_of
-from derivlang.cli.types import FOLDER, completes
+from derivlang.cli.types import FOLDER, OUT_FOLDER, completes
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared, names
 from derivlang.evaluation.finetune_settings import ROWS, FinetuneSettings, regime_of
@@ -73,7 +73,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 @spec_option("Transforms of the derived language, with --init.")
 @click.option("--source", help="Name or path of the source of held-out text, with --init.")
 @click.option(
-    "-o", "--out", type=FOLDER, help="Folder of the results, with --init.  [default: SOURCE.TRANSFORMS.…, here]"
+    "-o", "--out", type=OUT_FOLDER, help="Folder of the results, with --init.  [default: SOURCE.TRANSFORMS.…, here]"
 )
 @click.option("--task", "tasks", default="none", show_default=True, shell_complete=completes("tasks"),
               help=f"Tasks: any of {', '.join(sorted(TASKS.built_in))}; pos:French-GSD names another set, pos:A+B "

@@ -10,7 +10,7 @@ import click
 
 from derivlang.cli.messages import echo
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
-from derivlang.cli.types import FOLDER, PATH, completes
+from derivlang.cli.types import FOLDER, OUT_PATH, completes
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
 
@@ -38,7 +38,7 @@ _BY_SUFFIX = {
 @click.option(
     "-o",
     "--out",
-    type=PATH,
+    type=OUT_PATH,
     default=STDOUT,
     help="File to write; of transformers, a folder.  [default: standard output]",
 )

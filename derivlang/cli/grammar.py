@@ -11,7 +11,7 @@ import click
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import Bar, refuse_given
-from derivlang.cli.types import FILE, PLACE, Group, Number, Whole, completes
+from derivlang.cli.types import FILE, OUT_FILE, PLACE, Group, Number, Whole, completes
 from derivlang.core.errors import UsageError
 
 _LABELS = click.Choice(["map", "as-is"])
@@ -142,7 +142,7 @@ def score(
 
 @command.command("fit", no_args_is_help=True, short_help="Fit a grammar to CoNLL-U files.")
 @click.argument("treebanks", nargs=-1, required=True, type=FILE, metavar="TREEBANK...")
-@click.option("-o", "--out", type=FILE, help="Grammar file to write.  [default: TREEBANK.grammar.tsv, here]")
+@click.option("-o", "--out", type=OUT_FILE, help="Grammar file to write.  [default: TREEBANK.grammar.tsv, here]")
 @click.option("--language", default="", help="Name of the language, for the header.")
 @click.option("--licence", default="", help="Licence of the treebanks, for the header.")
 @click.option("--classes", default="N,V", show_default=True, help="Head classes: N, V, or a UPOS such as ADJ.")
@@ -184,6 +184,7 @@ def fit(
     from derivlang.grammar.build import FEWEST_HEADS, THINNED, GrammarRecipe, build
     from derivlang.grammar.families import UPOS, head_class
     from derivlang.grammar.treebank import check_labels, check_subtypes, check_version, demonstratives, read_families
+    from derivlang.store.files import held_file, is_stream, writing
 
     asked = classes.split(",")
     wrong = [name for name in asked if name not in ("N", "V", *UPOS)]
@@ -191,16 +192,19 @@ def fit(
         raise UsageError(
             f"{wrong[0]!r} is not a head class", where="--classes", fix=f"N, V, {', '.join(UPOS)}", id="grammar-class"
         )
-    begins = ""
+    begins, named = "", out is not None
     if out is None:
         folder = default_folder(treebanks[0].name, options=changed_options("treebanks") | _others(treebanks))
         out = Path(f"{folder}.grammar.tsv")
+    if not out.parent.is_dir():
+        raise UsageError(f"there is no folder {out.parent}", where="-o", id="missing-folder")
+    context = click.get_current_context()
+    context.with_resource(held_file(out, f"grammar fit {treebanks[0]}", context.params))
+    if not named:
         if out.exists():
             fix = "delete it to fit it again, or name another file with -o"
             raise UsageError("the grammar file exists already", where=str(out), fix=fix, id="out-exists")
         begins = f"writing to {out}"
-    if not out.parent.is_dir():
-        raise UsageError(f"there is no folder {out.parent}", where="-o", id="missing-folder")
     if packing_of(out) or out.suffix == ".orm":
         raise UsageError(f"a grammar is written as text, not as {out.suffix}", where="-o", id="output")
     if any(path.exists() and out.exists() and out.samefile(path) for path in (*treebanks, *dev)):
@@ -233,7 +237,10 @@ def fit(
     for name in names:
         if name not in grammar.classes:
             warn(f"the grammar has no model of {name} heads: fewer than {FEWEST_HEADS} have dependents")
-    file.write(grammar, out)
+    with writing(out) as stream:
+        stream.write(file.text_of(grammar).encode())
+    if is_stream(out):  # it cannot be read again, and may be standard output
+        return
     result = {"out": str(out), **file.read(out).summary()}
     result["l2"] = {name: settings.l2 for name, settings in chosen.items()}
     result["thin"] = {name: settings.thin for name, settings in chosen.items()}

@@ -11,7 +11,7 @@ import click
 
 from derivlang.cli.messages import echo
 from derivlang.cli.options import STDOUT, Bar, place_of, refuse_given, set_size, told
-from derivlang.cli.types import FILE, FOLDER, SEED, completes
+from derivlang.cli.types import FOLDER, OUT_FILE, SEED, completes
 from derivlang.core.messages import counted
 
 
@@ -20,7 +20,7 @@ from derivlang.core.messages import counted
 @click.option("--rate", default="100", show_default=True, help="Percentage of the sentence pairs of the split.")
 @click.option("--format", "kind", required=True, type=click.Choice(["pharaoh", "parquet", "text", "tmx"]),
               help="Format to write; text is three files: OUT.source, OUT.derived and OUT.pharaoh.")  # fmt: skip
-@click.option("-o", "--out", type=FILE, help="File to write.  [default: standard output]")
+@click.option("-o", "--out", type=OUT_FILE, help="File to write.  [default: standard output]")
 @click.option("--split", help="Split to take.  [default: the only one]")
 @click.option("--seed", type=SEED, default=1, show_default=True, help="Seed of the choice of pairs.")
 @click.option("--noise", default="0", show_default=True, help="Percentage of links, or of pairs, to make wrong.")

@@ -18,12 +18,12 @@ from derivlang.cli.options import (
     source_options,
     warn_of_data_dir,
 )
-from derivlang.cli.types import FOLDER, completes
+from derivlang.cli.types import OUT_FOLDER, completes
 
 
 @click.command("parse", cls=HeadedCommand, no_args_is_help=True)
 @click.argument("source", shell_complete=completes("source"))
-@click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: the cache that make reads]")
+@click.option("-o", "--out", type=OUT_FOLDER, help="Folder to write.  [default: the cache that make reads]")
 @source_options
 @run_options
 def command(source: str, out: Path | None, as_json: bool, **options: Any) -> None:

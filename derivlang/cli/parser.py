@@ -15,7 +15,7 @@ from derivlang.cli.folders import default_folder
 from derivlang.cli.messages import echo, tell
 from derivlang.cli.options import Bar, data_dir_option, refuse_given
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import COUNT, FILE, FOLDER, PATH, SEED, Group, completes
+from derivlang.cli.types import COUNT, FILE, OUT_FOLDER, PATH, SEED, Group, completes
 from derivlang.core.errors import DataError, DerivlangError, UsageError
 from derivlang.engine.options import MakeOptions
 
@@ -35,7 +35,7 @@ def command() -> None:
 
 @command.command("train", no_args_is_help=True, short_help="Train a tagger and parser on a treebank.")
 @click.argument("treebank", type=PATH)
-@click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: TREEBANK.parser, here]")
+@click.option("-o", "--out", type=OUT_FOLDER, help="Folder to write.  [default: TREEBANK.parser, here]")
 @click.option("--text", type=FILE, help="Running text of the language for word vectors, words separated by spaces.")
 @click.option("--teacher", shell_complete=completes("parser"),
               help="Parser of derivlang; a smaller and faster one learns its trees of the text, too.")  # fmt: skip
@@ -69,19 +69,28 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     derivlang parser train UD_English-EWT --text wiki.train.tokens --data-dir DIR
     """
     from dataclasses import replace
+    from functools import partial
 
     from derivlang.engine.watch import read_unchanged
     from derivlang.parsing.bundled import ModelParser
-    from derivlang.parsing.model import CARD, make_model, save_model
+    from derivlang.parsing.inference import Network
+    from derivlang.parsing.model import CARD, WEIGHTS, make_model, save_model
     from derivlang.parsing.scores import mask_rare, score
     from derivlang.parsing.training.config import ParserConfig, student
     from derivlang.parsing.training.fit import fit
+    from derivlang.store.disk import held
+    from derivlang.store.folders import replace_folder, settle
+    from derivlang.store.record import digest
 
     treebank = locate(treebank, options["data_dir"])
     begins = ""
     if out is None:
         out = default_folder(treebank.name, last="parser")
         begins = f"writing to {out}{os.sep}"
+    context = click.get_current_context()
+    told = f"parser train {treebank}"
+    context.with_resource(held(out, digest(context.params), told, what="a parser in this folder"))
+    settle(out)
     if (out / CARD).exists() and not options["force"]:
         raise UsageError(
             "the folder already has a model", where=str(out), fix="pass another -o, or --force", id="out-exists"
@@ -89,7 +98,7 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     torch = _torch()
     torch.set_num_threads(options["threads"])
     torch.set_flush_denormal(True)
-    click.get_current_context().call_on_close(lambda: torch.set_flush_denormal(False))  # a setting of the whole process
+    context.call_on_close(lambda: torch.set_flush_denormal(False))  # a setting of the whole process
     teacher = options["teacher"] and _teacher(options["teacher"], options["language"], options["text"])
     files = _files(treebank)
     hashes: dict[Path, str] = {}
@@ -115,8 +124,8 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
         "torch": torch.__version__.partition("+")[0],
         "threads": options["threads"],
     }
-    save_model(make_model(trained.weights, trained.vocabulary, card), out)
-    parser = ModelParser.load(out)
+    model = make_model(trained.weights, trained.vocabulary, card)
+    parser = ModelParser(str(out), model, Network(model))
     scores: dict[str, Any] = {}
     for split in ("dev", "test"):
         if split in banks:
@@ -126,7 +135,8 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
     for path, bank in scored.items():
         scores[name_of[path]] = score(parser, bank)
     card["scores"] = scores
-    save_model(make_model(trained.weights, trained.vocabulary, card), out)
+    model = make_model(trained.weights, trained.vocabulary, card)
+    replace_folder(out, partial(save_model, model), (WEIGHTS, CARD), record=CARD, what="parser")
     if as_json:
         echo(json.dumps(card, ensure_ascii=False))
         return

@@ -10,12 +10,12 @@ import click
 
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar
-from derivlang.cli.types import FOLDER, completes
+from derivlang.cli.types import FOLDER, OUT_FOLDER, completes
 
 
 @click.command("report", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("runs", nargs=-1, required=True, type=FOLDER, shell_complete=completes("run"))
-@click.option("-o", "--out", type=FOLDER,
+@click.option("-o", "--out", type=OUT_FOLDER,
               help="Folder to write; an earlier report is replaced.  [default: report, here]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
 def command(runs: tuple[Path, ...], out: Path | None, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from derivlang.cli.headings import HeadedCommand
 from derivlang.cli.messages import echo
 from derivlang.cli.options import refuse_given, request_of, spec_option, text_options
 from derivlang.cli.settings import settings_options
-from derivlang.cli.types import COUNT, FILE, PLACE, completes
+from derivlang.cli.types import COUNT, OUT_FILE, PLACE, completes
 from derivlang.core.errors import DataError, UsageError
 from derivlang.core.messages import counted
 from derivlang.engine.options import MakeOptions
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 @click.option("--split", help="Split to show.  [default: the first]")
 @click.option("--row", type=PLACE, default=0, show_default=True, help="First row to show, from 0.")
 @click.option("-n", "--count", type=COUNT, default=3, show_default=True, help="Number of rows to show.")
-@click.option("--html", type=FILE, help="File to write the rows to as a page with drawings; FILE.svg: the first row.")
+@click.option(
+    "--html", type=OUT_FILE, help="File to write the rows to as a page with drawings; FILE.svg: the first row."
+)
 @click.option("--statistics", is_flag=True, help="Print statistics of the whole split instead of rows.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 @text_options

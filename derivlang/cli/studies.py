@@ -12,7 +12,7 @@ import click
 
 from derivlang.cli.messages import echo, say, tell
 from derivlang.cli.options import Bar, data_dir_option, refuse_given
-from derivlang.cli.types import COUNT, FOLDER, Number
+from derivlang.cli.types import COUNT, FOLDER, OUT_FOLDER, Number
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
 from derivlang.core.settings import given, names
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _OPTIONS = (
-    click.option("-o", "--out", type=FOLDER, help="Folder of the study.  [default: the study's name, here]"),
+    click.option("-o", "--out", type=OUT_FOLDER, help="Folder of the study.  [default: the study's name, here]"),
     data_dir_option,
     click.option("--parses", type=FOLDER, help="Folder that keeps parses.  [default: OUT/parses]"),
     click.option("--workers", type=COUNT, help="Number of cells to run in parallel.  [default: the study's]"),

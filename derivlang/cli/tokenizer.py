@@ -12,7 +12,7 @@ import click
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, find_options, refuse_given, request_of, spec_option
-from derivlang.cli.types import FILE, FOLDER, SEED, Group, Whole, completes
+from derivlang.cli.types import FILE, FOLDER, OUT_FOLDER, SEED, Group, Whole, completes
 
 _FORCE = click.option("--force", is_flag=True, help="Replace an existing tokenizer in the output folder.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the recipe as JSON.")
@@ -34,7 +34,7 @@ def command() -> None:
 @click.argument("source", shell_complete=completes("source"))
 @click.option("--vocab-size", type=Whole(1), default=40_000, show_default=True,
               help="Number of entries, special tokens included.")  # fmt: skip
-@click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: SOURCE.tokenizer, here]")
+@click.option("-o", "--out", type=OUT_FOLDER, help="Folder to write.  [default: SOURCE.tokenizer, here]")
 @click.option("--min-frequency", type=Whole(1), default=2, show_default=True,
               help="Minimum frequency of a pair to merge.")  # fmt: skip
 @find_options
@@ -82,7 +82,7 @@ def train_(
 @command.command("twin", no_args_is_help=True, short_help="Make the twin of a tokenizer for a derived language.")
 @click.argument("folder", type=FOLDER, metavar="DIR")
 @spec_option("Transforms: trans with its script and overlap; orders are ignored.", required=True)
-@click.option("-o", "--out", type=FOLDER, help="Folder to write.  [default: DIR.TRANSFORMS, here]")
+@click.option("-o", "--out", type=OUT_FOLDER, help="Folder to write.  [default: DIR.TRANSFORMS, here]")
 @click.option("--lexicon", type=FILE, help="Saved lexicon.tsv with the types to keep.")
 @click.option("--subword-overlap", type=Whole(0, 100), metavar="PERCENT",
               help="Percentage of the vocabulary's entries that both languages share.")  # fmt: skip

@@ -54,11 +54,12 @@ class Number(click.FloatRange):
         return number
 
 
-class _Path(click.Path):
-    """A non-empty local path, converted to `Path`."""
+class LocalPath(click.Path):
+    """A non-empty local path, converted to `Path`. writes: whether the command writes there."""
 
-    def __init__(self, *, file: bool = True, folder: bool = True):
+    def __init__(self, *, file: bool = True, folder: bool = True, writes: bool = False):
         super().__init__(file_okay=file, dir_okay=folder, path_type=Path)
+        self.writes = writes
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not str(value):
@@ -82,9 +83,12 @@ def completes(what: str) -> Any:
 COUNT = Whole(1)  # a number of things, at least one
 PLACE = Whole(0)  # a position, counted from 0
 SEED = Whole(0, 2**63 - 1)
-PATH = _Path()
-FILE = _Path(folder=False)
-FOLDER = _Path(file=False)
+PATH = LocalPath()
+FILE = LocalPath(folder=False)
+FOLDER = LocalPath(file=False)
+OUT_PATH = LocalPath(writes=True)
+OUT_FILE = LocalPath(folder=False, writes=True)
+OUT_FOLDER = LocalPath(file=False, writes=True)
 
 
 class SpecOption(click.Option):

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from derivlang.cli.options import STDOUT, Bar, place_of, set_size, told
-from derivlang.cli.types import FOLDER, PATH, completes
+from derivlang.cli.types import FOLDER, OUT_PATH, completes
 from derivlang.core.messages import counted
 
 
@@ -18,7 +18,7 @@ from derivlang.core.messages import counted
 @click.option(
     "-o",
     "--out",
-    type=PATH,
+    type=OUT_PATH,
     default=STDOUT,
     help="File to write, or folder for all splits.  [default: standard output]",
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
 from derivlang.display.linked import LinkedLines
-from derivlang.store.export import writing
+from derivlang.store.files import held_file, writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,5 +42,5 @@ class View:
         if not self.rows:
             raise UsageError("there is no row to draw", where=str(path), id="no-row")
         text = standalone_svg(self.rows[0]) if path.suffix.lower() == ".svg" else page(self.rows, self.title, told)
-        with writing(path) as stream:
+        with held_file(path, "a drawing", text), writing(path) as stream:
             stream.write(text.encode())

@@ -30,7 +30,7 @@ from derivlang.evaluation.finetune_settings import ORACLE, REGIMES, Regime, regi
 from derivlang.evaluation.sets import Sets
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.trained import PretrainedRun
-from derivlang.store.export import writing
+from derivlang.store.files import writing
 from derivlang.store.record import digest
 from derivlang.training.languages import DERIVED, SOURCE
 

@@ -20,8 +20,8 @@ from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.disk import whole_folder
-from derivlang.store.export import writing
+from derivlang.store.files import writing
+from derivlang.store.folders import is_free, replace_folder, settle
 from derivlang.training import folder
 from derivlang.training.checkpoint import hash_of_weights
 from derivlang.training.foreign import checkpoint_folder, config_of
@@ -36,6 +36,7 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
     Raise UsageError if init is no checkpoint or the spec does not suit it, StoreError if the folder holds something
     else.
     """
+    settle(out)
     found = checkpoint_folder(init)
     if found is None:
         raise UsageError(
@@ -61,7 +62,7 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
                 id="other-run",
             )
         return
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if not is_free(out):
         raise StoreError("is not empty", where=str(out), fix="give another folder", id="output")
     source = Source.open(pipeline, request, parser=parser, trees=False)
     lexicon = source.lexicon()
@@ -84,7 +85,7 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
         folder.keep_files(fresh, pipeline)
         folder.write(fresh, record)
 
-    whole_folder(out, write)
+    replace_folder(out, write)
 
 
 def _fitted_on(pipeline: Pipeline, request: SourceRequest) -> list[str]:

@@ -23,7 +23,7 @@ import numpy as np
 from derivlang.core.arrays import Bool, Int64
 from derivlang.core.batch import Batch
 from derivlang.core.layers.values import Values
-from derivlang.store.export import writing
+from derivlang.store.files import writing
 
 _BEGIN = re.compile(r"#\s*newdoc\b")
 _SIDES = {"premise": "premise", "context": "context"}  # other first sides are sentences

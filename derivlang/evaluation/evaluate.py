@@ -54,6 +54,7 @@ from derivlang.parsing.device import device_of
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
+from derivlang.store.folders import sweep
 from derivlang.store.record import digest
 from derivlang.training.folder import RUN
 from derivlang.training.languages import TextLanguages
@@ -77,6 +78,8 @@ def evaluate(
         _check(trained, task)
     device = device_of(options.device)
     use_threads(options.threads, trained.config.hidden_size)
+    sweep(trained.folder)
+    sweep(trained.cells)
     result = results.stored(trained, force=options.force, drop=True)
     for measure, found, read in _measures(trained, device, options, events):
         parts = {"heldout": {measure: read}} if read else {}

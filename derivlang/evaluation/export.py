@@ -19,7 +19,7 @@ from derivlang.core.errors import DataError, StoreError
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.tokenizer import TOKENIZER, Tokenizer
 from derivlang.lexical.twin import joint_file
-from derivlang.store.disk import whole_folder
+from derivlang.store.folders import is_free, replace_folder
 from derivlang.training.languages import DERIVED, SOURCE, TwinLanguages
 
 
@@ -29,7 +29,7 @@ def export_model(trained: PretrainedRun, language: int, out: Path) -> dict[str, 
     Return {"out", "language", "entries"}. Raise StoreError if `out` is not empty, DataError if no file can be the
     tokenizer of the language.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if not is_free(out):
         raise StoreError("is not empty", where=str(out), fix="give another folder", id="output")
     languages = trained.languages
     library = library_file(languages, language) if isinstance(languages, TwinLanguages) else None
@@ -42,7 +42,7 @@ def export_model(trained: PretrainedRun, language: int, out: Path) -> dict[str, 
                 json.dumps(library, ensure_ascii=False, separators=(",", ":")), "utf-8", newline="\n"
             )
 
-    whole_folder(out, write)
+    replace_folder(out, write)
     name = {SOURCE: "source", DERIVED: "derived"}[language]
     entries = languages.tokenizer.size if library is None else len(library["model"]["vocab"])
     return {"out": str(out), "language": name, "entries": entries}

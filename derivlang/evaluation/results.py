@@ -14,7 +14,8 @@ from derivlang.core.errors import StoreError
 from derivlang.core.seal import HASH, check_intact, sealed
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.store.disk import file_lock
-from derivlang.store.export import writing
+from derivlang.store.files import writing
+from derivlang.store.folders import remove_files
 from derivlang.store.listing import check_listed, faults, listed
 from derivlang.store.record import check_types, read_record, record_text
 
@@ -62,8 +63,8 @@ def stored(trained: PretrainedRun, *, force: bool, drop: bool = False) -> dict[s
     told = found["signature"]
     changed = [name for name in signature | told if name != "derivlang" and told.get(name) != signature.get(name)]
     if changed and force:
-        for file in trained.cells.glob("*.parquet") if drop else ():  # written by measures of the other weights
-            file.unlink()
+        names = {name for measure in MEASURES.names() for name in MEASURES.find(measure).files} if drop else ()
+        remove_files(trained.cells, names)  # written by measures of the other weights
         return fresh
     if changed:
         raise StoreError(

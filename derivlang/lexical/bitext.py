@@ -23,7 +23,7 @@ from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.version import __version__
 from derivlang.lexical import tmx
 from derivlang.lexical.segments import GoldLinks
-from derivlang.store.export import writing
+from derivlang.store.files import writing
 
 Format = Literal["pharaoh", "parquet", "text", "tmx"]
 _SPACE = "[ \t\n\x0b\x0c\r]"  # at which `align` divides lines

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from derivlang.core.arrays import Int64, expand_ranges, lengths_of
 from derivlang.core.arrow import to_arrow
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.messages import warn
 from derivlang.core.policies import warn_of_unused
 from derivlang.core.version import __version__
@@ -39,8 +39,8 @@ from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import remove
-from derivlang.store.export import writing
-from derivlang.store.record import record_text
+from derivlang.store.files import held_file, is_stream, writing
+from derivlang.store.record import check_types, read_record, record_text
 from derivlang.transforms import fingerprint
 from derivlang.transforms.lexicon_file import read_lexicon
 
@@ -75,12 +75,21 @@ def make_dictionary(
 ) -> dict[str, Any]:
     """Write the dictionary of a language pair. spec: as for `make`; None for the pipeline of a derived set.
 
+    The file is held meanwhile: another process that makes it with other options is refused.
+
     Return {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise", "spaces"}:
     numbers of lines, of vocabulary entries and of dictionary entries; percentages of types and of running words;
     numbers of held-out entries, of wrong pairs and of words with a space. Raise DerivlangError without leaving partial
     files.
     """
     _check(options)
+    with held_file(options.out, f"dict of {request.source}", spec, request, options, warn=warn):
+        return _make(spec, request, options, warn)
+
+
+def _make(
+    spec: str | None, request: SourceRequest, options: DictionaryOptions, warn: Callable[[str], None]
+) -> dict[str, Any]:
     kind = format_of(options.out, options.format)
     check_encoding(request.encoding)
     corpus = find(request)
@@ -160,11 +169,15 @@ def make_dictionary(
         "wrong": [[pairs[i][0], found, pairs[i][1]] for i, found in sorted(wrong.items())],
     }
     texts = {name: text for name, (text, _) in files.items()}
-    if str(options.out) != "-":  # standard output has no room for a second file
-        texts[f"{options.out.name}.recipe.json"] = record_text(recipe)
-    write_texts(options.out.parent, texts)
-    if str(options.out) != "-" and not len(parts.heldout):  # that of an earlier run, whose words this one may hold
-        remove(options.out.with_name(heldout_name(options.out)))
+    if is_stream(options.out):  # which has no room for a second file
+        write_texts(options.out, texts)
+        return {"out": str(options.out), **result}
+    told = options.out.with_name(f"{options.out.name}.recipe.json")
+    apart = heldout_name(options.out)
+    old = apart not in texts and apart in files_of_recipe(told)  # its words may be in this dictionary
+    write_texts(options.out, {**texts, told.name: record_text(recipe)})
+    if old:
+        remove(options.out.with_name(apart))
     return {"out": str(options.out), **result}
 
 
@@ -185,7 +198,7 @@ def check_dictionary(
     found = read_dictionary(path, strict=strict)
     if out is not None and kind is not None:
         text, _ = written(found.pairs, found.numbers, kind)
-        write_texts(out.parent, {out.name: text})
+        write_texts(out, {out.name: text})
     return found, {
         "pairs": len(found.pairs),
         "types": len(found.entries()),
@@ -201,10 +214,21 @@ def heldout_name(out: Path) -> str:
     return f"{out.stem}.heldout{out.suffix}"
 
 
-def write_texts(folder: Path, texts: dict[str, str]) -> None:
-    """Write several files. None of them appears before all are complete."""
+def files_of_recipe(path: Path) -> list[str]:
+    """Return the files that the recipe of an earlier run lists, [] without a readable recipe."""
+    try:
+        recipe = read_record(path, "recipe", lambda found: check_types(found, {"files": dict}), id="data")
+        return list(recipe["files"])
+    except StoreError:
+        return []
+
+
+def write_texts(out: Path, texts: dict[str, str]) -> None:
+    """Write several files: `out`, and others beside it. None of them appears before all are complete."""
     with ExitStack() as files:
-        streams = {name: files.enter_context(writing(Path("-") if name == "-" else folder / name)) for name in texts}
+        streams = {
+            name: files.enter_context(writing(out if name == out.name else out.with_name(name))) for name in texts
+        }
         for name, text in texts.items():
             streams[name].write(text.encode())
 
@@ -239,7 +263,7 @@ def _pipeline(spec: str | None, corpus: Corpus) -> Pipeline:
 
 def _check(options: DictionaryOptions) -> None:
     """Raise UsageError for options that exclude each other."""
-    if str(options.out) == "-" and options.heldout:
+    if is_stream(options.out) and options.heldout:
         raise UsageError(
             "held-out entries need a second file beside the dictionary",
             where="--heldout",

@@ -18,10 +18,9 @@ from derivlang.core.arrow import to_arrow
 from derivlang.core.errors import DataError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.lexical.encoding import Encoded
-from derivlang.lexical.tokenizer import Tokenizer
+from derivlang.lexical.tokenizer import SUBWORDS, Tokenizer
 from derivlang.transforms.trans import By, Reference, Trans, Transliteration
 
-SUBWORDS = "subwords.tsv"
 _TITLE = "# derivlang sub-words"
 _HEADER = "id\tentry\tcount\tkept"
 

@@ -31,10 +31,10 @@ from derivlang.lexical.pair_subwords import PairEncoder
 from derivlang.lexical.percent import Share, number, portion
 from derivlang.lexical.segments import GoldLinks, Segments, links_of, segment_keys, segments
 from derivlang.store.disk import remove
-from derivlang.store.export import writing
+from derivlang.store.files import held_file, is_stream, writing
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
-from derivlang.store.record import record_text
+from derivlang.store.record import read_record, record_text
 
 RULE_VERSION = 1
 FORMAT = 1
@@ -65,9 +65,14 @@ def write_pairs(folder: Path, options: PairOptions) -> dict[str, Any]:
     sentences = pairs of the split; noise = wrong links or pairs; spaces = words with a space. With tokenizers there is
     also "subwords": {"source", "derived", "source_unknown", "derived_unknown"}. Raise StoreError if `folder` is not a
     derived set, DataError if it has no pair, UsageError for no pair at this rate, too much noise, or tokenizers that do
-    not fit. No partial files remain.
+    not fit. No partial files remain. The output is held meanwhile: another process with other options is refused.
     """
     _check(options)
+    with held_file(options.out, f"pair of {folder}", options):
+        return _choose_and_write(folder, options)
+
+
+def _choose_and_write(folder: Path, options: PairOptions) -> dict[str, Any]:
     derived = Derived(folder)
     split = derived.choose_split(options.split)
     keys = np.concatenate([np.zeros(0, np.uint64), *(group.keys for group in _groups(derived, split))])
@@ -209,12 +214,14 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
         "noise": 0,
         "spaces": 0,
     }
+    aside = not is_stream(out)  # which has no room for a second file
+    told, list_of_noise = (out.with_name(f"{out.name}.{ending}") for ending in ("recipe.json", "noise.tsv"))
+    old = aside and not options.noise and _had_noise(told)
     with ExitStack() as files:
         language = plan.derived.manifest["source"]["language"]
         writer, _ = open_writer(out, options.format, language, files, subwords=options.tokenizers is not None)
-        aside = str(out) != "-"  # standard output has no room for a second file
-        recipe = files.enter_context(writing(out.with_name(f"{out.name}.recipe.json"))) if aside else None
-        listed = files.enter_context(writing(out.with_name(f"{out.name}.noise.tsv"))) if options.noise else None
+        recipe = files.enter_context(writing(told)) if aside else None
+        listed = files.enter_context(writing(list_of_noise)) if options.noise else None
         if listed is not None:
             columns = "line\tsource\tderived\twrong" if plan.cut else "line\tderived_of"
             listed.write(f"{columns}\n".encode())
@@ -242,9 +249,17 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
             result["unfit"] = unfit
         if recipe is not None:
             recipe.write(record_text(_recipe(plan, result, encoder)).encode())
-    if aside and not options.noise:  # that of an earlier run
-        remove(out.with_name(f"{out.name}.noise.tsv"))
+    if old:
+        remove(list_of_noise)
     return result
+
+
+def _had_noise(recipe: Path) -> bool:
+    """Return whether an earlier run, whose recipe is there, wrote a list of noise."""
+    try:
+        return read_record(recipe, "recipe", id="data").get("noise") not in (None, 0)
+    except StoreError:
+        return False
 
 
 def _pairs(plan: _Plan, numbers: Int64, group: _Group, ties: int) -> tuple[Pairs, list[tuple[int, ...]], int]:
@@ -318,7 +333,7 @@ def _check(options: PairOptions) -> None:
         raise UsageError(
             "only Parquet has columns for sub-words", where="--tokenizer", fix="give --format parquet", id="usage"
         )
-    if str(options.out) == "-" and (options.format == "text" or options.noise):
+    if is_stream(options.out) and (options.format == "text" or options.noise):
         what = "noise needs a second file for its list" if options.noise else "the format text needs three files"
         where = "--noise" if options.noise else "--format"
         raise UsageError(what, where=where, fix="name the output with -o, e.g. -o train25", id="output")

@@ -27,7 +27,9 @@ from derivlang.core.errors import DataError, StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe, as_merge
 from derivlang.lexical.specials import normalizer
-from derivlang.store.disk import disk, whole_folder
+from derivlang.store.disk import disk
+from derivlang.store.folders import is_free, replace_folder
+from derivlang.store.manifest import LEXICON
 from derivlang.store.record import record_text
 from derivlang.transforms.scripts import load_script, script_names
 
@@ -38,6 +40,9 @@ TOKENIZER = "tokenizer.json"
 CONFIG = "tokenizer_config.json"
 RECIPE = "derivlang-tokenizer.json"
 WORDS = "words.parquet"
+SUBWORDS = "subwords.tsv"
+JOINT = "joint"
+FILES = (TOKENIZER, CONFIG, RECIPE, WORDS, LEXICON, SUBWORDS, f"{JOINT}/{TOKENIZER}", f"{JOINT}/{CONFIG}")
 FORMAT = 1
 
 # The roles of the special tokens in `transformers`, as in RoBERTa.
@@ -158,17 +163,17 @@ def read_recipe(folder: Path) -> dict[str, Any]:
 
 
 def write_folder(out: Path, write: Callable[[Path], None], *, force: bool = False) -> None:
-    """Write a folder completely or not at all.
+    """Write a folder completely or not at all; of an earlier tokenizer, only its own files are replaced.
 
     Raise StoreError if it holds something else than a tokenizer or, without force, if it holds a tokenizer.
     """
     check_free(out, force=force)
-    whole_folder(out, write)
+    replace_folder(out, write, FILES, record=RECIPE, what="tokenizer")
 
 
 def check_free(out: Path, *, force: bool = False) -> None:
     """Raise StoreError if `write_folder` would."""
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+    if is_free(out):
         return
     if not (out / RECIPE).exists():
         raise StoreError(

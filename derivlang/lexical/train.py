@@ -27,7 +27,8 @@ from derivlang.lexical.encoding import SubwordEncoder
 from derivlang.lexical.tokenizer import FORMAT, RECIPE, WORDS, Tokenizer, check_free, same_recipe, write_folder
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.disk import disk, file_lock
+from derivlang.store.disk import disk, file_lock, is_begun
+from derivlang.store.folders import settle
 from derivlang.store.record import record_text
 
 
@@ -45,6 +46,7 @@ def train(
     found: called if the folder already holds the same tokenizer, which is kept. Raise DerivlangError if the source
     cannot be read, the size does not fit it, or the folder holds something else; nothing is written then.
     """
+    settle(out)
     if not (out / RECIPE).exists():
         check_free(out, force=force)
     check_encoding(request.encoding)
@@ -77,14 +79,14 @@ def train(
         before = None if force else same_recipe(out, inputs)
         return before if before is not None and before.get("reading", reading) == reading else None
 
-    if (before := same()) is not None:
+    if not is_begun(out) and (before := same()) is not None:
         found(out)
         return before
-    check_free(out, force=force)
     with file_lock(out):
         if (before := same()) is not None:  # another process has just trained it
             found(out)
             return before
+        check_free(out, force=force)
         with stage("planning"):
             tasks = make_plan(job, out, splits=[split])[split]
         with stage("counting words", total=total_size(tasks)):

@@ -21,7 +21,6 @@ from derivlang.core.version import __version__
 from derivlang.lexical.bpe import SUFFIX
 from derivlang.lexical.encoding import Encoded, SubwordEncoder
 from derivlang.lexical.overlap import (
-    SUBWORDS,
     choose,
     of_entries,
     read_subwords,
@@ -31,7 +30,9 @@ from derivlang.lexical.overlap import (
 )
 from derivlang.lexical.tokenizer import (
     FORMAT,
+    JOINT,
     RECIPE,
+    SUBWORDS,
     Tokenizer,
     check_free,
     require_source,
@@ -41,14 +42,13 @@ from derivlang.lexical.tokenizer import (
 from derivlang.lexical.train import read_words
 from derivlang.lexical.twin import Compat, JointIds, clashes, joint_file, twin_of
 from derivlang.pipeline import Pipeline
-from derivlang.store.disk import file_lock
+from derivlang.store.disk import file_lock, is_begun
+from derivlang.store.folders import settle
 from derivlang.store.manifest import LEXICON
 from derivlang.store.record import record_text
 from derivlang.transforms.lexicon_file import read_lexicon
 from derivlang.transforms.scripts import load_script
 from derivlang.transforms.trans import By, Trans, Transliteration, map_script
-
-JOINT = "joint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,7 @@ def make_twin(
     """
     if folder.resolve() == out.resolve():
         raise UsageError("a twin cannot be written over its source", where="-o", fix="give another folder", id="output")
+    settle(out)
     if not (out / RECIPE).exists():
         check_free(out, force=force)
     trans = trans_of(Pipeline.parse(spec))
@@ -195,7 +196,7 @@ def make_twin(
         before = None if force else same_recipe(out, wanted)
         return before if before is not None and _holds(out, text) else None
 
-    if (before := same()) is not None:
+    if not is_begun(out) and (before := same()) is not None:
         found(out)
         return before
     if text is not None and shared is not None and shared.file is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from hashlib import sha256
@@ -23,6 +22,7 @@ from derivlang.formats.rows import ROWS_PER_TABLE, Rows
 from derivlang.sources.corpus import Corpus, CorpusFile
 from derivlang.sources.infer import infer
 from derivlang.sources.named import NamedSource
+from derivlang.store.files import writing
 
 
 def find_hub(name: str, words: Sequence[str] = (), texts: Sequence[str] = ()) -> Corpus:
@@ -168,9 +168,8 @@ def _as_file(split: str, rows: Any, folder: Path, where: str) -> CorpusFile:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{split}.tokens"
     if not path.exists():
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="\n", dir=folder, delete=False) as out:
-            out.writelines(_lines(rows, where))
-        Path(out.name).replace(path)
+        with writing(path) as out:
+            out.writelines(line.encode() for line in _lines(rows, where))
     return CorpusFile(split_name(split), path, path.name)
 
 

@@ -1,10 +1,9 @@
-"""Writing to a disk: errors of the system as StoreErrors, folders that are written whole, locks."""
+"""Writing to a disk: errors of the system as StoreErrors, and locks."""
 
 from __future__ import annotations
 
 import errno
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from derivlang.core.errors import StoreError
+from derivlang.core.messages import warn
 
 LOCK = ".derivlang.lock"  # in a folder that is held
 _PAUSE = 0.05  # seconds between two tries for a lock that another process holds
@@ -42,46 +42,32 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def whole_folder(out: Path, write: Callable[[Path], None]) -> None:
-    """Fill a folder, then replace what is there; on failure, leave that. StoreError if it cannot be written.
-
-    Several processes may write the same folder at once: each fills its own, and the last one stays.
-    """
-    out = out.resolve()
-    fresh = out.with_name(f".{out.name}.derivlang")
-    # Not the lock of `file_lock(out)`, which the caller may hold.
-    with locked(fresh.with_name(f"{fresh.name}.lock"), where=out), disk(out):
-        try:
-            shutil.rmtree(fresh, ignore_errors=True)
-            fresh.mkdir()
-            write(fresh)
-            if out.exists():
-                shutil.rmtree(out)
-            fresh.rename(out)
-        except BaseException:
-            shutil.rmtree(fresh, ignore_errors=True)
-            raise
-
-
 @contextmanager
-def file_lock(folder: Path) -> Iterator[None]:
-    """Run the block in one process at a time, for a folder that several processes may want to make.
+def file_lock(path: Path) -> Iterator[None]:
+    """Run the block in one process at a time, for a file or folder that several processes may want to make.
 
-    The lock is a file beside the folder, so that the block may replace the whole folder.
+    The lock is a file beside it, so that the block may replace the whole folder.
     """
-    folder = folder.resolve()
-    with locked(folder.with_name(f".{folder.name}.lock")):
+    with locked(lock_of(path.resolve())):
         yield
 
 
 @contextmanager
 def held(
-    folder: Path, plan: str, told: str, warn: Callable[[str], None], *, what: str, waits: bool = True
+    out: Path,
+    plan: str,
+    told: str,
+    warn: Callable[[str], None] = warn,
+    *,
+    what: str,
+    waits: bool = True,
+    lock: Path | None = None,
 ) -> Iterator[None]:
-    """Hold a folder during the block, so that no other process makes something there.
+    """Hold a file or folder during the block, so that no other process makes it at the same time.
 
     Warns once and waits if another process holds it for the same plan, a text without spaces. StoreError if it is for
     another one, or with waits=False. told: the plan for people, named in that error. what: a noun for what is made.
+    lock: where the lock is, if not beside `out`.
     """
     warned = False
 
@@ -90,17 +76,38 @@ def held(
         theirs, _, other = text.partition(" ")
         if theirs != plan or not waits:
             raise StoreError(
-                f"another run is making a {what} in this folder ({other})",
-                where=str(folder),
-                fix="wait for it to end, or choose another folder with -o",
+                f"another run is making {what} ({other})",
+                where=str(out),
+                fix="wait for it to end, or choose another place with -o",
                 id="other-run",
             )
         if not warned:
-            warn(f"{folder}: another run of the same command is making this {what}; waiting for it")
+            warn(f"{out}: another run of the same command is making {what}; waiting for it")
         warned = True
 
-    with locked(folder / LOCK, f"{plan} {told}", where=folder, met=met):
+    with locked(lock or lock_of(out.resolve()), f"{plan} {told}", where=out, met=met):
         yield
+
+
+def stage_of(path: Path) -> Path:
+    """Return the place beside a file or folder where its next content is prepared."""
+    return path.with_name(f".{path.name}.derivlang")
+
+
+def lock_of(path: Path) -> Path:
+    """Return the place of the lock beside a file or folder."""
+    return path.with_name(f".{path.name}.lock")
+
+
+def stage_lock_of(path: Path) -> Path:
+    """Return the place of the lock of `stage_of`, which is another one: whoever holds a file also writes it."""
+    return path.with_name(f".{path.name}.derivlang.lock")
+
+
+def is_begun(path: Path) -> bool:
+    """Return whether a process is making a file or folder, or was killed and left a lock or a stage beside it."""
+    place = path.resolve()
+    return any(os.path.lexists(one) for one in (stage_of(place), stage_lock_of(place), lock_of(place)))
 
 
 @contextmanager
@@ -156,6 +163,20 @@ def _open_locked(lock: Path, text: str, where: Path, met: Callable[[str], None],
             met(found)
         last = found
         time.sleep(_PAUSE)
+
+
+@contextmanager
+def if_dead(lock: Path) -> Iterator[bool]:
+    """Run the block with True while holding a lock that no other process holds, and remove it; else with False."""
+    with lock.open("a+", encoding="utf-8", newline="\n") as file:
+        if not (_flock(file) and _is_at(file, lock)):
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            with suppress(OSError):
+                lock.unlink()
 
 
 def _flock(file: IO[str]) -> bool:

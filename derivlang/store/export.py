@@ -14,10 +14,7 @@ words are counted. So are cells of `tsv` and `csv` that a spreadsheet would run 
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -30,7 +27,7 @@ import pyarrow.compute as pc
 from derivlang.core.arrays import owners
 from derivlang.core.arrow import link_lines, list_array, string_array, to_arrow, to_numpy
 from derivlang.core.batch import Batch
-from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.errors import UsageError
 from derivlang.core.layers.base import record_lists
 from derivlang.core.layers.spans import Spans
 from derivlang.core.messages import counted, warn
@@ -41,10 +38,9 @@ from derivlang.formats.formulas import Formulas
 from derivlang.formats.opening import packing_of
 from derivlang.formats.registry import FORMATS as FILE_FORMATS
 from derivlang.formats.registry import find_format, suffixes
-from derivlang.store.disk import disk
+from derivlang.store.files import held_file, writing
 from derivlang.store.load import Loaded, load
 from derivlang.store.manifest import Derived
-from derivlang.store.standard_output import StandardOutput
 
 Format = Literal["text", "jsonl", "conllu", "pharaoh", "tsv", "csv", "squad"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -88,7 +84,8 @@ def export(folder: Path, request: ExportRequest, out: Path) -> dict[str, Any]:
             rows += group.table.num_rows
             yield group
 
-    with writing(out) as stream:
+    told = f"export of {folder}, {request.format}"
+    with held_file(out, told, request), writing(out) as stream:
         formulas = _WRITERS[request.format](groups(), derived.schema, request, stream)
     if formulas and not request.escape_formulas:
         warn(
@@ -127,7 +124,7 @@ def undo(folder: Path, split: str | None, out: Path) -> dict[str, Any]:
 
     if not format.binary and not derived.is_utf8:
         warn(f"the file is written in UTF-8; that of the source is in {derived.manifest['encoding']}")
-    with writing(out) as stream:
+    with held_file(out, f"undo of {folder}", name), writing(out) as stream:
         if format.write is not None:
             format.write(tables(), stream, derived.schema, source.get("layout", {}))
         else:
@@ -197,31 +194,6 @@ def labelled(batch: Batch, schema: Schema, *, parses: bool = True) -> pa.Table:
         if field.classes is not None and field.column in columns:
             columns[field.column] = _named(columns[field.column], field.classes)
     return pa.table(columns)
-
-
-@contextmanager
-def writing(out: Path) -> Iterator[BinaryIO]:
-    """Open a file that appears only when it is complete; `-` is standard output. StoreError if it cannot be written."""
-    if str(out) == "-":
-        try:
-            with StandardOutput() as stream:
-                yield stream
-        except BrokenPipeError:  # the reader closed the pipe
-            raise
-        except OSError as error:
-            raise StoreError(f"cannot write: {error.strerror}", where="standard output", id="cannot-write") from None
-        return
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    with disk(out):
-        if out.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        try:
-            with temporary.open("wb") as stream:
-                yield stream
-            temporary.replace(out)
-        finally:
-            with suppress(NotADirectoryError):
-                temporary.unlink(missing_ok=True)
 
 
 def _text(groups: Iterator[Loaded], schema: Schema, request: ExportRequest, out: BinaryIO) -> None:

@@ -22,6 +22,7 @@ from derivlang.core.seal import HASH, hash_of, sealed
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.card import CARD
 from derivlang.store.disk import LOCK, disk, held
+from derivlang.store.folders import remove_files
 from derivlang.store.listing import file_hash
 from derivlang.store.manifest import LEXICON, NAME, Derived, is_intact, read_manifest
 
@@ -61,7 +62,7 @@ class Journal:
             # If another run is at work, it may have changed the folder in between: `open` looks at what it leaves.
             if not self.is_begun():
                 self._refuse_others()  # or it has just ended
-        with held(self.folder, self.plan, spec, warn, what="set"):
+        with held(self.folder, self.plan, spec, warn, what="a set in this folder", lock=self.folder / LOCK):
             yield
 
     def finished(self, *, force: bool = False) -> dict[str, Any] | None:
@@ -137,6 +138,7 @@ class Journal:
 
         kept: the content of the files that the spec names, for the folder `files/`.
         """
+        self._refuse_others()  # what was put into the folder during the run
         with disk(self.folder):
             for name, text in files.items():
                 (self.stage / name).write_text(text, "utf-8", newline="\n")
@@ -145,7 +147,7 @@ class Journal:
                 (self.stage / SPEC_FILES).mkdir()
             for name, content in kept.items():
                 (self.stage / SPEC_FILES / name).write_bytes(content)
-            self._remove_set()
+            remove_files(self.folder, (*_FILES, "data/*.parquet", f"{SPEC_FILES}/*"), record=NAME)
             for folder in ("data", *([SPEC_FILES] if kept else [])):
                 (self.stage / folder).replace(self.folder / folder)
             for name in sorted(files, key=lambda name: name == NAME):
@@ -240,14 +242,6 @@ class Journal:
     def _same_vocabulary(self, name: str, entry: dict[str, Any]) -> bool:
         path = self.vocabulary(name)
         return bool(path.is_file() and file_hash(path) == entry["vocabulary"])
-
-    def _remove_set(self) -> None:
-        (self.folder / NAME).unlink(missing_ok=True)  # first, so that a partial set never looks complete
-        for name in sorted(_FILES):
-            (self.folder / name).unlink(missing_ok=True)
-        for name in ("data", SPEC_FILES):
-            if (self.folder / name).exists():
-                shutil.rmtree(self.folder / name)
 
     def _other(self, spec: str) -> StoreError:
         return StoreError(

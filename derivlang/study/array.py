@@ -11,7 +11,8 @@ from pathlib import Path
 
 from derivlang.core.errors import UsageError
 from derivlang.store.disk import disk
-from derivlang.store.export import writing
+from derivlang.store.files import writing
+from derivlang.store.folders import sweep
 from derivlang.study.begins import stages
 from derivlang.study.file import Study
 from derivlang.study.plan import Place, in_order
@@ -55,6 +56,7 @@ def write_array(study: Study, place: Place, options: Sequence[str]) -> dict[str,
         )
         with disk(out):
             (out / "logs").mkdir(parents=True, exist_ok=True)  # Slurm makes no folder for its logs
+        sweep(out)
         for name, text in ((f"{stem}.txt", "".join(command + "\n" for command in commands)), (f"{stem}.sh", script)):
             with writing(out / name) as file:
                 file.write(text.encode())

@@ -26,7 +26,7 @@ from derivlang.formats.opening import suffix_of
 from derivlang.formats.paths import is_path
 from derivlang.formats.registry import suffixes
 from derivlang.grammar.load import files_of_pair
-from derivlang.store.export import writing
+from derivlang.store.files import writing
 from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, digest, read_record, record_text
 from derivlang.study.begins import RUNS

@@ -21,6 +21,7 @@ from derivlang.evaluation.tasks.untuned import UntunedTask
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import disk, file_lock
+from derivlang.store.folders import sweep
 from derivlang.study.begins import RUNS
 from derivlang.study.estimate import tasks_in
 from derivlang.study.file import TEXT, Study
@@ -166,6 +167,8 @@ def _begin(study: Study, whole: Study, place: Place, processes: Processes, say: 
     with disk(place.out):
         place.out.mkdir(parents=True, exist_ok=True)
     with file_lock(place.out / TEXT):  # another process may run other cells of the study at the same time
+        for folder in (place.out, place.out / TEXT, *(place.out / RUNS).glob("*")):
+            sweep(folder)
         check_shared(study, steps, place)
         for step in plan(whole, place):
             check_fits(step, place)

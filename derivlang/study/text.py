@@ -12,7 +12,7 @@ from derivlang.core.errors import DataError
 from derivlang.engine.batches import Source
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.store.export import writing
+from derivlang.store.files import writing
 
 FILES = {"validation": "valid.tokens", "train": "train.tokens"}  # train is last: if it exists, the text is complete
 

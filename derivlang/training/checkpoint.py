@@ -12,10 +12,9 @@ the step. Damaged checkpoints are skipped with a warning.
 from __future__ import annotations
 
 import math
-import os
 import re
-import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import file_digest, sha256
@@ -26,7 +25,7 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import check_intact, sealed
 from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained
-from derivlang.store.disk import disk
+from derivlang.store.folders import remove_files, replace_folder, split_files
 from derivlang.store.listing import below, check_listed, faults, file_hash, listed, remembered
 from derivlang.store.record import Kind, check_types, read_record, record_text
 from derivlang.training.config import auto_class
@@ -38,6 +37,8 @@ if TYPE_CHECKING:  # reports and `verify`, which load no torch, look at checkpoi
 
 FOLDER, STATE, TRAINING, MODEL = "checkpoints", "state.json", "training.pt", "model"
 _AGAIN = "remove this checkpoint; the same command resumes from the one before it"
+MODEL_FILES = ("config.json", "generation_config.json", "model*.safetensors*", "pytorch_model*.bin*")
+FILES = (STATE, TRAINING, *(f"{MODEL}/{name}" for name in MODEL_FILES))  # of a checkpoint
 _WEIGHTS = ("*.safetensors", "*.bin", "config.json")
 _FORMAT = 1  # written only beside the hash of state.json
 
@@ -123,48 +124,41 @@ def save(
     import torch
 
     folder = run / FOLDER / name_of(step)
-    fresh = folder.with_name(f".{folder.name}.derivlang")
-    try:
-        with disk(folder):
-            shutil.rmtree(fresh, ignore_errors=True)
-            fresh.mkdir(parents=True)
-            try:
-                with quiet():
-                    lm.save_pretrained(fresh / MODEL)
-                state = {
-                    "optimizer": optimizer.state_dict(),
-                    "objective": None if objective is None else objective.state_dict(),
-                    "random": torch.get_rng_state(),
-                }
-                torch.save(state, fresh / TRAINING)
-            except RuntimeError as error:  # torch raises it when the disk is full
-                raise OSError(28 if "writ" in str(error) else 5, str(error)) from error
-            except Exception as error:  # safetensors raises an error of its own
-                if type(error).__module__.startswith("safetensors"):
-                    raise OSError(28 if "os error 28" in str(error) else 5, str(error)) from error
-                raise
-            log = file_hash(run / LOG) if (run / LOG).exists() else None
-            recipe = {
-                "format": _FORMAT,
-                "step": step,
-                "subwords": subwords,
-                "seconds": round(seconds, 3),
-                "fingerprint": fingerprint,
-                "files": listed(_present(fresh)),
-                "log": log,
+    log = file_hash(run / LOG) if (run / LOG).exists() else None
+
+    def write(fresh: Path) -> None:
+        try:
+            with quiet():
+                lm.save_pretrained(fresh / MODEL)
+            state = {
+                "optimizer": optimizer.state_dict(),
+                "objective": None if objective is None else objective.state_dict(),
+                "random": torch.get_rng_state(),
             }
-            (fresh / STATE).write_text(record_text(sealed(recipe)), "utf-8", newline="\n")
-            for path in fresh.rglob("*"):
-                if path.is_file():
-                    with path.open("rb") as file:
-                        os.fsync(file.fileno())
-            shutil.rmtree(folder, ignore_errors=True)
-            fresh.rename(folder)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+            torch.save(state, fresh / TRAINING)
+        except RuntimeError as error:  # torch raises it when the disk is full
+            raise OSError(28 if "writ" in str(error) else 5, str(error)) from error
+        except Exception as error:  # safetensors raises an error of its own
+            if type(error).__module__.startswith("safetensors"):
+                raise OSError(28 if "os error 28" in str(error) else 5, str(error)) from error
+            raise
+        recipe = {
+            "format": _FORMAT,
+            "step": step,
+            "subwords": subwords,
+            "seconds": round(seconds, 3),
+            "fingerprint": fingerprint,
+            "files": listed(_present(fresh)),
+            "log": log,
+        }
+        (fresh / STATE).write_text(record_text(sealed(recipe)), "utf-8", newline="\n")
+
+    replace_folder(folder, write, FILES, record=STATE, warn=lambda message: None)
     for old in _folders(run)[keep:]:
         if old != folder:
-            shutil.rmtree(old, ignore_errors=True)
+            remove_files(old, FILES, record=STATE)
+            with suppress(OSError):  # a foreign file stays in it
+                old.rmdir()
     return Checkpoint(folder, step, subwords, seconds, fingerprint, log)
 
 
@@ -227,8 +221,9 @@ def name_of(step: int) -> str:
 
 
 def _folders(run: Path) -> list[Path]:
-    """Return the folders of checkpoints, newest first."""
-    return sorted((run / FOLDER).glob("step-*"), reverse=True)
+    """Return the folders of checkpoints, newest first, without those that hold only foreign files."""
+    found = [(folder, *split_files(folder, FILES)) for folder in (run / FOLDER).glob("step-*")]
+    return sorted((folder for folder, own, foreign in found if own or not foreign), reverse=True)
 
 
 def check_all(run: Path) -> dict[str, str]:

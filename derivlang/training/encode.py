@@ -21,7 +21,7 @@ from derivlang.engine.plan import as_earlier
 from derivlang.sources.find import name_of
 from derivlang.sources.named import SOURCES, split_name
 from derivlang.sources.request import SourceRequest
-from derivlang.store.disk import whole_folder
+from derivlang.store.folders import replace_folder
 from derivlang.store.record import digest, record_text
 from derivlang.training.data import FORMAT, NAME, Data, read_recipe
 from derivlang.training.languages import SOURCE, Both, Languages
@@ -66,7 +66,9 @@ def encode(
             wanted["input"] = before["input"]
         _check(folder, wanted)
         return open_data(folder, languages)
-    whole_folder(folder, lambda fresh: _write(fresh, source, languages, split, seq_len, limit, wanted))
+    replace_folder(
+        folder, lambda fresh: _write(fresh, source, languages, split, seq_len, limit, wanted), record=NAME, what="data"
+    )
     return open_data(folder, languages)
 
 

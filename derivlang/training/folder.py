@@ -14,21 +14,41 @@ from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.seal import check_intact
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.lexical.tokenizer import CONFIG
+from derivlang.lexical.tokenizer import FILES as TOKENIZER_FILES
 from derivlang.lexical.tokenizer import TOKENIZER as TOKENIZER_FILE
 from derivlang.pipeline import Pipeline
-from derivlang.store.disk import disk, whole_folder
-from derivlang.store.export import writing
+from derivlang.store.disk import disk
+from derivlang.store.files import writing
+from derivlang.store.folders import remove_files, replace_folder, split_files, sweep, warn_of_kept
 from derivlang.store.listing import check_listed
 from derivlang.store.record import Kind, check_types, read_record, record_text, short
 from derivlang.training import checkpoint
 from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.languages import LEXICON, TOKENIZER, TWIN, fingerprint_of, is_foreign
+from derivlang.training.log_file import LOG
 from derivlang.training.prepared import Prepared
 from derivlang.training.run_files import FILES, check_files, damages, with_hashes
 
 FORMAT = 1
-RUN = "run.json"
+RUN, DATA = "run.json", "data"
 AGAIN = "restore the file, or make the run again in another folder"
+# What transformers writes for a tokenizer, as far as it is known.
+_OF_TRANSFORMERS = (
+    "*.codes", "*.jinja", "*.model", "*.spm", "*.tiktoken", "*vocab*", "added_tokens.json", "dict.txt", "merges.txt",
+    "normalizer.json", "special_tokens_map.json", "tekken.json",
+)  # fmt: skip
+_TOKENIZER = (*TOKENIZER_FILES, *_OF_TRANSFORMERS)
+_MODEL = (*checkpoint.MODEL_FILES, TOKENIZER_FILE, CONFIG, *_OF_TRANSFORMERS)
+_CELLS = ("*.*.[0-9]*.npz", "*.documents.npz", "surprisal.*.parquet")
+# The files of a run, which `pretrain --force` removes, without its encoded data.
+_FILES = (
+    RUN, LOG, LEXICON, DICTIONARY, f"{DICTIONARY}.*", f"{SPEC_FILES}/*",
+    "evaluation.json", "pretrained.json", "evaluated.json", "evaluation/step-*.json",
+    *(f"{folder}/{name}" for folder in (TOKENIZER, TWIN) for name in _TOKENIZER),
+    *(f"{checkpoint.MODEL}/{name}" for name in _MODEL),
+    *(f"{checkpoint.FOLDER}/step-*/{name}" for name in checkpoint.FILES),
+    *(f"{folder}/{name}" for folder in ("evaluation", "evaluation/step-*") for name in _CELLS),
+)  # fmt: skip
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -90,38 +110,37 @@ def taken(run: Path, *, resume: bool, force: bool) -> dict[str, Any] | None:
     )
 
 
-def clear(run: Path, needed: Iterable[Path] = ()) -> None:
-    """Remove the files of an earlier run except its encoded data. Raise UsageError if a needed path is among them."""
-    with disk(run):
-        if not (run / RUN).exists() and not (run / checkpoint.FOLDER).exists():
-            return
-        folders = [
-            run / name for name in (checkpoint.FOLDER, checkpoint.MODEL, "evaluation", TOKENIZER, TWIN, SPEC_FILES)
-        ]
-        files = {*run.glob("*.json"), *run.glob("*.jsonl"), *run.glob(f"{DICTIONARY}*"), *run.glob(LEXICON)}
-        removed = {path.resolve() for path in (run, *folders, *files)}
-        for path in needed:
-            found = path.resolve()
-            # RUN itself is what `--init RUN` names; RUN/data stays
-            if found in removed or not (removed - {run.resolve()}).isdisjoint(found.parents):
-                raise UsageError(
-                    f"{path} would be removed with the old run, but the new run needs it",
-                    where="--force",
-                    fix="give another -o folder",
-                    id="output",
-                )
-        for path in folders:
-            shutil.rmtree(path, ignore_errors=True)
-        for path in files:
-            path.unlink()
+def clear(run: Path, needed: Iterable[Path], warn: Callable[[str], None]) -> None:
+    """Remove the files of an earlier run except its encoded data, and warn of files that are not of it, which stay.
+
+    Raise UsageError if a needed path is among them.
+    """
+    if not (run / RUN).exists() and not (run / checkpoint.FOLDER).exists():
+        return
+    place = run.resolve()
+    own = [place / name for name in split_files(run, _FILES)[0]]
+    for path in needed:
+        found = path.resolve()
+        # RUN itself is what `--init RUN` names; RUN/data stays
+        if place in (found, *found.parents) and any(found in (file, *file.parents) for file in own):
+            raise UsageError(
+                f"{path} would be removed with the old run, but the new run needs it",
+                where="--force",
+                fix="give another -o folder",
+                id="output",
+            )
+    # The record last: a run that is killed in between leaves what --force removes again.
+    kept = remove_files(run, [name for name in _FILES if name != RUN])
+    remove_files(run, [RUN])
+    warn_of_kept(run, [name for name in kept if name not in (RUN, f"{DATA}/")], "run", warn)
 
 
 def begin(run: Path, prepared: Prepared, record: dict[str, Any]) -> None:
     """Write the folder with its record and all files needed to use its model."""
     with disk(run):
         run.mkdir(parents=True, exist_ok=True)
-        for leftover in run.glob(".*.tmp"):  # left by a run that was killed while it wrote a file
-            leftover.unlink()
+        sweep(run)
+        sweep(run / checkpoint.FOLDER)
         keep_files(run, prepared.languages.pipeline)
         for name, path in prepared.files.items():
             if path.is_dir():
@@ -142,12 +161,12 @@ def keep_files(run: Path, pipeline: Pipeline) -> None:
 
 def _copy(folder: Path, out: Path) -> None:
     """Copy a tokenizer's folder completely or not at all. Raise StoreError if another one is there."""
-    if not out.exists():
+    if not split_files(out, _TOKENIZER)[0]:
 
         def write(fresh: Path) -> None:
             shutil.copytree(folder, fresh, dirs_exist_ok=True)
 
-        whole_folder(out, write)
+        replace_folder(out, write, warn=_silent)  # `clear` has named what is foreign
     elif fingerprint_of(out) != fingerprint_of(folder):
         raise StoreError(
             "exists already, with another vocabulary", where=str(out), fix="give another folder", id="output"
@@ -165,13 +184,17 @@ def finish(run: Path, steps: int) -> None:
     last = run / checkpoint.FOLDER / checkpoint.name_of(steps) / checkpoint.MODEL
 
     def write(fresh: Path) -> None:
-        shutil.copytree(last, fresh, dirs_exist_ok=True)
-        own = (TOKENIZER_FILE, CONFIG)  # a tokenizer of derivlang has further files, which no other program reads
-        for path in (run / TOKENIZER).iterdir():
-            if path.name in own or is_foreign(run / TOKENIZER):
-                shutil.copyfile(path, fresh / path.name)
+        # A tokenizer of derivlang has further files, which no other program reads.
+        own = _TOKENIZER if is_foreign(run / TOKENIZER) else (TOKENIZER_FILE, CONFIG)
+        for folder, names in ((last, checkpoint.MODEL_FILES), (run / TOKENIZER, own)):
+            for name in split_files(folder, names)[0]:
+                shutil.copyfile(folder / name, fresh / name)
 
-    whole_folder(run / checkpoint.MODEL, write)
+    replace_folder(run / checkpoint.MODEL, write, _MODEL, record="config.json", warn=_silent)
+
+
+def _silent(message: str) -> None:
+    pass
 
 
 def restore_model(run: Path, record: dict[str, Any], say: Callable[[str], None]) -> None:

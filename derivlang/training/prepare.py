@@ -29,8 +29,9 @@ from derivlang.lexical.twin_folder import make_twin, trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.disk import file_lock, whole_folder
-from derivlang.store.export import writing
+from derivlang.store.disk import file_lock
+from derivlang.store.files import writing
+from derivlang.store.folders import replace_folder, sweep
 from derivlang.store.record import check_types, read_record, record_text, short
 from derivlang.training.data import Data
 from derivlang.training.dictionary import DICTIONARY, JointDictionary
@@ -89,6 +90,8 @@ def _prepare(
     lengths: Collection[int],
 ) -> Prepared:
     pipeline = Pipeline.parse(settings.spec)
+    if not where.data_as_is:
+        sweep(folder)
     origin = None if where.data_as_is else _origin(request)
     for length in sorted(lengths) if origin is None else ():
         check_source(_there(folder, settings, length), request)
@@ -204,7 +207,7 @@ def _of_checkpoint(
     own, lexicon = folder / TOKENIZER, folder / LEXICON
     found = ForeignTokenizer.load(tokenizer)
     if not own.exists():
-        whole_folder(own, found.save)
+        replace_folder(own, found.save)
     elif fingerprint_of(own) != found.fingerprint:
         raise StoreError(
             f"is not the tokenizer of {tokenizer}", where=str(own), fix="give another --data folder",

@@ -20,7 +20,8 @@ from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.twin_folder import trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.store.disk import held
+from derivlang.store.disk import LOCK, held
+from derivlang.store.folders import sweep
 from derivlang.store.record import digest
 from derivlang.training import checkpoint, folder
 from derivlang.training.begin import Init, freeze, model_of
@@ -93,8 +94,13 @@ def pretrain(
             done = before is not None and before["status"] == "done"  # nothing is written then
             plan = digest([settings, request, replace(where, run=Path()), duration, model_config])
             told = f"{settings.objective} of {settings.spec}, seed {settings.seed}"
-            if not done:
-                stack.enter_context(held(run, plan, told, callbacks.warn, what="model", waits=resume))
+            if done:
+                sweep(run)
+            else:
+                lock = run / LOCK
+                stack.enter_context(
+                    held(run, plan, told, callbacks.warn, what="a model in this folder", waits=resume, lock=lock)
+                )
         return _pretrain(settings, request, where, duration, model_config, objective, resume, force, callbacks)
 
 
@@ -162,7 +168,7 @@ def _pretrain(
             if before is None:
                 origins = [where.init or "", settings.embeddings.partition("=")[2]]
                 begun = [checkpoint_folder(name) or checkpoint.run_and_step(Path(name))[0] for name in origins if name]
-                folder.clear(run, [*prepared.files.values(), *begun])
+                folder.clear(run, [*prepared.files.values(), *begun], callbacks.warn)
             folder.begin(run, prepared, record)
 
     def loader_of(rank: int, world: int) -> Loader:

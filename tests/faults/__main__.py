@@ -14,15 +14,19 @@ from tests.faults.scenarios import SCENARIOS
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--kills", type=int, default=200, help="Kills, over all runs.")
+    parser.add_argument("--only", help="Kills of these commands alone, e.g. make,tokenizer train.")
     parser.add_argument("--damages", type=int, default=400, help="Damages, over all kinds.")
     parser.add_argument("--others", type=int, default=8, help="Trials of each of the other kinds.")
     options = parser.parse_args()
     failed = 0
     print("| what | trials | faults |\n|---|---|---|")
-    share = -(-options.kills // (len(SCENARIOS) + 1))
-    for scenario in SCENARIOS:
+    chosen = [one for one in SCENARIOS if options.only is None or one.command in options.only.split(",")]
+    share = -(-options.kills // (len(chosen) + 1))
+    for scenario in chosen:
         outcomes = [kills.killed_at(scenario, point).fault for point in kills.some(scenario, share)]
         failed += told(f"killed: {scenario.name}", outcomes)
+    if options.only is not None:
+        return int(failed > 0)
     outcomes = [kills.worker_killed(random.Random(seed)).fault for seed in range(share)]
     failed += told(f"a worker or its parent killed: {kills.WORKERS}", outcomes)
     share = -(-options.damages // len(damage.DAMAGES))

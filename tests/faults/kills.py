@@ -41,6 +41,7 @@ class Outcome:
 
 def points(scenario: Scenario) -> int:
     """The number of file operations of a whole run."""
+    expected(scenario)  # imports and what is made once are no operations of a run
     folder = _fresh(scenario)
     try:
         reading, writing = os.pipe()
@@ -59,11 +60,12 @@ def killed_at(scenario: Scenario, point: int) -> Outcome:
     """Kill a run at one of its file operations, look at what is left, and run it again."""
     folder = _fresh(scenario)
     try:
-        before = tree(folder / scenario.older) if scenario.older else {}
+        older = folder / (scenario.folder or "")
+        before = tree(older) if scenario.older else {}
         status = _wait(_fork(scenario, folder, point, None))
         if status not in (0, signal.SIGKILL):
             return Outcome(scenario.name, f"operation {point}", f"the run ended with {status} before it was killed")
-        fault = _older_set(folder / scenario.older, before) if scenario.older else None
+        fault = _older_set(older, before) if scenario.older else None
         return Outcome(scenario.name, f"operation {point}", fault or _again(scenario, folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -177,7 +179,7 @@ def _fork(scenario: Scenario, folder: Path, point: int, told: int | None) -> int
     status = 1
     try:
         count = _audit(point)
-        scenario.act(folder)
+        scenario(folder)
         if told is not None:
             os.write(told, str(count()).encode())
         status = 0

@@ -19,7 +19,8 @@ class Measure(ABC):
 
     unit: what follows a figure on the command line. needs_head: whether it needs logits; needs_causal: whether it needs
     a causal model; needs_twin: whether it needs a tokenizer with a twin. `evaluate` leaves it out, with a warning, for
-    another model. reads: the options that say how many held-out sentences it reads; () for a measure without text.
+    another model. reads: the options that say how many held-out sentences it reads; () without text. files: the
+    names of the files that it writes in `MeasureSets.files`, which `evaluate --force` removes with earlier results.
     """
 
     unit: ClassVar[str] = " %"
@@ -27,6 +28,7 @@ class Measure(ABC):
     needs_causal: ClassVar[bool] = False
     needs_twin: ClassVar[bool] = False
     reads: ClassVar[tuple[Literal["pairs", "sentences"], ...]] = ("pairs", "sentences")
+    files: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def measure(self, model: Encoder, sets: MeasureSets) -> Any:

@@ -30,7 +30,7 @@ from derivlang.evaluation.measures.base import Figures, Measure
 from derivlang.evaluation.measures.bits import SentenceBits
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.measures.states import ParallelWords
-from derivlang.store.export import writing
+from derivlang.store.files import writing
 from derivlang.training.encoder import Encoder
 from derivlang.training.languages import LanguageSide
 
@@ -43,6 +43,7 @@ class Surprisal(Measure):
     unit = " bits"
     needs_causal = True
     reads = ("sentences",)
+    files = tuple(f"surprisal.{side}.parquet" for side in _SIDES)
 
     def measure(self, model: Encoder, sets: MeasureSets) -> dict[str, Any]:
         """Write both files. Return {"source", "derived", "words", "sentences"}: the mean bits of a sentence."""

@@ -45,12 +45,13 @@ from derivlang.evaluation.report.scores import scores_file, scores_of
 from derivlang.evaluation.report.settings import Entry, Setting, copies_of, settings_of
 from derivlang.evaluation.report.sweeps import sweeps
 from derivlang.formats.progress import stage
-from derivlang.store.disk import whole_folder
+from derivlang.store.folders import is_free, replace_folder
 from derivlang.store.record import read_record, record_text
 from derivlang.training.run_files import FILES
 
 PAGE, MARKDOWN, DATA, FIGURES, SCORES = "index.html", "report.md", "report.json", "figures", "scores.tsv"
 FORMAT = 1
+_OF_EARLIER_VERSIONS = [PAGE, MARKDOWN, DATA, SCORES, f"{FIGURES}/*.png", f"{FIGURES}/*.svg"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +74,8 @@ class ReportSection:
 def report(folders: Iterable[Path], out: Path) -> dict[str, Any]:
     """Write a report of these runs and return {"out", "runs", "evaluated", "settings", "figures"}.
 
-    An earlier report in `out` is replaced. Raise StoreError if anything else is there.
+    An earlier report in `out` is replaced, and files that are not of it stay. Raise StoreError if there is something
+    else than a report.
     """
     _check_free(out)
     runs = read_runs(folders)
@@ -94,15 +96,17 @@ def _write(runs: Sequence[Run], out: Path) -> dict[str, Any]:
     def write(folder: Path) -> None:
         (folder / FIGURES).mkdir()
         for figure in drawn:
-            (folder / FIGURES / f"{figure.name}.png").write_bytes(figure.png)
-            (folder / FIGURES / f"{figure.name}.svg").write_text(figure.file, "utf-8", newline="\n")
+            (folder / _picture(figure, "png")).write_bytes(figure.png)
+            (folder / _picture(figure, "svg")).write_text(figure.file, "utf-8", newline="\n")
         document = _document(runs, studies, parts, pictures)
         (folder / PAGE).write_text(page(document), "utf-8", newline="\n")
         (folder / MARKDOWN).write_text(markdown(document), "utf-8", newline="\n")
         (folder / SCORES).write_text(scores_file(scores, runs), "utf-8", newline="")
-        (folder / DATA).write_text(record_text(_data(runs, parts)), "utf-8", newline="\n")
+        files = [PAGE, MARKDOWN, SCORES, DATA, *(_picture(figure, kind) for figure in drawn for kind in ("png", "svg"))]
+        data = {**_data(runs, parts), "files": sorted(files)}
+        (folder / DATA).write_text(record_text(data), "utf-8", newline="\n")
 
-    whole_folder(out, write)
+    replace_folder(out, write, _files(out), record=DATA, what="report")
     return {
         "out": str(out),
         "runs": len(runs),
@@ -265,9 +269,23 @@ def _difference(one: Difference) -> dict[str, Any]:
 
 def _check_free(out: Path) -> None:
     """Raise StoreError if the folder holds something else than a report."""
-    if not out.exists() or (out.is_dir() and (not any(out.iterdir()) or _is_report(out / DATA))):
+    if is_free(out) or _is_report(out / DATA):
         return
     raise StoreError("holds something else than a report", where=str(out), fix="give another folder", id="output")
+
+
+def _picture(figure: Figure, kind: str) -> str:
+    """Return the name of a figure's file in the report."""
+    return f"{FIGURES}/{figure.name}.{kind}"
+
+
+def _files(out: Path) -> list[str]:
+    """Return the files of an earlier report: those that its record lists, or all that earlier versions wrote."""
+    try:
+        listed = read_record(out / DATA, DATA, id="output").get("files")
+    except StoreError:
+        return []
+    return [str(name) for name in listed] if isinstance(listed, list) else _OF_EARLIER_VERSIONS
 
 
 def _is_report(path: Path) -> bool:

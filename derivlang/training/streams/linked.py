@@ -31,7 +31,7 @@ from derivlang.formats.opening import open_lines
 from derivlang.formats.progress import stage
 from derivlang.lexical.encoding import Encoded
 from derivlang.store.disk import file_lock
-from derivlang.store.export import writing
+from derivlang.store.files import writing
 from derivlang.training.data import PieceTokens
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 from derivlang.training.objectives.needs import ALIGNERS, GOLD, LINKS

@@ -1,4 +1,4 @@
-"""Standard output as a file of bytes: a pipe gets them as they are, a terminal sees control characters as escapes."""
+"""Standard output, a pipe or a device as a file of bytes: a terminal sees control characters as escapes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from typing import Any
 from derivlang.core.visible import visible
 
 
-class StandardOutput(io.BufferedWriter):
-    """Standard output that counts its position, which pyarrow asks for even if it is a pipe."""
+class StreamOutput(io.BufferedWriter):
+    """A stream of bytes that counts its position, which pyarrow asks for even if it is a pipe.
 
-    def __init__(self) -> None:
-        super().__init__(io.FileIO(os.dup(1), "wb"))
+    descriptor: of the open stream, which is closed with this object.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(io.FileIO(descriptor, "wb"))
         self._written = 0
-        self._decoder = getincrementaldecoder("utf-8")("replace") if os.isatty(1) else None
+        self._decoder = getincrementaldecoder("utf-8")("replace") if os.isatty(descriptor) else None
 
     def write(self, data: Any) -> int:
         """Write bytes, and return their number."""

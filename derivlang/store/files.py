@@ -1,0 +1,97 @@
+"""Files that appear whole: written under another name, flushed and renamed, by one process at a time.
+
+    OUT                      the file, always a complete one
+    .OUT.derivlang           what is being written; the next process that writes OUT replaces what a dead one left
+    .OUT.derivlang.lock      the lock of the process that writes
+    .OUT.lock                the lock of a command that makes the file, from its beginning (`held_file`)
+
+Standard output, pipes and devices are written to as they are.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from derivlang.core.errors import StoreError
+from derivlang.core.messages import warn
+from derivlang.store.disk import disk, held, locked, stage_lock_of, stage_of
+from derivlang.store.record import digest
+from derivlang.store.streams import StreamOutput
+
+
+def is_stream(out: Path) -> bool:
+    """Return whether a path is standard output (`-`, or another name of it), a pipe or a device: it is not replaced."""
+    if _is_stdout(out):
+        return True
+    with suppress(OSError):
+        mode = out.stat().st_mode
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return False
+
+
+@contextmanager
+def writing(out: Path) -> Iterator[BinaryIO]:
+    """Open a file that appears only when it is complete; a stream is written to. StoreError if it cannot be written."""
+    if is_stream(out):
+        with _open_stream(out) as stream:
+            yield stream
+        return
+    place = out.resolve()
+    fresh = stage_of(place)
+    with disk(out):
+        if place.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        place.parent.stat()  # a lock would make the folder
+    with locked(stage_lock_of(place), where=out), disk(out):
+        try:
+            with fresh.open("wb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            fresh.replace(place)
+        finally:
+            fresh.unlink(missing_ok=True)
+
+
+@contextmanager
+def held_file(out: Path, told: str, *plan: Any, warn: Callable[[str], None] = warn) -> Iterator[None]:
+    """Hold a file while a command makes it, from its beginning. Nothing is held for a stream.
+
+    plan: what the content depends on. Another process with the same plan waits, one with another plan is refused with a
+    StoreError, which names `told`, the plan for people.
+    """
+    if is_stream(out):
+        yield
+        return
+    with disk(out):
+        out.resolve().parent.stat()  # a lock would make the folder
+    with held(out, digest([told, *plan]), told, warn, what="this file"):
+        yield
+
+
+def _is_stdout(out: Path) -> bool:
+    """Return whether a path names what standard output is: /dev/stdout, or the file that a shell redirects it to."""
+    if str(out) == "-":
+        return True
+    with suppress(OSError):
+        return os.path.samestat(out.stat(), os.fstat(1))
+    return False
+
+
+@contextmanager
+def _open_stream(out: Path) -> Iterator[BinaryIO]:
+    stdout = _is_stdout(out)
+    try:
+        with StreamOutput(os.dup(1) if stdout else os.open(out, os.O_WRONLY)) as stream:
+            yield stream
+    except BrokenPipeError:  # the reader closed the pipe
+        raise
+    except OSError as error:
+        where = "standard output" if stdout else str(out)
+        raise StoreError(f"cannot write: {error.strerror}", where=where, id="cannot-write") from None

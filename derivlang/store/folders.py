@@ -1,0 +1,232 @@
+"""Folders that commands write: replaced as a whole, without touching what somebody else has put there.
+
+    DIR                     the result, known by its record (a file's name), and perhaps foreign files
+    .DIR.derivlang          the next result; it becomes DIR, or its files move into DIR, the record last
+    .DIR.derivlang.lock     the lock of the process that writes
+
+A result owns the files that its names match: patterns relative to the folder, as `figures/*.png`; `*` matches no slash.
+All others are foreign: they stay. A process that is killed while files move leaves the complete stage, and the next one
+moves the rest (`settle`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from derivlang.core.errors import StoreError
+from derivlang.core.messages import warn
+from derivlang.store.disk import disk, if_dead, locked, stage_lock_of, stage_of
+from derivlang.store.record import check_types, read_record
+
+_COMPLETE = ".complete.json"  # in a stage whose files move into the folder: names of files that the folder loses
+_LONGEST = 8  # foreign files that a message lists
+
+
+def replace_folder(
+    out: Path,
+    write: Callable[[Path], None],
+    names: Iterable[str] = (),
+    *,
+    record: str = "",
+    what: str = "result",
+    warn: Callable[[str], None] = warn,
+) -> None:
+    """Fill a folder, then put it in the place of the earlier result; on failure, leave that.
+
+    names: the files of the earlier result, and of the new one. record: the file by which a result is known, which is
+    removed first and written last. what: a noun for the result. Foreign files stay, and a warning names them.
+    Several processes may write the same folder at once: each fills its own, and the last one stays. StoreError if the
+    folder cannot be written, or if a foreign file has the name of a file to be written; nothing is changed then.
+    """
+    place = out.resolve()
+    stage = stage_of(place)
+    with locked(stage_lock_of(place), where=out), disk(out):
+        _settle(stage, place)
+        try:
+            stage.mkdir()
+            write(stage)
+            for path in (stage / name for name in _files(stage)):
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+            if not place.exists():
+                stage.rename(place)
+                return
+            if not place.is_dir():
+                raise StoreError("is a file", where=str(out), fix="give a folder", id="output")
+            own, foreign = split_files(place, tuple(names))
+            _refuse_foreign(out, _files(stage), own)
+            gone = sorted(set(own).difference(_files(stage)))
+            note = stage / f"{_COMPLETE}.new"
+            note.write_text(json.dumps({"gone": gone, "record": record}), "utf-8", newline="\n")
+            note.rename(stage / _COMPLETE)
+        except BaseException:
+            shutil.rmtree(stage, ignore_errors=True)
+            raise
+        _move(stage, place)
+    warn_of_kept(out, foreign, what, warn)
+
+
+def remove_files(folder: Path, names: Iterable[str], *, record: str = "") -> list[str]:
+    """Remove the files of a result, the record first, and folders that this empties. Return what is foreign and stays.
+
+    StoreError if a file cannot be removed.
+    """
+    names = tuple(names)
+    own, foreign = split_files(folder, names)
+    with disk(folder):
+        for name in sorted(own, key=lambda name: name != record):
+            (folder / name).unlink(missing_ok=True)
+    _remove_empty(folder, names)
+    return foreign
+
+
+def split_files(folder: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return (files of a result, what is foreign) as sorted names relative to the folder; ([], []) without a folder.
+
+    A foreign folder is one name that ends in a slash. Stages and locks belong to neither.
+    """
+    own: list[str] = []
+    foreign: list[str] = []
+
+    def look(inside: str) -> None:
+        for entry in sorted(os.scandir(folder / inside), key=lambda entry: entry.name):
+            name = inside + entry.name
+            if entry.name.startswith(".") and entry.name.endswith((".derivlang", ".lock")):
+                continue
+            if not entry.is_dir(follow_symlinks=False):
+                (own if any(_matches(name, pattern) for pattern in names) else foreign).append(name)
+            elif any(_leads(name, pattern) for pattern in names):
+                look(f"{name}/")
+            else:
+                foreign.append(f"{name}/")
+
+    if folder.is_dir():
+        look("")
+    return own, foreign
+
+
+def warn_of_kept(folder: Path, foreign: Sequence[str], what: str, warn: Callable[[str], None] = warn) -> None:
+    """Warn of foreign files, if there are any, that stay in a folder whose result was replaced."""
+    if foreign:
+        more = f" and {len(foreign) - _LONGEST:,} more" if len(foreign) > _LONGEST else ""
+        warn(f"{folder}: kept what is not part of the {what}: {', '.join(foreign[:_LONGEST])}{more}")
+
+
+def is_free(out: Path) -> bool:
+    """Return whether a folder is missing or empty, after `settle`."""
+    settle(out)
+    return not os.path.lexists(out) or (out.is_dir() and not any(out.iterdir()))
+
+
+def settle(out: Path) -> None:
+    """Finish or remove what a killed process left beside a folder that it was writing. Waits for one that is alive."""
+    place = out.resolve()
+    stage = stage_of(place)
+    if os.path.lexists(stage) or os.path.lexists(stage_lock_of(place)):
+        with locked(stage_lock_of(place), where=out), disk(out):
+            _settle(stage, place)
+
+
+def sweep(folder: Path) -> None:
+    """Finish or remove what killed processes left inside a folder: stages and locks that no process holds."""
+    with suppress(OSError):  # of a folder that only others may write
+        for stage in folder.glob(".*.derivlang"):
+            place = folder / stage.name.removeprefix(".").removesuffix(".derivlang")
+            with if_dead(stage_lock_of(place)) as dead:
+                if dead:
+                    _settle(stage, place)
+        for lock in folder.glob(".*.lock"):
+            with suppress(FileNotFoundError), if_dead(lock):
+                pass
+
+
+def _settle(stage: Path, place: Path) -> None:
+    """Move the files of a complete stage into the folder; remove any other stage. Its lock must be held."""
+    if (stage / _COMPLETE).is_file():
+        _move(stage, place)
+    elif stage.is_dir():
+        shutil.rmtree(stage)
+    else:
+        stage.unlink(missing_ok=True)
+
+
+def _move(stage: Path, place: Path) -> None:
+    """Put the files of a complete stage in the place of those that it replaces. It may be called again after a kill."""
+    gone, record = _read_note(stage)
+    new = [name for name in _files(stage) if name != _COMPLETE]
+    for name in (*gone, *new):
+        if not (place / name).parent.resolve().is_relative_to(place):
+            raise StoreError(
+                f"names {name}, which is outside {place}",
+                where=str(stage / _COMPLETE),
+                fix=f"remove {stage}: derivlang did not write it so; nothing was changed",
+                id="damaged",
+            )
+    if record in new:  # else it was the last file to move
+        (place / record).unlink(missing_ok=True)
+    for name in gone:
+        (place / name).unlink(missing_ok=True)
+    _remove_empty(place, gone)
+    for name in sorted(new, key=lambda name: name == record):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (stage / name).replace(place / name)
+    shutil.rmtree(stage)
+
+
+def _read_note(stage: Path) -> tuple[list[str], str]:
+    """Return (files to remove, the record) of a complete stage. StoreError if somebody else has written it."""
+    found = read_record(
+        stage / _COMPLETE,
+        "note of a stopped run",
+        lambda found: check_types(found, {"gone": list, "record": str}),
+        id="damaged",
+        fix=f"remove {stage}",
+    )
+    return [str(name) for name in found["gone"]], found["record"]
+
+
+def _refuse_foreign(out: Path, new: Sequence[str], own: Sequence[str]) -> None:
+    """Raise StoreError if a foreign file, or a folder, has the name of a new file or of a folder above it."""
+    for name in new:
+        parts = name.split("/")
+        places = ["/".join(parts[: n + 1]) for n in range(len(parts))]
+        for place in places:
+            path = out / place
+            if os.path.lexists(path) and place not in own and (place == name or not path.is_dir()):
+                raise StoreError(
+                    f"{place} would be written, and it is there already, but not as a part of an earlier result",
+                    where=str(out),
+                    fix="move it away, or give another folder; nothing was written",
+                    id="output",
+                )
+
+
+def _files(folder: Path) -> list[str]:
+    """Return the names of all files below a folder."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+
+
+def _remove_empty(folder: Path, names: Sequence[str]) -> None:
+    """Remove the empty folders in which files of these names would be."""
+    below = [path for path in folder.rglob("*") if path.is_dir() and not path.is_symlink()]
+    for path in reversed(below):  # the inner ones first
+        if any(_leads(path.relative_to(folder).as_posix(), name) for name in names):
+            with suppress(OSError):
+                path.rmdir()
+
+
+def _matches(name: str, pattern: str) -> bool:
+    parts, wanted = name.split("/"), pattern.split("/")
+    return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))
+
+
+def _leads(name: str, pattern: str) -> bool:
+    """Return whether a folder of this name may hold a file that the pattern matches."""
+    parts, wanted = name.split("/"), pattern.split("/")
+    return len(parts) < len(wanted) and all(map(fnmatchcase, parts, wanted))
