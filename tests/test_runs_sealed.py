@@ -230,7 +230,7 @@ def test_runs_of_earlier_versions_stay_usable(run: Path, tmp_path: Path) -> None
     assert verify_run(run)["ok"]
     shutil.copytree(run / "checkpoints" / "step-00000003" / "model", run / "model", dirs_exist_ok=True)
     for reader in READERS.values():
-        with pytest.raises(StoreError, match="has other weights than run.json says"):
+        with pytest.raises(StoreError, match=r"has other weights than run\.json says"):
             reader(run)
 
 

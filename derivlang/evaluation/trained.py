@@ -28,7 +28,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.training import checkpoint
 from derivlang.training import folder as runs
 from derivlang.training.checkpoint import MODEL, hash_of_weights
-from derivlang.training.config import CAUSAL, auto_class, positions_of
+from derivlang.training.config import CAUSAL, auto_class, check_finite, positions_of
 from derivlang.training.devices import has_bf16
 from derivlang.training.encoder import Encoder, check_head
 from derivlang.training.folder import RUN
@@ -229,6 +229,7 @@ def _config(path: Path, languages: Languages) -> Any:
     """Return the config of a model. Raise StoreError if it cannot be read, or has too few embeddings."""
     with quiet(), _readable(path):
         config = AutoConfig.from_pretrained(path, local_files_only=True)
+        check_finite(config.to_dict())
     rows = getattr(config, "vocab_size", 0)
     if rows < languages.size or (rows != languages.size and languages.has_twin):
         raise StoreError(

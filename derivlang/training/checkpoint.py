@@ -28,7 +28,7 @@ from derivlang.core.seal import check_intact, sealed
 from derivlang.store.disk import disk
 from derivlang.store.listing import below, check_listed, faults, file_hash, listed, remembered
 from derivlang.store.record import Kind, check_types, read_record, record_text
-from derivlang.training.config import auto_class
+from derivlang.training.config import auto_class, check_finite
 from derivlang.training.log_file import LOG
 from derivlang.training.quiet import quiet
 
@@ -85,7 +85,9 @@ def load_model(folder: Path) -> Any:
     from transformers import AutoConfig
 
     with quiet(), parse_errors(str(folder), "model", error=StoreError, id="model", fix="train it again"):
-        return auto_class(AutoConfig.from_pretrained(folder).model_type).from_pretrained(folder)
+        config = AutoConfig.from_pretrained(folder)
+        check_finite(config.to_dict())
+        return auto_class(config.model_type).from_pretrained(folder)
 
 
 def hash_of_weights(model: Path) -> str:

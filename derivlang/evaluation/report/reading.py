@@ -19,7 +19,7 @@ from derivlang.store.record import read_record
 from derivlang.training.checkpoint import MODEL
 from derivlang.training.run_files import check_files, has_hashes, lacks_model
 
-_RERUN = "leave this run out, or make it again"
+_RERUN = "leave this run out, restore the file, or make the run again"
 _ANY_STEP = "remove this file, or evaluate again: derivlang evaluate RUN --every-checkpoint"
 
 
