@@ -153,7 +153,7 @@ def test_a_missing_model_is_written_again_from_the_last_checkpoint(run: Path, tm
     told: list[str] = []
     read_runs([run], told.append)  # its numbers are there
     assert told == [
-        f"model/ is missing in {run}: the same `derivlang pretrain` command with --resume writes it again from the "
+        f"model/ is missing in {run}; the same `derivlang pretrain` command with --resume writes it again from the "
         "last checkpoint"
     ]
     record = (run / "run.json").read_bytes()
@@ -162,6 +162,11 @@ def test_a_missing_model_is_written_again_from_the_last_checkpoint(run: Path, tm
     assert (run / "run.json").read_bytes() == record
     shutil.rmtree(run / "model")
     shutil.rmtree(run / "checkpoints" / "step-00000006")
+    told.clear()
+    read_runs([run], told.append)  # both were removed to save space
+    assert not told
+    with pytest.raises(StoreError, match="restore it, or make the run again"):
+        READERS["evaluate"](run)
     with pytest.raises(StoreError, match="there is no checkpoint of step 6"):
         trained(run, steps=6, save_every=3, resume=True)
 
