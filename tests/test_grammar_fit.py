@@ -22,6 +22,7 @@ from derivlang.grammar.order_model import OrderModel
 from derivlang.grammar.thinning import thinned
 from derivlang.grammar.treebank import folds, joined, with_subtypes
 from derivlang.grammar.weights import Weights, views
+from tests.commands import run
 
 TOY = [
     *["NOUN&nsubj @VERB&@ NOUN&obj"] * 30,
@@ -203,6 +204,36 @@ def test_a_file_gives_its_grammar_back(tmp_path: Path) -> None:
             assert theirs.get((kind, tokens), 0.0) == pytest.approx(weight, abs=0.00501 if kind != "HI" else 1e-9)
     assert again.fingerprint == load_grammar(path).fingerprint
     assert any(weights.sequences for weights in again.weights.values())
+
+
+def test_an_edited_grammar_is_refused_unless_its_hash_is_deleted(tmp_path: Path) -> None:
+    """A change of any line is noticed; other line ends and a file of an earlier version are none."""
+    grammar = Grammar("toy", "Toy", "v2", {"V": fit(toy(), "V", FitSettings())}, {"licence": "CC0-1.0"})
+    path = tmp_path / "toy.grammar.tsv"
+    file.write(grammar, path)
+    lines = path.read_text("utf-8").splitlines()
+    assert load_grammar(path).has_hash
+    assert run("verify", path).out == f"{path}: 1 file checked, nothing is wrong\n"
+    (hashed,) = (number for number, line in enumerate(lines) if line.startswith("# sha256: "))
+    for number in (1, 3, hashed, len(lines) - 1):  # language, licence, the hash itself, a weight
+        other = lines[number][:-1] + ("1" if lines[number][-1] != "1" else "2")
+        changed = [*lines[:number], other, *lines[number + 1 :]]
+        assert changed != lines
+        path.write_text("\n".join(changed) + "\n", "utf-8")
+        with pytest.raises(DataError, match="delete the line `# sha256` if you edited it") as caught:
+            load_grammar(path)
+        assert (caught.value.id, caught.value.where) == ("grammar-changed", str(path))
+    assert "[grammar-changed]" in run("verify", path, code=1).err
+    path.write_bytes("\r\n".join(lines).encode())
+    assert load_grammar(path).fingerprint == grammar_of(lines, tmp_path).fingerprint
+    edited = [line.replace("CC0", "CC-BY") for line in lines if not line.startswith("# sha256")]
+    assert not grammar_of(edited, tmp_path).has_hash
+
+
+def grammar_of(lines: list[str], folder: Path) -> Grammar:
+    path = folder / "again.grammar.tsv"
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return load_grammar(path)
 
 
 HEADER = "# derivlang grammar 1\n# language: Toy\n# labels: v2\nclass\tV\n"

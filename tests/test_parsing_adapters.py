@@ -24,10 +24,13 @@ from derivlang.core.trees import first_fault
 from derivlang.parsing import registry
 from derivlang.parsing.base import UPOS, Parser, Parses
 from derivlang.parsing.bundled import ModelParser
+from derivlang.parsing.model import load_model, save_model
 from derivlang.parsing.registry import find_parser, parser_names
 from derivlang.parsing.spacy_adapter import load_spacy, spacy_parser
 from derivlang.parsing.stanza_adapter import load_stanza, stanza_parser
+from tests.commands import run
 from tests.helpers import Touching, cli
+from tests.leaves import changes
 from tests.test_parsing import ENGLISH, parse
 
 # finding
@@ -108,6 +111,30 @@ def test_a_damaged_model_is_one_message(damage: Any, tmp_path: Path) -> None:
         find_parser(str(tmp_path), "en")
     assert caught.value.id == "parser-damaged"
     assert caught.value.where == str(tmp_path)
+
+
+def test_every_changed_leaf_of_a_card_and_other_weights_are_noticed(tmp_path: Path) -> None:
+    """Of a model that `parser train` writes; the bundled one, and those of earlier versions, have no hash."""
+    model = find_parser("english", "en").model
+    assert not model.has_hash
+    save_model(model, tmp_path)
+    assert load_model(tmp_path).has_hash
+    assert load_model(tmp_path).fingerprint == model.fingerprint
+    assert run("verify", tmp_path).out == f"{tmp_path}: 1 file checked, nothing is wrong\n"
+    path = tmp_path / "model.json"
+    good = path.read_text("utf-8")
+    for _, other in changes(json.loads(good)):
+        path.write_text(json.dumps(other), "utf-8")
+        with pytest.raises(DataError) as caught:
+            load_model(tmp_path)
+        assert caught.value.id == "parser-damaged"
+    path.write_text(good, "utf-8")
+    with np.load(tmp_path / "model.npz") as file:
+        arrays = {name: file[name] for name in file.files}
+    arrays["forward1.input"] = -arrays["forward1.input"]  # of the right form
+    np.savez(tmp_path / "model.npz", **arrays)
+    with pytest.raises(DataError, match=r"model\.npz is not the one that model\.json was written for"):
+        load_model(tmp_path)
 
 
 def test_a_model_of_another_language_is_refused(tmp_path: Path) -> None:

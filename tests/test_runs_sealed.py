@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
-from copy import deepcopy
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +23,7 @@ from derivlang.training.checkpoint import newest
 from derivlang.training.folder import read
 from derivlang.training.run_files import check_files
 from tests.commands import run as cli
+from tests.leaves import changes
 from tests.tiny_runs import data_folder
 from tests.training import trained
 
@@ -55,44 +54,6 @@ READERS: dict[str, Callable[[Path], object]] = {
     "--init": lambda run: model_of(str(run), "--init"),
     "--resume": lambda run: trained(run, steps=6, save_every=3, resume=True),
 }
-
-
-def changes(found: Any) -> Iterator[tuple[str, Any]]:
-    """Each record that differs from this one in one leaf: changed a little, or missing."""
-    for place, value in leaves(found):
-        for name in ("changed", "missing"):
-            other = deepcopy(found)
-            inner = other
-            for key in place[:-1]:
-                inner = inner[key]
-            if name == "changed":
-                inner[place[-1]] = another(value)
-            else:
-                inner.pop(place[-1])
-            yield f"{'.'.join(map(str, place))} {name}", other
-
-
-def leaves(found: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """The path and the value of each number, text, null, and empty list or object."""
-    inside = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ()
-    for key, value in inside:
-        yield from leaves(value, (*above, key))
-    if above and not (found and isinstance(found, (dict, list))):
-        yield above, found
-
-
-def another(value: Any) -> Any:
-    """A value of the same kind, as a hand would change it."""
-    match value:
-        case bool():
-            return not value
-        case int() | float():
-            return value + 1
-        case str():
-            return f"{value}0"
-        case None:
-            return 1
-    return [1] if isinstance(value, list) else {"a": 1}
 
 
 def unnoticed(path: Path, check: Callable[[], object]) -> list[str]:
@@ -192,7 +153,7 @@ def test_a_missing_model_is_written_again_from_the_last_checkpoint(run: Path, tm
     told: list[str] = []
     read_runs([run], told.append)  # its numbers are there
     assert told == [
-        f"model/ is missing in {run}: the same `derivlang pretrain` command with --resume writes it again from the "
+        f"model/ is missing in {run}; the same `derivlang pretrain` command with --resume writes it again from the "
         "last checkpoint"
     ]
     record = (run / "run.json").read_bytes()
@@ -201,6 +162,11 @@ def test_a_missing_model_is_written_again_from_the_last_checkpoint(run: Path, tm
     assert (run / "run.json").read_bytes() == record
     shutil.rmtree(run / "model")
     shutil.rmtree(run / "checkpoints" / "step-00000006")
+    told.clear()
+    read_runs([run], told.append)  # both were removed to save space
+    assert not told
+    with pytest.raises(StoreError, match="restore it, or make the run again"):
+        READERS["evaluate"](run)
     with pytest.raises(StoreError, match="there is no checkpoint of step 6"):
         trained(run, steps=6, save_every=3, resume=True)
 
@@ -230,7 +196,7 @@ def test_runs_of_earlier_versions_stay_usable(run: Path, tmp_path: Path) -> None
     assert verify_run(run)["ok"]
     shutil.copytree(run / "checkpoints" / "step-00000003" / "model", run / "model", dirs_exist_ok=True)
     for reader in READERS.values():
-        with pytest.raises(StoreError, match="has other weights than run"):
+        with pytest.raises(StoreError, match=r"has other weights than run\.json says"):
             reader(run)
 
 

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -734,6 +735,24 @@ def test_a_study_that_is_ended_goes_on_with_the_same_bytes(tmp_path: Path) -> No
     assert len({record["data"] for record in records}) == len({r["dictionary"]["sha256"] for r in records}) == 1
     assert {record["source"] for record in records} == {"text"}
     assert (out / "report" / "index.html").exists()
+    # every file is the one that was written
+    told = run("verify", out).out
+    assert re.fullmatch(
+        rf"{re.escape(str(out))}: 4 cells, \d+ files, \d+ checkpoints checked, nothing is wrong\n", told
+    )
+    (first / "model" / "config.json").write_text("{}", "utf-8")
+    (first / "pretrained.json").unlink()
+    shutil.rmtree(out / "runs" / "trans-inv.mlm.2")
+    assert [problem["file"] for problem in run("verify", out, "--json", code=1).json["problems"]] == [
+        f"runs/{first.name}/model/config.json", f"runs/{first.name}/pretrained.json", "runs/trans-inv.mlm.2"
+    ]  # fmt: skip
+    for text in ('"mlm"', '"trans,inv"'):
+        path = out / "study.json"
+        whole = path.read_text("utf-8")
+        path.write_text(whole.replace(text, '"tlm"', 1), "utf-8")
+        assert "study.json: this is not a valid study.json: a value was changed" in run("verify", out, code=1).err
+        assert "a value was changed" in run("report", out, "-o", tmp_path / "report", code=1).err
+        path.write_text(whole, "utf-8")
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])

@@ -336,6 +336,7 @@ def test_a_longer_row_than_positions_is_refused(tmp_path: Path) -> None:
         ("num_attention_heads = 2", "num_attention_heads = 3", "heads"),
         ("num_hidden_layers = 1", "num_hidden_layers = -1", "num_hidden_layers"),
         ("embedding_std = 0.1", 'embedding_std = "x"', "embedding_std"),
+        ("embedding_std = 0.1", "attention_dropout = nan", "attention_dropout is nan, not a finite number"),
         ("theta = 100.0", 'theta = "x"', "theta"),
         ("[training]", "[trainig]", "trainig"),
         ("warmup = 0.1", "warmpu = 0.1", "there is no setting of [training] 'warmpu'; did you mean warmup"),

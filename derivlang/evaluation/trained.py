@@ -30,7 +30,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.training import checkpoint
 from derivlang.training import folder as runs
 from derivlang.training.checkpoint import MODEL, hash_of_weights
-from derivlang.training.config import CAUSAL, auto_class, positions_of
+from derivlang.training.config import CAUSAL, auto_class, check_finite, positions_of
 from derivlang.training.devices import has_bf16
 from derivlang.training.encoder import Encoder, check_head
 from derivlang.training.folder import RUN
@@ -230,6 +230,7 @@ def _config(path: Path, languages: Languages) -> Any:
     """Return the config of a model. Raise StoreError if it cannot be read, or has too few embeddings."""
     with quiet(), _readable(path):
         config = from_pretrained(AutoConfig, path)
+        check_finite(config.to_dict())
     rows = getattr(config, "vocab_size", 0)
     if rows < languages.size or (rows != languages.size and languages.has_twin):
         raise StoreError(

@@ -28,7 +28,7 @@ from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained
 from derivlang.store.folders import remove_files, replace_folder, split_files
 from derivlang.store.listing import below, check_listed, faults, file_hash, listed, remembered
 from derivlang.store.record import Kind, check_types, read_record, record_text
-from derivlang.training.config import auto_class
+from derivlang.training.config import auto_class, check_finite
 from derivlang.training.log_file import LOG
 from derivlang.training.quiet import quiet
 
@@ -87,7 +87,9 @@ def load_model(folder: Path) -> Any:
     from transformers import AutoConfig
 
     with quiet(), parse_errors(str(folder), "model", error=StoreError, id="model", fix="train it again"):
-        return model_from_pretrained(auto_class(from_pretrained(AutoConfig, folder).model_type), folder)
+        config = from_pretrained(AutoConfig, folder)
+        check_finite(config.to_dict())
+        return model_from_pretrained(auto_class(config.model_type), folder)
 
 
 def hash_of_weights(model: Path) -> str:

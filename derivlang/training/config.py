@@ -8,6 +8,7 @@ n_embd, n_layer, and so on.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -86,6 +87,8 @@ class ModelConfig:
             if value is not None and (not isinstance(value, kinds) or isinstance(value, bool) or not value > 0):
                 what = "a whole number, at least 1" if low else "a number above 0"
                 raise UsageError(f"[model] {field} is {value!r}; it must be {what}", where=where, id="model")
+        with parse_errors(where, "config of a model", error=UsageError, id="model"):
+            check_finite(model)
         return cls(Path(name).stem if name.endswith(".toml") else name, kind, model, found.get("training", {}), std)
 
     @property
@@ -162,6 +165,13 @@ class ModelConfig:
             )
         except Exception as error:  # noqa: BLE001 (transformers raises many kinds)
             raise refused(self.name, error) from None
+
+
+def check_finite(fields: Mapping[str, Any]) -> None:
+    """Raise ValueError for a field of a config that is NaN or infinite, which torch refuses only in training."""
+    for field, value in fields.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{field} is {value}, not a finite number")
 
 
 def auto_class(kind: str) -> Any:

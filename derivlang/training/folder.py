@@ -197,15 +197,15 @@ def _silent(message: str) -> None:
     pass
 
 
-def restore_model(run: Path, record: dict[str, Any], say: Callable[[str], None]) -> None:
-    """Write the model of a finished run again from its last checkpoint, if it is missing.
+def restore_model(run: Path, record: dict[str, Any], warn: Callable[[str], None]) -> None:
+    """Write the model of a finished run again from its last checkpoint, if it is missing, and say so.
 
     Raise StoreError if that checkpoint is missing or damaged, or if a file of the run is not the one of its record.
     """
     step = record["step"]
     if any(name.partition("/")[0] == checkpoint.MODEL and what == "is missing" for name, what in damages(run, record)):
         finish(run, checkpoint.of_step(run, step).step)
-        say(f"wrote {run / checkpoint.MODEL} again from the checkpoint of step {step:,}")
+        warn(f"wrote {run / checkpoint.MODEL} again from the checkpoint of step {step:,}")
     check_files(run, record, warn=None)
 
 

@@ -17,7 +17,7 @@ from derivlang.core.parse_errors import parse_errors
 from derivlang.lexical.pretrained import from_pretrained, model_from_pretrained
 from derivlang.sources.hub import offline_if_unreachable
 from derivlang.store.record import short
-from derivlang.training.config import CAUSAL, ModelConfig, positions_of
+from derivlang.training.config import CAUSAL, ModelConfig, check_finite, positions_of
 from derivlang.training.languages import TOKENIZER
 from derivlang.training.quiet import quiet
 
@@ -65,6 +65,7 @@ def config_of(folder: Path, name: str) -> tuple[ModelConfig, bool]:
 
     with quiet(), parse_errors(str(folder / _CONFIG), "config of a model", error=StoreError, id="model"):
         config = from_pretrained(AutoConfig, folder)
+        check_finite(config.to_dict())
         for field, limit in _LIMITS.items():  # a damaged config would ask for any amount of memory
             value = getattr(config, field, None)
             if value is not None and not (isinstance(value, int) and 0 < value <= limit):

@@ -138,7 +138,7 @@ def _pretrain(
             inputs.check_same(before, run)
             if before["status"] == "done" and before.get("result"):
                 if main:
-                    folder.restore_model(run, before, callbacks.say)
+                    folder.restore_model(run, before, callbacks.warn)
                 return before["result"]  # type: ignore[no-any-return]
         begin = checkpoint.newest(run, callbacks.warn) if before is not None else None
         if begin is not None and begin.fingerprint != fingerprint:

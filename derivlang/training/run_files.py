@@ -19,13 +19,14 @@ from derivlang.core.messages import warn
 from derivlang.core.seal import HASH, sealed
 from derivlang.formats.spec_paths import FOLDER as SPEC_FILES
 from derivlang.store.listing import below, faults, listed
-from derivlang.training.checkpoint import MODEL, hash_of_weights
+from derivlang.training.checkpoint import FOLDER, MODEL, hash_of_weights, name_of
 from derivlang.training.dictionary import DICTIONARY
 from derivlang.training.languages import LEXICON, TOKENIZER, TWIN
 from derivlang.training.log_file import LOG
 
 FILES = "files"  # the field of run.json; written only beside the hash
-_AGAIN = "restore it, or make the run again in another folder"
+AGAIN = "the same `derivlang pretrain` command with --resume writes it again from the last checkpoint"
+_RESTORE = "restore it, or make the run again in another folder"
 _told: set[Path] = set()
 
 
@@ -42,6 +43,12 @@ def has_hashes(record: Mapping[str, Any]) -> bool:
 def lacks_model(run: Path, record: Mapping[str, Any]) -> bool:
     """Return whether the model of a finished run is missing. That of a checkpoint from elsewhere is not in the run."""
     return record.get("status") == "done" and not record.get("checkpoint") and not (run / MODEL).is_dir()
+
+
+def has_last_checkpoint(run: Path, record: Mapping[str, Any]) -> bool:
+    """Return whether the checkpoint is there that a finished run's model is a copy of."""
+    step = record.get("step")
+    return isinstance(step, int) and (run / FOLDER / name_of(step)).is_dir()
 
 
 def damages(run: Path, record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -86,12 +93,13 @@ def check_files(
         is_model = name.partition("/")[0] == MODEL
         if (is_model and not model) or (what == "is missing" and not missing):
             continue
-        again = "the same `derivlang pretrain` command with --resume writes it again from the last checkpoint"
-        fix = again if what == "is missing" else f"remove {run / MODEL}: {again}"
+        fix = "remove it" if what.startswith("was added") else _RESTORE
+        if is_model and has_last_checkpoint(run, record):
+            fix = AGAIN if what == "is missing" else f"remove {run / MODEL}: {AGAIN}"
         raise StoreError(
             f"{what} since the run was made" if what == "was changed" else what,
             where=str(run / name),
-            fix=fix if is_model else "remove it" if what.startswith("was added") else _AGAIN,
+            fix=fix,
             id="no-model" if name == MODEL and what == "is missing" else "damaged",
         )
 

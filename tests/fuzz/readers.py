@@ -31,6 +31,7 @@ from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
+from tests.fuzz.forge import forge_parser, forge_run, seal
 from tests.real import SHARED
 
 if TYPE_CHECKING:
@@ -600,6 +601,10 @@ def _parser(name: str) -> Callable[[Path, bytes], str | None]:
 
         shutil.copytree(_parser_folder(), folder / "p")
         (folder / "p" / name).write_bytes(data)
+        if name == "model.json":
+            seal(folder / "p" / name)
+        else:
+            forge_parser(folder / "p")
         load_model(folder / "p")
         return None
 
@@ -617,12 +622,18 @@ reader("parser weights", "npz", _parser_seed("model.npz"))(_parser("model.npz"))
 def _report(name: str) -> Callable[[Path, bytes], str | None]:
     def read(folder: Path, data: bytes) -> str | None:
         from derivlang.evaluation.report.write import report
+        from derivlang.evaluation.verify import verify_run
 
         shutil.copytree(_evaluated(), folder / "run")
         (folder / "run" / name).write_bytes(data)
+        if name.endswith(".json"):
+            seal(folder / "run" / name)
+        else:
+            forge_run(folder / "run")
         # Drawing takes 60 times as long as the rest: one input in 200 gets its figures.
         drawn = nullcontext() if crc32(data) % 200 == 0 else patch("derivlang.evaluation.report.write._part", _undrawn)
         with drawn:
+            verify_run(folder / "run")
             report([folder / "run"], folder / "report")
         return None
 
@@ -695,6 +706,7 @@ def _study(folder: Path, data: bytes) -> str | None:
 
     shutil.copytree(_evaluated(), folder / "runs" / "run")
     (folder / "study.json").write_bytes(data)
+    seal(folder / "study.json")
     runs = read_runs([folder])
     with patch("derivlang.evaluation.report.write.factor_figures", lambda *_: []):
         for grid in grids_of(runs, scores_of(runs)):
@@ -741,10 +753,12 @@ def _records(name: str) -> Callable[[Path, bytes], str | None]:
     def read(folder: Path, data: bytes) -> str | None:
         from derivlang.study.plan import Place
         from derivlang.study.records import check_fits, check_shared, is_done, other_beginning
+        from derivlang.study.verify import verify_study
 
         study, steps, out = _study_folder()
         shutil.copytree(out, folder / "out")
         (folder / "out" / name).write_bytes(data)
+        seal(folder / "out" / name)
         place = Place(folder / "out")
         check_shared(study, steps, place)
         for step in steps:
@@ -752,6 +766,7 @@ def _records(name: str) -> Callable[[Path, bytes], str | None]:
             if step.cell is not None:
                 is_done(step, place)
                 other_beginning(step.cell, place)
+        verify_study(folder / "out")
         return None
 
     return read
@@ -765,12 +780,16 @@ for _name in (
     "runs/align-mlm.1/evaluated.json",
 ):
     reader(
-        f"{_name} of a study", "json", lambda name=_name: [(_study_folder()[2] / name).read_bytes()], "study.records"
+        f"{_name} of a study",
+        "json",
+        lambda name=_name: [(_study_folder()[2] / name).read_bytes()],
+        "study.records",
+        "study.verify",
     )(_records(_name))
 reader("run.json", "json", _run_seed("run.json"), "evaluation.report.runs", "evaluation.report.reading")(
     _report("run.json")
 )
-reader("evaluation.json", "json", _run_seed("evaluation.json"))(_report("evaluation.json"))
+reader("evaluation.json", "json", _run_seed("evaluation.json"), "evaluation.verify")(_report("evaluation.json"))
 reader("log.jsonl, reported", "jsonl", _log_seed, "training.log_file")(_report("log.jsonl"))
 reader("evaluation counts", "npz", _run_seed("evaluation/pos.sup.1.npz"))(_report("evaluation/pos.sup.1.npz"))
 
@@ -797,6 +816,7 @@ def _halted() -> Path:
     record = json.loads((folder / "run.json").read_text("utf-8"))
     record |= {"status": "stopped", "result": None}
     (folder / "run.json").write_text(json.dumps(record), "utf-8")
+    forge_run(folder)
     return folder
 
 
@@ -822,6 +842,7 @@ def _resumed(name: Callable[[], str]) -> Callable[[Path, bytes], str | None]:
 
         shutil.copytree(_halted(), folder / "run")
         (folder / "run" / name()).write_bytes(data)
+        _forge(folder / "run", name())
         # The model and the memory of a step take most of the time: one input in 200 of the other files reads them.
         if crc32(data) % 200 == 0 or "model" in name():
             trained(folder / "run", resume=True, save_every=5)
@@ -836,6 +857,14 @@ def _resumed(name: Callable[[], str]) -> Callable[[Path, bytes], str | None]:
         return None
 
     return read
+
+
+def _forge(run: Path, name: str) -> None:
+    """Give the records of a run the hashes of a damaged file, or of themselves, if one of them was damaged."""
+    if name.endswith(("run.json", "state.json")):
+        seal(run / name)
+    else:
+        forge_run(run)
 
 
 def _trained_seed(name: Callable[[], str]) -> Callable[[], list[bytes]]:
@@ -859,6 +888,7 @@ def _loaded(name: str) -> Callable[[Path, bytes], str | None]:
 
         shutil.copytree(_trained(), folder / "run")
         (folder / "run" / name).write_bytes(data)
+        _forge(folder / "run", name)
         PretrainedRun.load(folder / "run")
         return None
 
@@ -875,11 +905,12 @@ for _path in ("run.json", "model/config.json"):
     "evaluation.json, evaluated again",
     "json",
     lambda: [json.dumps(_measured(_trained())).encode()],
-    "evaluation.evaluate",
+    "evaluation.results",
 )
 def _(folder: Path, data: bytes) -> str | None:
     shutil.copytree(_trained(), folder / "run")
     (folder / "run" / "evaluation.json").write_bytes(data)
+    seal(folder / "run" / "evaluation.json")
     _measured(folder / "run")
     return None
 

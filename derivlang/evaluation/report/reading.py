@@ -17,9 +17,10 @@ from derivlang.evaluation.report.plan import STUDY, StudyPlan, levels_of, read_p
 from derivlang.evaluation.report.runs import AGAIN, COUNTS, EVALUATION, RUN, Run, place_of, shown
 from derivlang.store.record import read_record
 from derivlang.training.checkpoint import MODEL
-from derivlang.training.run_files import check_files, has_hashes, lacks_model
+from derivlang.training.run_files import AGAIN as AGAIN_MODEL
+from derivlang.training.run_files import check_files, has_hashes, has_last_checkpoint, lacks_model
 
-_RERUN = "leave this run out, or make it again"
+_RERUN = "leave this run out, restore the file, or make the run again"
 _ANY_STEP = "remove this file, or evaluate again: derivlang evaluate RUN --every-checkpoint"
 
 
@@ -43,20 +44,20 @@ def read_runs(folders: Iterable[Path], warn: Callable[[str], None] = warn) -> li
 
 
 def _warn_of(runs: Sequence[Run], warn: Callable[[str], None]) -> None:
-    """Warn of runs that cannot be checked, and of finished ones without a model."""
+    """Warn of runs that cannot be checked, and of finished ones whose model is missing and can be written again."""
     records = ((run, record) for run in runs for record in (run.facts, run.evaluation) if record is not None)
     early = dict.fromkeys(str(run.folder) for run, record in records if not has_hashes(record))
     if early:
-        warn(
-            f"{counted(len(early), 'run')} cannot be checked, as an earlier version wrote files without hashes: "
-            f"{', '.join(early)}"
-        )
-    without = [str(run.folder) for run in runs if lacks_model(run.folder, run.facts)]
-    if without:
-        warn(
-            f"{MODEL}/ is missing in {', '.join(without)}: the same `derivlang pretrain` command with --resume writes "
-            "it again from the last checkpoint"
-        )
+        told = "cannot be checked, as an earlier version wrote files without hashes"
+        warn(f"{counted(len(early), 'run')} {told}: {_some(list(early))}")
+    without = [run for run in runs if lacks_model(run.folder, run.facts)]
+    if again := [str(run.folder) for run in without if has_last_checkpoint(run.folder, run.facts)]:
+        warn(f"{MODEL}/ is missing in {_some(again)}; {AGAIN_MODEL}")
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first names of a list, and the number of the others."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _find(folder: Path) -> list[Path]:
