@@ -57,6 +57,7 @@ SHARED = {
     "types",
     "folders",
     "headings",
+    "same_language",
     "studies",
 }  # cli modules that are no command
 # Declarations of settings, from which the command line makes options and help pages.

@@ -26,7 +26,7 @@ COMMANDS = {
     "make": "Make a derived language from a source.",
     "show": "Show source and derived sentences with their links.",
     "explore": "Open a page to try transforms and look at a set.",
-    "verify": "Check a derived set against its manifest, row by row.",
+    "verify": "Check a derived set row by row, or compare two languages.",
     "export": "Write a derived set in another format.",
     "undo": "Restore the source of a derived set.",
     "parse": "Parse a source once, for all sets that `syn` derives from it.",

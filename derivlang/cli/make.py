@@ -10,6 +10,7 @@ import click
 
 from derivlang.cli.folders import changed_options, default_folder
 from derivlang.cli.headings import HeadedCommand
+from derivlang.cli.messages import say
 from derivlang.cli.options import (
     request_of,
     run_and_show,
@@ -47,6 +48,7 @@ def command(source: str, spec: str, out: Path | None, as_json: bool, **options: 
     from derivlang.core.messages import warn
     from derivlang.engine.make import make
     from derivlang.pipeline import Pipeline
+    from derivlang.store.manifest import LEXICON
 
     seed = options["seed"]
     pipeline = Pipeline.parse(spec, seed=seed)
@@ -59,3 +61,8 @@ def command(source: str, spec: str, out: Path | None, as_json: bool, **options: 
         as_json=as_json,
         begins="" if out else f"writing to {settings.out}{os.sep}",
     )
+    if settings.lexicon is None and pipeline.needs_counts():
+        say(
+            f"the words that stay are chosen from this source; for other sources of this language give "
+            f"--lexicon {settings.out / LEXICON} (`derivlang verify {settings.out} OTHER` compares two sets)"
+        )

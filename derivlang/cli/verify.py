@@ -12,23 +12,32 @@ import click
 
 from derivlang.cli.messages import echo
 from derivlang.cli.options import Bar, set_size
-from derivlang.cli.types import PATH, completes
+from derivlang.cli.same_language import show_comparison
+from derivlang.cli.types import FOLDER, PATH, completes
 from derivlang.core.messages import counted
 
 
 @click.command("verify", no_args_is_help=True)
 @click.argument("derived", type=PATH, shell_complete=completes("set"))
+@click.argument("other", type=FOLDER, required=False, shell_complete=completes("set"))
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def command(derived: Path, as_json: bool) -> None:
+def command(derived: Path, other: Path | None, as_json: bool) -> None:
     """Check DERIVED, a derived set, a run, a study, a parser or a grammar. Exit with 1 if anything differs.
 
     Of a set, every row is derived again from its source, all columns are compared, and the row is undone. Of a run or
     of a study, every file is compared with its hash: model, tokenizer, checkpoints, records and evaluations. So are the
     model of a parser (`parser train`) and a grammar file (`grammar fit`).
 
+    With OTHER, say instead whether both are of one language, and if not, what differs. Fingerprints are compared, no
+    rows; each of the two may also be a run of `pretrain`.
+
     \b
+    derivlang verify OUT OTHER
     derivlang verify OUT --json
     """
+    if other is not None:
+        show_comparison(derived, other, as_json=as_json)
+        return
     with Bar() as bar, bar.stage("verifying", total=set_size(derived)):
         result = _verify(derived)
     if as_json:

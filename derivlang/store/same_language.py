@@ -1,0 +1,181 @@
+"""Whether two sets or runs are of one derived language, and if not, what differs.
+
+Equal fingerprints are equal languages. If they differ, the parts that they are hashes of are compared:
+
+    the transforms and their parameters     trans: overlap is 25 in A and 50 in B
+    the lexicon, word by word               the first word that differs is 'is': image=ის … in A, image=is … in B
+    rules and files (grammars)              a set whose fingerprint is no longer that of its spec and its lexicon
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import StoreError
+from derivlang.core.parse_errors import parse_errors
+from derivlang.core.spec import text_of
+from derivlang.formats.spec_paths import files_of
+from derivlang.pipeline import Pipeline
+from derivlang.store.manifest import LEXICON, NAME, Derived
+from derivlang.store.record import check_types, read_record
+from derivlang.transforms.lexicon_file import read_lexicon, sections
+
+_RUN = "run.json"
+_LEXICONS = (f"twin/{LEXICON}", LEXICON)  # of a run; training/languages/
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedLanguage:
+    """The derived language of a set or a run.
+
+    name: the folder, for messages. lexicon: the text of its lexicon.tsv, or None. recorded, format: the fingerprint as
+    it was recorded. version: the derivlang that made it. policies: of a set; they are not part of the language but may
+    change the order of a sentence.
+    """
+
+    name: str
+    pipeline: Pipeline
+    lexicon: str | None
+    recorded: str
+    format: int
+    version: str
+    policies: Mapping[str, Any]
+
+    def is_current(self) -> bool:
+        """Return whether the rules and files are those that it was made with. StoreError for a format not known."""
+        texts = {self.lexicon, None}  # a run with a twin records the fingerprint without the lexicon
+        with parse_errors(self.name, "fingerprint", error=StoreError, id="manifest", fix="use a newer derivlang"):
+            return self.recorded in {self.pipeline.fingerprint(text, format=self.format) for text in texts}
+
+
+def language_of(folder: Path) -> DerivedLanguage:
+    """Return the language of a set or a run. StoreError if the folder is neither, or damaged."""
+    if (folder / _RUN).is_file() and not (folder / NAME).exists():
+        return _language_of_run(folder)
+    derived = Derived(folder)
+    manifest = derived.manifest
+    return DerivedLanguage(
+        str(folder),
+        derived.pipeline,
+        derived.lexicon_text(),
+        manifest["fingerprint"],
+        manifest.get("fingerprint_format", 1),
+        str(manifest.get("derivlang")),
+        dataclasses.asdict(derived.policies),
+    )
+
+
+def compare(one: DerivedLanguage, other: DerivedLanguage) -> dict[str, Any]:
+    """Compare two languages.
+
+    Returns {"ok", "sets": [{"out", "spec", "fingerprint"}], "differences", "notes"}; the last two are sentences. `ok`
+    is whether they are one language.
+    """
+    differences = list(_differences(one, other))
+    notes = [
+        f"--{name} is {one.policies[name]} in {one.name} and {other.policies[name]} in {other.name}: it is no part of "
+        "the language, but changes the order of some sentences"
+        for name in one.policies
+        if name in other.policies and one.policies[name] != other.policies[name]
+    ]
+    told = [
+        {"out": language.name, "spec": str(language.pipeline), "fingerprint": language.recorded}
+        for language in (one, other)
+    ]
+    return {"ok": not differences, "sets": told, "differences": differences, "notes": notes}
+
+
+def _language_of_run(folder: Path) -> DerivedLanguage:
+    record = read_record(
+        folder / _RUN,
+        _RUN,
+        _check_run,
+        id="run",
+        fix="restore the file, or make the run again in another folder",
+    )
+    lexicon = next((folder / name for name in _LEXICONS if (folder / name).is_file()), None)
+    return DerivedLanguage(
+        str(folder),
+        Pipeline.from_stored(record["spec"], files_of(folder), where=str(folder / _RUN)),
+        None if lexicon is None else read_lexicon(lexicon),
+        record["pipeline"]["fingerprint"],
+        record["pipeline"]["format"],
+        str(record.get("derivlang")),
+        {},
+    )
+
+
+def _check_run(record: dict[str, Any]) -> None:
+    """Raise ValueError for a record that does not say which language it is of."""
+    check_types(record, {"spec": str, "pipeline": dict})
+    check_types(record["pipeline"], {"fingerprint": str, "format": int}, where="pipeline.")
+
+
+def _differences(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
+    """Yield what differs. Of fingerprints, only those of one form are compared."""
+    found = list(_of_specs(one, other)) or list(_of_lexicons(one, other))
+    if found or (one.recorded, one.format) == (other.recorded, other.format):
+        yield from found
+        return
+    for language in (one, other):
+        files = [str(transform) for transform in language.pipeline.transforms if transform.resources]
+        if not language.is_current():
+            what = f"the grammar or another file of {', '.join(files)}, or a rule" if files else "a rule"
+            yield f"{what} has changed since derivlang {language.version} made {language.name}"
+
+
+def _of_specs(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
+    """Yield how the specs differ: in their transforms, else in parameters."""
+    ours, theirs = one.pipeline.transforms, other.pipeline.transforms
+    if [transform.name for transform in ours] != [transform.name for transform in theirs]:
+        yield f"the transforms are {one.pipeline} in {one.name} and {other.pipeline} in {other.name}"
+        return
+    for left, right in zip(ours, theirs, strict=True):
+        for field in dataclasses.fields(left):
+            before, after = (text_of(getattr(transform, field.name)) for transform in (left, right))
+            if before != after:
+                yield f"{left.name}: {field.name} is {before} in {one.name} and {after} in {other.name}"
+
+
+def _of_lexicons(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
+    """Yield the first word that differs in each section of the lexicons; the sections are those of equal specs."""
+    for (_, ours), (_, theirs) in zip(sections(one.lexicon), sections(other.lexicon), strict=False):
+        left, right = _entries(ours), _entries(theirs)
+        forms, others = _forms(left), _forms(right)
+        words = [word for word in left if forms[word] != others.get(word, forms[word])]  # in both, with other forms
+        words += [word for word in {**left, **right} if forms.get(word) != others.get(word)]  # in one of them
+        words += [word for word in left if left[word] != right.get(word)]  # with other counts
+        for word in words[:1]:
+            yield (
+                f"{LEXICON}: the first word that differs is {word!r}: "
+                f"{_text(left.get(word))} in {one.name}, {_text(right.get(word))} in {other.name}"
+            )
+
+
+def _entries(state: str) -> dict[str, list[dict[str, str]]]:
+    """Return the rows of each word in the state of a transform, with the names of its columns: a word, then others.
+
+    type image count kept / is ის 1 changed   ->   {"is": [{"image": "ის", "count": "1", "kept": "changed"}]}
+    """
+    header, *rows = (line.split("\t") for line in state.splitlines())
+    found: dict[str, list[dict[str, str]]] = {}
+    for word, *values in rows:
+        found.setdefault(word, []).append(dict(zip(header[1:], values, strict=False)))
+    return found
+
+
+def _forms(entries: dict[str, list[dict[str, str]]]) -> dict[str, list[dict[str, str]]]:
+    """Return entries without their counts, which differ from source to source."""
+    return {
+        word: [{name: value for name, value in row.items() if name != "count"} for row in rows]
+        for word, rows in entries.items()
+    }
+
+
+def _text(rows: list[dict[str, str]] | None) -> str:
+    """Return the rows of a word for a message."""
+    return "; ".join(" ".join(f"{k}={v}" for k, v in row.items()) for row in rows) if rows else "it is missing"
