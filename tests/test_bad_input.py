@@ -361,6 +361,8 @@ def test_export_to_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for target in (tmp_path / "no" / "x", tmp_path / "folder", tmp_path / "wiki.test.tokens" / "x"):
         for command in (["export", "--format", "text"], ["undo"]):
+            if command == ["undo"] and target.is_dir():
+                continue  # a folder is for all splits
             code = 2 if target.is_dir() else 1
             assert str(target) in refused(command[0], tmp_path / "out", *command[1:], "-o", target, code=code)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["cwd", "folder", "out", "wiki.test.tokens"]
@@ -591,12 +593,13 @@ def test_a_source_that_is_nowhere(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("language", "names"), [("ja", ["sudachipy"]), ("qq", ["qq"]), ("", ["--lang"])])
+@pytest.mark.parametrize(
+    ("language", "names"), [("ja", ["sudachipy"]), ("qq", ["qq", "--words unicode"]), ("", ["--lang"])]
+)
 def test_a_language_that_spacy_cannot_do_here(tmp_path: Path, language: str, names: list[str]) -> None:
     source = written(tmp_path / "x.txt", "Hello.\n")
     told = refused("make", "--t", "inv", source, "-o", tmp_path / "out", "--lang", language, code=2)
     assert "--lang" in told
-    assert "--words unicode" in told
     for name in names:
         assert name.lower() in told.lower()
     assert leftovers(tmp_path / "out") == []

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from derivlang.core.arrays import Int32, Int64, offsets_of
+from derivlang.core.arrays import Int32, Int64, expand_ranges, offsets_of
 from derivlang.core.errors import DataError
 from derivlang.core.messages import counted, warn
 
@@ -82,20 +82,20 @@ class Undivided:
     def __init__(self, divides: Sequence[str], *, strict: bool):
         self._divides, self._strict = divides, strict
         # Of each piece: its letters of languages without spaces, all its letters, and how many undivided words have.
-        self._figures = np.zeros((0, 3), np.int64)
+        self._figures = np.zeros((3, 0), np.int64)
         self._some = self._warned = False
         self._lines = self._undivided = 0
 
     def add(self, pieces: Sequence[str]) -> None:
         """Look at further distinct pieces."""
-        figures = np.zeros((len(pieces), 3), np.int64)
-        figures[:, 1] = [len(piece) for piece in pieces]
+        figures = np.zeros((3, len(pieces)), np.int64)
+        figures[1] = [len(piece) for piece in pieces]
         if _ANY.search("\0".join(pieces)) is not None:
             for i, piece in enumerate(pieces):
                 if _ANY.search(piece):
-                    figures[i] = self._figures_of(piece)
-            self._some = self._some or bool(figures[:, 0].any())
-        self._figures = np.concatenate([self._figures, figures])
+                    figures[:, i] = self._figures_of(piece)
+            self._some = self._some or bool(figures[0].any())
+        self._figures = np.concatenate([self._figures, figures], axis=1)
 
     def check(
         self,
@@ -112,9 +112,13 @@ class Undivided:
         self._lines += int(np.count_nonzero(cuts[1:] > cuts[:-1]))
         if not self._some:
             return
-        sums = np.stack([offsets_of(column) for column in self._figures[codes].T])[:, cuts]
+        hits = np.flatnonzero(self._figures[0][codes])
+        lines = np.unique(np.searchsorted(cuts, hits, "right") - 1)  # few, or none, in text of other languages
+        sizes = cuts[lines + 1] - cuts[lines]
+        figures = self._figures[:, codes[expand_ranges(cuts[lines], sizes)]]
+        sums = np.stack([offsets_of(column) for column in figures])[:, offsets_of(sizes)]
         letters, total, least = sums[:, 1:] - sums[:, :-1]
-        undivided = np.flatnonzero((letters > 0) & (2 * letters > total) & (letters >= least))
+        undivided = lines[(2 * letters > total) & (letters >= least)]
         self._undivided += len(undivided)
         many = 2 * self._undivided >= self._lines
         refused = many and self._strict

@@ -106,11 +106,12 @@ def corpus(folder: Path, name: str, data: bytes, **options: object) -> str | Non
 
 _PAIRS = files("demo-nli-dev.tsv", "demo-nli-test.tsv")
 _TREES = files("demo-ud-dev.conllu", "ud/UD_French-GSD/fr_gsd-ud-dev.conllu", "ud/UD_Hebrew-HTB/he_htb-ud-dev.conllu")
+_UNSPACED = "私 は 猫 が 好き です 。\nThere is a cat.\nฉัน ชอบ แมว\n".encode()
 _TEXT = files("demo-nli-train.tsv", "text/wikitext-2/wiki.valid.tokens")
 
 
-@reader("text", "text", _TEXT, "formats.text", "formats.line_chunks", "formats.utf8", "formats.opening",
-        "formats.pieces", "sources.find")  # fmt: skip
+@reader("text", "text", lambda: [*_TEXT(), _UNSPACED], "formats.text", "formats.line_chunks", "formats.utf8",
+        "formats.opening", "formats.pieces", "sources.find")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.txt", data, mode="unicode")
 
@@ -130,7 +131,11 @@ def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.conllu", data)
 
 
-@reader("tagged", "text", lambda: [b"Ann\tB-PER\nruns\tO\n\nto\tO\nNew\tB-LOC\nYork\tI-LOC\n\n" * 3], "formats.tagged")
+_TAGS = b"# id 1\tdomain=en\nAnn\tB-PER\nruns\tO\n\n# id = 2\n#\tO\nNew\tB-LOC\nYork\tI-LOC\n\n" * 3
+
+
+@reader("tagged", "text", lambda: [_TAGS, _TAGS.replace(b"I-LOC", b"E-LOC").replace(b"B-PER", b"S-PER")],
+        "formats.tagged")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.tsv", data)
 
@@ -145,7 +150,11 @@ def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.tsv", data, names=("premise", "hypothesis", "label"))
 
 
-@reader("csv", "text", lambda: [b'text,label\n"A ""b"", c",x\nAnn runs.,y\n"two\nlines",x\n' * 2], "formats.csv")
+_CSV = b'text,label\n"A ""b"", c",x\nAnn runs.,y\n"two\nlines",x\n' * 2
+
+
+@reader("csv", "text", lambda: [_CSV, _CSV.replace(b",", b";"), b"text,c0,c1,c2\nA b.,1,2,3\n"], "formats.csv",
+        "formats.delimiter")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.csv", data)
 
