@@ -17,30 +17,31 @@ from typing import Any
 
 import click
 
+from derivlang.cli.streams import message
 from derivlang.core.messages import DerivlangWarning
 
 _QUIET, _VERBOSE = f"{__name__}.quiet", f"{__name__}.verbose"  # keys of click's meta, which subcommands share
 
 
-def say(message: str) -> None:
+def say(what: str) -> None:
     """Print a line on stderr, with the name of the program."""
-    tell(f"derivlang: {shortened(message)}")
+    tell(f"derivlang: {shortened(what)}")
 
 
 def tell(line: str) -> None:
     """Print a line on stderr, without the name."""
     if not is_quiet():
-        click.echo(line, err=True)
+        message(line)
 
 
-def warn(message: str) -> None:
+def warn(what: str) -> None:
     """Print a warning on stderr."""
-    click.echo(f"derivlang: warning: {shortened(message)}", err=True)
+    message(f"derivlang: warning: {shortened(what)}")
 
 
-def shortened(message: str) -> str:
+def shortened(text: str) -> str:
     """Return a message with overlong paths and values cut."""
-    return re.sub(r"\S{500,}", lambda found: f"{found[0][:200]}…", message)
+    return re.sub(r"\S{500,}", lambda found: f"{found[0][:200]}…", text)
 
 
 @contextmanager
@@ -96,7 +97,7 @@ def _log_shown() -> Iterator[None]:
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            click.echo(f"derivlang: {shortened(record.getMessage())}", err=True)
+            message(f"derivlang: {shortened(record.getMessage())}")
 
     logger, handler = logging.getLogger(LOGGER), Lines()
     before = logger.level, logger.propagate

@@ -188,7 +188,9 @@ def _warn_of_other_columns(corpus: Corpus, encoding: str, expected: pa.Schema) -
             for field in found:
                 if field.name in known and not _alike(field.type, known[field.name]):
                     kinds = f"{field.type}, not {known[field.name]} as in {first.name}"
-                    warn(f"{part.name}: {field.name!r} holds {kinds}, so `load_dataset` cannot read the files of the set")
+                    warn(
+                        f"{part.name}: {field.name!r} holds {kinds}, so `load_dataset` cannot read the files of the set"
+                    )
 
 
 def _alike(one: pa.DataType, other: pa.DataType) -> bool:
