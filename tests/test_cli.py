@@ -609,8 +609,8 @@ def test_a_reader_that_stops_early(text: Path) -> None:
 
 def test_several_splits_must_be_named(tmp_path: Path) -> None:
     make("inv", "wikitext103", tmp_path / "out", "--data-dir", commands.wikitext103(tmp_path))
-    for command in (["undo"], ["export", "--format", "text"]):
-        ran = run(command[0], tmp_path / "out", *command[1:], "-o", tmp_path / "x", code=None)
+    for command in (["undo", "-o", tmp_path / "x.txt"], ["export", "--format", "text", "-o", tmp_path / "x"]):
+        ran = run(command[0], tmp_path / "out", *command[1:], code=None)
         assert ran.code in (1, 2)
         assert "train, validation, test" in ran.err
         assert "--split" in ran.err

@@ -9,13 +9,13 @@ from __future__ import annotations
 import io
 import os
 import sys
-from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 import click
 
-from derivlang.cli.messages import echo, message_options, shortened, warnings_as_lines
+from derivlang.cli.messages import message_options, shortened, warnings_as_lines
+from derivlang.cli.streams import fault_of, give_up, message, open_closed_streams
 from derivlang.cli.types import Group, check_arguments
 from derivlang.core.errors import DerivlangError
 from derivlang.core.version import __version__, with_commit
@@ -70,6 +70,7 @@ class Lazy(Group):
         """Run a command line. Errors become a message on stderr and an exit code."""
         if "_DERIVLANG_COMPLETE" in os.environ:
             import_module("derivlang.cli.completion")  # replaces click's completion in bash
+        open_closed_streams()
         given = args[0] if args else kwargs.pop("args", None)
         arguments = list(sys.argv[1:] if given is None else given)
         if isinstance(sys.stdout, io.TextIOWrapper):  # where it is not UTF-8, a letter that it lacks is escaped
@@ -83,31 +84,25 @@ class Lazy(Group):
         except click.ClickException as error:
             told = io.StringIO()
             error.show(told)
-            echo(told.getvalue().removesuffix("\n"), err=True)
+            message(told.getvalue().removesuffix("\n"))
             sys.exit(error.exit_code)
         except DerivlangError as error:
-            echo(f"derivlang: {shortened(str(error))}", err=True)
+            message(f"derivlang: {shortened(str(error))}")
             sys.exit(error.exit_code)
         except (KeyboardInterrupt, click.Abort) as error:
             how = str(error.__cause__ or error)  # click's Abort keeps the text in its cause
             if not how and next((word for word in arguments if word in COMMANDS), "") in _CONTINUED:
                 how = "the same command"
-            echo(f"derivlang: interrupted{how and f'; {how} continues from here'}", err=True)
+            message(f"derivlang: interrupted{how and f'; {how} continues from here'}")
             sys.exit(130)
         except BrokenPipeError:
-            _give_up_stdout()
+            give_up(sys.stdout)
             sys.exit(1)
         except OSError as error:  # of a file whose reader or writer did not handle the error
-            _give_up_stdout()
+            give_up(sys.stdout)
             what = f"{error.filename}: " if error.filename is not None else ""
-            echo(f"derivlang: {shortened(what)}{error.strerror or error} [system]", err=True)
+            message(f"derivlang: {shortened(what)}{fault_of(error)} [system]")
             sys.exit(1)
-
-
-def _give_up_stdout() -> None:
-    """Redirect stdout to the null device, so that Python does not fail again when it flushes stdout at exit."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})

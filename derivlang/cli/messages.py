@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.streams import message
 from derivlang.core.messages import DerivlangWarning
 from derivlang.core.visible import visible
 
@@ -32,25 +33,25 @@ def echo(text: str, *, err: bool = False, escaped: bool = False) -> None:
     click.echo(text if escaped else visible(text, keep="\t\n"), err=err)
 
 
-def say(message: str) -> None:
+def say(what: str) -> None:
     """Print a line on stderr, with the name of the program."""
-    tell(f"derivlang: {shortened(message)}")
+    tell(f"derivlang: {shortened(what)}")
 
 
 def tell(line: str) -> None:
     """Print a line on stderr, without the name."""
     if not is_quiet():
-        echo(line, err=True)
+        message(line)
 
 
-def warn(message: str) -> None:
+def warn(what: str) -> None:
     """Print a warning on stderr."""
-    echo(f"derivlang: warning: {shortened(message)}", err=True)
+    message(f"derivlang: warning: {shortened(what)}")
 
 
-def shortened(message: str) -> str:
+def shortened(text: str) -> str:
     """Return a message with overlong paths and values cut."""
-    return re.sub(r"\S{500,}", lambda found: f"{found[0][:200]}…", message)
+    return re.sub(r"\S{500,}", lambda found: f"{found[0][:200]}…", text)
 
 
 @contextmanager
@@ -106,7 +107,7 @@ def _log_shown() -> Iterator[None]:
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            echo(f"derivlang: {shortened(record.getMessage())}", err=True)
+            message(f"derivlang: {shortened(record.getMessage())}")
 
     logger, handler = logging.getLogger(LOGGER), Lines()
     before = logger.level, logger.propagate

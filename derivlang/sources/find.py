@@ -22,7 +22,7 @@ from derivlang.core.messages import counted, warn
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.settings import typed
 from derivlang.core.splits import split_of, usual_spelling
-from derivlang.core.structure import conform
+from derivlang.core.structure import value_lists
 from derivlang.formats.base import Asked
 from derivlang.formats.delimiter import check_delimiter
 from derivlang.formats.header import LOOKED_AT
@@ -388,7 +388,7 @@ def _with_classes(corpus: Corpus, encoding: str) -> Corpus:
         for rows in tables(corpus, part, encoding=encoding):
             for column, search in searches.items():
                 tags = whole(rows.table[inputs[column]])
-                search.add(conform(tags, pa.list_(pa.string()), column, rows.where))
+                search.add(value_lists(tags, column, rows.where))
     fields = tuple(searches[f.column].of_field(f) if f.column in searches else f for f in corpus.schema.fields)
     for field in fields:
         if field.scheme is not None:
