@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from derivlang import DerivlangWarning
 from derivlang.cli.messages import echo, message_options, say, tell, warnings_as_lines
 from derivlang.cli.messages import warn as cli_warn
+from derivlang.cli.streams import message
 from derivlang.core.messages import warn
 from derivlang.core.visible import visible
 from derivlang.engine.events import Events
@@ -85,7 +86,7 @@ def test_the_command_line_prints_warnings_of_python_as_its_own(capsys: pytest.Ca
     assert capsys.readouterr().err == "derivlang: warning: no test split\n"
 
 
-@pytest.mark.parametrize("print_it", [echo, say, tell, cli_warn, lambda text: echo(text, err=True)])
+@pytest.mark.parametrize("print_it", [echo, say, tell, cli_warn, message])
 def test_no_line_holds_what_a_terminal_obeys(print_it: Any, capsys: pytest.CaptureFixture[str]) -> None:
     print_it(f"a word {CONTROLS}")
     said = "".join(capsys.readouterr())
@@ -117,7 +118,7 @@ def test_commands_print_by_echo_alone() -> None:
     """So that no printed line, of any command, holds a control character of a word."""
     for path in (ROOT / "derivlang").rglob("*.py"):
         found = re.findall(r"\bclick\.s?echo\(|\bsys\.std(?:out|err)\.write\(", path.read_text("utf-8"))
-        assert len(found) == (path.parent.name == "cli" and path.name == "messages.py"), path
+        assert len(found) == (path.parent.name == "cli" and path.name in ("messages.py", "streams.py")), path
 
 
 def test_stages_are_logged_for_whoever_listens(caplog: pytest.LogCaptureFixture) -> None:

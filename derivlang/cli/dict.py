@@ -10,6 +10,7 @@ import click
 
 from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import STDOUT, Bar, find_options, place_of, refuse_given, request_of, spec_option, told
+from derivlang.cli.streams import message
 from derivlang.cli.types import FILE, FOLDER, OUT_FILE, SEED, completes
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import counted
@@ -106,7 +107,7 @@ def _read(given: Path, options: dict[str, Any], as_json: bool) -> None:
     unit = result["unit"]
     for fault in result["lines"][:20]:
         place = f":{fault['line']}" if unit == "line" else f": {unit} {fault['line']}"
-        echo(f"{given}{place}: {fault['what']} [{fault['kind']}]", err=True)
+        message(f"{given}{place}: {fault['what']} [{fault['kind']}]")
     pairs, words = counted(result["pairs"], "pair"), counted(result["types"], "word")
     echo(f"{given}: {pairs} of {words}; {counted(result['skipped'], unit)} skipped")
     for kind, n in result["faults"].items():

@@ -30,7 +30,10 @@ def echo(text: str, *, err: bool = False, escaped: bool = False) -> None:
 
     escaped: the words of the text are escaped already, and its control characters are our own colours.
     """
-    click.echo(text if escaped else visible(text, keep="\t\n"), err=err)
+    if err:
+        message(text)
+    else:
+        click.echo(text if escaped else visible(text, keep="\t\n"))
 
 
 def say(what: str) -> None:
