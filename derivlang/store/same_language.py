@@ -96,11 +96,14 @@ def _language_of_run(folder: Path) -> DerivedLanguage:
         id="run",
         fix="restore the file, or make the run again in another folder",
     )
-    lexicon = next((folder / name for name in _LEXICONS if (folder / name).is_file()), None)
+    pipeline = Pipeline.from_stored(record["spec"], str(folder / _RUN))
+    file = next((folder / name for name in _LEXICONS if (folder / name).is_file()), None)
+    lexicon = None if file is None else read_lexicon(file)
+    pipeline.fit(saved=lexicon, where=str(file or folder))  # raise for a lexicon that is damaged or missing
     return DerivedLanguage(
         str(folder),
-        Pipeline.from_stored(record["spec"], str(folder / _RUN)),
-        None if lexicon is None else read_lexicon(lexicon),
+        pipeline,
+        lexicon,
         record["pipeline"]["fingerprint"],
         record["pipeline"]["format"],
         str(record.get("derivlang")),
@@ -160,7 +163,7 @@ def _entries(state: str) -> dict[str, list[dict[str, str]]]:
 
     type image count kept / is ის 1 changed   ->   {"is": [{"image": "ის", "count": "1", "kept": "changed"}]}
     """
-    header, *rows = (line.split("\t") for line in state.splitlines())
+    header, *rows = (line.split("\t") for line in state.removesuffix("\n").split("\n"))  # words may hold U+2028
     found: dict[str, list[dict[str, str]]] = {}
     for word, *values in rows:
         found.setdefault(word, []).append(dict(zip(header[1:], values, strict=False)))
