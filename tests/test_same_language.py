@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from itertools import product
 from pathlib import Path
@@ -12,7 +13,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.store.manifest import Derived, dump, read_manifest
 from derivlang.transforms.fingerprint import FORMAT
 from derivlang.transforms.inv import Inv
-from tests.commands import ENTITIES, Ran, entities, make, run, snapshot, wiki
+from tests.commands import ENTITIES, Ran, entities, make, run, snapshot, wiki, written
 from tests.helpers import ROOT, manifest
 
 OVERLAP = "trans:overlap=50,inv"
@@ -78,6 +79,16 @@ def test_the_first_word_that_differs_in_the_lexicons_is_named(tmp_path: Path) ->
     for folder, found in zip((one, other), words, strict=True):
         assert f"{f'image={found[word][0]} ' if word in found else 'it is missing'}" in told
         assert f" in {folder}" in told
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\x85", "\x0c"])
+def test_a_word_with_a_line_end_of_unicode_is_one_word(mark: str, tmp_path: Path) -> None:
+    for name, word in (("one", f"a{mark}b"), ("other", f"a{mark}c")):
+        row = json.dumps({"words": [word], "tags": ["X"]})
+        written(tmp_path / f"{name}.train.jsonl", row + "\n")
+        make("trans:overlap=50", tmp_path / f"{name}.train.jsonl", tmp_path / name, "--word-column", "words")
+    told = verify(tmp_path / "one", tmp_path / "other", same=False).out
+    assert f"differs is {f'a{mark}b'!r}: " in told
 
 
 def test_words_that_only_have_other_counts_are_named(tmp_path: Path) -> None:

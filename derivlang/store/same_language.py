@@ -17,6 +17,7 @@ from typing import Any
 
 from derivlang.core.errors import StoreError
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.seal import check_intact
 from derivlang.core.spec import text_of
 from derivlang.formats.spec_paths import files_of
 from derivlang.pipeline import Pipeline
@@ -97,11 +98,14 @@ def _language_of_run(folder: Path) -> DerivedLanguage:
         id="run",
         fix="restore the file, or make the run again in another folder",
     )
-    lexicon = next((folder / name for name in _LEXICONS if (folder / name).is_file()), None)
+    pipeline = Pipeline.from_stored(record["spec"], files_of(folder), where=str(folder / _RUN))
+    file = next((folder / name for name in _LEXICONS if (folder / name).is_file()), None)
+    lexicon = None if file is None else read_lexicon(file)
+    pipeline.fit(saved=lexicon, where=str(file or folder))  # raise for a lexicon that is damaged or missing
     return DerivedLanguage(
         str(folder),
-        Pipeline.from_stored(record["spec"], files_of(folder), where=str(folder / _RUN)),
-        None if lexicon is None else read_lexicon(lexicon),
+        pipeline,
+        lexicon,
         record["pipeline"]["fingerprint"],
         record["pipeline"]["format"],
         str(record.get("derivlang")),
@@ -110,7 +114,8 @@ def _language_of_run(folder: Path) -> DerivedLanguage:
 
 
 def _check_run(record: dict[str, Any]) -> None:
-    """Raise ValueError for a record that does not say which language it is of."""
+    """Raise ValueError for a record that was changed, or that does not say which language it is of."""
+    check_intact(record, ["files"])
     check_types(record, {"spec": str, "pipeline": dict})
     check_types(record["pipeline"], {"fingerprint": str, "format": int}, where="pipeline.")
 
@@ -161,7 +166,7 @@ def _entries(state: str) -> dict[str, list[dict[str, str]]]:
 
     type image count kept / is ის 1 changed   ->   {"is": [{"image": "ის", "count": "1", "kept": "changed"}]}
     """
-    header, *rows = (line.split("\t") for line in state.splitlines())
+    header, *rows = (line.split("\t") for line in state.removesuffix("\n").split("\n"))  # words may hold U+2028
     found: dict[str, list[dict[str, str]]] = {}
     for word, *values in rows:
         found.setdefault(word, []).append(dict(zip(header[1:], values, strict=False)))
