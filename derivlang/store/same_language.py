@@ -122,7 +122,7 @@ def _check_run(record: dict[str, Any]) -> None:
 
 def _differences(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
     """Yield what differs. Of fingerprints, only those of one form are compared."""
-    found = list(_of_specs(one, other)) or list(_of_lexicons(one, other))
+    found = list(_of_specs(one, other)) or [*_of_files(one, other), *_of_lexicons(one, other)]
     if found or (one.recorded, one.format) == (other.recorded, other.format):
         yield from found
         return
@@ -144,6 +144,13 @@ def _of_specs(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
             before, after = (text_of(getattr(transform, field.name)) for transform in (left, right))
             if before != after:
                 yield f"{left.name}: {field.name} is {before} in {one.name} and {after} in {other.name}"
+
+
+def _of_files(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
+    """Yield the transforms of equal specs that read other files, of which sets and runs keep copies."""
+    for left, right in zip(one.pipeline.transforms, other.pipeline.transforms, strict=True):
+        if not left.saves and left.resources != right.resources:
+            yield f"the grammar or another file of {left} in {one.name} is not the one in {other.name}"
 
 
 def _of_lexicons(one: DerivedLanguage, other: DerivedLanguage) -> Iterator[str]:
