@@ -937,6 +937,7 @@ for _path in ("run.json", "model/config.json"):
     "evaluation.json, evaluated again",
     "json",
     lambda: [json.dumps(_measured(_trained())).encode()],
+    "evaluation.evaluate",
     "evaluation.results",
 )
 def _(folder: Path, data: bytes) -> str | None:
