@@ -10,7 +10,7 @@ import io
 import os
 import sys
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -87,8 +87,12 @@ class Lazy(Group):
             message(told.getvalue().removesuffix("\n"))
             sys.exit(error.exit_code)
         except DerivlangError as error:
-            message(f"derivlang: {shortened(str(error))}")
-            sys.exit(error.exit_code)
+            _fail(error)
+        except ModuleNotFoundError as error:
+            missing = import_module("derivlang.core.extras").missing_package(error)
+            if missing is None:
+                raise
+            _fail(missing)
         except (KeyboardInterrupt, click.Abort) as error:
             how = str(error.__cause__ or error)  # click's Abort keeps the text in its cause
             if not how and next((word for word in arguments if word in COMMANDS), "") in _CONTINUED:
@@ -103,6 +107,11 @@ class Lazy(Group):
             what = f"{error.filename}: " if error.filename is not None else ""
             message(f"derivlang: {shortened(what)}{fault_of(error)} [system]")
             sys.exit(1)
+
+
+def _fail(error: DerivlangError) -> NoReturn:
+    message(f"derivlang: {shortened(str(error))}")
+    sys.exit(error.exit_code)
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})

@@ -124,15 +124,17 @@ def _check_values(name: str, context: click.Context) -> None:
 
 def study_command(name: str, options: dict[str, Any]) -> None:
     """Run a study, or what else the options ask for, and print the result."""
+    from derivlang.core.extras import EXTRAS
+    from derivlang.training.needs import require_torch
+
+    require_torch(*EXTRAS["train"])  # before modules that import torch; a study ends with its report
     import time
 
     from derivlang.study.array import write_array
     from derivlang.study.file import only, read
     from derivlang.study.plan import Place
     from derivlang.study.run import prepare, run_study
-    from derivlang.training.needs import require_torch
 
-    require_torch()
     modes = [f"--{mode.replace('_', '-')}" for mode in ("dry_run", "array", "data_only") if options[mode]]
     if len(modes) > 1:
         raise UsageError("only one of these can be done at a time", where=" and ".join(modes), id="usage")

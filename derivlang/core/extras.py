@@ -1,0 +1,30 @@
+"""The packages of the extras of `pip install 'derivlang[EXTRA]'`, as pyproject.toml declares them."""
+
+from __future__ import annotations
+
+from derivlang.core.errors import UsageError
+
+# A package of several extras is of the first one here.
+EXTRAS = {
+    "train": ("torch", "transformers", "accelerate", "seqeval", "scipy", "matplotlib", "jinja2"),
+    "fit": ("scipy",),
+    "explore": ("gradio",),
+    "stanza": ("stanza",),
+    "fast": ("onnx", "onnxruntime"),
+    "dask": ("distributed",),
+    "wandb": ("wandb",),
+    "align": ("eflomal",),
+}
+
+
+def missing_package(error: ModuleNotFoundError) -> UsageError | None:
+    """Return the error for a package of an extra that is not installed, None for any other module."""
+    package = (error.name or "").partition(".")[0]
+    for extra, packages in EXTRAS.items():
+        if package in packages:
+            return UsageError(
+                f"this needs the package {package}, which is not installed",
+                fix=f"pip install 'derivlang[{extra}]'",
+                id="missing-package",
+            )
+    return None
