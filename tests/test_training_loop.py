@@ -730,7 +730,7 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     assert "[cannot-write]" in done.stderr or "[disk-full]" in done.stderr
-    assert not list((tmp_path / "run" / "checkpoints").iterdir())
+    assert not list((tmp_path / "run").glob("checkpoints/*"))
     assert run(*options, "--resume", "--json").json["steps"] == 4
 
 
@@ -788,7 +788,7 @@ def test_the_same_command_waits_for_the_run_and_gives_its_result(tmp_path: Path)
     waits = threading.Event()
 
     def told(message: str) -> None:
-        assert "another run of the same command is making this model; waiting for it" in message
+        assert "another run of the same command is making a model in this folder; waiting for it" in message
         waits.set()
 
     def again() -> None:

@@ -136,7 +136,8 @@ def train(treebank: Path, out: Path | None, as_json: bool, **options: Any) -> No
         scores[name_of[path]] = score(parser, bank)
     card["scores"] = scores
     model = make_model(trained.weights, trained.vocabulary, card)
-    replace_folder(out, partial(save_model, model), (WEIGHTS, CARD), record=CARD, what="parser")
+    names = (WEIGHTS, CARD) if (out / CARD).exists() else ()  # without a card, the folder holds no parser
+    replace_folder(out, partial(save_model, model), names, record=CARD, what="parser")
     if as_json:
         echo(json.dumps(card, ensure_ascii=False))
         return

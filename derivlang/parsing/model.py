@@ -87,7 +87,8 @@ def is_matrix(name: str, w: Any) -> bool:
 
 
 def save_model(model: StoredModel, folder: Path) -> None:
-    """Write the two files of a model into an existing folder; the same model gives the same bytes."""
+    """Write the two files of a model; the same model gives the same bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
     text = np.frombuffer("\n".join(model.vocabulary).encode("utf-8", "surrogatepass"), np.uint8)
     with (folder / WEIGHTS).open("wb") as out:
         np.savez_compressed(out, vocabulary=text, **model.matrices, **model.floats)  # type: ignore[arg-type]

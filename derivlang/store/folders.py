@@ -11,18 +11,20 @@ moves the rest (`settle`).
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from glob import escape
 from pathlib import Path
+from typing import Any
 
 from derivlang.core.errors import StoreError
 from derivlang.core.messages import warn
 from derivlang.store.disk import disk, if_dead, locked, stage_lock_of, stage_of
-from derivlang.store.record import check_types, read_record
+from derivlang.store.files import writing
+from derivlang.store.record import check_types, read_record, record_text
 
 _COMPLETE = ".complete.json"  # in a stage whose files move into the folder: names of files that the folder loses
 _LONGEST = 8  # foreign files that a message lists
@@ -61,10 +63,9 @@ def replace_folder(
                 raise StoreError("is a file", where=str(out), fix="give a folder", id="output")
             own, foreign = split_files(place, tuple(names))
             _refuse_foreign(out, _files(stage), own)
-            gone = sorted(set(own).difference(_files(stage)))
-            note = stage / f"{_COMPLETE}.new"
-            note.write_text(json.dumps({"gone": gone, "record": record}), "utf-8", newline="\n")
-            note.rename(stage / _COMPLETE)
+            gone = sorted(map(escape, set(own).difference(_files(stage))))
+            with writing(stage / _COMPLETE) as note:
+                note.write(record_text({"gone": gone, "record": record}).encode())
         except BaseException:
             shutil.rmtree(stage, ignore_errors=True)
             raise
@@ -97,7 +98,7 @@ def split_files(folder: Path, names: Sequence[str]) -> tuple[list[str], list[str
     def look(inside: str) -> None:
         for entry in sorted(os.scandir(folder / inside), key=lambda entry: entry.name):
             name = inside + entry.name
-            if entry.name.startswith(".") and entry.name.endswith((".derivlang", ".lock")):
+            if _is_working(entry.name):
                 continue
             if not entry.is_dir(follow_symlinks=False):
                 (own if any(_matches(name, pattern) for pattern in names) else foreign).append(name)
@@ -158,37 +159,30 @@ def _settle(stage: Path, place: Path) -> None:
 
 def _move(stage: Path, place: Path) -> None:
     """Put the files of a complete stage in the place of those that it replaces. It may be called again after a kill."""
-    gone, record = _read_note(stage)
+    note = read_record(stage / _COMPLETE, "note", _check, id="output", fix=f"remove {stage} and write the folder again")
+    gone, record = note["gone"], note["record"]
     new = [name for name in _files(stage) if name != _COMPLETE]
-    for name in (*gone, *new):
-        if not (place / name).parent.resolve().is_relative_to(place):
+    for name in new:
+        if not (place / name).parent.resolve().is_relative_to(place):  # through a link in the folder
             raise StoreError(
-                f"names {name}, which is outside {place}",
-                where=str(stage / _COMPLETE),
+                f"{name} would be written outside {place}",
+                where=str(stage),
                 fix=f"remove {stage}: derivlang did not write it so; nothing was changed",
-                id="damaged",
+                id="output",
             )
     if record in new:  # else it was the last file to move
         (place / record).unlink(missing_ok=True)
-    for name in gone:
-        (place / name).unlink(missing_ok=True)
-    _remove_empty(place, gone)
+    remove_files(place, gone)
     for name in sorted(new, key=lambda name: name == record):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (stage / name).replace(place / name)
     shutil.rmtree(stage)
 
 
-def _read_note(stage: Path) -> tuple[list[str], str]:
-    """Return (files to remove, the record) of a complete stage. StoreError if somebody else has written it."""
-    found = read_record(
-        stage / _COMPLETE,
-        "note of a stopped run",
-        lambda found: check_types(found, {"gone": list, "record": str}),
-        id="damaged",
-        fix=f"remove {stage}",
-    )
-    return [str(name) for name in found["gone"]], found["record"]
+def _check(note: dict[str, Any]) -> None:
+    """Raise ValueError for a note that is none."""
+    check_types(note, {"gone": list, "record": str})
+    check_types({name: name for name in note["gone"]}, dict.fromkeys(note["gone"], str), where="gone.")
 
 
 def _refuse_foreign(out: Path, new: Sequence[str], own: Sequence[str]) -> None:
@@ -208,8 +202,14 @@ def _refuse_foreign(out: Path, new: Sequence[str], own: Sequence[str]) -> None:
 
 
 def _files(folder: Path) -> list[str]:
-    """Return the names of all files below a folder."""
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+    """Return the names of all files below a folder, without locks and stages."""
+    below = (path for path in folder.rglob("*") if not (path.is_dir() or _is_working(path.name)))
+    return sorted(path.relative_to(folder).as_posix() for path in below)
+
+
+def _is_working(name: str) -> bool:
+    """Return whether a file or folder of this name is a lock or a stage."""
+    return name.startswith(".") and name.endswith((".derivlang", ".lock"))
 
 
 def _remove_empty(folder: Path, names: Sequence[str]) -> None:

@@ -34,12 +34,14 @@ RUN, DATA = "run.json", "data"
 AGAIN = "restore the file, or make the run again in another folder"
 # What transformers writes for a tokenizer, as far as it is known.
 _OF_TRANSFORMERS = (
-    "*.codes", "*.jinja", "*.model", "*.spm", "*.tiktoken", "*vocab*", "added_tokens.json", "dict.txt", "merges.txt",
-    "normalizer.json", "special_tokens_map.json", "tekken.json",
+    "*.codes", "*.jinja", "*.model", "*.spm", "*.tiktoken", "*.tokenizer", "*vocab*", "added_tokens.json",
+    "byte_maps.json", "dict.txt", "emoji.json", "merges.txt", "normalizer.json", "special_tokens_map.json",
+    "tekken.json", "word_*.json",
 )  # fmt: skip
 _TOKENIZER = (*TOKENIZER_FILES, *_OF_TRANSFORMERS)
 _MODEL = (*checkpoint.MODEL_FILES, TOKENIZER_FILE, CONFIG, *_OF_TRANSFORMERS)
 _CELLS = ("*.*.[0-9]*.npz", "*.documents.npz", "surprisal.*.parquet")
+_NEVER_FIRST = (LOG, *(f"{checkpoint.MODEL}/{name}" for name in _MODEL))  # written after run.json, over what is there
 # The files of a run, which `pretrain --force` removes, without its encoded data.
 _FILES = (
     RUN, LOG, LEXICON, DICTIONARY, f"{DICTIONARY}.*", f"{SPEC_FILES}/*",
@@ -97,6 +99,13 @@ def taken(run: Path, *, resume: bool, force: bool) -> dict[str, Any] | None:
     if not (run / RUN).exists() and not (run / checkpoint.FOLDER).exists():
         if run.exists() and not run.is_dir():
             raise StoreError("is a file", where=str(run), fix="give a folder", id="output")
+        if found := split_files(run, _NEVER_FIRST)[0]:
+            raise StoreError(
+                f"{found[0]} would be written, and it is there already, but not as a part of a run",
+                where=str(run),
+                fix="move it away, or give another folder; nothing was written",
+                id="output",
+            )
         return None
     if resume:
         return read(run)

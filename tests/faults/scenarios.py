@@ -174,7 +174,7 @@ def _weights(folder: Path) -> dict[str, str]:
 
 def _study(folder: Path) -> None:
     table = '[study]\nsource = "demo"\nmodel = "tiny"\nsteps = 1\n[factors]\nobjective = ["mlm"]\n'
-    (folder / "s.toml").write_text(f'{table}[cell]\nt = "inv"\nvocab-size = 300\n', "utf-8")
+    (folder / "s.toml").write_text(f'{table}[cell]\nt = "trans,inv"\nvocab-size = 300\n', "utf-8")
 
 
 def _scenario(line: str, prepare: Callable[[Path], Any], name: str = "", *, words: int = 1, **rest: Any) -> Scenario:

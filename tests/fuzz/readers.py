@@ -1127,3 +1127,37 @@ def _(folder: Path, data: bytes) -> str | None:
     (folder / "a.txt").write_bytes(data)
     _read_text(folder / "a.txt")
     return None
+
+
+# ---- what commands write beside their output, and read again
+
+
+@reader(
+    "recipe of an earlier file", "json",
+    lambda: [b'{"format": 1, "noise": 2.5, "files": {"a.tsv": "00", "a.heldout.tsv": "11"}}'],
+    "lexical.dictionary", "lexical.pairs",
+)  # fmt: skip
+def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.lexical.dictionary import files_of_recipe
+    from derivlang.lexical.pairs import _had_noise
+
+    (folder / "recipe.json").write_bytes(data)
+    found = files_of_recipe(folder / "recipe.json")
+    _had_noise(folder / "recipe.json")
+    return None if all(isinstance(name, str) for name in found) else "names that are no text"
+
+
+@reader("note of a stage", "json", lambda: [b'{"gone": ["a", "b/c"], "record": "r"}'], "store.folders")
+def _(folder: Path, data: bytes) -> str | None:
+    """A stranger's note, too, removes only files of the folder."""
+    from derivlang.store.folders import settle
+
+    for name in ("out/a", "out/b/c", "out/d", ".out.derivlang/a", ".out.derivlang/r", "a", "b/c", "d"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x", "utf-8")
+    (folder / ".out.derivlang" / ".complete.json").write_bytes(data)
+    try:
+        settle(folder / "out")
+    finally:
+        lost = [name for name in ("a", "b/c", "d") if not (folder / name).exists()]
+    return f"removed: {lost}" if lost else None
