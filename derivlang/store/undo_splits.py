@@ -13,6 +13,7 @@ from derivlang.formats.opening import suffix_of
 from derivlang.formats.registry import find_format, suffixes
 from derivlang.store.disk import disk
 from derivlang.store.export import undo
+from derivlang.store.folders import replace_folder
 from derivlang.store.manifest import Derived
 
 
@@ -21,24 +22,26 @@ def undo_to(folder: Path, split: str | None, out: Path) -> list[dict[str, Any]]:
 
     out: a folder if it is one already, or if the set has several splits and the name has no suffix of a format; it is
     made if needed. split: None for all in a folder, for the only one in a file. Raises StoreError as `undo`, and output
-    for a file that is in the way, before anything is written.
+    for a file that is in the way; nothing is written then.
     """
     derived = Derived(folder)
     several = split is None and len(derived.splits) > 1
     if str(out) == "-" or not (out.is_dir() or (several and out.suffix.lower() not in suffixes())):
         return [undo(folder, split, out)]
     splits = derived.splits if split is None else [derived.choose_split(split)]
-    files = {name: out / f"{name}{_suffix(derived)}" for name in splits}
-    for name, file in files.items():
-        if file.parent != out:
-            raise StoreError(f"the split {name!r} is no name of a file", where=str(folder), id="damaged")
-        if file.exists():
-            raise StoreError(
-                "there is a file already", where=str(file), fix="name another folder, or move the file", id="output"
-            )
+    files = {name: f"{name}{_suffix(derived)}" for name in splits}
+    results: list[dict[str, Any]] = []
+
+    def write(fresh: Path) -> None:
+        for name, file in files.items():
+            if Path(file).name != file:
+                raise StoreError(f"the split {name!r} is no name of a file", where=str(folder), id="damaged")
+            results.append({**undo(folder, name, fresh / file), "out": str(out / file)})
+
     with disk(out):
-        out.mkdir(parents=True, exist_ok=True)
-    return [undo(folder, name, file) for name, file in files.items()]
+        out.resolve().parent.mkdir(parents=True, exist_ok=True)
+    replace_folder(out, write, what="source")
+    return results
 
 
 def _suffix(derived: Derived) -> str:

@@ -172,6 +172,11 @@ def _weights(folder: Path) -> dict[str, str]:
     return {name: digest if name.startswith("run/model/") else "" for name, digest in files.items()}
 
 
+def _folder_beside_set(folder: Path) -> None:
+    _set(folder)
+    (folder / "out").mkdir()
+
+
 def _study(folder: Path) -> None:
     table = '[study]\nsource = "demo"\nmodel = "tiny"\nsteps = 1\n[factors]\nobjective = ["mlm"]\n'
     (folder / "s.toml").write_text(f'{table}[cell]\nt = "trans,inv"\nvocab-size = 300\n', "utf-8")
@@ -202,6 +207,7 @@ SCENARIOS = (
     _scenario("export run --format transformers -o out", _copied(_tiny_run), "export --format transformers",
               folder="out", once=True),
     _scenario("undo set -o out.txt", _set),
+    _scenario("undo set -o out --split train", _folder_beside_set, "undo, into a folder", folder="out", once=True),
     _scenario("show set --html out.html", _set),
     _scenario("align train a.txt b.txt --model ibm2 --iterations 1 -o out.pharaoh", _bitext, words=2),
     _scenario("grammar fit a.conllu -o out.tsv", _treebank, words=2),
