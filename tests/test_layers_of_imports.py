@@ -58,6 +58,7 @@ SHARED = {
     "folders",
     "headings",
     "same_language",
+    "streams",
     "studies",
 }  # cli modules that are no command
 # Declarations of settings, from which the command line makes options and help pages.

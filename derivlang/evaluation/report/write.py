@@ -94,7 +94,8 @@ def _write(runs: Sequence[Run], out: Path) -> dict[str, Any]:
              *(figure for section in parts for figure in section.figures)]  # fmt: skip
 
     def write(folder: Path) -> None:
-        (folder / FIGURES).mkdir()
+        if drawn:
+            (folder / FIGURES).mkdir()
         for figure in drawn:
             (folder / _picture(figure, "png")).write_bytes(figure.png)
             (folder / _picture(figure, "svg")).write_text(figure.file, "utf-8", newline="\n")
