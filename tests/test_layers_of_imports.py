@@ -54,6 +54,7 @@ SHARED = {
     "messages",
     "options",
     "settings",
+    "streams",
     "types",
     "folders",
     "headings",

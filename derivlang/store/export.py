@@ -179,7 +179,9 @@ def writing(out: Path) -> Iterator[BinaryIO]:
         except BrokenPipeError:  # the reader closed the pipe
             raise
         except OSError as error:
-            raise StoreError(f"cannot write: {error.strerror}", where="standard output", id="cannot-write") from None
+            raise StoreError(
+                f"cannot write: {error.strerror or error}", where="standard output", id="cannot-write"
+            ) from None
         return
     temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     with disk(out):
