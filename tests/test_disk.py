@@ -1,18 +1,25 @@
-"""Folders that several processes want to make at once."""
+"""Folders that several processes want to make at once, and files that the system does not let grow."""
 
 from __future__ import annotations
 
 import json
 import multiprocessing
+import resource
 import time
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from derivlang.core.errors import StoreError
-from derivlang.store.disk import file_lock
+from derivlang.core.errors import StoreError, UsageError
+from derivlang.store.disk import disk, file_lock
 from derivlang.store.folders import settle
+from tests.commands import leftovers, make, run, wiki
 
 
 def work(folder: Path, log: Path, times: int, pause: float) -> None:
@@ -79,3 +86,92 @@ def test_a_damaged_note_of_a_stage_is_one_message(note: str, tmp_path: Path) -> 
     (stage / ".complete.json").write_bytes(note.encode("utf-8", "surrogateescape"))
     with pytest.raises(StoreError, match="note"):
         settle(tmp_path / "out")
+
+
+# Errors of the system in files that other libraries write
+
+SMALL = 2_000  # bytes that a file may have
+NUMBERS = np.random.default_rng(1).random(10_000)
+
+
+@contextmanager
+def small_files() -> Iterator[None]:
+    """Let no file of this process grow beyond SMALL bytes; Python ignores the signal, and `write` fails."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def by_tokenizers(path: Path) -> None:
+    from tests.tiny_runs import tokenizer
+
+    read = pytest.importorskip("tokenizers").Tokenizer.from_file(str(tokenizer() / "tokenizer.json"))
+    read.save(str(path))
+
+
+def by_safetensors(path: Path) -> None:
+    pytest.importorskip("safetensors.numpy").save_file({"a": NUMBERS}, path)
+
+
+def by_torch(path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    with path.open("wb") as file:
+        torch.save(torch.from_numpy(NUMBERS), file)
+
+
+def by_numpy(path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez_compressed(file, a=NUMBERS)
+
+
+def by_parquet(path: Path) -> None:
+    pq.write_table(pa.table({"a": NUMBERS}), path)
+
+
+def by_arrow(path: Path) -> None:
+    table = pa.table({"a": NUMBERS})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+@pytest.mark.parametrize("write", [by_tokenizers, by_safetensors, by_torch, by_numpy, by_parquet, by_arrow])
+def test_a_library_that_cannot_write_is_an_error_of_the_disk(tmp_path: Path, write: Callable[[Path], None]) -> None:
+    write(tmp_path / "whole")
+    with small_files(), pytest.raises(StoreError, match="File too large") as caught, disk(tmp_path / "file"):
+        write(tmp_path / "file")
+    assert (caught.value.id, caught.value.where) == ("cannot-write", str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize("error", [ValueError("no number"), UsageError("an option", id="usage")])
+def test_an_error_that_is_not_of_the_disk_is_passed_on(tmp_path: Path, error: Exception) -> None:
+    with pytest.raises(type(error)) as caught, disk(tmp_path):
+        raise error
+    assert caught.value is error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["make", "--t", "inv", "SOURCE", "-o", "OUT"],
+        ["tokenizer", "train", "demo", "--vocab-size", 300, "--min-frequency", 1, "-o", "OUT"],
+        ["pair", "SET", "--format", "parquet", "-o", "OUT.parquet"],
+        ["export", "SET", "--format", "text", "-o", "OUT"],
+        ["undo", "SET", "-o", "OUT.tokens"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_command_whose_file_may_not_grow_leaves_nothing(tmp_path: Path, arguments: list[Any]) -> None:
+    text = "".join(f" {' '.join(str(i * n * 7919 % 99991) for n in range(40))} . \n" for i in range(1, 200))
+    source = wiki(tmp_path, text)  # more than a buffer holds, in every format
+    make("inv", source, tmp_path / "set")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    places = {"SOURCE": source, "SET": tmp_path / "set", "OUT": tmp_path / "out"}
+    words = [next((f"{places[p]}{w[len(p) :]}" for p in places if str(w).startswith(p)), w) for w in arguments]
+    with small_files():
+        ran = run(*words, code=1)
+    assert "[cannot-write]" in ran.err
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "out") == before
+    assert leftovers(tmp_path / "out") == []

@@ -54,11 +54,11 @@ SHARED = {
     "messages",
     "options",
     "settings",
+    "streams",
     "types",
     "folders",
     "headings",
     "same_language",
-    "streams",
     "studies",
 }  # cli modules that are no command
 # Declarations of settings, from which the command line makes options and help pages.

@@ -677,9 +677,10 @@ class FullDisk:
         def counted(*arguments: Any, **options: Any) -> Any:
             self.names.append(name)
             if len(self.names) - 1 == self._fail:
-                if name == "save":
-                    raise RuntimeError("[enforce fail at inline_container.cc:672] . PytorchStreamWriter failed writing")
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                if name == "save":  # torch raises its own error while it handles that of the file
+                    raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 576") from full
+                raise full
             return call(*arguments, **options)
 
         return counted

@@ -27,7 +27,6 @@ from derivlang.core.errors import DataError, StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe, as_merge
 from derivlang.lexical.specials import normalizer
-from derivlang.store.disk import disk
 from derivlang.store.folders import is_free, replace_folder
 from derivlang.store.manifest import LEXICON
 from derivlang.store.record import record_text
@@ -105,15 +104,14 @@ class Tokenizer:
         return built  # type: ignore[no-any-return]
 
     def save(self, folder: Path) -> None:
-        """Write `tokenizer.json` and its configuration into an existing folder."""
+        """Write `tokenizer.json` and its configuration into a folder that `whole_folder` fills."""
         config = {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "clean_up_tokenization_spaces": False,
             **_ROLES,
         }
-        with disk(folder):
-            self.build().save(str(folder / TOKENIZER), pretty=False)
-            (folder / CONFIG).write_text(record_text(config), "utf-8", newline="\n")
+        self.build().save(str(folder / TOKENIZER), pretty=False)
+        (folder / CONFIG).write_text(record_text(config), "utf-8", newline="\n")
 
     @classmethod
     def load(cls, folder: Path) -> Tokenizer:

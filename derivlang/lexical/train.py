@@ -27,7 +27,7 @@ from derivlang.lexical.encoding import SubwordEncoder
 from derivlang.lexical.tokenizer import FORMAT, RECIPE, WORDS, Tokenizer, check_free, same_recipe, write_folder
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.disk import disk, file_lock, is_begun
+from derivlang.store.disk import file_lock, is_begun
 from derivlang.store.folders import settle
 from derivlang.store.record import record_text
 
@@ -122,8 +122,7 @@ def save_words(path: Path, types: pa.Array, counts: Int64) -> None:
     """Write the word types that a tokenizer was trained on, in the order of first occurrence."""
     import pyarrow.parquet as pq
 
-    with disk(path):
-        pq.write_table(pa.table({"type": types, "count": to_arrow(counts)}), path, compression="zstd")
+    pq.write_table(pa.table({"type": types, "count": to_arrow(counts)}), path, compression="zstd")
 
 
 def read_words(folder: Path) -> tuple[pa.Array, Int64]:

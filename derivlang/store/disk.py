@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,10 +12,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-from derivlang.core.errors import StoreError
+from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.messages import warn
 
 LOCK = ".derivlang.lock"  # in a folder that is held
+_NUMBER = re.compile(r"\(os error (\d{1,4})\)")  # how libraries written in Rust end a message about a file
 _PAUSE = 0.05  # seconds between two tries for a lock that another process holds
 _FAR = 1 << 30  # the locked byte on Windows, beyond any text
 _TRIES = 100  # to make the folder of a lock, which other processes remove when it is empty
@@ -22,10 +24,15 @@ _TRIES = 100  # to make the folder of a lock, which other processes remove when 
 
 @contextmanager
 def disk(path: Path) -> Iterator[None]:
-    """Turn an OSError of the block into a StoreError about `path`."""
+    """Turn an OSError of the block, or what a library raises in place of one, into a StoreError about `path`."""
     try:
         yield
-    except OSError as error:
+    except DerivlangError:
+        raise
+    except Exception as caught:
+        error = system_error(caught)
+        if error is None:
+            raise
         # Errors of pyarrow have no errno, only the system's message.
         full = error.errno == errno.ENOSPC or "No space left" in str(error)
         raise StoreError(
@@ -34,6 +41,22 @@ def disk(path: Path) -> Iterator[None]:
             fix="free some space and run the same command again: finished shards are kept" if full else None,
             id="disk-full" if full else "cannot-write",
         ) from None
+
+
+def system_error(caught: BaseException) -> OSError | None:
+    """Return the system's error behind an exception, None if there is none.
+
+    Libraries that write files themselves raise errors of their own: tokenizers and safetensors quote the number of the
+    system's error, and torch raises while the OSError of a Python file is handled.
+    """
+    at: BaseException | None = caught
+    while at is not None:
+        if isinstance(at, OSError):
+            return at
+        if found := _NUMBER.search(str(at)):
+            return OSError(int(found[1]), os.strerror(int(found[1])))
+        at = at.__cause__ or at.__context__
+    return None
 
 
 def remove(path: Path) -> None:

@@ -129,21 +129,15 @@ def save(
     log = file_hash(run / LOG) if (run / LOG).exists() else None
 
     def write(fresh: Path) -> None:
-        try:
-            with quiet():
-                lm.save_pretrained(fresh / MODEL)
-            state = {
-                "optimizer": optimizer.state_dict(),
-                "objective": None if objective is None else objective.state_dict(),
-                "random": torch.get_rng_state(),
-            }
-            torch.save(state, fresh / TRAINING)
-        except RuntimeError as error:  # torch raises it when the disk is full
-            raise OSError(28 if "writ" in str(error) else 5, str(error)) from error
-        except Exception as error:  # safetensors raises an error of its own
-            if type(error).__module__.startswith("safetensors"):
-                raise OSError(28 if "os error 28" in str(error) else 5, str(error)) from error
-            raise
+        with quiet():
+            lm.save_pretrained(fresh / MODEL)
+        state = {
+            "optimizer": optimizer.state_dict(),
+            "objective": None if objective is None else objective.state_dict(),
+            "random": torch.get_rng_state(),
+        }
+        with (fresh / TRAINING).open("wb") as out:  # its own file would not say why it cannot be written
+            torch.save(state, out)
         recipe = {
             "format": _FORMAT,
             "step": step,
