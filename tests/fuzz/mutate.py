@@ -233,6 +233,42 @@ def _value(kind: pa.DataType, rng: random.Random) -> Any:
     return None
 
 
+def shape(data: bytes, rng: random.Random) -> bytes:
+    """One column of a Parquet file in another structure: its values or damaged ones as other lists, structs, nulls."""
+    table = _table(data)
+    if table.num_rows and rng.random() < 0.5:  # a column of one value may have any type
+        table = table.slice(rng.randrange(table.num_rows), 1)
+    nested = [i for i, field in enumerate(table.schema) if pa.types.is_nested(field.type)]
+    at = rng.choice(nested or range(table.num_columns))
+    rows = table.column(at).to_pylist()
+    if rng.random() < 0.7:  # as the author of a JSON file may write them; Arrow finds a type for what comes out
+        rows = json.loads(node(json.dumps(rows).encode(), rng))
+    values = pa.array(rows)
+    changed = _spelt(values, rng) if rng.random() < 0.5 else values
+    out = io.BytesIO()
+    pq.write_table(table.set_column(at, table.column_names[at], changed), out)
+    return out.getvalue()
+
+
+def _spelt(values: pa.Array, rng: random.Random) -> pa.Array:
+    """The same values in another Arrow type: large, of fixed size, codes into a dictionary, of other integers."""
+    kind = values.type
+    if pa.types.is_list(kind):
+        inner = _spelt(values.flatten(), rng)
+        offsets = pa.array(np.cumsum([0, *(len(found or ()) for found in values.to_pylist())]))
+        if rng.random() < 0.5:
+            return pa.LargeListArray.from_arrays(offsets, inner, mask=values.is_null())
+        return pa.ListArray.from_arrays(offsets.cast(pa.int32()), inner, mask=values.is_null())
+    if pa.types.is_struct(kind):
+        parts = [_spelt(part, rng) for part in values.flatten()]
+        return pa.StructArray.from_arrays(parts, [field.name for field in kind], mask=values.is_null())
+    if pa.types.is_integer(kind):
+        return values.cast(rng.choice((pa.int8(), pa.uint64(), pa.int16(), pa.float64(), pa.string())))
+    if pa.types.is_string(kind):
+        return rng.choice((values.cast(pa.large_string()), values.dictionary_encode(), values.cast(pa.binary())))
+    return values
+
+
 def utf8(data: bytes, rng: random.Random) -> bytes:
     """A Parquet file whose first string column holds bytes that are no UTF-8."""
     table = _table(data)
@@ -306,7 +342,7 @@ _KINDS: dict[str, tuple[Mutator, ...]] = {
     "json": (node, node, node, node, insert, flip, delete),
     "jsonl": (json_lines, json_lines, json_lines, lines, insert, flip),
     "gz": (unpacked(*_TEXT), unpacked(*_TEXT), unpacked(*_TEXT), flip, delete),
-    "parquet": (column, column, column, column, utf8, flip, flip, delete),
+    "parquet": (column, column, column, column, shape, shape, shape, shape, utf8, flip, flip, delete),
     "ipc": (ipc_column, ipc_column, flip, delete),
     "npz": (member, member, flip, delete),
     "safetensors": (header, header, flip, delete),

@@ -90,9 +90,14 @@ def files(*names: str, size: int = 3_000) -> Callable[[], list[bytes]]:
 
 
 def corpus(folder: Path, name: str, data: bytes, **options: object) -> str | None:
-    """Recognise a file, read all its rows, and count its documents."""
+    """Recognise a file, read all its rows, derive labelled ones in order and back, and count its documents."""
+    from derivlang.core.from_table import from_table
+    from derivlang.core.lexicon import Lexicon
+    from derivlang.core.to_table import to_table
     from derivlang.formats.base import WHOLE
     from derivlang.sources.read import Reading, batches, count_documents
+
+    pipeline, lexicon = Pipeline.parse("inv"), Lexicon()
 
     path = folder / name
     path.write_bytes(data)
@@ -100,6 +105,10 @@ def corpus(folder: Path, name: str, data: bytes, **options: object) -> str | Non
     for part in found.parts:
         for batch in batches(found, part, Reading(found.splitter(), "utf-8", repair_tags=False)):
             assert batch.n_words >= 0
+            if not found.schema.running:
+                made = pipeline.derive(batch, lexicon)
+                rows = to_table(made.source, made.derived, made.order, found.schema, lexicon, has_order=True)
+                from_table(pa.table(rows), found.schema, lexicon)
         count_documents(found, part, WHOLE, "utf-8")
     return None
 
@@ -159,9 +168,10 @@ def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.csv", data)
 
 
-@reader("jsonl", "jsonl", lambda: [_json_lines()], "formats.jsonl", "formats.json_text")
+@reader("jsonl", "jsonl", lambda: [_json_lines(), *map(_as_json_lines, _structured())], "formats.jsonl",
+        "formats.json_text", "core.structure")  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
-    return corpus(folder, "a.jsonl", data)
+    return corpus(folder, "a.jsonl", data, mode="space")
 
 
 @reader("squad", "json", files("demo-qa-test.json", size=100_000), "formats.squad")
@@ -169,10 +179,19 @@ def _(folder: Path, data: bytes) -> str | None:
     return corpus(folder, "a.json", data)
 
 
-@reader("parquet", "parquet", lambda: [_parquet(_rows()), _parquet(_rows().drop_columns("label"))], "formats.parquet",
-        "sources.infer")  # fmt: skip
+@reader(
+    "parquet",
+    "parquet",
+    lambda: [
+        _parquet(_rows()),
+        _parquet(_rows().drop_columns("label")),
+        *(_parquet(pa.Table.from_pylist(rows)) for rows in _structured()),
+    ],
+    "formats.parquet",
+    "sources.infer",
+)
 def _(folder: Path, data: bytes) -> str | None:
-    return corpus(folder, "a.parquet", data)
+    return corpus(folder, "a.parquet", data, mode="space")
 
 
 def _json_lines() -> bytes:
@@ -180,6 +199,39 @@ def _json_lines() -> bytes:
         {"tokens": ["Ann", "runs", "."], "upos": ["PROPN", "VERB", "PUNCT"], "label": i % 3, "text": None}
         for i in range(9)
     ]
+    return _as_json_lines(rows)
+
+
+def _structured() -> list[list[dict[str, Any]]]:
+    """Rows with answers, with trees, and with many columns."""
+    answers = [
+        {"text": ["Ann"], "answer_start": [0]},
+        None,
+        {"text": [], "answer_start": []},
+        {"text": ["runs .", "Ann"], "answer_start": [4, 0]},
+        {"text": None, "answer_start": None},
+    ]
+    asked = [
+        {"context": "Ann runs .", "question": "Who ?", "answers": found, "id": f"q{i}"}
+        for i, found in enumerate(answers)
+    ]
+    line = dict.fromkeys(("form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc"), "_")
+    trees = [
+        {
+            "tokens": ["Ann", "runs", "."],
+            "head": [2, 0, 2],
+            "deprel": ["nsubj", "root", "punct"],
+            "deps": ["2:nsubj|1.1:x", "0:root", "_"],
+            "misc": ["SpaceAfter=No", "_", "_"],
+            "mwt": [line | {"id": "2-3"}],
+            "empty_nodes": [line | {"id": "1.1", "deps": "2:x"}],
+        }
+    ] * 3
+    wide = {f"c{i}": i for i in range(100)} | {f"l{i}": ["x", "y"] for i in range(50)}
+    return [asked, trees, [{"tokens": ["Ann", "runs"]} | wide] * 2]
+
+
+def _as_json_lines(rows: list[dict[str, Any]]) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
