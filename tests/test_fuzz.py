@@ -28,6 +28,7 @@ EXEMPT = {
     "training.streams.linked": "links, by align.links",
     "evaluation.report.page": "a template of the package",
     "display.page": "a template of the package",
+    "display.fonts": "fonts of the package",
     "formats.opening": "lines and bytes for the readers that are tried",
     "transforms.scripts": "tables of the package",
     "align.eflomal": "output of a program that it has just run",

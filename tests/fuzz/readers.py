@@ -576,7 +576,7 @@ for _name, _kind, _module in (
     ("config.json", "json", "training.foreign"),
     ("model.safetensors", "safetensors", "training.foreign"),
 ):
-    reader(f"foreign {_name}", _kind, _foreign_seed(_name), _module)(_foreign(_name))
+    reader(f"foreign {_name}", _kind, _foreign_seed(_name), _module, "lexical.pretrained")(_foreign(_name))
 
 
 @reader("kept sub-words", "text", lambda: [_kept_subwords()], "lexical.overlap")
