@@ -334,28 +334,26 @@ def question(context: str = "le chat", text: Any = "chat", start: Any = 3) -> di
 
 
 @pytest.mark.parametrize(
-    ("content", "id", "where", "what"),
+    ("content", "id", "what"),
     [
         (
             question(start="3"),
             "squad-form",
-            "",
             "data[0].paragraphs[0].qas[0].answers[0] has no whole number",
         ),
-        (question(start=True), "squad-form", "", "whole number 'answer_start'"),
-        (question(text=None), "squad-form", "", "string 'text'"),
-        ([], "squad-form", "", "the file has no list 'data'"),
-        ({"data": [1]}, "squad-form", "", "data[0] has no list 'paragraphs'"),
-        ({"data": [{"title": 3, "paragraphs": []}]}, "squad-form", "", "data[0] has no string 'title'"),
-        (question(context="chat \ud800", start=0), "json-surrogate", "", "\\ud800"),
+        (question(start=True), "squad-form", "whole number 'answer_start'"),
+        (question(text=None), "squad-form", "string 'text'"),
+        ([], "squad-form", "the file has no list 'data'"),
+        ({"data": [1]}, "squad-form", "data[0] has no list 'paragraphs'"),
+        ({"data": [{"title": 3, "paragraphs": []}]}, "squad-form", "data[0] has no string 'title'"),
+        (question(context="chat \ud800", start=0), "json-surrogate", "\\ud800"),
     ],
 )
-def test_squad(tmp_path: Path, content: Any, id: str, where: str, what: str) -> None:
+def test_squad(tmp_path: Path, content: Any, id: str, what: str) -> None:
     path = tmp_path / "x.json"
     error = fault(path, json.dumps(content), squad.read)
-    assert (error.id, error.where) == (id, f"{path}{where}")
+    assert (error.id, error.where) == (id, str(path))
     assert what in error.what
-    assert not isinstance(error, LayerError)
 
 
 @pytest.mark.parametrize(

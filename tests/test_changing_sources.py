@@ -163,7 +163,7 @@ def test_a_derived_set_whose_transforms_have_changed(tmp_path: Path) -> None:
     grammar, out = tmp_path / "my.grammar.tsv", tmp_path / "out"
     grammar.write_bytes((ROOT / "grammars" / "fr.grammar.tsv").read_bytes())
     run("make", "--t", f"syn:{grammar}", "demo", "--splits", "test", "-o", tmp_path / "syn")
-    grammar.write_bytes((ROOT / "grammars" / "ja.grammar.tsv").read_bytes())
+    (tmp_path / "syn" / "files" / grammar.name).write_bytes((ROOT / "grammars" / "ja.grammar.tsv").read_bytes())
     assert "[other-transforms]" in run("make", "--t", "inv", tmp_path / "syn", "-o", out, code=1).err
     run("make", "--t", "trans:overlap=50", "demo", "--splits", "test", "-o", tmp_path / "trans")
     lexicon = tmp_path / "trans" / "lexicon.tsv"

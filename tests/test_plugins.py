@@ -18,6 +18,7 @@ import pytest
 from derivlang.core.errors import UsageError
 from derivlang.core.layers.registry import LAYERS
 from derivlang.core.plugins import Registry
+from derivlang.core.seal import sealed
 from derivlang.formats.registry import FORMATS
 from derivlang.parsing.registry import PARSERS
 from derivlang.sources.named import SOURCES
@@ -156,7 +157,7 @@ def test_a_run_made_with_a_package_that_is_missing_names_the_transform(tmp_path:
     pytest.importorskip("torch")
     folder = write_run(tmp_path / "run", "trans,inv")
     record = json.loads((folder / "run.json").read_text("utf-8"))
-    (folder / "run.json").write_text(json.dumps(record | {"spec": "trans:table=2,swap"}), "utf-8")
+    (folder / "run.json").write_text(json.dumps(sealed(record | {"spec": "trans:table=2,swap"})), "utf-8")
     told = in_process("evaluate", folder, "--measure", "retrieval", code=1).err
     assert f"{folder}{os.sep}run.json: this was made with the transform 'swap'" in told
     assert "install the package that provides it" in told

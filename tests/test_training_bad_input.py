@@ -165,7 +165,7 @@ def test_a_package_that_is_missing(missing: str, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("derivlang.training.needs.find_spec", lambda name: None if name == missing else found(name))
     said = refused(tmp_path / "run")
     assert f"training needs {missing}" in said
-    assert 'pip install "derivlang[train]"' in said
+    assert "pip install 'derivlang[train]'" in said
 
 
 # data

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.core.errors import LayerError
+from derivlang.core.structure import value_lists
 
 
 class LineBlock(NamedTuple):
@@ -38,13 +39,21 @@ def line_blocks(lines: Iterable[tuple[int, str]]) -> Iterator[LineBlock]:
 def word_values(table: pa.Table, column: str) -> list[str]:
     """Return a list column's values of all words, as strings.
 
-    Raises LayerError layer-length if a sentence has more or fewer of them than `tokens`.
+    Raises LayerError: column-type if they are not lists of values, layer-length if a sentence has more or fewer of them
+    than `tokens`, null-value for a null.
     """
-    lists = table.column(column).combine_chunks()
+    lists = value_lists(table.column(column).combine_chunks(), column, None)
     if not pc.list_value_length(lists).equals(pc.list_value_length(table.column("tokens").combine_chunks())):
         raise LayerError(
             f"a sentence has more or fewer values in {column} than tokens",
             fix="give each token one value",
             id="layer-length",
         )
-    return cast("list[str]", lists.flatten().cast(pa.string()).to_pylist())
+    values = lists.flatten().cast(pa.string())
+    if values.null_count:
+        raise LayerError(
+            f"a word has no value (null) in {column}",
+            fix="give every word a value, such as _, or leave the column out",
+            id="null-value",
+        )
+    return cast("list[str]", values.to_pylist())

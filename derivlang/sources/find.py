@@ -22,7 +22,7 @@ from derivlang.core.messages import counted, warn
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.settings import typed
 from derivlang.core.splits import split_of, usual_spelling
-from derivlang.core.structure import value_lists
+from derivlang.core.structure import conform, value_lists
 from derivlang.formats.base import Asked
 from derivlang.formats.delimiter import check_delimiter
 from derivlang.formats.header import LOOKED_AT
@@ -384,11 +384,15 @@ def _with_classes(corpus: Corpus, encoding: str) -> Corpus:
     if not searches:
         return corpus
     inputs = {f.column: f.input for f in corpus.schema.fields}
+    numbered = {f.column for f in corpus.schema.fields if f.classes is not None}  # tags may be numbers of classes
     for part in corpus.parts:
         for rows in tables(corpus, part, encoding=encoding):
             for column, search in searches.items():
                 tags = whole(rows.table[inputs[column]])
-                search.add(value_lists(tags, column, rows.where))
+                if column in numbered:
+                    search.add(value_lists(tags, column, rows.where))
+                else:
+                    search.add(conform(tags, pa.list_(pa.string()), column, rows.where))
     fields = tuple(searches[f.column].of_field(f) if f.column in searches else f for f in corpus.schema.fields)
     for field in fields:
         if field.scheme is not None:
