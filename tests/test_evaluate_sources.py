@@ -79,7 +79,7 @@ def test_files_that_changed_after_the_training(bank: Path, tmp_path: Path) -> No
     assert record(out) | another == told | another
     run("report", out, "-o", tmp_path / "report")
 
-    dev, grammar = bank / "dev.conllu", tmp_path / "own.grammar.tsv"
+    dev, grammar = bank / "dev.conllu", out / "files" / "own.grammar.tsv"
     some("test", dev)
     failed = evaluate(out, *links, code=1).err
     assert "held-out text has changed since the run was trained: dev.conllu (validation)" in failed
@@ -87,11 +87,17 @@ def test_files_that_changed_after_the_training(bank: Path, tmp_path: Path) -> No
     failed = evaluate(out, *links, code=1).err
     assert "held-out text was dev.conllu (validation), and is now test.conllu (test)" in failed
     some("dev", dev)
+    shutil.copy(SHIPPED / "de.grammar.tsv", tmp_path / "own.grammar.tsv")
+    evaluate(out, *links)  # the run has its own copy
     shutil.copy(SHIPPED / "de.grammar.tsv", grammar)
+    assert "own.grammar.tsv" in evaluate(out, *links, code=1).err
+    seal(out)
+    before = (out / "evaluation.json").read_bytes()
     assert "is another derived language now" in evaluate(out, *links, code=1).err
     assert (out / "evaluation.json").read_bytes() == before
     evaluate(out, "--measure", "alignment")  # of the embeddings: neither text nor grammar is read
     shutil.copy(SHIPPED / "fr.grammar.tsv", grammar)
+    seal(out)
     evaluate(out, *links)
     earlier = {name: value for name, value in told.items() if name not in EARLIER}
     (out / "run.json").write_text(json.dumps(earlier), "utf-8")
