@@ -79,7 +79,10 @@ def test_a_stage_that_somebody_else_wrote_reaches_no_file_outside(name: str, how
     assert thesis.read_text() == "mine"
 
 
-@pytest.mark.parametrize("note", ["", "[]", '{"gone": 1, "record": ""}', '{"gone": []}', "\udcff"])
+LONG = json.dumps({"gone": ["[" * 100_000], "record": ""})  # a pattern that takes the square of its length
+
+
+@pytest.mark.parametrize("note", ["", "[]", '{"gone": 1, "record": ""}', '{"gone": []}', "\udcff", LONG])
 def test_a_damaged_note_of_a_stage_is_one_message(note: str, tmp_path: Path) -> None:
     stage = tmp_path / ".out.derivlang"
     stage.mkdir()

@@ -28,6 +28,7 @@ from derivlang.store.record import check_types, read_record, record_text
 
 _COMPLETE = ".complete.json"  # in a stage whose files move into the folder: names of files that the folder loses
 _LONGEST = 8  # foreign files that a message lists
+_LONGEST_PATH = 4096  # characters, as file systems have it
 
 
 def replace_folder(
@@ -183,6 +184,8 @@ def _check(note: dict[str, Any]) -> None:
     """Raise ValueError for a note that is none."""
     check_types(note, {"gone": list, "record": str})
     check_types({name: name for name in note["gone"]}, dict.fromkeys(note["gone"], str), where="gone.")
+    if max(map(len, note["gone"]), default=0) > _LONGEST_PATH:  # matching takes the square of its length
+        raise ValueError(f"a name in gone has more than {_LONGEST_PATH:,} characters")
 
 
 def _refuse_foreign(out: Path, new: Sequence[str], own: Sequence[str]) -> None:
