@@ -196,7 +196,7 @@ def test_pairs_below_ten_sub_words_are_left_out(tmp_path: Path) -> None:
     assert 0 < short == rows[1].n - rows[0].n
     result = trained(tmp_path / "run", "ppa:queue=50", data=tmp_path / "data", steps=2)
     record = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert (result["short_pairs"], result["pairs"]) == (short, rows[0].n)
+    assert (result["doses"]["short_pairs"], result["doses"]["pairs"]) == (short, rows[0].n)
     assert record["streams"]["pairs"]["short_pairs"] == short
     assert record["streams"]["pairs"]["shortest"] == 10
 

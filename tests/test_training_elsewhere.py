@@ -31,7 +31,7 @@ from derivlang.training.objectives.base import Loss, Objective
 from derivlang.training.start import settings_of
 from tests.elsewhere import HERE, Elsewhere, Held, fused
 from tests.test_evaluate_examples import made
-from tests.test_evaluate_measures import alignment, heldout, sets_of
+from tests.test_evaluate_measures import alignment, heldout, sets_of, values
 from tests.test_training_loop import Stop, same, same_runs, state, stopping
 from tests.tiny_runs import write_run
 from tests.training import log, network, settings, trained, weights
@@ -330,7 +330,7 @@ def test_measures_elsewhere(run: PretrainedRun) -> None:
         # However many sentences there are: perplexity waits for a batch of either language.
         for name, waits in (("perplexity", 2), ("contextual", 2 * layers), ("retrieval", 2 * layers)):
             measure = MEASURES.find(name)
-            assert measure.measure(far, sets_of(text)) == measure.measure(near, sets_of(text))
+            assert values(measure, far, sets_of(text)) == values(measure, near, sets_of(text))
             assert sum(besides_masks(device).values()) == waits
 
 

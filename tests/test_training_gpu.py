@@ -24,7 +24,7 @@ from derivlang.training.languages import SpecialIds
 from derivlang.training.loss_module import optimizer_of
 from derivlang.training.model import build_model, is_tied
 from derivlang.training.start import settings_of
-from tests.test_evaluate_measures import alignment, heldout, sets_of
+from tests.test_evaluate_measures import alignment, heldout, sets_of, values
 from tests.test_evaluate_runs import options
 from tests.test_training_loop import Stop, stopping, torchrun
 from tests.tiny_runs import data_folder as task_data
@@ -228,16 +228,10 @@ def test_measures_are_those_of_a_processor(kind: str, tmp_path: Path) -> None:
     run, text = PretrainedRun.load(write_run(tmp_path / "run", kind=kind, dictionary=40)), heldout("trans,inv", 20)
     far, near = (run.language_model(device_of(name)) for name in ("cuda", "cpu"))
     assert alignment(run, far) == pytest.approx(alignment(run, near), abs=0.5)
-    found = {
-        name: [MEASURES.find(name).measure(m, sets_of(text)) for m in (far, near)]
-        for name in ("contextual", "retrieval", "links")
-    }
-    for name, sides in found.items():
-        for one, two in zip(*sides, strict=True):
-            assert one == pytest.approx(two, abs=15), name  # shares of few words, in bfloat16
-    ours, theirs = (MEASURES.find("perplexity").measure(model, sets_of(text)) for model in (far, near))
-    for side in ("source", "derived"):
-        assert ours[side] == pytest.approx(theirs[side], rel=0.02)
+    for name in ("contextual", "retrieval", "links", "perplexity"):
+        ours, theirs = (values(MEASURES.find(name), model, sets_of(text)) for model in (far, near))
+        close = {"rel": 0.02} if name == "perplexity" else {"abs": 15}  # shares of few words, in bfloat16
+        assert ours == pytest.approx(theirs, **close), name
 
 
 def test_an_evaluation(tmp_path: Path) -> None:

@@ -41,7 +41,19 @@ from derivlang.training.record import RunInputs, record_of
 from derivlang.training.settings import Duration, TrainingSettings
 from tests.commands import command_line, cut_off, environment, run, written
 from tests.tiny_runs import seal
-from tests.training import data_folder, loader, log, model_file, network, pair, rows_batch, settings, trained, weights
+from tests.training import (
+    data_folder,
+    every_step,
+    loader,
+    log,
+    model_file,
+    network,
+    pair,
+    rows_batch,
+    settings,
+    trained,
+    weights,
+)
 
 TIMES = ("seconds", "tokens_per_second")
 
@@ -75,12 +87,14 @@ def same(one: Any, two: Any) -> bool:
 
 
 def same_runs(one: Path, two: Path, step: int) -> None:
-    """The same weights, optimiser, log and result, to the last bit."""
+    """The same weights, optimiser, log, doses and result, to the last bit."""
     assert same(weights(one / "model"), weights(two / "model"))
     assert same(state(one, step), state(two, step))
     left, right = ([{k: v for k, v in e.items() if k not in TIMES} for e in log(folder)] for folder in (one, two))
     assert left == right
-    results = [runs.read(folder)["result"] for folder in (one, two)]
+    records = [runs.read(folder) for folder in (one, two)]
+    assert records[0]["doses"] == records[1]["doses"]
+    results = [record["result"] for record in records]
     for result in results:
         for name in (*TIMES, "out"):
             del result[name]
@@ -242,7 +256,7 @@ def test_what_a_checkpoint_holds(tmp_path: Path) -> None:
     assert folders == ["step-00000006", "step-00000009"]
     folder = tmp_path / "run" / "checkpoints" / "step-00000009"
     recipe = json.loads((folder / "state.json").read_text())
-    assert set(recipe) == {"format", "step", "subwords", "seconds", "fingerprint", "files", "log", "sha256"}
+    assert set(recipe) == {"format", "step", "subwords", "seconds", "counts", "fingerprint", "files", "log", "sha256"}
     assert recipe["fingerprint"] == runs.read(tmp_path / "run")["fingerprint"]
     assert set(recipe["files"]) == {"model/config.json", "model/model.safetensors", "training.pt"}
     found = state(tmp_path / "run", 9)
@@ -469,6 +483,65 @@ def test_the_record_tells_of_streams(objective: str, streams: list[str], tmp_pat
         if one.stream.name == "pairs":
             assert set(facts) == {"sentences", "cut_sentences", "short_pairs", "percent", "pairs", "rows"}
             assert facts["sentences"] == 40
+
+
+@pytest.mark.parametrize(
+    "objective", ["mlm", "clm", "xlm", "align-mlm", "dict-mlm", "dict-tlm:switch=100", "xlm-align"]
+)
+def test_doses_are_those_of_the_whole_run(objective: str, tmp_path: Path) -> None:
+    """Not of the steps since the last entry of the log."""
+    kind = "gpt2" if objective == "clm" else "roberta"
+    result = trained(tmp_path / "run", objective, kind=kind, steps=7, log_every=2, parallel="50")
+    record = runs.read(tmp_path / "run")
+    found = record["doses"]
+    assert result["doses"] == found
+    made = loader(objective)
+    steps = [micros[0] for micros in made.steps(0, 7)]
+    wanted: dict[str, float] = {"tokens": record["tokens"]}
+    for one in made.streams:
+        name, facts = one.stream.name, one.source.facts()
+        batches = [micro[name] for micro in steps]
+        wanted[f"{name}_tokens"] = sum(int(batch.attention.sum()) for batch in batches)
+        sentences = [len(set(row.tolist()) - {-1}) for batch in batches for row in batch.sentence_ids]
+        wanted[f"{name}_sentences"] = sum(sentences)
+        wanted[f"{name}_epochs"] = round(7 * one.size / one.source.n, 4)
+        wanted |= {field: facts[field] for field in ("pairs", "short_pairs") if field in facts}
+        wanted |= {f"{name}_percent": facts["percent"] for _ in range("percent" in facts)}
+    if objective != "clm":
+        masked = sum(len(micro[one.stream.name].targets) for micro in steps for one in made.streams)
+        wanted |= {"masked": masked, "masked_percent": round(100 * masked / record["tokens"], 2)}
+    if translated := sum(micro.counts.translated for micro in steps):
+        wanted |= {"translated": translated, "translated_percent": round(100 * translated / masked, 2)}
+    if objective.startswith(("align", "dict")):
+        wanted["dictionary_entries"] = len(pair().pairs.pairs)
+    labelled = found.pop("labelled_percent", None), found.pop("precision_percent", None)
+    assert all((percent is not None) == (objective == "xlm-align") for percent in labelled)
+    assert found == wanted
+
+
+def test_doses_over_an_epoch_count_each_pair_once(tmp_path: Path) -> None:
+    made = loader("tlm", parallel="100")
+    (one,) = made.streams
+    steps = -(-one.source.n // one.size)
+    found = trained(tmp_path / "run", "tlm", kind="roberta", steps=steps, parallel="100", learning_rate=1e-4)["doses"]
+    assert found["pairs_epochs"] == round(steps * one.size / one.source.n, 4)
+    assert found["pairs"] <= found["pairs_sentences"] <= found["pairs_epochs"] * found["pairs"] + one.size * 8
+
+
+def test_doses_that_an_earlier_version_began_to_count_are_left_out(unfinished: Path, tmp_path: Path) -> None:
+    """Rather than those of the steps since."""
+    shutil.copytree(unfinished / "run", tmp_path / "run")
+    for path in (tmp_path / "run" / "checkpoints").glob("*/state.json"):
+        path.write_text(json.dumps(sealed({k: v for k, v in json.loads(path.read_text()).items() if k != "counts"})))
+    result = trained(tmp_path / "run", steps=9, resume=True)
+    assert result["doses"] == runs.read(tmp_path / "run")["doses"] == {}
+    assert result["tokens"] == runs.read(unfinished / "whole")["tokens"]
+
+
+def test_a_stopped_run_has_the_doses_of_its_last_checkpoint(unfinished: Path) -> None:
+    record = runs.read(unfinished / "run")
+    assert (record["step"], record["doses"]["tokens"]) == (6, record["tokens"])
+    assert record["doses"]["masked"] < runs.read(unfinished / "whole")["doses"]["masked"]
 
 
 def test_a_logged_loss_is_the_mean_since_the_last_entry(tmp_path: Path) -> None:
@@ -901,20 +974,22 @@ def test_the_record_of_a_run(tmp_path: Path) -> None:
     record = runs.read(tmp_path / "run")
     assert set(result) == {
         "out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "parameters", "fingerprint",
-        "tokens_per_step", "masked_percent", "pairs", "short_pairs",
+        "doses",
     }  # fmt: skip
     named = {
         "format", "derivlang", "status", "source", "spec", "objective", "seed", "steps", "step", "tokens", "seconds",
         "batch_size", "seq_len", "model", "dictionary", "parallel", "data", "fingerprint",
     }  # fmt: skip
     assert named <= set(record)
-    assert set(record["dictionary"]) == {"coverage", "by", "seed", "pairs", "sha256"}
+    assert set(record["alignment_dictionary"]) == {"coverage", "by", "seed", "pairs", "sha256"}
+    assert record["dictionary"] is None
     assert {"name", "parameters", "tie", "language_ids"} <= set(record["model"])
-    assert record["dictionary"]["sha256"] == pair().pairs.sha256
+    assert record["alignment_dictionary"]["sha256"] == pair().pairs.sha256
     assert record["data"] == pair().data.fingerprint
     assert record["model"]["language_ids"] is True
     assert (record["step"], record["tokens"]) == (6, result["tokens"])
-    assert read_back(record["settings"]) == settings("xlm", kind="roberta")
+    assert record["unread"] == {"coverage": "25", "dictionary_by": "random"}
+    assert read_back({**record["settings"], **record["unread"]}) == settings("xlm", kind="roberta")
     run_ = tmp_path / "run"
     assert (run_ / "dictionary.tsv").read_bytes() == pair().files["dictionary.tsv"].read_bytes()
     for name in ("tokenizer", "twin", "dictionary.tsv.recipe.json", "model", "log.jsonl"):
@@ -922,11 +997,80 @@ def test_the_record_of_a_run(tmp_path: Path) -> None:
     assert (run_ / "tokenizer" / "tokenizer.json").read_bytes() == (run_ / "model" / "tokenizer.json").read_bytes()
 
 
+DICTIONARY = {"coverage", "dictionary_by", "dictionary_seed"}
+
+
+@pytest.mark.parametrize(
+    ("objective", "reads"),
+    [
+        ("mlm", {"mask", "packing"}),
+        ("clm", {"packing"}),
+        ("tlm", {"mask", "pair_length", "parallel", "dictionary_seed"}),
+        ("weam:links=hmm", {"mask", "pair_length", "parallel", "dictionary_seed"}),
+        ("xlm", {"mask", "packing", "pair_length", "parallel", "dictionary_seed"}),
+        ("xlm:pairs=0", {"mask", "packing"}),
+        ("align-mlm", {"mask", "packing", *DICTIONARY}),
+        ("dict-mlm:condition=yes", {"mask", "packing", *DICTIONARY}),
+        ("dict-tlm", {"mask", "pair_length", *DICTIONARY}),
+    ],
+)
+def test_what_an_objective_reads(objective: str, reads: set[str]) -> None:
+    found = read_objective(objective)
+    assert found.reads() == reads
+    made_by = {"dictionary": {"coverage", "dictionary_by"}, "pairs": {"parallel"}}
+    for file, replaced in made_by.items():
+        assert not found.reads({file}) & replaced
+        assert found.reads({file}) <= reads
+
+
+@pytest.mark.parametrize("objective", ["mlm", "clm", "tlm", "xlm", "align-mlm", "dict-mlm", "dict-tlm"])
+def test_a_setting_that_is_not_read_changes_no_row(objective: str) -> None:
+    """And one that is read does."""
+    wanted = list(every_step(loader(objective), 0, 3))
+    for name, value in {"parallel": "90", "rate": 0.5}.items():
+        same = all(
+            np.array_equal(one, two)
+            for one, two in zip(wanted, every_step(loader(objective, **{name: value}), 0, 3), strict=True)
+        )
+        assert same == ({"rate": "mask"}.get(name, name) not in read_objective(objective).reads()), name
+
+
+@pytest.mark.parametrize(("objective", "own"), [("mlm", "alignment_dictionary"), ("align-mlm", "dictionary")])
+def test_the_record_leaves_out_what_is_not_read(objective: str, own: str, tmp_path: Path) -> None:
+    """A run that is resumed with another value is still another run, and the message names the option."""
+    trained(tmp_path / "run", objective, coverage="50")
+    record = runs.read(tmp_path / "run")
+    assert not {"parallel", "pair_length"} & record["settings"].keys()
+    assert ("coverage" in record["settings"]) == (own == "dictionary")
+    assert record["settings"].keys() | record["unread"].keys() == record_of(settings()).keys()
+    assert not record["settings"].keys() & record["unread"].keys()
+    assert record["parallel"] is None
+    assert record.pop(own)["coverage"] == "50"
+    assert not {"dictionary", "alignment_dictionary"} & {name for name, value in record.items() if value}
+    for name, value in {"coverage": "25", "parallel": "30"}.items():
+        with pytest.raises(StoreError, match=f"{name} was '(50|25)', and is now '{value}'"):
+            trained(tmp_path / "run", objective, resume=True, **{"coverage": "50", name: value})
+
+
+def test_a_run_whose_record_has_all_settings_is_resumed(tmp_path: Path) -> None:
+    """As those of earlier versions have."""
+    with pytest.raises(Stop):
+        trained(tmp_path / "run", steps=9, logged=stopping(8))
+    path = tmp_path / "run" / "run.json"
+    record = json.loads(path.read_text())
+    record["settings"] |= record.pop("unread")
+    record["dictionary"] = record.pop("alignment_dictionary")
+    path.write_text(json.dumps(sealed(record)))
+    trained(tmp_path / "run", steps=9, resume=True)
+    assert runs.read(tmp_path / "run")["status"] == "done"
+
+
 def test_every_setting_changes_the_fingerprint(tmp_path: Path) -> None:
     wanted, model_config = settings(), ModelConfig.read(model_file())
 
     def fingerprint(wanted: TrainingSettings, model_config: ModelConfig, found: Prepared, **more: Any) -> str:
-        return RunInputs(wanted, model_config, found, loader("tlm").streams, **{"init": None, **more}).fingerprint
+        tlm = loader("tlm")
+        return RunInputs(wanted, tlm.objective, model_config, found, tlm.streams, **{"init": None, **more}).fingerprint
 
     prints = {fingerprint(wanted, model_config, pair())}
     other: dict[str, Any] = {

@@ -277,7 +277,7 @@ def test_the_log_has_the_precision_of_all_steps(accumulate: int, tmp_path: Path)
     (entry,) = log(tmp_path / "run")
     for name in ("precision", "labelled"):
         expected = 100 * counts[f"{name}:some"] / counts[f"{name}:of"]
-        assert entry[f"{name}_percent"] == result[f"{name}_percent"] == pytest.approx(expected, abs=0.01)
+        assert entry[f"{name}_percent"] == result["doses"][f"{name}_percent"] == pytest.approx(expected, abs=0.01)
     assert set(entry["parts"]) == {"mlm", "tlm", "dwa"}
     assert entry["loss"] == pytest.approx(sum(entry["parts"].values()), rel=1e-5)
 
@@ -329,12 +329,13 @@ def test_labels_of_a_file(files: Path, tmp_path: Path) -> None:
     one = trained(tmp_path / "one", objective, pairs=files / "pairs")
     two = trained(tmp_path / "two", "xlm-align:labels=gold", pairs=tmp_path / "own")
     assert one["parts"] == two["parts"]
-    assert one["labelled_percent"] == two["labelled_percent"] > 10  # long pairs are cut, and lose links
-    assert "precision_percent" not in one
+    shares = [result["doses"]["labelled_percent"] for result in (one, two)]
+    assert shares[0] == shares[1] > 10  # long pairs are cut, and lose links
+    assert "precision_percent" not in one["doses"]
     own = trained(tmp_path / "own-labels", "xlm-align", pairs=files / "pairs")
-    assert "precision_percent" not in own  # there is nothing to compare them with
-    assert own["labelled_percent"] > 0
-    assert "precision_percent" in trained(tmp_path / "known", "xlm-align", pairs=tmp_path / "own")
+    assert "precision_percent" not in own["doses"]  # there is nothing to compare them with
+    assert own["doses"]["labelled_percent"] > 0
+    assert "precision_percent" in trained(tmp_path / "known", "xlm-align", pairs=tmp_path / "own")["doses"]
     lines = (files / "links").read_text().splitlines()
     (tmp_path / "links").write_text("\n".join(["", *lines[1:]]) + "\n")
     changed = f'xlm-align:labels="{tmp_path / "links"}"'

@@ -144,27 +144,25 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     parts = ", ".join(f"{name} {value:.3f}" for name, value in result["parts"].items())
     steps = counted(result["steps"], "step")
     echo(f"{steps}, {result['tokens']:,} sub-words, {result['parameters']:,} parameters; {parts}")
-    if "translated_percent" in result:
-        masked, translated = (result[f"{name}_percent"] for name in ("masked", "translated"))
+    doses = result["doses"]
+    if "translated_percent" in doses:
+        masked, translated = (doses[f"{name}_percent"] for name in ("masked", "translated"))
         echo(f"{masked:.1f} % of the sub-words were masked; {translated:.1f} % of these were translated")
-    if result.get("short_pairs"):
-        short, pairs = result["short_pairs"], result["short_pairs"] + result["pairs"]
+    if doses.get("short_pairs"):
+        short, pairs = doses["short_pairs"], doses["short_pairs"] + doses["pairs"]
         echo(f"{short:,} of {pairs:,} sentence pairs were left out: a side is empty or too short")
     echo(f"{out}  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} sub-words a second")
 
 
 def _warn_of_unused(options: dict[str, Any], objective: Objective) -> None:
     """Warn of a setting that the objective does not read. A study, whose cells share settings, gives factors, too."""
-    from derivlang.training.streams.pairs import SentencePairs
-
-    pairs = [stream for stream in objective.streams() if isinstance(stream, SentencePairs)]
-    for name, unused, what in (
-        ("mask", objective.causal, "masked words"),
-        ("parallel", not any(stream.has_rate for stream in pairs), "sentence pairs to choose from"),
-        ("pair_length", not pairs, "sentence pairs"),
-        ("packing", len(pairs) == len(objective.streams()), "rows of the corpus alone"),
+    for name, what in (
+        ("mask", "masked words"),
+        ("parallel", "sentence pairs to choose from"),
+        ("pair_length", "sentence pairs"),
+        ("packing", "rows of the corpus alone"),
     ):
-        if unused and options[name] is not None:
+        if name not in objective.reads() and options[name] is not None:
             flag = declared(TrainingSettings)[name].option
             warn(f"{objective.name} has no {what}, so {flag} has no effect")
 

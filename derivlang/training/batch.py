@@ -77,12 +77,14 @@ class TokenBatch:
 
 @dataclass(frozen=True, slots=True)
 class StepCounts:
-    """Numbers of a whole step. subwords: by stream, without padding. masked: positions to predict in all streams.
+    """Numbers of a whole step. subwords: by stream, without padding. sentences: by stream, parts of sentences or pairs.
 
-    translated: those of which the input or the label is a translation. Of several views the first counts.
+    masked: positions to predict in all streams. translated: those of which the input or the label is a translation. Of
+    several views the first counts.
     """
 
     subwords: Mapping[str, int]
+    sentences: Mapping[str, int]
     masked: int
     translated: int
 

@@ -3,7 +3,8 @@
     RUN/checkpoints/step-00003500/model/         an ordinary Hugging Face folder
     RUN/checkpoints/step-00003500/training.pt    states of the optimiser, the objective (with its dictionary) and torch
     RUN/checkpoints/step-00003500/state.json     step, sub-words, seconds, fingerprint; size and hash of every file;
-                                                 the hash of log.jsonl so far, and of state.json itself
+                                                 the hash of log.jsonl so far, and of state.json itself; the
+                                                 counts so far, from which doses follow (doses.py)
 
 A checkpoint is written under another name, flushed and renamed. The position in the data and every draw follow from
 the step. Damaged checkpoints are skipped with a warning.
@@ -13,9 +14,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -48,7 +49,7 @@ class Checkpoint:
     """A valid checkpoint.
 
     subwords: trained on so far. seconds: of training so far, including earlier sessions. log: hash of the log so far;
-    None if it is not known.
+    None if it is not known. counts: of all steps so far (doses.py); {} in a checkpoint of an earlier version.
     """
 
     folder: Path
@@ -57,6 +58,7 @@ class Checkpoint:
     seconds: float
     fingerprint: str
     log: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     def load_model(self) -> Any:
         """Return the language model of `transformers`."""
@@ -116,6 +118,7 @@ def save(
     step: int,
     subwords: int,
     seconds: float,
+    counts: Mapping[str, int],
     fingerprint: str,
     keep: int,
 ) -> Checkpoint:
@@ -143,6 +146,7 @@ def save(
             "step": step,
             "subwords": subwords,
             "seconds": round(seconds, 3),
+            "counts": dict(counts),
             "fingerprint": fingerprint,
             "files": listed(_present(fresh)),
             "log": log,
@@ -155,7 +159,7 @@ def save(
             remove_files(old, FILES, record=STATE)
             with suppress(OSError):  # a foreign file stays in it
                 old.rmdir()
-    return Checkpoint(folder, step, subwords, seconds, fingerprint, log)
+    return Checkpoint(folder, step, subwords, seconds, fingerprint, log, counts)
 
 
 def newest(run: Path, warn: Callable[[str], None]) -> Checkpoint | None:
@@ -240,7 +244,7 @@ def _read(folder: Path) -> tuple[str, Checkpoint | None]:
         if name not in files:
             return f"{name} was added", None
     step, subwords, seconds, fingerprint = (state[name] for name in ("step", "subwords", "seconds", "fingerprint"))
-    return "", Checkpoint(folder, step, subwords, seconds, fingerprint, state.get("log"))
+    return "", Checkpoint(folder, step, subwords, seconds, fingerprint, state.get("log"), state.get("counts") or {})
 
 
 def _present(folder: Path) -> dict[str, Path]:
@@ -253,7 +257,7 @@ def _check(folder: Path, state: dict[str, Any]) -> None:
     kinds: dict[str, Kind] = {
         "step": int, "subwords": int, "seconds": (int, float), "fingerprint": str, "files": dict
     }  # fmt: skip
-    check_types(state, kinds, {"log": str})
+    check_types(state, kinds, {"log": str, "counts": dict})
     check_intact(state, ["format"])
     if folder.name != name_of(state["step"]):
         raise ValueError(f"it is of step {state['step']}")

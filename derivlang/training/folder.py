@@ -63,18 +63,19 @@ def read(folder: Path) -> dict[str, Any]:
             fix="make one: derivlang pretrain … -o DIR",
             id="no-run",
         )
-    return read_record(path, RUN, _check, id="run", fix=AGAIN)
+    return read_record(path, RUN, check, id="run", fix=AGAIN)
 
 
-def _check(record: dict[str, Any]) -> None:
+def check(record: dict[str, Any]) -> None:
     """Raise ValueError for a record that this version cannot resume or evaluate."""
     if record.get("format") != FORMAT:
         raise ValueError(f"format {short(record.get('format'))}, but this version reads {FORMAT}")
     required: dict[str, Kind] = {"status": str, "settings": dict, "fingerprint": str}
     optional: dict[str, Kind] = {
-        "model": dict, "dictionary": dict, "result": dict, "reading": dict, "environments": list, "weights": str,
-        "step": int, "steps": int, "seed": int, "data": str, "streams": dict, "init": dict, "factors": dict,
-        "checkpoint": str, "pipeline": dict, "heldout_files": list, FILES: dict,
+        "model": dict, "dictionary": dict, "alignment_dictionary": dict, "unread": dict, "result": dict, "doses": dict,
+        "reading": dict, "environments": list, "weights": str, "step": int, "steps": int, "seed": int, "data": str,
+        "streams": dict, "init": dict, "factors": dict, "checkpoint": str, "pipeline": dict, "heldout_files": list,
+        FILES: dict,
     }  # fmt: skip
     check_types(record, required, optional)
     check_sealed(record)
@@ -216,12 +217,3 @@ def restore_model(run: Path, record: dict[str, Any], warn: Callable[[str], None]
         finish(run, checkpoint.of_step(run, step).step)
         warn(f"wrote {run / checkpoint.MODEL} again from the checkpoint of step {step:,}")
     check_files(run, record, warn=None)
-
-
-def reached(run: Path) -> dict[str, Any]:
-    """Return the last checkpoint of a stopped run, for its record."""
-    try:
-        last = checkpoint.newest(run, lambda message: None)
-    except StoreError:
-        last = None
-    return {} if last is None else {"step": last.step, "tokens": last.subwords, "seconds": last.seconds}

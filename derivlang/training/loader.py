@@ -154,6 +154,7 @@ class Loader:
         first_views = [block for name, block in here.items() if name == block.stream]
         counts = StepCounts(
             {block.stream: block.subwords(step) for block in first_views},
+            {block.stream: block.sentences(step) for block in first_views},
             sum(block.totals(step).masked for block in first_views),
             sum(block.translated(step) for block in first_views),
         )
@@ -184,6 +185,11 @@ class _Block:
         """Return the number of sub-words of a step, without padding."""
         first, last = self._range(step)
         return int(self.rows.lengths[first:last].sum())
+
+    def sentences(self, step: int) -> int:
+        """Return the number of sentences of a step: parts that are rows of their own count each, a pair counts once."""
+        first, last = self._range(step)
+        return int((self.rows.sentence_ids[first:last].max(axis=1) + 1).sum())
 
     def translated(self, step: int) -> int:
         """Return the number of masked positions whose input or label is a translation."""

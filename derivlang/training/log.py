@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,24 +16,29 @@ from derivlang.core.errors import DataError
 from derivlang.store.disk import disk
 from derivlang.training.batch import StepCounts
 from derivlang.training.boards import Board, figures_of
+from derivlang.training.doses import OF, SOME, counts_of, percentages, tokens_of
 from derivlang.training.log_file import LOG, read_log
-from derivlang.training.loss_module import COUNTS
 
 
 class Meter:
-    """Accumulate losses on the device between log entries; count sub-words and time. masks: whether any are masked."""
+    """Accumulate losses on the device between log entries; count what is read, and time.
 
-    def __init__(self, device: torch.device, subwords: int, seconds: float, *, masks: bool = True):
+    counts: of the whole run, up to the last entry (doses.py). subwords, seconds: of earlier sessions. masks: whether
+    any sub-words are masked.
+    """
+
+    def __init__(
+        self, device: torch.device, subwords: int, seconds: float, counts: Mapping[str, int], *, masks: bool = True
+    ):
         self._device, self._masks = device, masks
-        self.subwords, self._before = subwords, seconds
+        self.subwords, self._before, self.counts = subwords, seconds, Counter(counts)
         self._began = self._last = time.perf_counter()
         self._clear()
 
     def _clear(self) -> None:
         self._sums: dict[str, Any] = {}
         self._steps: Counter[str] = Counter()  # of each part: streams may be absent from some steps
-        self._seen: Counter[str] = Counter()
-        self._masked = self._translated = 0
+        self._window: Counter[str] = Counter()
         self._here: set[str] = set()
 
     @property
@@ -49,10 +54,8 @@ class Meter:
 
     def step(self, norm: Any, counts: StepCounts) -> None:
         """Add the gradient norm and the counts of a step."""
-        self._seen.update(counts.subwords)
+        self._window.update(counts_of(counts))
         self.subwords += sum(counts.subwords.values())
-        self._masked += counts.masked
-        self._translated += counts.translated
         self._sums["norm"] = self._sums["norm"] + norm if "norm" in self._sums else norm
         self._steps.update({*self._here, "norm"})
         self._here.clear()
@@ -64,9 +67,13 @@ class Meter:
         norm = float(values[names.index("norm")])
         values = accelerator.reduce(values, reduction="sum")  # each process has its part of the step's loss
         steps = torch.tensor([self._steps[n] for n in names], dtype=values.dtype)
-        found = dict(zip(names, (values.cpu() / steps).tolist(), strict=True))
+        sums = values.cpu()
+        found = dict(zip(names, (sums / steps).tolist(), strict=True))
+        totals = zip(names, sums.tolist(), strict=True)
+        self._window.update({name: round(total) for name, total in totals if name.endswith((SOME, OF))})
+        self.counts.update(self._window)
         now = time.perf_counter()
-        seen = sum(self._seen.values())
+        seen = tokens_of(self._window)
         out = {
             "step": step,
             "tokens": self.subwords,
@@ -76,20 +83,13 @@ class Meter:
             "parts": {
                 name: value
                 for name, value in found.items()
-                if name not in ("loss", "norm") and not name.endswith(COUNTS)
+                if name not in ("loss", "norm") and not name.endswith((SOME, OF))
             },
             "grad_norm": norm / self._steps["norm"],
-            "tokens_per_second": round(seen / max(now - self._last, 1e-9)),
-            "tokens_per_step": {name: round(n / self._steps["norm"], 1) for name, n in self._seen.items()},
+            "tokens_per_second": round(sum(seen.values()) / max(now - self._last, 1e-9)),
+            "tokens_per_step": {name: round(n / self._steps["norm"], 1) for name, n in seen.items()},
+            **percentages(self._window, masks=self._masks),
         }
-        if self._masks:
-            out["masked_percent"] = round(100 * self._masked / max(seen, 1), 2)
-        if self._translated:
-            out["translated_percent"] = round(100 * self._translated / self._masked, 2)
-        some, of = COUNTS
-        for name in (name.removesuffix(of) for name in found if name.endswith(of)):
-            if found[name + of]:
-                out[f"{name}_percent"] = round(100 * found[name + some] / found[name + of], 2)
         self._last = now
         self._clear()
         return out

@@ -47,6 +47,8 @@ def train(
 ) -> dict[str, Any]:
     """Train to the last step, save a checkpoint there, and return the last log entry with "subwords" and "seconds".
 
+    It has the "counts" of the whole run, too (doses.py).
+
     loader_of: the loader of (rank, world). begin: the checkpoint to resume, whose model is `lm`. Raise DataError if the
     loss or a weight became NaN or infinite; the last good checkpoint stays. Raise StoreError if the disk is full,
     UsageError if the device's memory is full.
@@ -67,7 +69,8 @@ def train(
     model, state = net.model, net.state
     net, optimizer = accelerator.prepare(net, optimizer)
     step = begin.step if begin else 0
-    meter = Meter(device, begin.subwords if begin else 0, begin.seconds if begin else 0.0, masks=not objective.causal)
+    earlier = (begin.subwords, begin.seconds, begin.counts) if begin else (0, 0.0, {})
+    meter = Meter(device, *earlier, masks=not objective.causal)
     boards = boards_of(log_settings, run, step, asdict(settings)) if main else []
     log = TrainingLog(run, step, boards, None if begin is None else begin.log) if main else None
     entry: dict[str, Any] = log.last if log is not None else {}
@@ -80,8 +83,8 @@ def train(
         if main:
             checkpoint.save(
                 run, lm, optimizer, state,
-                step=step, subwords=meter.subwords, seconds=meter.seconds, fingerprint=fingerprint,
-                keep=log_settings.keep,
+                step=step, subwords=meter.subwords, seconds=meter.seconds, counts=meter.counts,
+                fingerprint=fingerprint, keep=log_settings.keep,
             )  # fmt: skip
         accelerator.wait_for_everyone()
 
@@ -125,7 +128,8 @@ def train(
         if log is not None:
             log.close()
         accelerator.end_training()
-    return {**entry, "subwords": meter.subwords, "seconds": round(meter.seconds, 3), "processes": loader.world}
+    done = {"subwords": meter.subwords, "seconds": round(meter.seconds, 3), "counts": meter.counts}
+    return {**entry, **done, "processes": loader.world}
 
 
 def _not_finite(step: int, entry: dict[str, Any], run: Path) -> DataError:

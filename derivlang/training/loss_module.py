@@ -7,11 +7,10 @@ from typing import Any
 import torch
 
 from derivlang.training.batch import MicroBatch
+from derivlang.training.doses import OF, SOME
 from derivlang.training.encoder import Encoder
 from derivlang.training.objectives.base import Context, LossPart, Objective, Share
 from derivlang.training.settings import TrainingSettings
-
-COUNTS = ":some", ":of"
 
 
 class LossModule(torch.nn.Module):
@@ -32,7 +31,7 @@ class LossModule(torch.nn.Module):
         """Return (the loss of a micro-batch, its parts without their weights and without gradient).
 
         A part that has no term in the step, as that of a language without rows, is not among the parts.
-        A share is among the parts as its two counts, with the endings COUNTS.
+        A share is among the parts as its two counts, with the endings SOME and OF.
         """
         found = self.objective.loss(self.model, micro, self.state)
         parts = {name: part for name, part in found.items() if isinstance(part, LossPart)}
@@ -41,8 +40,8 @@ class LossModule(torch.nn.Module):
         seen = {name: mean.detach() for name, mean in means.items() if parts[name].by}
         for name, share in found.items():
             if isinstance(share, Share):
-                both = zip(COUNTS, (share.some, share.of), strict=True)
-                seen |= {name + ending: count.detach().float() for ending, count in both}
+                both = {SOME: share.some, OF: share.of}
+                seen |= {name + ending: count.detach().float() for ending, count in both.items()}
         return loss, seen
 
 

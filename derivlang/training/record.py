@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,11 +21,14 @@ from derivlang.training import folder
 from derivlang.training.begin import Init
 from derivlang.training.config import ModelConfig
 from derivlang.training.dictionary import DICTIONARY
+from derivlang.training.doses import doses_of, tokens_of
 from derivlang.training.languages import Languages
 from derivlang.training.loader import OpenStream
+from derivlang.training.objectives.base import Objective
+from derivlang.training.objectives.needs import DictionaryNeed
 from derivlang.training.prepared import Prepared
 from derivlang.training.processes import processes
-from derivlang.training.settings import TrainingSettings
+from derivlang.training.settings import CHOSEN, TrainingSettings
 from derivlang.transforms.fingerprint import FORMAT
 
 # Raise it when the same settings and data give another model.
@@ -40,6 +44,7 @@ class RunInputs:
     """
 
     settings: TrainingSettings
+    objective: Objective
     model_config: ModelConfig
     prepared: Prepared
     streams: tuple[OpenStream, ...]
@@ -50,6 +55,29 @@ class RunInputs:
     def facts(self) -> dict[str, dict[str, Any]]:
         """What the streams tell of themselves, by name."""
         return {one.stream.name: one.source.facts() for one in self.streams}
+
+    @property
+    def has_dictionary(self) -> bool:
+        """Whether the objective reads the dictionary."""
+        return any(need.name == DictionaryNeed.name for need in self.objective.needs())
+
+    @property
+    def unread(self) -> dict[str, Any]:
+        """The settings that the objective does not read; they are in the fingerprint, as in earlier versions."""
+        files = {"dictionary"} if self.prepared.given else set()
+        reads = self.objective.reads(files | ({"pairs"} if self.pairs else set()))
+        return {name: value for name, value in record_of(self.settings).items() if name in CHOSEN - reads}
+
+    def doses(self, counts: Mapping[str, int], subwords: int, step: int) -> dict[str, float]:
+        """Return the doses of the first `step` steps; {} if the run was begun by a version that did not count them.
+
+        counts: of these steps; subwords: their number of sub-words, which every version has counted.
+        """
+        if sum(tokens_of(counts).values()) != subwords:
+            return {}
+        pairs = self.prepared.pairs
+        entries = len(pairs.pairs) if self.has_dictionary and pairs is not None else None
+        return doses_of(Counter(counts), self.streams, step, masks=not self.objective.causal, entries=entries)
 
     @property
     def fingerprint(self) -> str:
@@ -79,14 +107,15 @@ class RunInputs:
             return
         now, prepared = record_of(self.settings), self.prepared
         began, begins = (before.get("init") or {}).get("run"), self.init and self.init.facts["run"]
-        streams = before.get("streams") or {}
-        other = [name for name, value in now.items() if before["settings"].get(name) != value]
+        streams, settings = before.get("streams") or {}, {**before["settings"], **(before.get("unread") or {})}
+        dictionary = before.get("dictionary") or before.get("alignment_dictionary") or {}
+        other = [name for name, value in now.items() if settings.get(name) != value]
         if other:
             name = other[0]
-            what = f"{name.replace('_', '-')} was {before['settings'].get(name)!r}, and is now {now[name]!r}"
+            what = f"{name.replace('_', '-')} was {settings.get(name)!r}, and is now {now[name]!r}"
         elif before.get("data") != prepared.data.fingerprint:
             what = f"its data was {before.get('data')}, and is now {prepared.data.fingerprint}"
-        elif prepared.pairs is not None and (before.get("dictionary") or {}).get("sha256") != prepared.pairs.sha256:
+        elif prepared.pairs is not None and dictionary.get("sha256") != prepared.pairs.sha256:
             what = f"its dictionary was not {prepared.files.get(DICTIONARY, 'the given one')}"
         elif began != begins:
             what = f"it began from {began or 'a new model'}, and now begins from {begins or 'a new model'}"
@@ -104,6 +133,7 @@ class RunInputs:
     def record(self, parameters: int, request: SourceRequest) -> dict[str, Any]:
         """Return the content of run.json at the beginning. parameters: number of the model's weights."""
         settings, model_config, prepared = self.settings, self.model_config, self.prepared
+        unread = self.unread
         found = {
             "format": folder.FORMAT,
             "derivlang": __version__,
@@ -126,13 +156,15 @@ class RunInputs:
                 "tie": settings.tie,
                 "language_ids": settings.language_ids,
             },
-            "dictionary": self._dictionary(),
-            "parallel": settings.parallel if self.pairs is None else None,
+            "dictionary": self._dictionary() if self.has_dictionary else None,
+            "alignment_dictionary": None if self.has_dictionary else self._dictionary(),
+            "parallel": None if "parallel" in unread else settings.parallel,
             "data": prepared.data.fingerprint,
             "fingerprint": self.fingerprint,
             "pipeline": pipeline_of(prepared.languages),
             "heldout_files": prepared.heldout,
-            "settings": record_of(settings),
+            "settings": {name: value for name, value in record_of(settings).items() if name not in unread},
+            "unread": unread,
             "reading": reading_of(request),
             "streams": {
                 one.stream.name: {"rows_per_step": one.size, "length": one.source.length, **one.source.facts()}

@@ -44,10 +44,6 @@ from derivlang.training.run_files import check_files
 from derivlang.training.settings import Duration, LogSettings, TrainingSettings, Where
 from derivlang.training.streams.base import Material
 
-# of the last log entry
-_DOSES = ("tokens_per_step", "masked_percent", "translated_percent", "labelled_percent", "precision_percent")
-_PAIRS = ("pairs", "short_pairs")  # of the stream of sentence pairs
-
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
@@ -73,8 +69,8 @@ def pretrain(
 
     While another run holds it, the same call waits if it is to `resume`.
 
-    Return {"out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "tokens_per_step",
-    "masked_percent", "parameters", "fingerprint"}, and those of `_DOSES` and `_PAIRS` that the objective has.
+    Return {"out", "steps", "tokens", "seconds", "tokens_per_second", "loss", "parts", "parameters", "fingerprint",
+    "doses"}; doses are those of run.json (doses.py).
 
     Raise DerivlangError if an objective lacks what it needs, the folder is taken or held, settings or data differ from
     those of the resumed run, the loss becomes NaN or infinite, or the disk is full.
@@ -132,14 +128,14 @@ def _pretrain(
         # A run that begins from another one does not see its rows and masks again.
         seed = settings.seed if init is None else int(text_key(f"{settings.seed}|{init.facts['weights']}")) >> 1
         settings = replace(settings, steps=_steps(settings, duration, Loader(streams, objective, context, seed)))
-        inputs = RunInputs(settings, model_config, prepared, streams, init, where.pairs)
+        inputs = RunInputs(settings, objective, model_config, prepared, streams, init, where.pairs)
         fingerprint = inputs.fingerprint
         if before is not None:
             inputs.check_same(before, run)
             if before["status"] == "done" and before.get("result"):
                 if main:
                     folder.restore_model(run, before, callbacks.warn)
-                return before["result"]  # type: ignore[no-any-return]
+                return {**before["result"], "doses": before.get("doses", {})}
         begin = checkpoint.newest(run, callbacks.warn) if before is not None else None
         if begin is not None and begin.fingerprint != fingerprint:
             raise StoreError(
@@ -188,7 +184,7 @@ def _pretrain(
             )
     except BaseException:
         if main:
-            folder.write(run, {**record, **folder.reached(run), "status": "stopped"})
+            folder.write(run, {**record, **_reached(run, inputs), "status": "stopped"})
         raise
     result = {
         "out": str(run),
@@ -198,17 +194,28 @@ def _pretrain(
         "tokens_per_second": round(found["subwords"] / max(found["seconds"], 1e-9)),
         "loss": found.get("loss"),
         "parts": found.get("parts", {}),
-        **{name: found[name] for name in _DOSES if name in found},
-        **{name: count for facts in inputs.facts.values() for name, count in facts.items() if name in _PAIRS},
         "parameters": parameters,
         "fingerprint": fingerprint,
     }
+    doses = inputs.doses(found["counts"], found["subwords"], settings.steps)
     if main:
         folder.finish(run, settings.steps)
-        done = {"step": settings.steps, "tokens": result["tokens"], "seconds": result["seconds"]}
+        done = {"step": settings.steps, "tokens": result["tokens"], "seconds": result["seconds"], "doses": doses}
         weights = checkpoint.hash_of_weights(run / checkpoint.MODEL)
         folder.write(run, {**record, **done, "weights": weights, "status": "done", "result": result})
-    return result
+    return {**result, "doses": doses}
+
+
+def _reached(run: Path, inputs: RunInputs) -> dict[str, Any]:
+    """Return the last checkpoint of a stopped run, for its record."""
+    try:
+        last = checkpoint.newest(run, lambda message: None)
+    except StoreError:
+        last = None
+    if last is None:
+        return {}
+    doses = inputs.doses(last.counts, last.subwords, last.step)
+    return {"step": last.step, "tokens": last.subwords, "seconds": last.seconds, "doses": doses}
 
 
 def prepare(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
 LONGEST = 1 << 15  # sub-words in an instance: positions are kept in 16 bits
+# Settings that some runs do not read: `Objective.reads` says which a run does.
+CHOSEN = frozenset(("mask", "coverage", "dictionary_by", "dictionary_seed", "parallel", "pair_length", "packing"))
 Packing = Literal["sentences", "stream"]
 Precision = Literal["fp32", "bf16"]
 By = Literal["random", "frequency", "mass"]

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64, owners
+from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch
 from derivlang.lexical.encoding import Encoded
 from derivlang.lexical.foreign import ForeignTokenizer
@@ -108,6 +109,10 @@ class Languages(ABC):
     @abstractmethod
     def images(self, forms: pa.Array) -> pa.Array:
         """Return the derived forms of source words, Arrow strings [N]."""
+
+    def derived_words(self, batch: Batch) -> pa.Array:
+        """Return the derived form of each word of a batch that is split into sentences, Arrow strings [N]."""
+        return self.images(batch.types).take(to_arrow(batch.words))
 
     def fingerprint(self, format: int = FORMAT) -> str:
         """Return 16 hex digits that identify the derived language. format: as of `Pipeline.fingerprint`."""

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, offsets_of
+from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch
 from derivlang.core.errors import StoreError, UsageError
 from derivlang.core.lexicon import Lexicon
@@ -98,6 +99,12 @@ class TextLanguages(Languages):
                 f"{self.pipeline} chooses images by their place, so a word alone has none", where="--t", id="images"
             )
         return self.lexicon.apply(forms)
+
+    def derived_words(self, batch: Batch) -> pa.Array:
+        found = self.pipeline.derive(batch, self.lexicon, split=False)
+        codes = np.empty_like(batch.words)
+        codes[found.order.index] = found.derived.words
+        return found.derived.types.take(to_arrow(codes))
 
     def fingerprint(self, format: int = FORMAT) -> str:
         return self.pipeline.fingerprint(self.pipeline.save(self.lexicon), format=format)

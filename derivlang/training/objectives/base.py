@@ -17,7 +17,7 @@ micro-batches and processes is the mean of the step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -97,6 +97,15 @@ class Objective(Parameterised):
     def needs(self) -> tuple[Need, ...]:
         """Return what must be there besides the streams: a dictionary, for example."""
         return ()
+
+    def reads(self, files: Collection[str] = ()) -> Set[str]:
+        """Return which settings of CHOSEN it reads: those of its streams and needs, and `mask` unless it is causal.
+
+        files: which of "dictionary" and "pairs" are given as files, and not made.
+        """
+        found: set[str] = set() if self.causal else {"mask"}
+        streams, needs = ([part.reads(files) for part in parts] for parts in (self.streams(), self.needs()))
+        return found.union(*streams, *needs)
 
     def row_lengths(self, settings: TrainingSettings) -> set[int]:
         """Return the row lengths for which the streams read the encoded corpus."""

@@ -10,11 +10,13 @@ class MyObjective(Objective):
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from derivlang.core.errors import UsageError
 from derivlang.training.languages import TOKENIZER
+from derivlang.training.settings import CHOSEN
 
 if TYPE_CHECKING:
     from derivlang.training.prepared import Prepared
@@ -33,6 +35,13 @@ class Need(ABC):
         """Raise UsageError if the settings exclude it; called before anything is made."""
         return None
 
+    def reads(self, files: Collection[str]) -> Set[str]:
+        """Return which settings of CHOSEN its value depends on: all, unless a need says otherwise.
+
+        files: which of "dictionary" and "pairs" are given as files, and not made.
+        """
+        return CHOSEN
+
     @abstractmethod
     def prepare(self, prepared: Prepared) -> Any:
         """Return its value, made from the run's inputs. Raise DerivlangError if it is missing."""
@@ -42,6 +51,9 @@ class DictionaryNeed(Need):
     """The bilingual dictionary of the run between sub-words: a `JointDictionary`."""
 
     name = "dictionary"
+
+    def reads(self, files: Collection[str]) -> Set[str]:
+        return set() if "dictionary" in files else {"coverage", "dictionary_by", "dictionary_seed"}
 
     def prepare(self, prepared: Prepared) -> Any:
         if not prepared.languages.has_twin:
@@ -75,6 +87,9 @@ class LanguageIdsNeed(Need):
 
     name = "language-ids"
 
+    def reads(self, files: Collection[str]) -> Set[str]:
+        return set()
+
     def check(self, settings: TrainingSettings) -> None:
         if not settings.language_ids:
             raise UsageError(
@@ -99,6 +114,9 @@ class LinksNeed(Need):
 
     def __init__(self, kind: str, parameter: str = LINKS):
         self.kind, self.parameter = kind, parameter
+
+    def reads(self, files: Collection[str]) -> Set[str]:
+        return set()  # its stream reads those of the pairs
 
     def check(self, settings: TrainingSettings) -> None:
         if self.kind not in (GOLD, *ALIGNERS) and not Path(self.kind).is_file():

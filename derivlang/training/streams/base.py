@@ -6,7 +6,7 @@ Stream ──open(Material)──▶ RowSource ──rows(numbers)──▶ Subw
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ from derivlang.core.arrays import Ints
 from derivlang.training.data import Data, SubwordRows
 from derivlang.training.languages import Languages
 from derivlang.training.masking import Keys
-from derivlang.training.settings import TrainingSettings
+from derivlang.training.settings import CHOSEN, TrainingSettings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +69,13 @@ class Stream(ABC):
     masked: bool = True
     every: int = 1
     phase: int = 0
+
+    def reads(self, files: Collection[str]) -> Set[str]:
+        """Return which settings of CHOSEN it reads: all, unless a stream says otherwise.
+
+        files: which of "dictionary" and "pairs" are given as files, and not made.
+        """
+        return CHOSEN
 
     def length(self, settings: TrainingSettings) -> int:
         """Return the number of sub-words in a row."""

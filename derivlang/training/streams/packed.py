@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,6 +20,9 @@ class Packed(Stream):
     """`<s> s1 </s> s2 </s> …`, each row in one language; an epoch has every row in both."""
 
     name: ClassVar[str] = "rows"
+
+    def reads(self, files: Collection[str]) -> Set[str]:
+        return {"packing"}
 
     def open(self, material: Material) -> PackedRows:
         return PackedRows(material.encoded[material.settings.seq_len])

@@ -7,6 +7,7 @@ A `PairSource` has the pairs: those of the corpus and its derived language (pair
 
 from __future__ import annotations
 
+from collections.abc import Collection, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -39,7 +40,9 @@ class SentencePairs(Stream):
     shuffle: bool = False
     links: bool = False
     shortest: int = 1
-    has_rate: ClassVar[bool] = True  # whether `--parallel` chooses the pairs
+
+    def reads(self, files: Collection[str]) -> Set[str]:
+        return {"pair_length"} if "pairs" in files else {"pair_length", "parallel", "dictionary_seed"}
 
     def length(self, settings: TrainingSettings) -> int:
         return settings.pair_length

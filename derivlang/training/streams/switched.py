@@ -10,6 +10,7 @@ the sentences are those of a file, and the dictionary is one of words (switched_
 
 from __future__ import annotations
 
+from collections.abc import Collection, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -39,7 +40,9 @@ class CodeSwitched(SentencePairs):
     name: ClassVar[str] = "switched"
     share: float = 1.0
     switch: float = 0.15
-    has_rate: ClassVar[bool] = False  # all sentences are copied
+
+    def reads(self, files: Collection[str]) -> Set[str]:
+        return {"pair_length", "dictionary_seed"}  # all sentences are copied
 
     def open(self, material: Material) -> PairRows:
         settings, dictionary = material.settings, material.found[DICTIONARY.name]
