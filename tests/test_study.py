@@ -32,6 +32,7 @@ from derivlang.study.commands import TypedFloat
 from derivlang.study.estimate import cost, fine_tuning, shared_cost
 from derivlang.study.file import Study, only, read, shipped
 from derivlang.study.plan import Place, PlannedCommand, data_folder, plan
+from derivlang.study.records import write_study
 from derivlang.study.run import prepare, run_study
 from derivlang.study.text import join
 from derivlang.training.record import levels_of
@@ -330,6 +331,7 @@ BAD = {
     "a baseline that is no factor": (("{ overlap = 0", "{ overlay = 0"), "no factor 'overlay'; did you mean overlap"),
     "a baseline without a factor": (("{ overlap = 0 }", "0"), "baseline = 0 must be a factor with a level"),
     "an axis that is no factor": (('x = "overlap"', 'x = "overlay"'), "did you mean overlap"),
+    "an outcome that is not evaluated": (("x =", "primary = 'pos.zs'\nx ="), "no outcome 'pos.zs'"),
     "a misspelt key of the report": (("lines =", "line ="), "key of .report. 'line'; did you mean lines"),
     "cells with one name": (('"perm"]', '"identity,"]'), "two cells have the name identity.0.1"),
     "cells whose names differ in a capital": (('"perm"]', '"Identity"]'), "two cells have the name Identity.0.1"),
@@ -483,6 +485,37 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> type[Finished]:
 
 def names_of(calls: list[str], kind: str) -> list[str]:
     return [call.split()[1] for call in calls if call.startswith(kind)]
+
+
+def test_an_outcome_that_is_changed_after_runs_is_recorded(tmp_path: Path, processes: type[Finished]) -> None:
+    """Also one that is named only then; the first stays on record, whatever comes after."""
+    place = Place(tmp_path / "out")
+
+    def report(primary: str) -> dict[str, Any]:
+        asked = f"primary = '{primary}'\nx =" if primary else "x ="
+        run_study(study_of(tmp_path, f"{GRID.replace('x =', asked)}[evaluate]\ntask = 'pos:demo'\n"), place)
+        found: dict[str, Any] = json.loads((place.out / "study.json").read_text())["report"]
+        return found
+
+    assert "changed_primary" not in report("pos:demo.zs")
+    assert "changed_primary" not in report("pos:demo.zs")
+    for primary in ("pos:demo.sup", "pos:demo.sup", "", "pos:demo.zs"):
+        found = report(primary)
+        assert (found["changed_primary"], found["former_primary"]) == (True, "pos:demo.zs")
+        assert found.get("primary", "") == primary
+    place = Place(tmp_path / "other")
+    assert "changed_primary" not in report("")
+    found = report("pos:demo.zs")
+    assert (found["changed_primary"], found["former_primary"]) == (True, None)
+
+
+def test_an_outcome_that_is_changed_before_runs_is_not_recorded(tmp_path: Path) -> None:
+    place, text = Place(tmp_path / "out"), f"{GRID}[evaluate]\ntask = 'pos:demo'\n"
+    for primary in ("pos:demo.zs", "pos:demo.sup"):
+        place.out.mkdir(exist_ok=True)
+        write_study(study_of(tmp_path, text.replace("x =", f"primary = '{primary}'\nx =")), place)
+        record = json.loads((place.out / "study.json").read_text())
+        assert record["report"] == {"baseline": {"overlap": 0}, "primary": primary, "x": "overlap", "lines": "order"}
 
 
 def test_a_new_level_adds_only_the_missing_cells(tmp_path: Path, processes: type[Finished]) -> None:
@@ -732,7 +765,8 @@ def test_a_study_that_is_ended_goes_on_with_the_same_bytes(tmp_path: Path) -> No
     assert [record["factors"] for record in records] == [
         {"t": "trans,inv", "objective": name, "seed": seed} for name in ("align-mlm", "mlm") for seed in (1, 2)
     ]
-    assert len({record["data"] for record in records}) == len({r["dictionary"]["sha256"] for r in records}) == 1
+    dictionaries = {(record["dictionary"] or record["alignment_dictionary"])["sha256"] for record in records}
+    assert len({record["data"] for record in records}) == len(dictionaries) == 1
     assert {record["source"] for record in records} == {"text"}
     assert (out / "report" / "index.html").exists()
     # every file is the one that was written
@@ -786,7 +820,7 @@ def test_a_moved_study_with_data_made_elsewhere_is_finished_without_its_text(tmp
     (place.out / "text" / "train.tokens").rename(place.out / "text" / "valid.tokens")  # held-out sentences are needed
     assert run_study(study, place, whole=whole)["report"] is None
     run_folder = place.out / "runs" / "trans-inv.mlm.1"
-    assert json.loads((run_folder / "evaluation.json").read_text())["perplexity"]
+    assert json.loads((run_folder / "evaluation.json").read_text())["measures"]["perplexity"]
     assert {"study.json", "logs", "runs"} <= {path.name for path in place.out.iterdir()}
 
 

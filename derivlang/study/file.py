@@ -5,7 +5,7 @@
     [[zip]]       factors whose levels move together
     [cell]        options of `pretrain`, with formulas such as "trans:overlap={overlap}"
     [evaluate]    options of `evaluate`
-    [report]      baseline, x, lines
+    [report]      what is compared (`report.py`)
     [[grid]]      more cells, with factors, zip, cell and evaluate of their own
 
 A factor with the name of an option of `pretrain` sets that option, unless [cell] does. A grid with a `name` is left out
@@ -34,6 +34,7 @@ from derivlang.sources.named import SOURCES
 from derivlang.study.begins import linked, with_needs
 from derivlang.study.cells import Axis, Cell, Grid, cells_of, named_in
 from derivlang.study.commands import CommandOptions, Level, TypedFloat
+from derivlang.study.report import read_report
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.streams.bitext import PARTS
 
@@ -42,7 +43,6 @@ TEXT = "text"  # the source that the texts of `text` are joined into
 _TABLES = ("study", "factors", "zip", "cell", "evaluate", "report", "grid")
 _STUDY: dict[str, type] = {"source": str, "text": list, "model": str, "steps": int, "workers": int, "threads": int}
 _GRID = ("name", "factors", "zip", "cell", "evaluate")
-_REPORT = ("baseline", "x", "lines")
 FIRST = ("source", "t", "objective", "model", "steps", "seed")  # options in this order, then all others
 
 
@@ -153,6 +153,7 @@ class _Reader:
         cells = [replace(cell, options=self._in_order(cell.options)) for cell in cells]
         cells = linked(cells, self.place)
         self._check_cells(cells)
+        measured = [*(grid.evaluate for grid in all_grids), *(cell.evaluation for cell in cells)]
         return Study(
             name=Path(self.place).stem,
             place=self.place,
@@ -161,7 +162,7 @@ class _Reader:
             threads=head.get("threads"),
             shared=self._paths({key: v for key, v in {**shared, **common}.items() if not named_in(v)}, folder),
             factors=_factors(chosen),
-            report=self._report(_factors(all_grids)),
+            report=read_report(self._table(self.found, "report"), _factors(all_grids), measured, self.place),
             cells=tuple(cells),
             pretrain=self.pretrain,
             evaluate=self.evaluate,
@@ -306,31 +307,6 @@ class _Reader:
             except DerivlangError as error:
                 told = f"{error.where}: {error.what}" if error.where else error.what
                 raise UsageError(told, where=where, fix=error.fix, id=error.id) from None
-
-    def _report(self, factors: Mapping[str, Sequence[Level]]) -> dict[str, Any]:
-        """Return [report]. Raise UsageError if it names no factor, or no level of one."""
-        where = f"{self.place} [report]"
-        report = self._table(self.found, "report")
-        self._known(report, _REPORT, "key of [report]", where)
-        baseline = report.get("baseline", {})
-        if not isinstance(baseline, dict):
-            fix = 'write e.g. baseline = { objective = "mlm" }'
-            raise UsageError(
-                f"baseline = {baseline!r} must be a factor with a level", where=where, fix=fix, id="bad-value"
-            )
-        for name in chain(baseline, (report[key] for key in ("x", "lines") if key in report)):
-            if not isinstance(name, str):
-                raise UsageError(f"{name!r} must be the name of a factor", where=where, id="bad-value")
-            if name not in factors:
-                raise unknown("factor", name, factors, where=where)
-        levels = {}
-        for name, level in baseline.items():
-            known = {text_of(one): one for one in factors[name]}
-            if level not in known.values() and text_of(level) not in known:
-                raise unknown(f"level of {name}", text_of(level), known, where=f"{where} baseline")
-            text = text_of(level)
-            levels[name] = known[text] if text in known else next(one for one in known.values() if one == level)
-        return report | ({"baseline": levels} if levels else {})
 
     def _table(self, table: Mapping[str, Any], name: str) -> dict[str, Any]:
         found = table.get(name, {})

@@ -20,8 +20,8 @@ from derivlang.core.errors import StoreError
 from derivlang.core.seal import check_intact, sealed
 from derivlang.core.version import __version__
 from derivlang.evaluation.cell import RULES
-from derivlang.evaluation.report.plan import FORMAT, STUDY
-from derivlang.evaluation.report.runs import EVALUATION
+from derivlang.evaluation.plan import FORMAT, STUDY
+from derivlang.evaluation.results import EVALUATION
 from derivlang.formats.opening import suffix_of
 from derivlang.formats.paths import is_path
 from derivlang.formats.registry import suffixes
@@ -154,9 +154,24 @@ def _record(study: Study, place: Place) -> dict[str, Any]:
         "tokenizers": shared,
         "files": _sources(plan(study, place), place),
         "factors": {name: list(levels) for name, levels in study.factors.items()},
-        "report": dict(study.report),
+        "report": {**study.report, **_former_primary(study, place)},
         "cells": [{"name": cell.name, "run": f"{RUNS}/{cell.name}", "factors": cell.levels} for cell in study.cells],
     }
+
+
+def _former_primary(study: Study, place: Place) -> dict[str, Any]:
+    """Return {"changed_primary", "former_primary"} if the outcome that counts was changed after runs existed, else {}.
+
+    former_primary: the one before the first change, null for none. Once it is recorded it stays.
+    """
+    before = _json(place.out / STUDY).get("report")
+    if before is None:
+        return {}
+    if before.get("changed_primary"):
+        return {name: before.get(name) for name in ("changed_primary", "former_primary")}
+    changed = study.report.get("primary") != before.get("primary")
+    there = changed and any((place.out / RUNS).glob(f"*/{RUN}"))
+    return {"changed_primary": True, "former_primary": before.get("primary")} if there else {}
 
 
 def _sources(steps: Sequence[PlannedCommand], place: Place) -> dict[str, str]:
@@ -239,7 +254,9 @@ def _json(path: Path, *, options: type = dict) -> dict[str, Any]:
 def _check(name: str, record: dict[str, Any], options: type) -> None:
     """Raise ValueError if a field that is read here has another type, or was changed. name: of the file."""
     check_intact(record, _WITH_HASH.get(name, ()))
-    check_types(record, {}, {"init": dict, "options": options, "text": list, "tokenizers": dict, "files": dict})
+    check_types(
+        record, {}, {"init": dict, "options": options, "text": list, "tokenizers": dict, "files": dict, "report": dict}
+    )
     check_types(record.get("init") or {}, {}, {"weights": str, "embeddings": str}, where="init.")
     tokenizers = record.get("tokenizers") or {}
     check_types(tokenizers, dict.fromkeys(tokenizers, dict), where="tokenizers.")

@@ -14,7 +14,7 @@ from typing import Any
 
 from derivlang.core.errors import DataError, DerivlangError, StoreError
 from derivlang.core.settings import text_of
-from derivlang.evaluation.sets import parts_of
+from derivlang.evaluation.sets import check_sources
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.tasks.untuned import UntunedTask
@@ -189,7 +189,8 @@ def _check_tasks(study: Study, place: Place) -> None:
     for name in dict.fromkeys(name for cell in study.cells for name in tasks_in(cell.evaluation)):
         task = task_of(name)
         if isinstance(task, Task):
-            parts_of(task, [find(SourceRequest(_from_out(source, place), place.data_dir)) for source in task.sources])
+            sources = [_from_out(source, place) for source in task.sources]
+            check_sources(task, [find(SourceRequest(source, place.data_dir)) for source in sources])
         elif isinstance(task, UntunedTask):
             find(SourceRequest(_from_out(task.source, place), place.data_dir, texts=task.texts))
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DerivlangError, StoreError
-from derivlang.evaluation.report.plan import STUDY, StudyPlan, read_plan
-from derivlang.evaluation.report.runs import EVALUATION
+from derivlang.evaluation.plan import STUDY, StudyPlan, read_plan
+from derivlang.evaluation.results import EVALUATION
 from derivlang.evaluation.verify import verify_run
 from derivlang.store.listing import file_hash
 from derivlang.store.record import check_types, read_record
