@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from derivlang.core.errors import DerivlangError
     from derivlang.core.messages import DerivlangWarning
     from derivlang.core.spec import param
+    from derivlang.evaluation.collect import scores
+    from derivlang.evaluation.report.compare import compare
     from derivlang.map import Columns, map_dataset
     from derivlang.pipeline import Pipeline
     from derivlang.transforms.base import Transform
@@ -36,10 +38,12 @@ __all__ = [
     "DerivlangWarning",
     "Pipeline",
     "Transform",
+    "compare",
     "derive",
     "map_dataset",
     "param",
     "register",
+    "scores",
     "view",
 ]
 
@@ -50,10 +54,12 @@ _WHERE = {
     "DerivlangWarning": "derivlang.core.messages",
     "Pipeline": "derivlang.pipeline",
     "Transform": "derivlang.transforms.base",
+    "compare": "derivlang.evaluation.report.compare",
     "derive": "derivlang.api",
     "map_dataset": "derivlang.map",
     "param": "derivlang.core.spec",
     "register": "derivlang.transforms.registry",
+    "scores": "derivlang.evaluation.collect",
     "view": "derivlang.api",
 }
 

@@ -1,7 +1,4 @@
-"""Run folders that no model made: counts drawn at stated rates, in the form that `pretrain` and `evaluate` write.
-
-runs(folder)      a grid of them, as in the paper; MLM is poor under trans,inv
-"""
+"""Run folders that no model made: counts drawn at stated rates, in the form that `pretrain` and `evaluate` write."""
 
 from __future__ import annotations
 
@@ -14,16 +11,18 @@ from typing import Any
 import numpy as np
 
 from derivlang.core.seal import sealed
+from derivlang.evaluation import results
+from derivlang.evaluation.columns import Column
 from derivlang.evaluation.metrics import Metric
-from derivlang.evaluation.report.published import ALIGNMENT, TABLE_3
-from derivlang.evaluation.resample import by_document, difference, summary
+from derivlang.evaluation.scores import Score, ScoredSet, set_hash, write_part
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.training.run_files import with_hashes
 
-SENTENCES = 150
-DOCUMENTS = np.repeat(np.arange(20), np.random.default_rng(0).multinomial(SENTENCES, np.arange(1, 21) / 210))
+SENTENCES = 60
 SEEDS = (1, 2, 3)
 SYNTHETIC = "synthetic"
+SET = ScoredSet(SYNTHETIC, set_hash(np.arange(SENTENCES), np.arange(SENTENCES)), "sentence")
+LAYERED = Column("sentences", headline=True, over="layer", chance=True)
 
 
 def run(
@@ -34,94 +33,56 @@ def run(
     seed: int = 1,
     steps: int = 1000,
     rates: Mapping[str, tuple[float, float]] | None = None,
-    alignment: float | None = 10.0,
     evaluated: bool = True,
-    data: str = "feed0123feed0123",
     facts: Mapping[str, Any] | None = None,
-    test: int = 100,
 ) -> Path:
     """A run at `folder`; rates: task -> (SUP, ZS) as shares of right words, entities or pairs."""
     folder.mkdir(parents=True)
-    name = objective.partition(":")[0]
-    run: dict[str, Any] = {
-        "format": 1,
-        "derivlang": "0.0.0",
-        "status": "done",
-        "source": SYNTHETIC,
-        "spec": spec,
-        "objective": objective,
-        "seed": seed,
-        "steps": steps,
-        "step": steps,
-        "tokens": steps * 512,
-        "seconds": 1.0,
-        "batch_size": 16,
-        "seq_len": 32,
-        "model": {"name": "toy", "parameters": 1000, "tie": True, "language_ids": name in ("xlm", "dict-mlm")},
-        "dictionary": {"coverage": "25", "by": "random", "seed": 1, "pairs": 500, "sha256": "0" * 64},
-        "parallel": "25",
-        "data": data,
-        **(facts or {}),
-    }
-    run["fingerprint"] = sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()[:16]
-    write(folder / "run.json", run)
+    record: dict[str, Any] = {
+        "format": 1, "derivlang": "0.0.0", "status": "done", "source": SYNTHETIC, "spec": spec, "objective": objective,
+        "seed": seed, "steps": steps, "step": steps, "tokens": steps * 512, "seconds": 1.0, "batch_size": 16,
+        "seq_len": 32, "model": {"name": "toy", "parameters": 1000, "tie": True, "language_ids": False},
+        "settings": {"batch_size": 16, "seq_len": 32}, "data": "feed0123feed0123", **(facts or {}),
+    }  # fmt: skip
+    record["fingerprint"] = sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
+    (folder / "model").mkdir(exist_ok=True)
+    (folder / "model" / "config.json").write_text("{}", "utf-8")
+    write(folder / "run.json", with_hashes(folder, record))
     if evaluated:
-        given = {"pos": (0.9, 0.6)} if rates is None else rates
-        write(folder / "evaluation.json", evaluation(folder, run, given, alignment, test))
+        evaluate(folder, record, rates or {"pos": (0.9, 0.6)})
     return folder
 
 
-def runs(folder: Path) -> Path:
-    """Four objectives, three languages, the published levels and two pre-training seeds of two cells."""
-    for number, ((objective, spec), line) in enumerate(TABLE_3.items()):
-        for seed in (1, 2) if objective in ("mlm", "align-mlm") and spec != "trans,syn" else (1,):
-            shift = 0.01 * (seed - 1)
-            rates = {task: (sup / 100, zs / 100 + shift) for task, (sup, zs, _) in line.items() if sup and zs}
-            run(folder / f"{number:02}-{seed}", objective=objective, spec=spec, seed=seed, rates=rates,
-                alignment=ALIGNMENT[objective, spec])  # fmt: skip
-    return folder
-
-
-def evaluation(
-    folder: Path, run: Mapping[str, Any], rates: Mapping[str, tuple[float, float]], alignment: float | None, test: int
-) -> dict[str, Any]:
-    (folder / "evaluation").mkdir()
-    keys = ("derivlang", "spec", "source", "objective", "seed", "data", "fingerprint")
+def evaluate(folder: Path, record: Mapping[str, Any], rates: Mapping[str, tuple[float, float]]) -> None:
+    """Write the scores of tasks at these rates, and of a measure by layer."""
+    cells = folder / results.COUNTS
     tasks = {}
-    for task, (sup, zs) in rates.items():
-        counts: dict[tuple[str, str], list[np.ndarray]] = {}
-        metrics = task_of(task).metrics
-        documents = DOCUMENTS if task.startswith("pos") else None
-        for regime, rate in (("sup", sup), ("zs", zs)):
+    for label, both in rates.items():
+        task = task_of(label)
+        paths = []
+        for regime, rate in zip(("sup", "zs"), both, strict=True):
             for seed in SEEDS:
-                tables = {metric.name: drawn(metric, rate, 100 * run["seed"] + seed) for metric in metrics}
-                stem = folder / "evaluation" / task_of(task).file_name
-                np.savez(f"{stem}.{regime}.{seed}.npz", **tables, **{f"dev_{name}": t for name, t in tables.items()})
-                for name, table in tables.items():
-                    counts.setdefault((regime, name), []).append(by_document(table, documents))
-        settings = {"epochs": 1, "lr": 2e-5, "batch_size": 32, "max_length": 128, "train": 1000,
-                    "test": test, "source": SYNTHETIC, "truncated": {"train": 9, "test": 4}, "unscored": 5}  # fmt: skip
-        found: dict[str, Any] = {"settings": settings, "sup": {}, "zs": {}, "delta": {}}
-        found["test"] = {"unit": "sentence", "units": SENTENCES, "labels": 1000, "in_train": 3, "in_whole_train": 7}
-        if documents is not None:
-            np.savez(f"{stem}.documents.npz", test=documents, dev=documents)
-            found["test"] |= {"unit": "document", "units": int(documents.max()) + 1}
-        for metric in metrics:
-            for regime in ("sup", "zs"):
-                found[regime][metric.name] = summary(counts[regime, metric.name], metric.score, samples=200)
-            sides = (counts["sup", metric.name], counts["zs", metric.name])
-            found["delta"][metric.name] = difference(*sides, metric.score, samples=200)
-        found["dev"] = {regime: found[regime] for regime in ("sup", "zs", "delta")}  # of other sentences in truth
-        found["oracle"] = found["zs"]
-        tasks[task] = found
-    told = None if alignment is None else {"heldout": 0.8 * alignment, "all": alignment, "rows": 2000, "mass": None}
-    return {
-        "signature": {**{key: run[key] for key in keys}, "model": run["model"], "steps": run["step"]},
-        "tasks": tasks,
-        "alignment": told,
-        "contextual": [{"layer": layer, "words": 10.0 * layer, "sentences": 20.0 * layer} for layer in range(3)],
-        "perplexity": {"source": 40.0, "derived": 44.0},
-    }
+                told = {"regime": regime, "ft_seed": seed, "set": SET}
+                scores = [
+                    Score(column.name, drawn(column, rate, 100 * record["seed"] + seed), split=split, **told)
+                    for split in ("test", "dev") for column in task.columns if isinstance(column, Metric)
+                ]  # fmt: skip
+                paths.append(cells / f"{task.file_name}.{regime}.{seed}.parquet")
+                write_part(paths[-1], {"key": "k"}, label, task.columns, scores)
+        settings = {"source": SYNTHETIC, "epochs": 1, "lr": 2e-5, "train": 1000, "dev": 100, "test": SENTENCES}
+        test = {"cut": 4, "labels": 1000, "unscored": 5, "in_train": 3, "in_whole_train": 7}
+        tasks[label] = results.entry_of(settings, paths, test=test)
+    path = cells / "retrieval.parquet"
+    hits = np.stack([np.arange(SENTENCES) % 3, np.full(SENTENCES, 2)], axis=1)
+    layers = [
+        Score("sentences", np.minimum(hits + np.array([layer, 0]), 2), layer=layer, set=SET) for layer in range(3)
+    ]
+    write_part(path, {}, "retrieval", [LAYERED], layers)
+    signature = {name: record[name] for name in ("derivlang", "spec", "source", "objective", "seed", "data", "steps")}
+    signature |= {"fingerprint": record["fingerprint"], "weights": record.get("weights", "")}
+    measures = {"retrieval": results.entry_of({"pairs": SENTENCES}, [path])}
+    found = {"format": results.FORMAT, "signature": signature, "tasks": tasks, "measures": measures}
+    write(folder / results.EVALUATION, sealed(found))
 
 
 def drawn(metric: Metric, rate: float, seed: int) -> np.ndarray:
@@ -139,14 +100,9 @@ def drawn(metric: Metric, rate: float, seed: int) -> np.ndarray:
 
 
 def write(path: Path, value: Any) -> None:
-    """Write a record with the hashes that the package gives it, so that a changed value is met and not its hash."""
-    if path.name == "run.json":
-        (path.parent / "model").mkdir(exist_ok=True)
-        (path.parent / "model" / "config.json").write_text("{}", "utf-8")
-        value = with_hashes(path.parent, value)
-    path.write_text(json.dumps(sealed(value)), "utf-8")
+    path.write_text(json.dumps(value), "utf-8")
 
 
 def seal(path: Path) -> None:
-    """Give a record that was changed by hand its hashes again."""
-    write(path, json.loads(path.read_text("utf-8")))
+    """Give a record that was changed by hand its hash again."""
+    write(path, sealed(json.loads(path.read_text("utf-8"))))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 import torch
 
+import derivlang
 from derivlang.core.errors import DerivlangError, StoreError, UsageError
 from derivlang.engine.batches import Source
 from derivlang.lexical.foreign import ForeignTokenizer
@@ -286,12 +287,13 @@ def test_a_checkpoint_is_measured_as_it_is(tmp_path: Path) -> None:
     """Under the identity all states are equal. The folder is one of a run, for later commands and reports."""
     told = evaluate(tmp_path / "out", "--measure", "alignment,links,retrieval,perplexity", spec="identity")
     assert "alignment needs a tokenizer with a twin" in told
-    found = json.loads((tmp_path / "out/evaluation.json").read_text())
-    assert [layer["argmax"] for layer in found["links"]] == [0, 0, 0]
-    assert [layer["sentences"] for layer in found["retrieval"]] == [100, 100, 100]
-    assert found["perplexity"]["source"] == found["perplexity"]["derived"]
+    found = derivlang.scores(tmp_path / "out").set_index(["task", "metric", "regime"])["value"]
+    assert found["links", "argmax", ""].tolist() == [0, 0, 0]
+    assert found["retrieval", "sentences", ""].tolist() == [100, 100, 100]
+    source, derived = (found["perplexity", "perplexity", side].item() for side in ("source", "derived"))
+    assert source == derived
     run("evaluate", tmp_path / "out", "--task", "none", "--measure", "contextual")
-    assert json.loads((tmp_path / "out/evaluation.json").read_text())["contextual"]
+    assert json.loads((tmp_path / "out/evaluation.json").read_text())["measures"]["contextual"]
     run("report", tmp_path / "out", "-o", tmp_path / "report")
     assert "checkpoint" in (tmp_path / "report/report.md").read_text()
 
@@ -304,7 +306,7 @@ def test_a_checkpoint_without_a_head_has_states(tmp_path: Path) -> None:
     found = run("evaluate", "--init", folder, "--t", "inv", "--source", "demo", "-o", tmp_path / "out",
                 "--measure", "links,perplexity", "--pairs", "9")  # fmt: skip
     assert "no language-model head, so there is no perplexity" in found.err
-    assert "links" in json.loads((tmp_path / "out/evaluation.json").read_text())
+    assert "links" in json.loads((tmp_path / "out/evaluation.json").read_text())["measures"]
 
 
 def test_refused_evaluations_of_checkpoints(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterator
 from functools import cache
 from inspect import getsourcefile
@@ -16,10 +15,12 @@ import torch
 
 from derivlang.core.errors import UsageError
 from derivlang.engine.batches import Source
+from derivlang.evaluation.formulas import formula_of, value_of
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.measures.sets import MeasureSets
+from derivlang.evaluation.scores import counts_of, table_of
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.sources.request import SourceRequest
@@ -27,6 +28,8 @@ from derivlang.training.encoder import Encoder
 from tests.plugin.derivlang_sample.measures import Centroids
 from tests.tiny_runs import write_run
 
+Row = dict[str, Any]
+REGIMES = ("", "source", "derived", "chance")
 NAMES = [*MEASURES.built_in, "centroids"]
 ALL = pytest.mark.parametrize("name", NAMES)
 RUNS: dict[str, dict[str, Any]] = {
@@ -67,55 +70,74 @@ def sets(spec: str, n: int = 30) -> MeasureSets:
     def read() -> Heldout:
         return Heldout.read(Source.open(found.pipeline, SourceRequest("demo")), "validation", found, n, 60)
 
-    return MeasureSets(run(spec).folder, found, read, n, n)
+    return MeasureSets(run(spec).folder, found, "demo", read, n, n)
 
 
-def numbers(found: Any) -> list[Any]:
-    """All values of a result."""
-    if isinstance(found, dict):
-        return [value for inner in found.values() for value in numbers(inner)]
-    return [value for inner in found for value in numbers(inner)] if isinstance(found, list) else [found]
+def scores(name: str, model: Encoder, sets: MeasureSets) -> list[Row]:
+    measure = MEASURES.find(name)
+    return table_of(name, measure.columns, measure.measure(model, sets)).to_pylist()
+
+
+@cache
+def found_of(name: str, spec: str) -> list[Row]:
+    return scores(name, model(spec), sets(spec))
 
 
 @cases
-def test_a_result_is_json_and_always_the_same(name: str, spec: str) -> None:
-    measure, before = (
-        MEASURES.find(name),
-        {key: value.clone() for key, value in model(spec).module.state_dict().items()},
-    )
-    found = measure.measure(model(spec), sets(spec))
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert all(value is None or isinstance(value, (int, float)) for value in numbers(found))
+def test_scores_are_always_the_same_and_the_model_stays_as_it_is(name: str, spec: str) -> None:
+    before = {key: value.clone() for key, value in model(spec).module.state_dict().items()}
+    found = found_of(name, spec)
     shared = sets(spec)
     shared.states(model(spec))  # another measure has asked for the states before
-    assert measure.measure(model(spec), shared) == found
+    assert repr(scores(name, model(spec), shared)) == repr(found)
     for key, value in model(spec).module.state_dict().items():
         assert torch.equal(value, before[key]), f"{name} changes the model"
 
 
 @cases
-def test_rows_are_figures_with_titles(name: str, spec: str) -> None:
-    measure = MEASURES.find(name)
-    found = measure.measure(model(spec), sets(spec))
-    rows = measure.rows(json.loads(json.dumps(found)))
-    assert rows
-    if isinstance(found, list):
-        assert [layer["layer"] for layer in found] == [0, 1, 2]
-        assert len(rows) == 3
-    for title, figures in rows.items():
-        assert title
-        assert set(figures) - {"chance"}
-        for figure, value in figures.items():
-            assert value is None or isinstance(value, float), figure
-            assert value is None or measure.unit != " %" or abs(value) <= 100 + 1e-4, figure
-            assert figure != "chance" or value is None or 0 < value < 50
+def test_scores_are_what_the_columns_declare(name: str, spec: str) -> None:
+    columns = {column.name: column for column in MEASURES.find(name).columns}
+    found = found_of(name, spec)
+    assert found
+    assert sum(column.headline for column in columns.values()) == 1
+    places = [(row["metric"], row["regime"], row["group"], row["layer"]) for row in found]
+    assert len(set(places)) == len(places)
+    for row in found:
+        column, counts = columns[row["metric"]], row["counts"]
+        assert (row["regime"], row["ft_seed"], row["split"]) in {(r, None, "") for r in REGIMES}
+        assert row["regime"] != "chance" or (column.chance and 0 < row["value"] < 50)
+        if column.formula and counts is not None:
+            assert row["value"] == pytest.approx(
+                value_of(column.formula, counts_of(column.formula, counts)), nan_ok=True
+            )
+            assert row["set"]
+            assert len(row["set_hash"]) == 16
+        assert column.unit != "%" or abs(row["value"]) <= 100 + 1e-9
+    own = {row["metric"]: row for row in found if row["regime"] != "chance"}
+    guesses = {row["metric"] for row in found if row["regime"] == "chance"}
+    assert guesses == {metric for metric in own if columns[metric].chance}
+    for metric in own:
+        layers = [row["layer"] for row in found if row["metric"] == metric and row["regime"] != "chance"]
+        assert set(layers) == ({0, 1, 2} if columns[metric].over == "layer" else {None})
+    for hash in {row["set_hash"] for row in found} - {""}:
+        widths = {row["metric"]: formula_of(row["formula"])[1] for row in found if row["formula"]}
+        units = {
+            len(row["counts"]) // widths[row["metric"]] for row in found if row["set_hash"] == hash and row["counts"]
+        }
+        assert len(units) == 1
+
+
+@ALL
+def test_runs_of_two_languages_and_models_have_the_same_set(name: str) -> None:
+    specs = CAUSAL if MEASURES.find(name).needs_causal else ("trans,inv", "trans", "trans:overlap=30,perm:unit=token")
+    found = [{row["set_hash"] for row in found_of(name, spec) if row["layer"] in (None, 0)} for spec in specs]
+    assert all(one & found[0] for one in found)
 
 
 @ALL
 def test_one_sentence_is_enough(name: str) -> None:
     spec = CAUSAL[0] if MEASURES.find(name).needs_causal else "trans,inv"
-    found = MEASURES.find(name).measure(model(spec), sets(spec, 1))
-    assert MEASURES.find(name).rows(found)
+    assert scores(name, model(spec), sets(spec, 1))
 
 
 @ALL
@@ -124,10 +146,9 @@ def test_only_a_measure_that_says_so_needs_a_head(name: str) -> None:
     if measure.needs_head or measure.needs_causal:
         spec = CAUSAL[0] if measure.needs_causal else "trans,inv"
         with pytest.raises(UsageError, match="it has no head"):
-            measure.measure(model(spec).base(), sets(spec))
+            scores(name, model(spec).base(), sets(spec))
     else:
-        found = [measure.measure(one, sets("trans,inv")) for one in (model("trans,inv"), model("trans,inv").base())]
-        assert found[0] == found[1]
+        assert repr(scores(name, model("trans,inv").base(), sets("trans,inv"))) == repr(found_of(name, "trans,inv"))
 
 
 @ALL
@@ -140,10 +161,6 @@ def test_a_measure_is_one_short_file_with_docstrings(name: str) -> None:
     assert measure.measure.__doc__ != Measure.measure.__doc__
     assert ast.get_docstring(tree)
     assert name in ("alignment",) or len(path.read_text("utf-8").splitlines()) <= 150
-
-
-def test_names_are_free_in_evaluation_json() -> None:
-    assert not {"signature", "tasks", "heldout", "none"} & set(MEASURES.names())
 
 
 def test_names_of_options() -> None:

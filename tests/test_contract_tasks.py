@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 
+import derivlang
 from derivlang.core.batch import Batch, realign
 from derivlang.core.errors import DataError
 from derivlang.engine.batches import Source
@@ -23,8 +25,6 @@ from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
 from derivlang.evaluation.finetune_settings import FinetuneSettings
-from derivlang.evaluation.report.columns import columns
-from derivlang.evaluation.report.reading import read_runs
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.evaluation.tasks.registry import TASKS, find_task, register_task, task_of, tuned_tasks
@@ -35,6 +35,7 @@ from derivlang.sources.request import SourceRequest
 from derivlang.training.encoder import Encoder
 from tests.plugin.derivlang_sample.blocks import FORMAT
 from tests.plugin.derivlang_sample.tasks import Mood
+from tests.score_rows import of_regime
 from tests.tiny_runs import MARKS, data_folder, languages, model_of, write_run
 
 SAME = "trans:overlap=100"  # a derived language that is the source
@@ -95,9 +96,9 @@ def test_it_declares_itself(kind: str) -> None:
     found = find_task(kind)
     assert found.kind == kind
     assert found.summary().endswith(".")
-    names = [metric.name for metric in found.metrics]
+    names = [column.name for column in found.columns]
     assert len(set(names)) == len(names)
-    assert task(kind).main_metric.name == found.headline
+    assert [column.headline for column in found.columns].count(True) == 1
     assert len(inspect.getsource(inspect.getmodule(found)).splitlines()) <= 170  # type: ignore[arg-type]
 
 
@@ -107,7 +108,7 @@ def test_labels_of_the_derived_language_are_labels_realigned(kind: str, spec: st
     """The words keep their forms here, so a derived batch is a batch of the source language."""
     if spec == "syn:fr" and not hasattr(batch(kind).layers.get("head"), "deprel"):
         pytest.skip("there are no trees")
-    source, derived = batch(kind), languages(f"{SAME},{spec}")
+    source, derived = replace(batch(kind), gaps=None), languages(f"{SAME},{spec}")  # a derived batch has no gaps
     moved = realign(source, derived.pipeline.order(source))
     ours = task(kind).examples(source, derived, classes(kind)).derived
     same(ours, task(kind).examples(moved, languages(SAME), classes(kind)).source)
@@ -168,7 +169,7 @@ def test_it_learns_eight_examples(kind: str) -> None:
     guessed = predict(model, few.derived, 1)
     assert guessed.shape == few.derived.gold.shape
     counts = asked.score(*(asked.labels(few.derived, v, few.classes) for v in (few.derived.gold, guessed)))
-    assert asked.main_metric.value(counts[asked.headline]) > 95
+    assert asked.headline().value(counts[asked.headline().name]) > 95
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -176,11 +177,14 @@ def test_gold_labels_are_right_and_chance_is_a_score(kind: str) -> None:
     found, asked = made(kind, "trans,inv"), task(kind)
     gold = asked.labels(found.derived, found.derived.gold, found.classes)
     assert [len(row) for row in gold] == np.diff(found.derived.label_offsets).tolist()
-    for metric in asked.metrics:
-        assert metric.value(asked.score(gold, gold)[metric.name]) == 100
-    for name, value in asked.chance(found.derived, found.derived, found.classes).items():
-        assert name in {metric.name for metric in asked.metrics}
-        assert 0 < value < 100
+    for column in asked.columns:
+        assert column.value(asked.score(gold, gold)[column.name]) == 100
+    by_chance = asked.chance(found.derived, found.derived, found.classes)
+    assert set(by_chance) == {column.name for column in asked.columns if column.chance}
+    for column in asked.columns:
+        if column.chance:
+            assert len(by_chance[column.name]) == found.n_rows
+            assert 0 < column.value(by_chance[column.name]) < 100
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -189,18 +193,14 @@ def test_its_results_are_read_again_and_reported(kind: str, tmp_path: Path) -> N
     run = write_run(tmp_path, SAME, fingerprint="0", steps=1)
     quick = task(kind).with_settings(epochs=1, lr=5e-3, batch_size=16, max_length=60)
     options = EvaluateOptions(tasks=(quick,), seeds=1, measures=(), data_dir=data(), device="cpu")
-    entry = evaluate(run, options)["tasks"][quick.label]
-    assert list(entry["sup"]) == [metric.name for metric in quick.metrics]
-    assert entry["sup"] == entry["zs"] == entry["source"]
-    assert all(score["mean"] == score["low"] == score["high"] == 0 for score in entry["delta"].values())
-    (read,) = read_runs([run])
-    for column in columns([quick.label]):
-        score = read.score(column, "sup")
-        assert score is not None
-        assert score.mean == entry["sup"][column.name]["mean"]
-        for regime in ("sup", "zs", "source", "oracle", "dev-sup", "dev-zs"):
-            assert len(read.counts(column, regime) or ()) == 1
-    assert quick.headline in [column.name for column in columns([quick.label], headline=True)]
+    found = evaluate(run, options)
+    sup, zs, source = (of_regime(found, quick.label, regime) for regime in ("sup", "zs", "source"))
+    assert sup == zs == source
+    assert [metric for metric, *_ in sup] == [column.name for column in quick.columns]
+    assert of_regime(found, quick.label, "sup", "dev") == of_regime(found, quick.label, "zs", "dev")
+    frame = derivlang.scores(run)
+    assert frame["value"].tolist() == found.scores["value"].to_pylist()
+    assert frame.attrs["columns"] == {quick.label: [column.record() for column in quick.columns]}
 
 
 @pytest.mark.parametrize("kind", KINDS)

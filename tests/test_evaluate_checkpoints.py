@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from derivlang.evaluation.collect import scores
 from derivlang.training import checkpoint
 from tests.commands import run as cli
 from tests.tiny_runs import data_folder, languages, model_of, save_model, seal, write_run
@@ -36,7 +37,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for step in STEPS:
         model = weights_of(step)
         optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-        facts = {"step": step, "subwords": step, "seconds": 1.0, "fingerprint": "0", "keep": 3}
+        facts = {"step": step, "subwords": step, "seconds": 1.0, "counts": {}, "fingerprint": "0", "keep": 3}
         checkpoint.save(run, model, optimizer, None, **facts)
     save_model(run, weights_of(300))
     return run
@@ -73,20 +74,20 @@ def test_results_of_a_checkpoint_have_their_own_place(run: Path, tmp_path: Path)
     last = cli("evaluate", at(run, 300), *POS, *some).json
     new = {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file() and path not in before}
     folder = "evaluation/step-00000"
-    expected = {f"{folder}{step}{name}" for step in (100, 300) for name in (".json", "/pos.sup.1.npz")}
+    files = (".json", "/pos.sup.1.parquet", "/pos.chance.parquet", "/alignment.parquet")
+    expected = {f"{folder}{step}{name}" for step in (100, 300) for name in files}
     assert new == expected
     assert all(path.read_bytes() == content for path, content in before.items())
-    assert last["alignment"] == whole["alignment"]  # of the same weights
-    assert last["pos"]["sup"] == whole["pos"]["sup"]
-    assert early["alignment"] != last["alignment"]
+    for label in ("alignment", "pos"):
+        assert last[label]["scores"] == whole[label]["scores"]  # of the same weights
+    assert early["alignment"]["scores"] != last["alignment"]["scores"]
     signatures = [stored(run, name)["signature"] for name in (f"{folder}100.json", f"{folder}300.json")]
     assert [signature["steps"] for signature in signatures] == [100, 300]
     assert signatures[1] == stored(run, "evaluation.json")["signature"]
     # what is there stays
     cli("evaluate", at(run, 100), "--measure", "perplexity", *QUICK)
-    names = ["format", "signature", "tasks", "alignment", "perplexity", "heldout", "sha256"]
-    assert list(stored(run, f"{folder}100.json")) == names
-    assert list(stored(run, f"{folder}100.json")["tasks"]) == ["pos"]
+    both = stored(run, f"{folder}100.json")
+    assert (list(both["tasks"]), list(both["measures"])) == (["pos"], ["alignment", "perplexity"])
 
 
 @pytest.mark.parametrize("status", ["training", "stopped"])
@@ -97,7 +98,7 @@ def test_an_unfinished_run(status: str, run: Path) -> None:
     told = cli("evaluate", run, code=1).err
     assert f"the run is not finished: its status is '{status}'" in told
     assert "or evaluate a checkpoint: RUN@STEP, of 100, 200, 300" in told
-    assert cli("evaluate", at(run, 200), "--measure", "alignment", *QUICK, "--json").json["alignment"]["rows"] > 0
+    assert cli("evaluate", at(run, 200), "--measure", "alignment", *QUICK, "--json").json["alignment"]["scores"]
     shutil.rmtree(run / "checkpoints")
     assert "RUN@STEP" not in cli("evaluate", run, code=1).err
 
@@ -107,9 +108,8 @@ def test_every_checkpoint_is_a_line(run: Path) -> None:
     lines = cli(*words).out.splitlines()
     assert [line.split(":")[0] for line in lines] == ["step 100", "step 200", "step 300"]
     for line in lines:
-        assert "contextual words " in line
-        assert " % (chance " in line
-        assert "; perplexity source " in line
+        assert ": contextual words " in line
+        assert "; perplexity perplexity source " in line
     found = [json.loads(line) for line in cli(*words, "--json").out.splitlines()]
     assert [list(one) for one in found] == [["step", "contextual", "perplexity"]] * 3
     assert [one["step"] for one in found] == list(STEPS)
@@ -122,32 +122,33 @@ def test_tasks_of_every_checkpoint(run: Path, tmp_path: Path) -> None:
     data = data_folder(tmp_path / "data")
     words = ("evaluate", run, "--every-checkpoint", *POS, "--measure", "none", "--data-dir", data, "--device", "cpu")
     lines = cli(*words).out.splitlines()
-    score = stored(run, "evaluation/step-00000200.json")["tasks"]["pos"]["sup"]["accuracy"]["mean"]
-    assert lines[1] == f"step 200: pos SUP accuracy {score:.1f} %"
+    frame = scores(run)
+    chosen = frame[
+        (frame.step == 200) & (frame.metric == "accuracy") & (frame.regime == "sup") & (frame.split == "test")
+    ]
+    assert lines[1] == f"step 200: pos accuracy SUP {chosen.value.item():.1f} %"
     assert len(lines) == 3
 
 
 def test_the_lines_of_a_run_have_the_chance(run: Path) -> None:
     lines = cli("evaluate", run, *QUICK).out.splitlines()
-    rows = {line.split(",")[0] for line in lines}
+    rows = {line.split(",")[0].split(":")[0] for line in lines if not line.startswith(" ")}
     assert rows == {"alignment", "contextual", "retrieval", "links", "perplexity"}
     for line in lines:
-        retrieval = line.startswith(("alignment", "contextual", "retrieval"))
-        assert line.endswith(" %)") == retrieval, line
-        assert ("(chance " in line) == retrieval, line
+        if ", layer " in line:
+            assert ("(chance " in line) == line.startswith(("contextual", "retrieval")), line
     assert sum("retrieval, layer" in line and "(chance 20.0 %)" in line for line in lines) == 3  # of five sentences
 
 
 def test_held_out_sentences_have_a_length_of_ones_own(run: Path) -> None:
-    def layers(*words: object) -> list[dict[str, float]]:
+    def sentences(*words: object) -> int:
         cli("evaluate", run, "--measure", "retrieval", "--device", "cpu", *words)
-        found: list[dict[str, float]] = stored(run, "evaluation.json")["retrieval"]
-        return found
+        return len(scores(run)["counts"].iloc[0])
 
-    short = layers("--heldout-length", 14)
-    told = stored(run, "evaluation.json")["heldout"]["retrieval"]
+    short = sentences("--heldout-length", 14)
+    told = stored(run, "evaluation.json")["measures"]["retrieval"]["settings"]
     assert told == {"pairs": 500, "length": 14, "split": "validation"}
-    assert short[0]["chance"] > layers()[0]["chance"]  # fewer sentences are as short
+    assert short < sentences()  # fewer sentences are as short
 
 
 # What a user may get wrong
@@ -230,7 +231,7 @@ def test_weights_that_changed_after_the_evaluation(step: int | None, run: Path) 
     if step is None:
         save_model(run, model)
     else:
-        facts = {"step": step, "subwords": step, "seconds": 1.0, "fingerprint": "0", "keep": 3}
+        facts = {"step": step, "subwords": step, "seconds": 1.0, "counts": {}, "fingerprint": "0", "keep": 3}
         checkpoint.save(run, model, torch.optim.SGD(model.parameters(), lr=1.0), None, **facts)
     told = cli(*words, code=1).err
     assert f"{name}: is of another state of the run; changed since then: weights" in told

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from functools import partial
@@ -14,20 +13,19 @@ import pytest
 import torch
 
 from derivlang.core.batch import Batch
-from derivlang.core.seal import sealed
 from derivlang.engine.batches import Source
 from derivlang.evaluation import cell as cells
-from derivlang.evaluation.documents import numbered, unit_of, with_documents
+from derivlang.evaluation.documents import by_unit, numbered, unit_of, with_documents
 from derivlang.evaluation.evaluate import evaluate, request_of
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
-from derivlang.evaluation.resample import by_document, summary
+from derivlang.evaluation.scores import read_part
 from derivlang.evaluation.sets import Sets
-from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
-from derivlang.formats import rows
+from derivlang.formats import rows as tables
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training.languages import DERIVED, SOURCE
+from tests.score_rows import rows
 from tests.test_evaluate_runs import options
 from tests.tiny_runs import batch, data_folder, write_run
 
@@ -71,7 +69,7 @@ def sets(run: Path, data: Path, name: str, **settings: Any) -> Sets:
 def test_documents_of_conllu_run_on_from_table_to_table(
     at_once: int, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "ROWS_PER_TABLE", at_once)
+    monkeypatch.setattr(tables, "ROWS_PER_TABLE", at_once)
     source = Source.open(Pipeline.parse("identity"), SourceRequest("pos", data))
     found = np.concatenate([one.documents for one in with_documents(source.batches("test"))])
     numbers = numbered(found)
@@ -112,32 +110,17 @@ def test_what_a_document_is_called() -> None:
     assert unit_of(("premise", "hypothesis"), None) == "pair"
 
 
-def test_documents_reach_the_results_without_a_new_fine_tuning(
-    run: Path, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = options(data, "pos", "xnli", seeds=2)
-    found = evaluate(run, asked)
-    entry = found["tasks"]["pos"]
-    assert entry["test"] == {"unit": "document", "units": 4, "labels": entry["test"]["labels"],
-                             "in_train": 3, "in_whole_train": 3}  # fmt: skip
-    path = run / "evaluation" / "pos.documents.npz"
-    with np.load(path) as stored, np.load(run / "evaluation" / "pos.zs.1.npz") as one:
-        documents, dev = stored["test"], stored["dev"]
-        assert len(documents) == len(one["accuracy"]) == 26
-        assert dev.tolist() == list(range(16))  # no documents in dev
-        assert one["accuracy"][:, 1].sum() + entry["settings"]["unscored"] == entry["test"]["labels"]
-    metric = task_of("pos").main_metric
-    counts = [np.load(run / "evaluation" / f"pos.zs.{seed}.npz")["accuracy"] for seed in (1, 2)]
-    assert entry["zs"]["accuracy"] == summary([by_document(one, documents) for one in counts], metric.score)
-    # as an earlier version left it
-    path.unlink()
-    told = json.loads((run / "evaluation.json").read_text("utf-8"))
-    for task in told["tasks"].values():
-        del task["test"], task["files"]
-    (run / "evaluation.json").write_text(json.dumps(sealed(told)), "utf-8")
-    monkeypatch.setattr(cells, "fine_tune", None)
-    assert evaluate(run, asked) == found
-    assert path.exists()
+def test_scores_have_the_counts_of_documents(run: Path, data: Path) -> None:
+    found = evaluate(run, options(data, "pos", "xnli", seeds=2))
+    test = found.record["tasks"]["pos"]["test"]
+    assert (test["in_train"], test["in_whole_train"]) == (3, 3)
+    on_test, on_dev = (
+        rows(found, "pos", metric="accuracy", regime="zs", split=split, ft_seed=1)[0] for split in ("test", "dev")
+    )
+    assert (on_test["unit"], len(on_test["counts"])) == ("document", 2 * 4)
+    assert (on_dev["unit"], len(on_dev["counts"])) == ("sentence", 2 * 16)
+    assert sum(on_test["counts"][1::2]) + test["unscored"] == test["labels"]
+    assert rows(found, "xnli")[0]["unit"] == "premise"
 
 
 def test_examples_of_train_in_test_are_counted(run: Path, data: Path) -> None:
@@ -146,7 +129,7 @@ def test_examples_of_train_in_test_are_counted(run: Path, data: Path) -> None:
     keys = set(some.train.keys.tolist())
     assert some.in_train == sum(key in keys for key in some.test.keys.tolist()) < 3
     assert some.in_whole_train == 3
-    assert some.unit == "document"
+    assert some.scored["test"][0].unit == "document"
     assert sets(run, data, "ner").in_whole_train == 0
 
 
@@ -158,14 +141,13 @@ def test_the_oracle_is_the_epoch_of_the_derived_dev_set(run: Path, data: Path) -
     for seed in range(1, 5):
         one = cells.FinetuneCell(trained, task, "zs", seed, found.key, found.words)
         one.make(found, CPU)
-        counts = one.counts()
-        assert counts is not None
-        facts = json.loads(str(np.load(one.path)["facts"]))
+        facts, table = read_part(one.path)
+        counts = {row["metric"]: row["counts"] for row in table.to_pylist() if row["regime"] == "oracle"}
 
         def dev_score(model: TaskModel) -> float:
             values = [task.labels(found.dev.derived, v, found.dev.classes)
                       for v in (found.dev.derived.gold, predict(model, found.dev.derived, DERIVED))]  # fmt: skip
-            return task.main_metric.value(task.score(*values)[task.headline])
+            return task.headline().value(task.score(*values)[task.headline().name])
 
         make = partial(TaskModel.of, task, trained.encoder(CPU), len(found.train.classes))
         model, other = fine_tune(make, found.train.source, SOURCE, task.settings, seed, dev_score)
@@ -173,20 +155,6 @@ def test_the_oracle_is_the_epoch_of_the_derived_dev_set(run: Path, data: Path) -
                   for v in (found.test.derived.gold, predict(model, found.test.derived, DERIVED))]  # fmt: skip
         assert facts["oracle_epoch"] == other["epoch"]
         for name, expected in task.score(*values).items():
-            assert (counts[f"oracle_{name}"] == expected).all()
+            assert counts[name] == by_unit(expected, found.scored["test"][1]).ravel().tolist()
         chosen.add(facts["oracle_epoch"] == facts["epoch"])
     assert False in chosen, "the two dev sets chose alike: nothing was tested"
-
-
-def test_an_oracle_of_an_earlier_version_is_not_known(run: Path, data: Path) -> None:
-    asked = options(data, "pos", epochs=2)
-    assert "oracle" in evaluate(run, asked)["tasks"]["pos"]
-    path = run / "evaluation" / "pos.zs.1.npz"
-    with np.load(path) as arrays:
-        older = {name: array for name, array in arrays.items() if not name.startswith("oracle_")}
-    facts = json.loads(str(older["facts"]))
-    del facts["sha256"]
-    np.savez(path, **{**older, "facts": np.array(json.dumps(facts))})
-    found = evaluate(run, asked)["tasks"]["pos"]
-    assert "oracle" not in found
-    assert "zs" in found

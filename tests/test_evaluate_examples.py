@@ -18,8 +18,9 @@ from derivlang.core.layers.words import Words
 from derivlang.engine.batches import Source
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import FinetuneSettings, regime_of
+from derivlang.evaluation.sets import check_sources
 from derivlang.evaluation.tasks.base import Task
-from derivlang.evaluation.tasks.qa import normal_forms
+from derivlang.evaluation.tasks.qa import CUT
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.lexical.bpe import SPECIAL_TOKENS
 from derivlang.pipeline import Pipeline
@@ -270,27 +271,27 @@ def test_answers_are_spans_of_words(spec: str) -> None:
     moved = realign(source, both.pipeline.order(source))
     for side, text in ((found.source, source), (found.derived, moved)):
         layer = text.layers["answers"]
-        forms = normal_forms(text)
-        expected = [[tuple(f for f in forms[a:b].tolist() if f)] for a, b in zip(layer.start, layer.end, strict=True)]  # type: ignore[attr-defined]
-        told = task_of("qa").labels(side, side.gold, ())
-        names = dict(zip(forms.tolist(), text.strings().to_pylist(), strict=True))
-        assert [[tuple(names[n] for n in answer) for answer in row] for row in told] == [
-            [tuple(names[n] for n in answer) for answer in row] for row in expected
-        ]
+        words = text.strings().to_pylist()
+        expected = ["".join(words[a:b]) for a, b in zip(layer.start, layer.end, strict=True)]  # type: ignore[attr-defined]
+        told = task_of("qa").answers(side, side.gold)  # type: ignore[attr-defined]
+        assert [answer.replace(" ", "") for answer in told] == expected
     assert found.unscored == 0
     sizes = np.diff(found.source.gold), np.diff(found.derived.gold)
     assert np.array_equal(*sizes) == (spec == "trans")
 
 
 @pytest.mark.parametrize("length", [20, 40, 70])
-def test_an_answer_that_was_cut_off_is_unscored(length: int) -> None:
+def test_an_answer_that_was_cut_off_stays_as_wrong(length: int) -> None:
     found, source, _ = made("trans,inv", task_of("qa"), length, "demo:qa")
     whole, _, _ = made("trans,inv", task_of("qa"), 512, "demo:qa")
-    assert found.n_rows + found.unscored == whole.n_rows == source.n_records == 9
-    assert found.unscored > 0
-    kept = np.isin(whole.keys, found.keys)
+    assert found.n_rows == whole.n_rows == source.n_records == 9
+    assert found.unscored == 0
+    assert found.wrong.any()
     ours, theirs = (task_of("qa").labels(e.source, e.source.gold, ()) for e in (found, whole))
-    assert ours == [labels for labels, some in zip(theirs, kept, strict=True) if some]
+    assert [CUT in row for row in ours] == found.wrong.tolist()
+    assert [row for row in ours if CUT not in row] == [
+        row for row, wrong in zip(theirs, found.wrong, strict=True) if not wrong
+    ]
 
 
 def test_the_best_span_does_not_end_before_it_starts() -> None:
@@ -300,6 +301,39 @@ def test_the_best_span_does_not_end_before_it_starts() -> None:
     for one, (start, end) in zip(scores, task_of("qa").decode(scores).tolist(), strict=True):
         pairs = {(i, j): float(one[i, 0] + one[j, 1]) for i in range(9) for j in range(i, 9)}
         assert pairs[start, end] == max(pairs.values()) > -np.inf
+
+
+# Sources
+
+
+@pytest.mark.parametrize("name", ["pos:demo", "ner:demo", "dep:demo", "xnli:demo:nli", "xnli:demo:nli+demo:nli"])
+def test_sources_are_checked_without_their_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = task_of(name)
+    corpora = [find(SourceRequest(source)) for source in task.sources]
+
+    def read(*args: object, **options: object) -> None:
+        raise AssertionError("a row was read")
+
+    monkeypatch.setattr(Source, "batches", read)
+    parts, classes = check_sources(task, corpora)
+    assert {split: (len(corpora) - 1 if split == "test" else 0) for split in parts} == {
+        split: number for split, (number, _) in parts.items()
+    }
+    assert classes == task.classes(corpora[0])
+
+
+def test_sources_that_do_not_fit_a_task() -> None:
+    """A split that is missing, labels that are missing, and two sets with different labels."""
+
+    def told(name: str, *sources: str) -> str:
+        with pytest.raises(DataError) as error:
+            check_sources(task_of(name), [find(SourceRequest(source)) for source in sources])
+        return str(error.value.id)
+
+    assert told("qa", "demo:qa") == "missing-split"
+    assert told("pos", "demo:nli") == "no-labels"
+    assert told("xnli", "demo") == "no-labels"
+    assert told("xnli", "demo:nli", "demo") == "no-labels"
 
 
 # Tasks

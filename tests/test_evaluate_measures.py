@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from derivlang import derive
 from derivlang.align.links import Links
@@ -21,17 +21,12 @@ from derivlang.align.score import score
 from derivlang.align.similarity import argmax, cosine, itermax, transport
 from derivlang.core.errors import DataError
 from derivlang.engine.batches import Source
+from derivlang.evaluation.formulas import value_of
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures import alignment as embeddings
 from derivlang.evaluation.measures import contextual, links, retrieval
-from derivlang.evaluation.measures.alignment import (
-    Alignment,
-    EmbeddingPairs,
-    best,
-    figures,
-    known_entries,
-    neighbourhood,
-)
+from derivlang.evaluation.measures.alignment import Alignment, EmbeddingPairs, hits, known_entries
+from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.contextual import Contextual
 from derivlang.evaluation.measures.links import WordLinks
 from derivlang.evaluation.measures.perplexity import RATE, Perplexity, chosen
@@ -39,26 +34,38 @@ from derivlang.evaluation.measures.retrieval import Retrieval
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.measures.states import ParallelWords
 from derivlang.evaluation.measures.surprisal import Surprisal
-from derivlang.evaluation.statistics import wilson
+from derivlang.evaluation.scores import table_of
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.sources.request import SourceRequest
 from derivlang.training.encoder import Encoder
-from derivlang.training.languages import LanguageSide
-from tests.tiny_runs import MARKS, languages, model_of, rows_of_twins_equal, save_model, write_run
+from derivlang.training.languages import LanguageSide, TwinLanguages
+from tests.tiny_runs import MARKS, languages, model_of, rows_of_twins_equal, write_run
 
 CPU = torch.device("cpu")
 
 
-def alignment(run: PretrainedRun, model: Encoder) -> dict[str, Any]:
-    def read() -> Heldout:
-        raise AssertionError("this measure needs no text")
+def values(measure: Measure, model: Encoder, sets: MeasureSets) -> dict[Any, float]:
+    """The values by metric and layer, or regime or group; of what has neither by metric."""
+    rows = table_of("", measure.columns, measure.measure(model, sets)).to_pylist()
+    places = [(row["layer"] if row["layer"] is not None else row["regime"] or row["group"]) for row in rows]
+    return {
+        row["metric"] if place == "" else (row["metric"], place): row["value"]
+        for row, place in zip(rows, places, strict=True)
+    }
 
-    return Alignment().measure(model, MeasureSets(run.folder, run.languages, read, 1, 1))
+
+def sets_of(text: Heldout | None, found: TwinLanguages | None = None, folder: Path = Path("nowhere")) -> MeasureSets:
+    """Sets of a text, all of which is compared; without one for measures that need no text."""
+    n = 1 if text is None else text.n_sentences
+    return MeasureSets(folder, found or languages("trans"), "demo", lambda: cast("Heldout", text), n, n)
 
 
-def sets_of(text: Heldout) -> MeasureSets:
-    """Sets of a text, all of which is compared, for measures that need only the text."""
-    return MeasureSets(Path("nowhere"), languages("trans"), lambda: text, text.n_sentences, text.n_sentences)
+def alignment(run: PretrainedRun, model: Encoder) -> dict[Any, float]:
+    return values(Alignment(), model, sets_of(None, run.languages, run.folder))
+
+
+def share(counts: Any) -> float:
+    return value_of("percent", counts)
 
 
 def unit(rows: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
@@ -82,16 +89,6 @@ def slow(left: Any, right: Any, k: int) -> tuple[list[int], list[int]]:
     return nearest, by_csls
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.integers(1, 9), st.integers(1, 14), st.integers(1, 12), st.integers(0, 99))
-def test_retrieval_against_a_slow_loop(n: int, m: int, k: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    left, right = unit(rng.normal(size=(n, 5))), unit(rng.normal(size=(m, 5)))
-    ours, theirs = torch.tensor(left), torch.tensor(right)
-    found = best(ours, theirs, neighbourhood(theirs, ours, k))
-    assert tuple(side.tolist() for side in found) == slow(left, right, k)
-
-
 def table(n: int, own: Any = None, known: Any = None, counts: Any = None) -> EmbeddingPairs:
     every = np.ones(n, bool)
     return EmbeddingPairs(
@@ -103,34 +100,34 @@ def table(n: int, own: Any = None, known: Any = None, counts: Any = None) -> Emb
     )
 
 
-def test_figures_against_a_slow_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("n", [3, 40])
+def test_hits_against_a_slow_loop(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embeddings, "_CELLS", 50)  # several blocks
     rng = np.random.default_rng(3)
-    n = 40
     source = rng.normal(size=(n, 6))
     rows = np.concatenate([source, source + rng.normal(size=(n, 6))])
     own, known, counts = rng.random(n) < 0.8, rng.random(n) < 0.3, rng.integers(0, 9, n)
-    found = figures(*[torch.tensor(rows)] * 2, table(n, own, known, counts))
+    pairs = table(n, own, known, counts)
+    assert [weights.tolist() for weights in pairs.weights] == [(own * w).tolist() for w in (1, ~known, counts)]
     ours, theirs = unit(rows[:n]), unit(rows[n:])
     asked = np.flatnonzero(own)
-    for prefix, left, right in (("", ours, theirs), ("reverse_", theirs, ours)):
-        for name, hits in zip(("all", "csls"), slow(left[own], right, 10), strict=True):
-            right_ones = np.array(hits) == asked
-            stem = prefix if name == "all" else f"{prefix}csls_"
-            assert found[f"{prefix}{name}"] == pytest.approx(100 * right_ones.mean())
-            assert found[f"{stem}heldout"] == pytest.approx(100 * right_ones[~known[own]].mean())
-            assert found[f"{stem}mass"] == pytest.approx(100 * np.average(right_ones, weights=counts[own]))
-        assert found[f"{prefix}heldout_low"] <= found[f"{prefix}heldout"] <= found[f"{prefix}heldout_high"]
-    assert 0 < found["all"] < 100
+    for found, (left, right) in zip(
+        hits(*[torch.tensor(rows)] * 2, pairs), ((ours, theirs), (theirs, ours)), strict=True
+    ):
+        for one, expected in zip(found, slow(left[own], right, 10), strict=True):
+            assert np.flatnonzero(one).tolist() == asked[np.array(expected) == asked].tolist()
+            assert n < 40 or 0 < one.sum() < own.sum()
+    assert table(3, counts=[2**33, 2**31, 1]).weights[2].max() < 2**31
 
 
-def test_figures_of_nothing() -> None:
-    rows = torch.eye(6)
-    found = figures(rows, rows, table(3, own=[0, 0, 0]))
-    assert (found["all"], found["heldout"], found["reverse_csls"]) == (None, None, None)
-    found = figures(rows, rows, table(3, known=[1, 1, 1]))
-    assert found["heldout"] is None
-    assert "heldout_low" not in found
+@pytest.mark.parametrize("of", [{"own": [0, 0, 0]}, {"known": [1, 1, 1]}])
+def test_scores_of_no_row_are_nan(of: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EmbeddingPairs, "load", lambda *_: table(3, **of))
+    found = values(
+        Alignment(), cast("Encoder", SimpleNamespace(embeddings=torch.eye(6), language_ids=False)), sets_of(None)
+    )
+    without = {name for name, value in found.items() if math.isnan(value)}
+    assert without == {name for name in found if "own" in of or "heldout" in str(name)}
 
 
 def test_equal_rows_are_aligned_and_the_dictionary_is_left_out(tmp_path: Path) -> None:
@@ -139,7 +136,9 @@ def test_equal_rows_are_aligned_and_the_dictionary_is_left_out(tmp_path: Path) -
     before = alignment(run, encoder)
     assert before["all"] < 20
     first, size = run.languages.tokenizer.n_special, run.languages.tokenizer.size
-    assert (before["rows"], before["rows_heldout"], before["rows_shared"]) == (size - first, size - first - 40, 0)
+    pairs = EmbeddingPairs.load(tmp_path, run.languages)
+    assert [int(weights.sum()) for weights in pairs.weights[:2]] == [size - first, size - first - 40]
+    assert before["all", "chance"] == before["csls_heldout", "chance"] == pytest.approx(100 / (size - first))
     known = np.arange(size) - first
     assert (known_entries(tmp_path / "dictionary.tsv", run.languages) == ((known >= 0) & (known < 40))).all()
     weights = encoder.module.get_input_embeddings().weight
@@ -150,24 +149,17 @@ def test_equal_rows_are_aligned_and_the_dictionary_is_left_out(tmp_path: Path) -
     assert learnt["all"] - before["all"] == pytest.approx(100 * 40 / (size - first), abs=2)
     assert learnt["heldout"] == pytest.approx(before["heldout"], abs=2)
     rows_of_twins_equal(encoder.module, run.languages)
-    every = alignment(run, encoder)
-    n = every.pop("rows")
-    assert every.pop("chance") == 100 / n
-    lows = {name for name in every if name.endswith("_low")}
-    assert {every[name] for name in every.keys() - lows if not name.startswith("rows")} == {100.0}
-    assert {every[name] for name in lows} == {wilson(n - 40, n - 40)[0]}
+    assert {value for name, value in alignment(run, encoder).items() if "chance" not in name} == {100.0}
 
 
 def test_shared_rows_are_not_asked_for(tmp_path: Path) -> None:
-    run = PretrainedRun.load(write_run(tmp_path, "trans:overlap=60"))
-    found = alignment(run, run.encoder(CPU))
-    languages = run.languages
-    assert found["rows"] + found["rows_shared"] == languages.tokenizer.size - languages.tokenizer.n_special
-    assert found["rows_shared"] > 0
-    everything = PretrainedRun.load(write_run(tmp_path / "all", "trans:overlap=100"))
-    found = alignment(everything, everything.encoder(CPU))
-    # entries that no text holds, e.g. letters that are always joined
-    assert found["rows"] < 0.6 * found["rows_shared"]
+    n = {}
+    for overlap in (0, 60, 100):
+        run = PretrainedRun.load(write_run(tmp_path / str(overlap), f"trans:overlap={overlap}"))
+        n[overlap] = int(EmbeddingPairs.load(run.folder, run.languages).own.sum())
+    every = run.languages.tokenizer.size - run.languages.tokenizer.n_special
+    # of a whole overlap: entries that no text holds, e.g. letters that are always joined
+    assert every == n[0] > n[60] > n[100] < 0.4 * every
 
 
 def test_language_embeddings_are_added_where_the_run_uses_them(tmp_path: Path) -> None:
@@ -178,12 +170,12 @@ def test_language_embeddings_are_added_where_the_run_uses_them(tmp_path: Path) -
     types = encoder.module.embeddings.token_type_embeddings.weight
     with torch.no_grad():
         types[1] = types[0]
-    assert alignment(run, encoder)["heldout_language"] == 100.0
+    assert alignment(run, encoder)["heldout", "language"] == 100.0
     with torch.no_grad():
         types[1] = 50 * torch.randn(types.shape[1])
     found = alignment(run, encoder)
     assert found["heldout"] == 100.0
-    assert found["heldout_language"] < 100
+    assert found["heldout", "language"] < 100
 
 
 def test_a_dictionary_of_another_vocabulary(tmp_path: Path) -> None:
@@ -249,42 +241,48 @@ def test_equal_words_by_hand() -> None:
 def test_word_accuracy_and_its_chance_by_hand() -> None:
     words = ParallelWords.of(TWO)
     eye = np.eye(8)
-    assert contextual.accuracy(eye[words.source], eye[words.derived], words) == 100
+    assert share(contextual.right_words(eye[words.source], eye[words.derived], words)) == 100
     ours, theirs = eye.copy(), eye[[4, 3, 2, 1, 0, 7, 6, 5]]  # states that tell equal words apart
-    assert contextual.accuracy(ours, theirs, words) == 100
-    assert contextual.accuracy(ours, theirs[[4, 1, 2, 3, 0, 7, 6, 5]], words) == 75  # `the` for `dog`, and the reverse
-    assert contextual.accuracy(ours, theirs[[0, 4, 2, 3, 1, 7, 6, 5]], words) == 100  # one `the` for the other
+    assert share(contextual.right_words(ours, theirs, words)) == 100
+    wrong = contextual.right_words(ours, theirs[[4, 1, 2, 3, 0, 7, 6, 5]], words)  # `the` for `dog`, and the reverse
+    assert wrong.tolist() == [[3, 5], [3, 3]]
+    assert (
+        share(contextual.right_words(ours, theirs[[0, 4, 2, 3, 1, 7, 6, 5]], words)) == 100
+    )  # one `the` for the other
     by_chance = 100 * (2 / 5 + 1 / 5 + 1 / 5 + 2 / 5 + 1 / 5 + 2 / 3 + 1 / 3 + 2 / 3) / 8
-    assert contextual.chance(words) == pytest.approx(by_chance)
+    assert share(contextual.chance(words)) == pytest.approx(by_chance, rel=1e-4)
 
 
 def test_chance_is_that_of_guesses() -> None:
     words = ParallelWords.of(heldout("trans,inv"))
     rng = np.random.default_rng(2)
     n = len(words.source)
-    guesses = [contextual.accuracy(rng.normal(size=(n, 300)), rng.normal(size=(n, 300)), words) for _ in range(60)]
-    assert np.mean(guesses) == pytest.approx(contextual.chance(words), abs=0.7)
+    guesses = [
+        share(contextual.right_words(rng.normal(size=(n, 300)), rng.normal(size=(n, 300)), words)) for _ in range(60)
+    ]
+    assert np.mean(guesses) == pytest.approx(share(contextual.chance(words)), abs=0.7)
     eye = torch.tensor(rng.normal(size=(2, 400, 300)))
-    assert retrieval.accuracy(*eye) == pytest.approx(100 / 400, abs=0.7)
+    assert share(retrieval.hits(*eye)) == pytest.approx(100 / 400, abs=0.7)
 
 
 def test_sentence_retrieval_by_hand() -> None:
     source = torch.tensor([[1.0, 0], [0, 1], [1, 1], [1, -1]])
-    assert retrieval.accuracy(source, source * 3) == 100
+    assert share(retrieval.hits(source, source * 3)) == 100
     # the third looks like the first: from the source 3 of 4, from the derived language 3 of 4
-    assert retrieval.accuracy(source, torch.stack([source[0], source[1], source[0], source[3]])) == 75
+    found = retrieval.hits(source, torch.stack([source[0], source[1], source[0], source[3]]))
+    assert found.tolist() == [[2, 2], [2, 2], [0, 2], [2, 2]]
 
 
-def test_error_rates_by_hand() -> None:
+def test_links_by_hand() -> None:
     words = ParallelWords.of(TWO)
     eye = np.eye(8)
-    perfect = {"argmax": 0, "itermax": 0, "transport": 0}
-    assert links.error_rates(eye[words.source], eye[words.derived], words) == perfect
     theirs = eye[[4, 3, 2, 1, 0, 7, 6, 5]]
-    assert links.error_rates(eye, theirs, words) == perfect
-    # `cat` and `saw` exchanged: 4 of 6 distinct words are right
-    wrong = links.error_rates(eye, theirs[[0, 1, 3, 2, 4, 5, 6, 7]], words)
-    assert wrong["argmax"] == wrong["itermax"] == wrong["transport"] == pytest.approx(100 * (1 - 8 / 12))
+    perfect = [[4, 4, 4, 4], [2, 2, 2, 2]]  # equal words count as one
+    wrong = theirs[[0, 1, 3, 2, 4, 5, 6, 7]]  # `cat` and `saw` exchanged
+    for name in links.METHODS:
+        assert links.link_counts(eye[words.source], eye[words.derived], words)[name].tolist() == perfect
+        assert links.link_counts(eye, theirs, words)[name].tolist() == perfect
+        assert links.link_counts(eye, wrong, words)[name].tolist() == [[2, 2, 4, 4], [2, 2, 2, 2]]
 
 
 def test_error_rates_without_equal_words_are_those_of_the_score() -> None:
@@ -295,7 +293,7 @@ def test_error_rates_without_equal_words_are_those_of_the_score() -> None:
     ids = [rng.permutation(50)[:n].tolist() for n in lengths]
     words = ParallelWords.of(text_of(ids, [list(range(n)) for n in lengths], orders))
     ours, theirs = rng.normal(size=(2, int(lengths.sum()), 6))
-    found = links.error_rates(ours, theirs, words)
+    found = {name: value_of("aer", counts) for name, counts in links.link_counts(ours, theirs, words).items()}
     for name, method in (("argmax", argmax), ("itermax", itermax), ("transport", transport)):
         made: list[tuple[int, int, int]] = []
         gold: list[tuple[int, int, int]] = []
@@ -308,19 +306,27 @@ def test_error_rates_without_equal_words_are_those_of_the_score() -> None:
     assert 5 < min(found.values()) < 99
 
 
-@pytest.mark.parametrize("spec", ["trans", "trans,inv", "trans,perm"])
-def test_perfect_states_score_100_percent(spec: str) -> None:
-    """Embeddings without positions, equal for twins: two equal words of a sentence have the same state."""
+@pytest.mark.parametrize(
+    ("spec", "kind", "layers"),
+    [
+        ("trans,inv", "modernbert", 1),
+        ("trans,perm", "modernbert", 1),
+        ("trans", "roberta", 3),
+        ("trans", "modernbert", 3),
+    ],
+)
+def test_equal_states_are_aligned(spec: str, kind: str, layers: int) -> None:
+    """Twins with equal embeddings: of modernbert without positions, where two equal words have the same state."""
     found, text = languages(spec), heldout(spec)
     words = ParallelWords.of(text)
     assert len(np.unique(words.source)) < len(words.source)  # some words occur twice in a sentence
-    model = rows_of_twins_equal(model_of("modernbert", found.size), found)
-    encoder, sets = Encoder(model, MARKS), sets_of(text)
-    assert Contextual().measure(encoder, sets)[0]["words"] == 100
-    assert Retrieval().measure(encoder, sets)[0]["sentences"] == 100
-    rates = WordLinks().measure(encoder, sets)[0]
-    assert rates["argmax"] == rates["itermax"] == 0
-    assert rates["transport"] < 5  # a plan gives each of two equal words half as much as it gives another one
+    encoder, sets = Encoder(rows_of_twins_equal(model_of(kind, found.size), found), MARKS), sets_of(text)
+    for measure, metric in ((Contextual(), "words"), (Retrieval(), "sentences")):
+        assert [values(measure, encoder, sets)[metric, layer] for layer in range(layers)] == [100] * layers
+    rates = values(WordLinks(), encoder, sets)
+    assert {rates["argmax", layer] for layer in range(layers)} == {0}
+    assert rates["itermax", 0] == 0
+    assert rates["transport", 0] < 5  # a plan gives each of two equal words half as much as it gives another one
 
 
 def heldout(spec: str, n: int = 50, length: int = 60) -> Heldout:
@@ -342,7 +348,7 @@ def test_heldout_sentences_are_parallel() -> None:
     assert (few.derived.ids == joint[few.source.ids][few.derived.slots]).all()
     assert heldout("trans,perm", 5).keys.tolist() == few.keys.tolist()
     assert (np.diff(heldout("trans", 50, 12).offsets) <= 10).all()
-    assert text.n_words == len(ParallelWords.of(text).source)
+    assert text.sentence_words.tolist() == np.diff(ParallelWords.of(text).offsets).tolist()
     assert text.forms is not None
     encoded = languages("trans").encoder.types(text.forms)
     assert all(
@@ -352,26 +358,13 @@ def test_heldout_sentences_are_parallel() -> None:
         heldout("trans", 5, 3)
 
 
-@pytest.mark.parametrize("kind", ["roberta", "modernbert"])
-def test_a_model_that_sees_one_language_aligns_all_of_it(kind: str) -> None:
-    found = languages("trans")
-    encoder = Encoder(rows_of_twins_equal(model_of(kind, found.size), found), MARKS)
-    sets = sets_of(heldout("trans"))
-    assert [layer["layer"] for layer in Contextual().measure(encoder, sets)] == [0, 1, 2]
-    assert [layer["words"] for layer in Contextual().measure(encoder, sets)] == [100, 100, 100]
-    assert [layer["sentences"] for layer in Retrieval().measure(encoder, sets)] == [100, 100, 100]
-    for layer in WordLinks().measure(encoder, sets)[1:]:  # their positions tell equal words apart
-        assert layer["argmax"] == 0
-
-
 @pytest.mark.parametrize("kind", ["roberta", "bert"])
 def test_layers_against_a_slow_loop(kind: str) -> None:
     found, text = languages("trans,inv"), heldout("trans,inv", 6)
     model = model_of(kind, found.size).eval()
     sets = sets_of(text)
-    words = Contextual().measure(Encoder(model, MARKS), sets)
-    sentences = Retrieval().measure(Encoder(model, MARKS), sets)
-    hits, n_words = [0, 0, 0], 0
+    words, sentences = (values(measure, Encoder(model, MARKS), sets) for measure in (Contextual(), Retrieval()))
+    n_right, n_words = [0, 0, 0], 0
     means: list[list[list[torch.Tensor]]] = [[[], []] for _ in range(3)]
     for s in range(text.n_sentences):
         a, b = text.offsets[s], text.offsets[s + 1]
@@ -391,28 +384,29 @@ def test_layers_against_a_slow_loop(kind: str) -> None:
             )
             for w in range(n):
                 cosines = [float(torch.cosine_similarity(ours[w], other, dim=0)) for other in theirs]
-                hits[layer] += spelt[int(np.argmax(cosines))] == spelt[w]
+                n_right[layer] += spelt[int(np.argmax(cosines))] == spelt[w]
             for side, state in enumerate((left, right)):
                 means[layer][side].append(state[0, 1:-1].mean(0))
-    assert [layer["words"] for layer in words] == pytest.approx([100 * h / n_words for h in hits])
-    assert [layer["sentences"] for layer in sentences] == [retrieval.accuracy(*map(torch.stack, m)) for m in means]
+    assert [words["words", layer] for layer in range(3)] == pytest.approx([100 * h / n_words for h in n_right])
+    expected = [share(retrieval.hits(*map(torch.stack, m))) for m in means]
+    assert [sentences["sentences", layer] for layer in range(3)] == expected
 
 
 def test_first_states_against_a_slow_loop() -> None:
     found, text = languages("trans,inv"), heldout("trans,inv", 9)
     model = model_of("roberta", found.size).eval()
-    got = Retrieval().measure(Encoder(model, MARKS), sets_of(text))
-    first: list[tuple[list[torch.Tensor], list[torch.Tensor]]] = [([], []) for _ in got]
+    got = values(Retrieval(), Encoder(model, MARKS), sets_of(text))
+    first: list[tuple[list[torch.Tensor], list[torch.Tensor]]] = [([], []) for _ in range(3)]
     for s in range(text.n_sentences):
         for side, ids in enumerate((text.source.ids, text.derived.ids)):
             row = torch.tensor([[0, *ids[text.offsets[s] : text.offsets[s + 1]].tolist(), 2]])
             with torch.inference_mode():
                 for layer, states in enumerate(model.base_model(row, output_hidden_states=True).hidden_states):
                     first[layer][side].append(states[0, 0])
-    assert [one["first"] for one in got[1:]] == [retrieval.accuracy(*map(torch.stack, one)) for one in first[1:]]
-    assert got[0]["first"] == got[0]["chance"]  # every `<s>` has the same embedding
-    causal = Retrieval().measure(Encoder(model_of("gpt2", found.size), MARKS), sets_of(text))
-    assert "first" not in causal[0]
+    assert [got["first", n] for n in (1, 2)] == [share(retrieval.hits(*map(torch.stack, one))) for one in first[1:]]
+    assert got["first", 0] == got["first", "chance"]  # every `<s>` has the same embedding
+    causal = values(Retrieval(), Encoder(model_of("gpt2", found.size), MARKS), sets_of(text))
+    assert {metric for metric, _ in causal} == {"sentences"}
 
 
 @pytest.mark.parametrize("language_ids", [False, True])
@@ -420,14 +414,14 @@ def test_joint_error_rates_against_a_slow_loop(language_ids: bool) -> None:
     """RoBERTa takes 64 positions, so that some pairs are too long. Word by word, with the order as gold."""
     found, text = languages("trans,perm"), heldout("trans,perm", 20)
     model = model_of("roberta", found.size, language_ids=language_ids).eval()
-    got = WordLinks().measure(Encoder(model, MARKS, language_ids=language_ids), sets_of(text))
+    got = values(WordLinks(), Encoder(model, MARKS, language_ids=language_ids), sets_of(text))
     lengths = np.diff(text.offsets)
     kept = np.flatnonzero(2 * lengths + 4 <= 64)
     assert 0 < len(kept) < text.n_sentences
-    assert {one["joint_left_out"] for one in got} == {text.n_sentences - len(kept)}
+    assert got["joint_left_out"] == text.n_sentences - len(kept)
     some = text.take(kept)
     words = ParallelWords.of(some)
-    states: list[tuple[list[torch.Tensor], list[torch.Tensor]]] = [([], []) for _ in got]
+    states: list[tuple[list[torch.Tensor], list[torch.Tensor]]] = [([], []) for _ in range(3)]
     for s in range(len(kept)):
         a, b = some.offsets[s : s + 2]
         n, number = int(b - a), some.words[a:b]
@@ -441,22 +435,20 @@ def test_joint_error_rates_against_a_slow_loop(language_ids: bool) -> None:
                 for word in dict.fromkeys(owner.tolist()):
                     at = begin + np.flatnonzero(owner == word)
                     states[layer][side].append(state[0, at].mean(0))
-    for one, sides in zip(got, states, strict=True):
-        ours, theirs = (torch.stack(side).numpy() for side in sides)
-        expected = links.error_rates(ours, theirs, words)
-        assert {name: one[f"joint_{name}"] for name in expected} == pytest.approx(expected)
-    assert got[0]["joint_argmax"] != got[0]["argmax"]
+    for layer, sides in enumerate(states):
+        for name, counts in links.link_counts(*(torch.stack(side).numpy() for side in sides), words).items():
+            assert got[f"joint_{name}", layer] == pytest.approx(value_of("aer", counts))
+    assert got["joint_argmax", 0] != got["argmax", 0]
 
 
-def test_a_model_too_short_for_pairs_has_no_joint_figures() -> None:
+def test_a_model_too_short_for_pairs_has_no_joint_scores() -> None:
     found, text = languages("trans,inv"), heldout("trans,inv", 4)
     model = model_of("bert", found.size)
     model.config.max_position_embeddings = int(np.diff(text.offsets).max()) + 2
     short = text.take(np.flatnonzero(2 * np.diff(text.offsets) + 4 > model.config.max_position_embeddings))
-    got = WordLinks().measure(Encoder(model, MARKS), sets_of(short))
-    assert {one["joint_left_out"] for one in got} == {short.n_sentences}
-    assert {one["joint_argmax"] for one in got} == {None}
-    assert all(0 <= one["argmax"] <= 100 for one in got)
+    got = values(WordLinks(), Encoder(model, MARKS), sets_of(short))
+    assert got.pop("joint_left_out") == short.n_sentences
+    assert {(math.isnan(rate), "joint" in name) for (name, _), rate in got.items()} == {(True, True), (False, False)}
 
 
 # Perplexity
@@ -468,26 +460,30 @@ def test_perplexity_of_a_model_that_knows_nothing() -> None:
     with torch.no_grad():
         for weights in model.parameters():
             weights.zero_()
-    got = Perplexity().measure(Encoder(model, MARKS), sets_of(text))
-    assert got["source"] == pytest.approx(found.size, rel=1e-4)
-    assert got["derived"] == pytest.approx(found.size, rel=1e-4)
-    assert (got["positions"], got["sentences"]) == (int(chosen(text).sum()), text.n_sentences)
+    got = values(Perplexity(), Encoder(model, MARKS), sets_of(text))
+    assert list(got.values()) == pytest.approx([found.size] * 2, rel=1e-4)
+    few = text.take(np.flatnonzero([chosen(text)[a:b].sum() == 0 for a, b in pairwise(text.offsets)]))
+    assert few.n_sentences
+    assert all(map(math.isnan, values(Perplexity(), Encoder(model, MARKS), sets_of(few)).values()))
 
 
-def test_perplexity_of_a_diverged_model_has_a_bound() -> None:
+@pytest.mark.parametrize("kind", ["bert", "gpt2"])
+@pytest.mark.parametrize("largest", [1e4, 1e30, math.nan])
+def test_perplexity_of_a_diverged_model_has_a_bound_or_is_nan(kind: str, largest: float) -> None:
     found, text = languages("trans,inv"), heldout("trans,inv", 8)
-    model = model_of("bert", found.size)
-    with torch.no_grad():
-        model.get_output_embeddings().bias.copy_(torch.linspace(0, 1e4, found.size))
-    got = Perplexity().measure(Encoder(model, MARKS), sets_of(text))
-    assert (got["source"], got["derived"]) == (1e14, 1e14)
+    model = model_of(kind, found.size)
+    logits = torch.linspace(0, largest, found.size)
+    model.get_output_embeddings().register_forward_hook(lambda *args: args[-1] + logits)
+    got = values(Perplexity(), Encoder(model, MARKS), sets_of(text))
+    for regime in ("source", "derived"):
+        assert got["perplexity", regime] == pytest.approx(math.nan if math.isnan(largest) else 1e14, nan_ok=True)
 
 
 @pytest.mark.parametrize("kind", ["roberta", "modernbert", "bert"])
 def test_perplexity_against_a_slow_loop(kind: str) -> None:
     found, text = languages("trans,perm"), heldout("trans,perm", 8)
     model = model_of(kind, found.size).eval()
-    got = Perplexity().measure(Encoder(model, MARKS), sets_of(text))
+    got = values(Perplexity(), Encoder(model, MARKS), sets_of(text))
     masked = chosen(text)
     assert 0.3 * RATE < masked.mean() < 3 * RATE
     mask = found.tokenizer.bpe.entries.index("<mask>")
@@ -502,7 +498,7 @@ def test_perplexity_against_a_slow_loop(kind: str) -> None:
             with torch.inference_mode():
                 logs = model(torch.tensor([row])).logits[0].double().log_softmax(-1)
             total -= sum(float(logs[i + 1, ids[a + i]]) for i in range(b - a) if hidden[a + i])
-        assert got[side] == pytest.approx(math.exp(total / masked.sum()), rel=1e-4)
+        assert got["perplexity", side] == pytest.approx(math.exp(total / masked.sum()), rel=1e-4)
 
 
 def slow_bits(model: Any, ids: list[int]) -> list[float]:
@@ -519,8 +515,8 @@ def slow_bits(model: Any, ids: list[int]) -> list[float]:
 def test_bits_of_a_causal_model_by_a_slow_loop(kind: str, spec: str, tmp_path: Path) -> None:
     found, text = languages(spec), heldout(spec, 6)
     encoder = Encoder(model_of(kind, found.size), MARKS)
-    sets = MeasureSets(tmp_path, found, lambda: text, 6, 6, tmp_path / "files")
-    perplexity, surprisal = Perplexity().measure(encoder, sets), Surprisal().measure(encoder, sets)
+    sets = replace(sets_of(text, found), out=tmp_path / "files")
+    perplexity, surprisal = (values(measure, encoder, sets) for measure in (Perplexity(), Surprisal()))
     files = {side: tmp_path / "files" / f"surprisal.{side}.parquet" for side in ("source", "derived")}
     assert set((tmp_path / "files").iterdir()) == set(files.values())
     tables = {side: pq.read_table(path).to_pylist() for side, path in files.items()}
@@ -544,17 +540,16 @@ def test_bits_of_a_causal_model_by_a_slow_loop(kind: str, spec: str, tmp_path: P
             assert row["end"] == pytest.approx(bits[-1], rel=1e-4)
             assert row["total"] == pytest.approx(sum(bits), rel=1e-4)
             total, n_words = total + sum(bits), n_words + len(words)
-        assert perplexity[side] == pytest.approx(2 ** (total / (len(ids) + 6)), rel=1e-4)
-        assert perplexity[f"{side}_bits"] == pytest.approx(total / n_words, rel=1e-4)
-        assert surprisal[side] == pytest.approx(total / 6, rel=1e-4)
-        assert (perplexity["words"], perplexity["positions"]) == (n_words, len(ids) + 6)
+        assert perplexity["perplexity", side] == pytest.approx(2 ** (total / (len(ids) + 6)), rel=1e-4)
+        assert perplexity["bits", side] == pytest.approx(total / n_words, rel=1e-4)
+        assert surprisal["bits", side] == pytest.approx(total / 6, rel=1e-4)
 
 
 def test_surprisal_of_words_whose_subwords_are_apart(tmp_path: Path) -> None:
     """An order of sub-words: a word stands where its first one does, with the bits of all."""
     found, text = languages("trans,inv:unit=token"), heldout("trans,inv:unit=token", 5)
     encoder = Encoder(model_of("gpt2", found.size), MARKS)
-    Surprisal().measure(encoder, MeasureSets(tmp_path, found, lambda: text, 5, 5))
+    assert list(Surprisal().measure(encoder, sets_of(text, found, tmp_path)))
     rows = pq.read_table(tmp_path / "evaluation" / "surprisal.derived.parquet").to_pylist()
     mapped = found.images(text.forms).to_pylist()
     for s, row in enumerate(rows):
@@ -570,18 +565,3 @@ def test_surprisal_of_words_whose_subwords_are_apart(tmp_path: Path) -> None:
         places = list(by_word)
         slots = text.derived.slots[a:b].tolist()
         assert row["subword_words"] == [places.index(int(text.words[at])) for at in slots]
-
-
-def test_equal_languages_are_equally_perplexing() -> None:
-    found, text = languages("trans"), heldout("trans")
-    model = rows_of_twins_equal(model_of("modernbert", found.size), found)
-    got = Perplexity().measure(Encoder(model, MARKS), sets_of(text))
-    assert got["source"] == pytest.approx(got["derived"], rel=1e-5)
-
-
-def test_an_encoder_alone_has_no_perplexity(tmp_path: Path) -> None:
-    write_run(tmp_path, kind="bert")
-    save_model(tmp_path, model_of("bert", languages("trans,inv").size).base_model)
-    run = PretrainedRun.load(tmp_path)
-    assert not run.has_lm_head
-    assert run.encoder(CPU).module.config.hidden_size == 16

@@ -23,6 +23,7 @@ from derivlang.evaluation.tasks.base import PairTask
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.training.encoder import Encoder
 from tests.commands import run as cli
+from tests.score_rows import of_regime, regimes, values
 from tests.test_evaluate_examples import END, classes_of, made, rows
 from tests.tiny_runs import MARKS, batch, data_folder, languages, write_run
 
@@ -155,21 +156,19 @@ def options(data: Path, *names: str, **changes: Any) -> EvaluateOptions:
 def test_cs_stands_beside_the_other_regimes(tmp_path: Path, data: Path) -> None:
     run = write_run(tmp_path / "run", kind="roberta", model={"name": "roberta", "language_ids": True})
     asked = options(data, "xnli")
-    plain = evaluate(run, asked)["tasks"]["xnli"]
-    whole = evaluate(run, replace(asked, regimes=("sup", "zs", "cs")))["tasks"]["xnli"]
-    assert {name: whole[name] for name in ("sup", "zs", "delta", "source")} == {
-        name: plain[name] for name in ("sup", "zs", "delta", "source")
-    }
-    assert set(whole["cs"]["accuracy"]) == {"mean", "deviation", "low", "high", "seeds"}
-    assert set(whole["dev"]) == {"sup", "zs", "cs", "delta"}
-    assert (run / "evaluation" / "xnli.cs.1.npz").exists()
-    again = evaluate(run, asked)["tasks"]["xnli"]  # the cell of cs stays, and its score
-    assert again["cs"] == whole["cs"]
+    plain = evaluate(run, asked)
+    whole = evaluate(run, replace(asked, regimes=("sup", "zs", "cs")))
+    for regime in ("sup", "zs", "source"):
+        assert of_regime(whole, "xnli", regime) == of_regime(plain, "xnli", regime)
+    assert regimes(whole, "xnli", "dev") == {"sup", "zs", "cs"}
+    assert (run / "evaluation" / "xnli.cs.1.parquet").exists()
+    again = evaluate(run, asked)  # the cell of cs stays, and its score
+    assert of_regime(again, "xnli", "cs") == of_regime(whole, "xnli", "cs") != []
     fresh = tmp_path / "fresh"
     shutil.copytree(run, fresh, ignore=shutil.ignore_patterns("evaluation*"))
-    alone = evaluate(fresh, replace(asked, regimes=("cs",), seeds=2))["tasks"]["xnli"]
-    assert "delta" not in alone
-    assert alone["cs"]["accuracy"]["seeds"][:1] == whole["cs"]["accuracy"]["seeds"]
+    alone = evaluate(fresh, replace(asked, regimes=("cs",), seeds=2))
+    assert regimes(alone, "xnli") == {"cs"}
+    assert values(alone, "xnli", "cs")[:1] == values(whole, "xnli", "cs")
     told = cli("report", run, "-o", tmp_path / "report")
     assert not told.err or "rror" not in told.err
 

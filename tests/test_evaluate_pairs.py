@@ -16,7 +16,6 @@ import torch
 import transformers
 
 from derivlang.core.errors import DataError, UsageError
-from derivlang.core.seal import sealed
 from derivlang.engine.batches import Source
 from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.export import export_model, library_file
@@ -24,7 +23,6 @@ from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.blimp import log_likelihoods
 from derivlang.evaluation.tasks.named import short_name
 from derivlang.evaluation.tasks.registry import task_of
-from derivlang.evaluation.tasks.untuned import shown_groups
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.train import train
 from derivlang.lexical.twin_folder import make_twin
@@ -62,18 +60,16 @@ def write(path: Path, rows: Sequence[Row]) -> Path:
     return path
 
 
-def entry_of(run: Path, pairs: Path, **options: Any) -> dict[str, Any]:
+def scored(run: Path, pairs: Path, **options: Any) -> tuple[Row, dict[tuple[str, str, str], Row]]:
+    """The settings of the task, and its rows by metric, regime and group; `wins` are its counts in pairs."""
     task = task_of(f"blimp:{pairs}")
-    asked = EvaluateOptions(tasks=(task,), **{"measures": (), "device": "cpu", **options})
-    found: dict[str, Any] = evaluate(run, asked)["tasks"][task.label]
-    return found
-
-
-def whole(entry: dict[str, Any]) -> dict[str, Any]:
-    """The first group: all pairs."""
-    found: dict[str, Any] = entry["groups"][0]
-    assert (found["by"], found["name"]) == ("all", "")
-    return found
+    found = evaluate(run, EvaluateOptions(tasks=(task,), **{"measures": (), "device": "cpu", **options}))
+    rows = {(row["metric"], row["regime"], row["group"]): row for row in found.scores.to_pylist()}
+    for row in rows.values():
+        counts = np.reshape(row["counts"], (-1, 2))
+        row["wins"] = (counts[:, 0] / counts[:, 1]).tolist()
+        assert row["value"] == pytest.approx(100 * np.mean(row["wins"]))
+    return found.record["tasks"][task.label]["settings"], rows
 
 
 @cache
@@ -134,134 +130,116 @@ def derived_rows(spec: str, pairs: Path) -> dict[str, list[list[list[int]]]]:
 def test_an_entry_by_the_text_that_make_writes(kind: str, spec: str, tmp_path: Path) -> None:
     """Sentences of the derived set, tokenised by themselves, and scored one sub-word at a time."""
     pairs = write(tmp_path / "pairs.jsonl", PAIRS)
-    entry = entry_of(write_run(tmp_path / "run", spec, kind=kind), pairs)
+    settings, found = scored(write_run(tmp_path / "run", spec, kind=kind), pairs)
     model = encoder(kind, spec)
+    groups = {"": PAIRS} | {
+        f"{by}={name}": [one for one in PAIRS if one[by] == name]
+        for by in ("linguistics_term", "UID") for name in dict.fromkeys(one[by] for one in PAIRS)
+    }  # fmt: skip
     for side, rows in derived_rows(spec, pairs).items():
         right = [slowly(model, good) > slowly(model, bad) for good, bad in rows]
-        assert whole(entry)[side]["accuracy"] == pytest.approx(100 * np.mean(right))
         assert sum(right) > 0  # or the test shows little
-        for by in ("linguistics_term", "UID"):
-            for name in dict.fromkeys(one[by] for one in PAIRS):
-                (group,) = [g for g in entry["groups"] if (g["by"], g["name"]) == (by, name)]
-                mine = [won for won, one in zip(right, PAIRS, strict=True) if one[by] == name]
-                assert group["items"] == len(mine)
-                assert group[side]["accuracy"] == pytest.approx(100 * np.mean(mine))
-    assert entry["settings"]["score"] == ("pseudo-log-likelihood" if kind == "roberta" else "log-likelihood")
-    assert entry["chance"] == {"accuracy": 50.0}
-    assert {group["by"] for group in entry["groups"]} == {"all", "linguistics_term", "UID"}
+        for group, members in groups.items():
+            assert found["accuracy", side, group]["wins"] == [
+                won for won, one in zip(right, PAIRS, strict=True) if one in members
+            ]
+    assert settings["score"] == ("pseudo-log-likelihood" if kind == "roberta" else "log-likelihood")
+    assert {found["accuracy", "chance", group]["value"] for group in groups} == {50.0}
+    assert {group for _, _, group in found} == set(groups)
 
 
 def test_names_of_groups_may_be_numbers(tmp_path: Path) -> None:
     numbers = [{**one, "UID": at % 2} for at, one in enumerate(PAIRS)]
     run = write_run(tmp_path / "run", kind="gpt2")
-    groups = entry_of(run, write(tmp_path / "pairs.jsonl", [*numbers, {**PAIRS[0], "UID": None}]))["groups"]
-    found = {group["name"]: group["items"] for group in groups if group["by"] == "UID"}
-    assert found == {"0": (len(PAIRS) + 1) // 2, "1": len(PAIRS) // 2}
-
-
-def test_an_empty_name_of_a_group_is_none(tmp_path: Path) -> None:
-    """Only the group of all pairs has no name, by which reports know it."""
-    run = write_run(tmp_path / "run", kind="gpt2")
-    rows = [{**PAIRS[0], "linguistics_term": ""}, *PAIRS]
-    groups = entry_of(run, write(tmp_path / "pairs.jsonl", rows))["groups"]
-    assert [group for group in groups if not group["name"]] == groups[:1]
-    earlier = {"groups": [*groups, {**groups[1], "name": ""}]}
-    assert list(shown_groups(earlier)) == list(shown_groups({"groups": groups}))
+    named = {"UID": None, "linguistics_term": ""}  # in no group
+    _, found = scored(run, write(tmp_path / "pairs.jsonl", [*numbers, {**PAIRS[0], **named}]))
+    sizes = {group: len(row["wins"]) for (metric, _, group), row in found.items() if metric == "accuracy"}
+    assert sizes["UID=0"] == (len(PAIRS) + 1) // 2
+    assert sizes["UID=1"] == len(PAIRS) // 2
+    assert sizes[""] == len(PAIRS) + 1
+    terms = dict.fromkeys(f"linguistics_term={one['linguistics_term']}" for one in PAIRS)
+    assert list(sizes) == ["", *terms, "UID=0", "UID=1"]
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "modernbert"])
 def test_languages_that_are_one_have_one_score(kind: str, tmp_path: Path) -> None:
     pairs = write(tmp_path / "pairs.jsonl", PAIRS)
-    entry = entry_of(write_run(tmp_path / "same", "trans:overlap=100", kind=kind), pairs)
-    assert all(group["source"] == group["derived"] for group in entry["groups"])
+    same = write_run(tmp_path / "same", "trans:overlap=100", kind=kind)
     run = write_run(tmp_path / "twins", "trans", kind=kind)
     found = PretrainedRun.load(run).languages
     save_model(run, rows_of_twins_equal(model_of(kind, found.size), found))
-    twins = entry_of(run, pairs)
-    assert all(group["source"] == group["derived"] for group in twins["groups"])
+    for one in (same, run):
+        _, rows = scored(one, pairs)
+        for (metric, regime, group), row in rows.items():
+            assert regime == "chance" or row["wins"] == rows[metric, "derived", group]["wins"]
 
 
 def test_good_and_bad_exchanged(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", "trans,perm", kind="gpt2")
     other = [{**one, "sentence_good": one["sentence_bad"], "sentence_bad": one["sentence_good"]} for one in PAIRS]
-    ours, theirs = (
-        entry_of(run, write(tmp_path / name / "pairs.jsonl", rows)) for name, rows in (("a", PAIRS), ("b", other))
+    (_, ours), (_, theirs) = (
+        scored(run, write(tmp_path / name / "pairs.jsonl", rows)) for name, rows in (("a", PAIRS), ("b", other))
     )
-    for one, two in zip(ours["groups"], theirs["groups"], strict=True):
-        for side in ("source", "derived"):
-            assert one[side]["accuracy"] == pytest.approx(100 - two[side]["accuracy"])
-            assert (one[side]["low"], one[side]["high"]) == pytest.approx(
-                (100 - two[side]["high"], 100 - two[side]["low"])
-            )
+    for place, one in ours.items():
+        if place[0] == "accuracy":
+            assert one["wins"] == [1 - won for won in theirs[place]["wins"]]
 
 
 def test_long_pairs_are_counted_and_ties_count_half(tmp_path: Path) -> None:
     tie = row("The cat saw ☃ .", "The cat saw ☂ .")  # the tokenizer has neither
     run = write_run(tmp_path / "run", kind="gpt2")
-    entry = entry_of(run, write(tmp_path / "pairs.jsonl", [LONG, tie]))
-    assert entry["settings"]["items"] == 1
-    assert entry["settings"]["left_out"] == 1
+    settings, found = scored(run, write(tmp_path / "pairs.jsonl", [LONG, tie, *PAIRS]))
+    assert (settings["items"], settings["left_out"]) == (1 + len(PAIRS), 1)
     for side in ("source", "derived"):
-        assert whole(entry)[side]["ties"] == 1
-        assert whole(entry)[side]["accuracy"] == 50
+        assert found["accuracy", side, ""]["wins"][0] == 0.5
+        assert found["ties", side, ""]["wins"][0] == 1
     told = cli("evaluate", run, "--task", f"blimp:{tmp_path}/pairs.jsonl", "--measure", "none", "--device", "cpu").out
-    assert "1 longer than a row, left out" in told
-    assert "ties: source 1, derived 1" in told
+    assert "items 7, left out 1" in told
 
 
 def test_a_folder_is_all_of_its_files(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", kind="gpt2")
-    one = entry_of(run, write(tmp_path / "pairs.jsonl", PAIRS))
+    _, one = scored(run, write(tmp_path / "pairs.jsonl", PAIRS))
     for number, name in enumerate(("agreement.jsonl", "test_of_islands.jsonl", "more/dev.jsonl")):
         write(tmp_path / "sets" / name, PAIRS[number::3])
-    several = entry_of(run, tmp_path / "sets")
-
-    def by_name(entry: dict[str, Any]) -> dict[tuple[str, str], Row]:
-        return {(group["by"], group["name"]): group for group in entry["groups"]}
-
-    assert by_name(several) == by_name(one)
+    _, several = scored(run, tmp_path / "sets")
+    assert {place: sorted(row["wins"]) for place, row in several.items()} == {
+        place: sorted(row["wins"]) for place, row in one.items()
+    }
 
 
 def test_orders_that_need_trees(tmp_path: Path) -> None:
     """The sentences are parsed, as those of any source."""
     run = write_run(tmp_path / "run", "trans,syn:fr", kind="gpt2")
-    entry = entry_of(run, write(tmp_path / "pairs.jsonl", PAIRS), parses=tmp_path / "parses")
-    assert whole(entry)["items"] == len(PAIRS)
+    settings, _ = scored(run, write(tmp_path / "pairs.jsonl", PAIRS), parses=tmp_path / "parses")
+    assert settings["items"] == len(PAIRS)
 
 
 # Where results are
 
 
-def test_checkpoints_and_the_report(tmp_path: Path) -> None:
+def test_checkpoints(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", kind="gpt2", objective="clm", steps=2, step=2)
     for step in (1, 2):
         model = model_of("gpt2", languages("trans,inv").size)
         with torch.no_grad():
             model.get_input_embeddings().weight.mul_(step)
         optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-        checkpoint.save(run, model, optimizer, None, step=step, subwords=1, seconds=1.0, fingerprint="0", keep=3)
+        numbers: dict[str, Any] = {"step": step, "subwords": 1, "seconds": 1.0, "counts": {}}
+        checkpoint.save(run, model, optimizer, None, fingerprint="0", keep=3, **numbers)
     save_model(run, model)
     pairs = write(tmp_path / "pairs.jsonl", PAIRS)
     words = ("evaluate", run, "--task", f"blimp:{pairs}", "--measure", "none", "--device", "cpu")
     label = f"blimp:{short_name(str(pairs))}"
     shown = cli(*words).out
-    assert shown.startswith(f"{label}: 6 pairs by log-likelihood; accuracy, chance 50.0\n")
-    assert [line.split()[0] for line in shown.splitlines()[1:]] == ["all", "agreement", "island", "npi"]
+    assert shown.startswith(f"{label}: source ")
+    assert "items 6, left out 0\n" in shown
     lines = cli(*words, "--every-checkpoint").out.splitlines()
     assert [line.split(" accuracy ")[0] for line in lines] == [f"step {step}: {label}" for step in (1, 2)]
-    entries = [json.loads((run / "evaluation" / f"step-0000000{n}.json").read_text())["tasks"][label] for n in (1, 2)]
+    last = (run / "evaluation" / "step-00000002.json").read_text("utf-8")
     stored = json.loads((run / "evaluation.json").read_text("utf-8"))
-    assert stored["tasks"][label] == entries[1]
+    assert stored["tasks"][label] == json.loads(last)["tasks"][label]
     assert str(tmp_path) not in json.dumps(stored)
-    cli("report", run, "-o", tmp_path / "report")
-    told = (tmp_path / "report" / "report.md").read_text("utf-8")
-    accuracy = whole(entries[1])["derived"]["accuracy"]
-    (line,) = [line for line in told.splitlines() if line.startswith("|") and label in line and "| all |" in line]
-    assert f"| {accuracy:.1f} (" in line
-    assert "| 50.0 | 6 |" in line
-    stored["tasks"][label]["groups"][0]["source"]["accuracy"] = "half"
-    (run / "evaluation.json").write_text(json.dumps(sealed(stored)), "utf-8")
-    assert 'is "half", not a number' in cli("report", run, "-o", tmp_path / "report", code=1).err
 
 
 def test_labels_have_no_absolute_path() -> None:
@@ -338,7 +316,7 @@ def test_a_model_without_a_head(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", kind="roberta")
     save_model(run, model_of("roberta", languages("trans,inv").size).base_model)
     with pytest.raises(UsageError, match="no language-model head, which blimp needs") as error:
-        entry_of(run, write(tmp_path / "pairs.jsonl", PAIRS))
+        scored(run, write(tmp_path / "pairs.jsonl", PAIRS))
     assert error.value.id == "no-head"
     assert not (run / "evaluation.json").exists()
 

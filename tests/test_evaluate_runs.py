@@ -23,8 +23,10 @@ from derivlang.evaluation.evaluate import evaluate, request_of
 from derivlang.evaluation.examples import Instances
 from derivlang.evaluation.finetune import Padded, TaskModel, batches, fine_tune, predict
 from derivlang.evaluation.finetune_settings import FinetuneSettings
+from derivlang.evaluation.formulas import value_of
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.padding import by_length, inside, padded
+from derivlang.evaluation.scores import counts_of, read_part
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
@@ -32,6 +34,7 @@ from derivlang.formats.progress import stages_to
 from derivlang.parsing.device import device_of
 from derivlang.training.encoder import Encoder
 from tests.commands import run as cli
+from tests.score_rows import of_regime, regimes, rows, values
 from tests.test_evaluate_examples import made
 from tests.tiny_runs import MARKS, data_folder, languages, model_of, save_model, seal, write_run
 
@@ -64,9 +67,9 @@ def options(data: Path, *names: str, **changes: Any) -> EvaluateOptions:
 
 
 def stored(run: Path) -> dict[str, Any]:
-    """The results of the file, without what guards them."""
+    """The record of the file, without its hash."""
     found: dict[str, Any] = json.loads((run / "evaluation.json").read_text("utf-8"))
-    return {name: value for name, value in found.items() if name not in ("format", "sha256")}
+    return {name: value for name, value in found.items() if name != "sha256"}
 
 
 # Batches
@@ -180,11 +183,11 @@ def test_dev_chooses_the_epoch() -> None:
         make = partial(classifier, "modernbert", 17)
         return fine_tune(make, few, 0, settings, 1, lambda model: score(model, values))
 
-    for values, best in (([1, 3, 2], 2), ([2, 2, 1], 1), ([1, 2, 3], 3), ([5], 1)):
-        model, facts = tuned([float(value) for value in values])
-        assert facts == {"epoch": best, "dev": values}
+    for on_dev, best in (([1, 3, 2], 2), ([2, 2, 1], 1), ([1, 2, 3], 3), ([5], 1)):
+        model, facts = tuned([float(value) for value in on_dev])
+        assert facts == {"epoch": best, "dev": on_dev}
         assert all(torch.equal(a, b) for a, b in zip(model.state(), states[best - 1], strict=True))
-        assert len(values) == 1 or not torch.equal(states[0][0], states[1][0])
+        assert len(on_dev) == 1 or not torch.equal(states[0][0], states[1][0])
 
 
 def test_a_seed_is_of_its_fine_tuning_alone() -> None:
@@ -242,46 +245,41 @@ def test_a_loss_that_is_not_finite() -> None:
 def test_sup_is_zs_where_the_languages_are_one(kind: str, tmp_path: Path, data: Path) -> None:
     run = write_run(tmp_path, "trans:overlap=100", kind=kind)
     found = evaluate(run, options(data, "pos", "ner", "xnli", max_length=60))
-    for name, entry in found["tasks"].items():
-        assert entry["sup"] == entry["zs"] == entry["source"], name
-        assert entry["dev"]["sup"] == entry["dev"]["zs"]
-        assert all(score["mean"] == score["low"] == score["high"] == 0 for score in entry["delta"].values())
+    for name in found.record["tasks"]:
+        assert of_regime(found, name, "sup") == of_regime(found, name, "zs") == of_regime(found, name, "source"), name
+        assert of_regime(found, name, "sup", "dev") == of_regime(found, name, "zs", "dev")
 
 
 def test_what_is_written(run: Path, data: Path) -> None:
     measures = tuple(name for name in MEASURES.built_in if name != "surprisal")
     found = evaluate(run, options(data, "pos", seeds=2, measures=measures, pairs=5, sentences=9, epochs=4))
-    assert found == stored(run)
-    assert list(stored(run)) == ["signature", "tasks", *measures, "heldout"]
-    assert found["signature"]["spec"] == "trans:table=2,inv"
-    entry = found["tasks"]["pos"]
-    assert list(entry) == ["settings", "test", "sup", "zs", "delta", "source", "oracle", "files", "dev", "chance"]
-    assert entry["test"].items() >= {"unit": "sentence", "units": 23, "in_train": 0, "in_whole_train": 0}.items()
+    assert found.record == stored(run)
+    assert list(stored(run)) == ["format", "signature", "tasks", "measures"]
+    assert found.record["signature"]["spec"] == "trans:table=2,inv"
+    assert list(found.record["measures"]) == list(found.columns)[1:] == list(measures)
+    entry = found.record["tasks"]["pos"]
+    assert list(entry) == ["settings", "test", "scores", "files"]
+    assert entry["test"].items() >= {"cut": 0, "unscored": 0, "in_train": 0, "in_whole_train": 0}.items()
     told = {"source": "pos:English-EWT", "epochs": 4, "train": 76, "dev": 16, "test": 23, "max_length": 128}
     assert entry["settings"].items() >= told.items()
-    assert list(entry["sup"]) == ["accuracy", "macro_f1", "seqeval_f1"]
-    for regime in ("sup", "zs", "delta", "source", "oracle"):
-        for score in entry[regime].values():
-            assert set(score) == {"mean", "deviation", "low", "high", "seeds"}
-            assert score["mean"] == pytest.approx(np.mean(score["seeds"]))
-            assert score["low"] <= score["mean"] <= score["high"]
-    for metric, score in entry["delta"].items():
-        sides = entry["sup"][metric]["seeds"], entry["zs"][metric]["seeds"]
-        assert score["seeds"] == pytest.approx([a - b for a, b in zip(*sides, strict=True)])
-    assert entry["sup"]["accuracy"]["mean"] > 30  # of a model that has seen no text: above the most frequent tag's 18
-    cells = sorted(path.name for path in (run / "evaluation").iterdir())
-    assert cells == [f"pos.{regime}.{seed}.npz" for regime in ("sup", "zs") for seed in (1, 2)]
-    with np.load(run / "evaluation" / "pos.sup.1.npz") as cell:
-        right, of = cell["accuracy"].sum(axis=0)
-        assert (len(cell["accuracy"]), len(cell["dev_accuracy"])) == (23, 16)
-    assert 100 * right / of == pytest.approx(entry["sup"]["accuracy"]["seeds"][0])
-    assert found["perplexity"]["sentences"] == 9
-    assert list(entry["dev"]) == ["sup", "zs", "delta"]
+    assert [column["name"] for column in found.columns["pos"]] == ["accuracy", "macro_f1", "seqeval_f1"]
+    assert regimes(found, "pos") == {"sup", "zs", "source", "oracle"}
+    assert regimes(found, "pos", "dev") == {"sup", "zs"}
+    for row in (row for row in found.scores.to_pylist() if row["formula"]):
+        assert row["value"] == pytest.approx(value_of(row["formula"], counts_of(row["formula"], row["counts"])))
+    assert np.mean(values(found, "pos", "sup")) > 30  # of a model that has seen no text: the most frequent tag has 18
+    cells = {path.name for path in (run / "evaluation").iterdir()}
+    fine_tunings = {f"pos.{regime}.{seed}.parquet" for regime in ("sup", "zs") for seed in (1, 2)}
+    assert cells == {*fine_tunings, "pos.chance.parquet", *(f"{name}.parquet" for name in measures)}
+    assert cells == {
+        file for kind in ("tasks", "measures") for one in found.record[kind].values() for file in one["files"]
+    }
+    (one,) = rows(found, "pos", metric="accuracy", regime="sup", split="test", ft_seed=1)
+    assert (len(one["counts"]), one["unit"]) == (2 * 23, "sentence")
     # no label of the derived dev set has chosen the epoch of ZS: it was the best on the source's
-    with np.load(run / "evaluation" / "pos.zs.1.npz") as cell:
-        facts = json.loads(str(cell["facts"]))
+    facts, _ = read_part(run / "evaluation" / "pos.zs.1.parquet")
     assert facts["epoch"] == 1 + int(np.argmax(facts["dev"]))
-    assert facts["dev"][facts["epoch"] - 1] != pytest.approx(entry["dev"]["zs"]["accuracy"]["seeds"][0])
+    assert facts["dev"][facts["epoch"] - 1] != pytest.approx(values(found, "pos", "zs", split="dev")[0])
 
 
 def test_an_evaluation_goes_on_where_it_was(run: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,42 +299,45 @@ def test_an_evaluation_goes_on_where_it_was(run: Path, data: Path, monkeypatch: 
         evaluate(run, asked)
     assert not (run / "evaluation.json").exists()
     assert len(list((run / "evaluation").iterdir())) == 3
-    first = (run / "evaluation" / "pos.sup.1.npz").stat().st_mtime_ns
+    first = (run / "evaluation" / "pos.sup.1.parquet").stat().st_mtime_ns
     started.clear()
     with stages_to(start):
         found = evaluate(run, asked)
     assert started == ["pos zs 2", *(f"xnli {regime} {seed}" for regime in ("sup", "zs") for seed in (1, 2))]
-    assert (run / "evaluation" / "pos.sup.1.npz").stat().st_mtime_ns == first
+    assert (run / "evaluation" / "pos.sup.1.parquet").stat().st_mtime_ns == first
     # a damaged cell is made again; the numbers are those of a run without interruption
-    (run / "evaluation" / "pos.sup.1.npz").write_bytes(b"PK\x03\x04 cut off")
-    assert evaluate(run, asked) == found
+    (run / "evaluation" / "pos.sup.1.parquet").write_bytes(b"PAR1 cut off")
+    assert evaluate(run, asked).scores == found.scores
     monkeypatch.setattr(cells, "fine_tune", None)  # nothing is left to be done
-    assert evaluate(run, asked) == found == stored(run)
+    assert evaluate(run, asked).record == found.record == stored(run)
     fresh = run.parent / "fresh"
     shutil.copytree(run, fresh, ignore=shutil.ignore_patterns("evaluation*"))
     monkeypatch.undo()
-    assert evaluate(fresh, asked) == found
+    assert evaluate(fresh, asked).scores == found.scores
 
 
 def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Path) -> None:
-    pos = evaluate(run, options(data, "pos"))["tasks"]["pos"]
+    pos = evaluate(run, options(data, "pos")).record["tasks"]["pos"]
     both = evaluate(run, options(data, "xnli", regimes=("zs",), measures=("alignment",)))
-    assert both["tasks"]["pos"] == pos
-    assert list(both["tasks"]["xnli"]) == ["settings", "test", "zs", "source", "oracle", "files", "dev", "chance"]
-    assert list(evaluate(run, options(data, "xnli", regimes=("sup",)))["tasks"]["xnli"])[4] == "delta"
+    assert both.record["tasks"]["pos"] == pos
+    assert set(both.columns) == {"xnli", "alignment"}
+    assert regimes(both, "xnli") == {"zs", "source"}
+    assert regimes(evaluate(run, options(data, "xnli", regimes=("sup",))), "xnli") == {"sup", "zs", "source"}
     # other settings, other numbers
     other = evaluate(run, options(data, "pos", lr=1e-4, regimes=("sup",)))
-    assert list(other["tasks"]["pos"]) == ["settings", "test", "sup", "files", "dev", "chance"]
-    assert other["tasks"]["pos"]["settings"]["lr"] == 1e-4
-    assert "alignment" in other
-    others = {run / "evaluation" / name for name in ("pos.v2.documents.npz", "pos.zs.²1.npz", "pos.v2.sup.1.npz")}
+    assert regimes(other, "pos") == {"sup"}
+    assert other.record["tasks"]["pos"]["settings"]["lr"] == 1e-4
+    assert "alignment" in other.record["measures"]
+    names = ("pos.v2.chance.parquet", "pos.zs.²1.parquet", "pos.v2.sup.1.parquet")
+    others = {run / "evaluation" / name for name in names}
     for path in others:  # of tasks such as pos.v2
         path.touch()
     evaluate(run, options(data, "pos", lr=1e-4, regimes=("sup",)))
     assert all(path.exists() for path in others)
     for path in others:
         path.unlink()
-    assert sorted(path.name for path in (run / "evaluation").glob("pos*")) == ["pos.sup.1.npz"]
+    left = sorted(path.name for path in (run / "evaluation").glob("pos*"))
+    assert left == ["pos.chance.parquet", "pos.sup.1.parquet"]
     # another model
     model = model_of("modernbert", languages("trans,inv").size)
     with torch.no_grad():
@@ -344,11 +345,12 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Pat
     save_model(run, model)
     with pytest.raises(StoreError, match="changed since then: weights"):
         evaluate(run, options(data, "pos", regimes=("sup",), lr=1e-4))
-    assert stored(run) == other
+    assert stored(run) == other.record
     again = evaluate(run, options(data, "pos", regimes=("sup",), lr=1e-4, force=True))
-    assert list(again) == ["signature", "tasks"]
-    assert list(again["tasks"]) == ["pos"]
-    assert again["tasks"] != other["tasks"]
+    assert not again.record["measures"]
+    assert list(again.record["tasks"]) == ["pos"]
+    assert again.record["tasks"] != other.record["tasks"]
+    assert not (run / "evaluation" / "alignment.parquet").exists()
 
 
 def test_results_that_another_process_adds_stay(run: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,10 +364,10 @@ def test_results_that_another_process_adds_stay(run: Path, data: Path, monkeypat
 
     monkeypatch.setattr(evaluation, "_tuned", meanwhile)
     found = evaluate(run, options(data, "pos", regimes=("sup",), measures=("perplexity",)))
-    assert found == stored(run)
-    assert set(found) == {"signature", "tasks", "links", "perplexity", "heldout"}
-    assert set(found["tasks"]) == {"pos", "ner"}
-    assert set(found["heldout"]) == {"links", "perplexity"}
+    assert found.record == stored(run)
+    assert set(found.record["measures"]) == {"links", "perplexity"}
+    assert set(found.record["tasks"]) == {"pos", "ner"}
+    assert set(found.columns) == {"pos", "perplexity"}
     assert not list(run.glob(".*"))
 
 
@@ -374,13 +376,11 @@ def test_a_causal_run(tmp_path: Path, data: Path) -> None:
     warnings: list[str] = []
     asked = options(data, measures=("alignment", "contextual", "perplexity", "surprisal"))
     found = evaluate(run, asked, Events(warn=warnings.append))
-    assert sorted(found) == sorted(["signature", "tasks", "heldout", *asked.measures])
+    assert list(found.record["measures"]) == list(asked.measures)
     assert not warnings
-    assert set(found["perplexity"]) == {
-        "source", "derived", "source_bits", "derived_bits", "positions", "words", "sentences"
-    }  # fmt: skip
-    files = sorted((run / "evaluation").iterdir())
-    assert [path.name for path in files] == ["surprisal.derived.parquet", "surprisal.source.parquet"]
+    files = {path.name for path in (run / "evaluation").glob("surprisal*")}
+    assert files == {"surprisal.derived.parquet", "surprisal.source.parquet", "surprisal.parquet"}
+    assert files == set(found.record["measures"]["surprisal"]["files"])
     with pytest.raises(UsageError, match="fine-tuning needs an encoder") as error:
         evaluate(run, options(data, "pos"))
     assert error.value.id == "causal-model"
@@ -390,23 +390,25 @@ def test_a_causal_run(tmp_path: Path, data: Path) -> None:
         model.get_input_embeddings().weight.mul_(2)
     save_model(run, model)
     evaluate(run, options(data, measures=("perplexity",), force=True))
-    assert not list((run / "evaluation").iterdir())
+    assert [path.name for path in (run / "evaluation").iterdir()] == ["perplexity.parquet"]
 
 
 def test_a_masked_model_has_no_surprisal(run: Path, data: Path) -> None:
     warnings: list[str] = []
     found = evaluate(run, options(data, measures=("alignment", "surprisal")), Events(warn=warnings.append))
     assert warnings == ["surprisal needs a causal language model, so there is none of this modernbert"]
-    assert list(found) == ["signature", "tasks", "alignment"]
-    assert not (run / "evaluation").exists()
+    assert list(found.record["measures"]) == ["alignment"]
+    assert [path.name for path in (run / "evaluation").iterdir()] == ["alignment.parquet"]
 
 
 def test_the_first_examples(run: Path, data: Path) -> None:
-    few = evaluate(run, options(data, "ner", train_examples=10, regimes=("sup",)))["tasks"]["ner"]
+    few = evaluate(run, options(data, "ner", train_examples=10, regimes=("sup",))).record["tasks"]["ner"]
     assert few["settings"]["train"] == 10
-    every = evaluate(run, options(data, "ner", train_examples=76, regimes=("sup",)))["tasks"]["ner"]
+    every = evaluate(run, options(data, "ner", train_examples=76, regimes=("sup",))).record["tasks"]["ner"]
     assert every["settings"]["train"] == 76
-    some = evaluate(run, options(data, "ner", train_examples=10, dev_examples=7, regimes=("sup",)))["tasks"]["ner"]
+    some = evaluate(run, options(data, "ner", train_examples=10, dev_examples=7, regimes=("sup",))).record["tasks"][
+        "ner"
+    ]
     assert (some["settings"]["train"], some["settings"]["dev"], some["settings"]["test"]) == (10, 7, 23)
 
 
@@ -416,18 +418,18 @@ def test_a_regime_that_lacks_seeds_is_left_out_with_a_warning(run: Path, data: P
     evaluate(run, options(data, "pos", seeds=1, regimes=("zs",), measures=(), **few))
     asked = options(data, "pos", seeds=2, regimes=("sup",), measures=(), **few)
     found = evaluate(run, asked, Events(warn=warnings.append))
-    assert "zs" not in found["tasks"]["pos"]
+    assert regimes(found, "pos") == {"sup"}
     assert warnings == ["pos has no score of zs, as 1 of 2 fine-tunings are there: --regime zs makes the others"]
     found = evaluate(run, options(data, "pos", seeds=2, regimes=("zs",), measures=(), **few))
-    assert {"sup", "zs", "delta"} <= set(found["tasks"]["pos"])
+    assert {"sup", "zs"} <= regimes(found, "pos")
 
 
 def test_orders_that_need_trees(tmp_path: Path, data: Path) -> None:
     run = write_run(tmp_path / "run", "trans,syn:fr")
     asked = options(data, "pos", "ner", "xnli", measures=("contextual",), parses=tmp_path / "parses")
     found = evaluate(run, asked)
-    assert set(found["tasks"]) == {"pos", "ner", "xnli"}
-    assert found["contextual"][0]["words"] > 0
+    assert set(found.record["tasks"]) == {"pos", "ner", "xnli"}
+    assert rows(found, "contextual", metric="words", layer=0, regime="")[0]["value"] > 0
 
 
 def test_language_ids_reach_the_model(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -442,9 +444,9 @@ def test_language_ids_reach_the_model(tmp_path: Path, data: Path, monkeypatch: p
         return call(self, ids, mask, language, **more)
 
     monkeypatch.setattr(Encoder, "__call__", spy)
-    found = evaluate(run, options(data, "pos", max_length=60))["tasks"]["pos"]
+    found = evaluate(run, options(data, "pos", max_length=60))
     assert set(seen) == {0, 1}
-    assert found["sup"] != found["source"]  # one text, told as two languages
+    assert of_regime(found, "pos", "sup") != of_regime(found, "pos", "source")  # one text, told as two languages
 
 
 # The command line
@@ -455,8 +457,8 @@ def test_the_command_as_scripts_call_it(run: Path, data: Path) -> None:
     found = cli("evaluate", run, *words, "--regime", "sup,zs", "--pairs", 5, "--sentences", 5, "--json")
     assert found.err == ""
     assert list(found.json) == ["pos", "alignment", "contextual", "retrieval", "links", "perplexity"]
-    assert {"sup", "zs", "delta"} <= set(found.json["pos"])
-    assert {"all", "heldout"} <= set(found.json["alignment"])
+    assert {"sup", "zs"} <= {row["regime"] for row in found.json["pos"]["scores"]}
+    assert {"all", "heldout"} <= {row["metric"] for row in found.json["alignment"]["scores"]}
     told = cli("evaluate", run, *words, "--measure", "alignment").out
     assert "SUP - ZS" in told
     assert "outside the dictionary" in told
@@ -610,7 +612,7 @@ def test_a_record_with_a_field_of_another_kind(field: str, value: object, run: P
 
 
 @pytest.mark.parametrize(
-    "content", ["[" * 100_000, '{"signature": ' + "1" * 5000, '{"signature": {}, "tasks": []}', "{}"]
+    "content", ["[" * 100_000, '{"signature": ' + "1" * 5000, '{"signature": {}, "format": 2, "tasks": []}', "{}"]
 )
 def test_an_evaluation_that_no_parser_takes(content: str, run: Path, data: Path) -> None:
     (run / "evaluation.json").write_text(content, "utf-8")
@@ -634,7 +636,7 @@ def test_rows_that_the_model_has_no_positions_for(tmp_path: Path, data: Path) ->
     run = write_run(tmp_path, kind="roberta")
     assert PretrainedRun.load(run).longest == 64
     found = evaluate(run, options(data, "pos", regimes=("sup",)))
-    assert found["tasks"]["pos"]["settings"]["max_length"] == 64
+    assert found.record["tasks"]["pos"]["settings"]["max_length"] == 64
 
 
 def test_devices() -> None:

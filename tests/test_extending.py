@@ -42,7 +42,7 @@ def test_the_metric_of_the_task_page_counts_and_scores() -> None:
     (sample,) = (text for name, _, text in NAMED.findall(TASK) if name == "sentences.py")
     names: dict[str, Any] = {"__name__": "sentences"}
     exec(compile(sample, "own-task.md", "exec"), names)
-    (metric,) = names["WholeSentences"].metrics
+    (metric,) = names["WholeSentences"].columns
     assert isinstance(metric, Metric)
     counts = metric.counts([["NOUN", "VERB"], ["DET"], ["X"]], [["NOUN", "VERB"], ["DET"], ["NUM"]])
     assert counts.tolist() == [[1, 1], [1, 1], [0, 1]]

@@ -375,13 +375,26 @@ def test_a_task_of_a_package_is_fine_tuned_and_reported(site: Path, tmp_path: Pa
     ((name, found),) = json.loads(run(site, "evaluate", model, *words)).items()
     assert re.fullmatch("mood:sets-[0-9a-f]{8}", name)
     assert (found["settings"]["epochs"], found["settings"]["test"]) == (3, 2)
-    assert found["chance"] == {"accuracy": 50.0}
+    assert {row["value"] for row in found["scores"] if row["regime"] == "chance"} == {50.0}
     assert "mood" in {entry["name"] for entry in json.loads(run(site, "ls", "--json"))["tasks"]}
-    run(site, "report", model, "-o", tmp_path / "report")
-    assert "MOOD" in (tmp_path / "report" / "report.md").read_text("utf-8")
-    # Without the package its scores are left alone, and its name is unknown.
-    assert cli("report", model, "-o", tmp_path / "without").returncode == 0
+    # without the package its scores can be reported, and its name is unknown
     assert "there is no task 'mood'" in cli("evaluate", model, *words).stderr
+    other = write_run(tmp_path / "other", "trans", steps=1)
+    run(site, "evaluate", other, *words)
+    is_in_every_form((model, other), tmp_path / "report", name, "accuracy")
+
+
+def is_in_every_form(runs: tuple[Path, ...], out: Path, label: str, metric: str) -> None:
+    """A score is in the page, the Markdown, the text table, a table of its own, and a figure: without its package."""
+    assert cli("report", *runs, "-o", out).returncode == 0
+    for name in ("index.html", "report.md"):
+        assert label in (out / name).read_text("utf-8"), name
+    lines = (out / "scores.tsv").read_text("utf-8").splitlines()
+    assert any(f"\t{label}\t{metric}\t" in line for line in lines)
+    data = json.loads((out / "report.json").read_text("utf-8"))
+    stem = re.sub("[^a-z0-9]+", "-", label.lower())
+    for folder in ("tables", "figures"):
+        assert any(name.startswith(f"{folder}/") and stem in name for name in data["files"]), folder
 
 
 def test_an_objective_of_a_package_trains_on_a_stream_of_its_own(site: Path, tmp_path: Path) -> None:
@@ -420,16 +433,17 @@ def test_a_measure_of_a_package(site: Path, tmp_path: Path) -> None:
     run_folder = write_run(tmp_path / "run", "trans,inv")
     words = ("evaluate", run_folder, "--measure", "centroids,retrieval", "--pairs", 9, "--device", "cpu")
     found = json.loads(run(site, *words, "--json"))
-    assert [layer["layer"] for layer in found["centroids"]] == [0, 1, 2]
+    assert {row["layer"] for row in found["centroids"]["scores"]} == {0, 1, 2}
     stored = json.loads((run_folder / "evaluation.json").read_text("utf-8"))
-    assert list(stored) == ["format", "signature", "tasks", "retrieval", "centroids", "heldout", "sha256"]
+    assert list(stored["measures"]) == ["centroids", "retrieval"]
     assert "centroids, layer 2: cosine " in run(site, *words)
     assert "centroids" in [measure["name"] for measure in json.loads(run(site, "ls", "--json"))["measures"]]
-    # without the package, what it measured is kept, and the report leaves it out
+    # without the package, what it measured is kept, and is reported
     assert cli("evaluate", run_folder, "--measure", "alignment").returncode == 0
-    assert list(json.loads((run_folder / "evaluation.json").read_text("utf-8"))) == [
-        "format", "signature", "tasks", "alignment", "retrieval", "centroids", "heldout", "sha256"
+    assert list(json.loads((run_folder / "evaluation.json").read_text("utf-8"))["measures"]) == [
+        "centroids", "retrieval", "alignment"
     ]  # fmt: skip
+    is_in_every_form((run_folder,), tmp_path / "report", "centroids", "cosine")
     named = json.loads(
         run(site, "evaluate", run_folder, "--task", "centroids", "--pairs", 9, "--device", "cpu", "--json")
     )

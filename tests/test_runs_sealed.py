@@ -7,12 +7,14 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from derivlang.core.errors import DerivlangError, StoreError
+from derivlang.evaluation.collect import scores
 from derivlang.evaluation.evaluate import evaluate
-from derivlang.evaluation.report.reading import read_runs
+from derivlang.evaluation.scores import COUNTS, read_part
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
@@ -50,7 +52,7 @@ def run(made: Path, tmp_path: Path) -> Path:
 # Who believes a run. Each is called with its folder.
 READERS: dict[str, Callable[[Path], object]] = {
     "evaluate": lambda run: PretrainedRun.load(run),
-    "report": lambda run: read_runs([run]),
+    "report": scores,
     "--init": lambda run: model_of(str(run), "--init"),
     "--resume": lambda run: trained(run, steps=6, save_every=3, resume=True),
 }
@@ -88,12 +90,12 @@ def test_every_changed_leaf_of_a_run_to_resume_is_noticed(run: Path) -> None:
 
 @pytest.mark.parametrize("name", ["evaluation.json", "evaluation/step-00000003.json"])
 def test_every_changed_leaf_of_an_evaluation_is_noticed(name: str, run: Path) -> None:
-    assert unnoticed(run / name, lambda: read_runs([run])) == []
+    assert unnoticed(run / name, lambda: scores(run)) == []
 
 
 def test_an_evaluation_that_was_changed_is_not_added_to(run: Path) -> None:
     path = run / "evaluation.json"
-    path.write_text(path.read_text("utf-8").replace('"rows": ', '"rows": 1'), "utf-8")
+    path.write_text(path.read_text("utf-8").replace('"seed": 1', '"seed": 2'), "utf-8")
     before = path.read_bytes()
     with pytest.raises(StoreError, match=r"evaluation\.json: .*a value was changed after it was written"):
         evaluate(run, EvaluateOptions(**OPTIONS))
@@ -151,7 +153,7 @@ def test_a_missing_model_is_written_again_from_the_last_checkpoint(run: Path, tm
         assert error.value.id == "no-model"
         assert "command with --resume writes it again from the last checkpoint" in str(error.value)
     told: list[str] = []
-    read_runs([run], told.append)  # its numbers are there
+    scores(run, warn=told.append)  # its numbers are there
     assert told == [
         f"model/ is missing in {run}; the same `derivlang pretrain` command with --resume writes it again from the "
         "last checkpoint"
@@ -163,7 +165,7 @@ def test_a_missing_model_is_written_again_from_the_last_checkpoint(run: Path, tm
     shutil.rmtree(run / "model")
     shutil.rmtree(run / "checkpoints" / "step-00000006")
     told.clear()
-    read_runs([run], told.append)  # both were removed to save space
+    scores(run, warn=told.append)  # both were removed to save space
     assert not told
     with pytest.raises(StoreError, match="restore it, or make the run again"):
         READERS["evaluate"](run)
@@ -171,46 +173,54 @@ def test_a_missing_model_is_written_again_from_the_last_checkpoint(run: Path, tm
         trained(run, steps=6, save_every=3, resume=True)
 
 
-def earlier(run: Path, name: str) -> None:
-    """As an earlier version wrote it."""
-    found = json.loads((run / name).read_text("utf-8"))
-    for field in ("files", "format", "sha256") if name != "run.json" else ("files", "sha256"):
-        found.pop(field, None)
-    (run / name).write_text(json.dumps(found), "utf-8")
+def earlier(run: Path) -> None:
+    """As an earlier version wrote it: without hashes, and with scores in evaluation.json."""
+    found = json.loads((run / "run.json").read_text("utf-8"))
+    (run / "run.json").write_text(json.dumps({k: v for k, v in found.items() if k not in ("files", "sha256")}), "utf-8")
+    for path in (run / "evaluation.json", run / "evaluation" / "step-00000003.json"):
+        signature = json.loads(path.read_text("utf-8"))["signature"]
+        path.write_text(json.dumps({"signature": signature, "tasks": {"pos": {}}, "alignment": {}}), "utf-8")
 
 
 def test_runs_of_earlier_versions_stay_usable(run: Path, tmp_path: Path) -> None:
     """One message says that they cannot be checked; their weights can."""
-    for name in ("run.json", "evaluation.json", "evaluation/step-00000003.json"):
-        earlier(run, name)
-    told: list[str] = []
-    read_runs([run], told.append)
-    assert told == [f"1 run cannot be checked, as an earlier version wrote files without hashes: {run}"]
-    told.clear()
+    earlier(run)
+    told = {note["file"] for note in verify_run(run)["notes"]}
+    assert told == {"run.json", "evaluation.json", "evaluation/step-00000003.json"}
+    with pytest.raises(StoreError, match="which wrote no table of scores") as error:
+        scores(run)
+    assert cli("report", run, code=1).err.startswith(f"derivlang: {run / 'evaluation.json'}: has the results of")
+    assert f"measure again: derivlang evaluate {run} --task pos --measure alignment" in str(error.value)
+    warned: list[str] = []
     for _ in range(2):
-        PretrainedRun.load(run, warn=told.append)
-    PretrainedRun.load(run, 3, told.append)
-    assert told == [f"{run} is of an earlier version, whose run.json has no hashes: it cannot be checked"]
-    cli("evaluate", run, "--measure", "alignment", "--pairs", 9, "--device", "cpu")
-    assert "sha256" in json.loads((run / "evaluation.json").read_text("utf-8"))
+        PretrainedRun.load(run, warn=warned.append)
+    PretrainedRun.load(run, 3, warned.append)
+    assert warned == [f"{run} is of an earlier version, whose run.json has no hashes: it cannot be checked"]
+    replaced = cli("evaluate", run, "--measure", "alignment", "--pairs", 9, "--device", "cpu").err
+    assert "they are replaced. To measure all of them, measure again: derivlang evaluate" in replaced
+    (run / "evaluation" / "step-00000003.json").unlink()
     assert verify_run(run)["ok"]
+    warned.clear()
+    scores(run, warn=warned.append)
+    assert warned == [f"1 run cannot be checked, as an earlier version wrote files without hashes: {run}"]
     shutil.copytree(run / "checkpoints" / "step-00000003" / "model", run / "model", dirs_exist_ok=True)
     for reader in READERS.values():
         with pytest.raises(StoreError, match=r"has other weights than run\.json says"):
             reader(run)
 
 
-def test_counts_that_were_changed_are_made_again_and_in_no_report(run: Path) -> None:
-    """Right numbers of other rows: the score of the task stays, its interval would not."""
-    path = run / "evaluation" / "pos.sup.1.npz"
-    with np.load(path) as found:
-        arrays = dict(found)
-    arrays["accuracy"] = arrays["accuracy"][::-1]
-    np.savez(path, **arrays)
-    (one,) = read_runs([run])
-    with pytest.raises(StoreError, match=r"pos\.sup\.1\.npz: .*since it was evaluated"):
-        one._check_file("pos", path)
-    assert "evaluation/pos.sup.1.npz" in {problem["file"] for problem in verify_run(run)["problems"]}
+def test_counts_that_were_changed_are_in_no_report(run: Path) -> None:
+    """Right numbers of other units: the score of the task stays, its interval would not."""
+    path = run / "evaluation" / "pos.sup.1.parquet"
+    table = pq.read_table(path)
+    counts = [None if one is None else one[::-1] for one in table["counts"].to_pylist()]
+    place = table.column_names.index("counts")
+    pq.write_table(table.set_column(place, table.schema.field("counts"), pa.array(counts, COUNTS)), path)
+    with pytest.raises(StoreError, match=r"pos\.sup\.1\.parquet: .*since it was evaluated"):
+        scores(run)
+    with pytest.raises(StoreError, match="a value was changed after it was written"):
+        read_part(path)
+    assert "evaluation/pos.sup.1.parquet" in {problem["file"] for problem in verify_run(run)["problems"]}
 
 
 def test_a_log_that_was_changed_before_a_checkpoint_is_refused(run: Path) -> None:
@@ -256,14 +266,14 @@ def test_verify_names_what_is_damaged_or_missing(run: Path) -> None:
     (run / "dictionary.tsv").write_text("source\tderived\n", "utf-8")
     weights = run / "checkpoints" / "step-00000003" / "model" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1])
-    (run / "evaluation" / "pos.sup.1.npz").unlink()
+    (run / "evaluation" / "pos.sup.1.parquet").unlink()
     lines = cli("verify", run, code=1).out.splitlines()
     size = weights.stat().st_size
     assert lines == [
         f"dictionary.tsv: was cut off (15 of {read(run)['files']['dictionary.tsv'][0]:,} bytes)",
         "twin/tokenizer.json: is missing",
         f"checkpoints/step-00000003: model/model.safetensors was cut off ({size:,} of {size + 1:,} bytes)",
-        "evaluation/pos.sup.1.npz: is missing",
+        "evaluation/pos.sup.1.parquet: is missing",
         f"{run}: {listed + 1} files, 2 checkpoints, 2 evaluations checked, 4 wrong",
     ]
     found = cli("verify", run, "--json", code=1).json

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,16 +18,15 @@ from derivlang.cli.settings import settings_options, type_of
 from derivlang.cli.types import FOLDER, OUT_FOLDER, completes
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared, names
-from derivlang.evaluation.finetune_settings import ROWS, FinetuneSettings, regime_of
+from derivlang.evaluation.finetune_settings import FinetuneSettings, regime_of
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.settings import EvaluateOptions, tasks_and_measures
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.named import NamedTask
 from derivlang.evaluation.tasks.registry import TASKS, task_of
-from derivlang.evaluation.tasks.untuned import SIDES, UntunedTask, shown_groups
 
 if TYPE_CHECKING:
-    from derivlang.evaluation.measures.base import Figures, Measure
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ def _numbers(context: click.Context, option: click.Parameter, value: str | None)
 @settings_options(EvaluateOptions, only=("pairs", "sentences", "heldout_length"))
 @data_dir_option
 @parser_options
-@settings_options(EvaluateOptions, only=("threads", "device", "force"))
+@settings_options(EvaluateOptions, only=("predictions", "threads", "device", "force"))
 @click.option("--every-checkpoint", is_flag=True, help="Evaluate every checkpoint of RUN, with a line for each.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, a line for each checkpoint.")
 @ends_well()
@@ -101,9 +100,10 @@ def command(
     """Evaluate RUN, the folder of a pre-trained run, and write RUN/evaluation.json.
 
     For each task, it measures the upper bound (SUP), zero-shot transfer (ZS) and the gap between them on the test
-    split, over several seeds with 95 % intervals. The task blimp compares the log-likelihoods of minimal pairs in both
-    languages, without fine-tuning. It also measures how well the embeddings and the contextual
-    states of the two languages align, and the perplexity. The same command continues an interrupted evaluation.
+    split, over several seeds, with 95 % intervals over the units of the test set. The task blimp compares the
+    log-likelihoods of minimal pairs in both languages, without fine-tuning. It also measures how well the embeddings
+    and the contextual states of the two languages align, and the perplexity. The same command continues an interrupted
+    evaluation.
 
     The defaults are the published settings, which do not suit small models. An option of fine-tuning takes one number
     for all tasks, or one for each, such as --epochs 1,2.
@@ -122,6 +122,7 @@ def command(
 
     require_torch()
     from derivlang.evaluation.evaluate import evaluate
+    from derivlang.evaluation.lines import lines, short_lines
     from derivlang.training.checkpoint import run_and_step, steps
     from derivlang.training.folder import read
 
@@ -149,20 +150,13 @@ def command(
     for step in asked_steps:
         with Bar():
             found = evaluate(folder, settings, events(), step=step)
-        shown = {task.label: found["tasks"][task.label] for task in settings.tasks}
-        shown |= {measure: found[measure] for measure in settings.measures if measure in found}
         if as_json:
-            echo(json.dumps({"step": step} | shown if every_checkpoint else shown, ensure_ascii=False))
+            told = {label: {**found.entry(label), "scores": _plain(found.scores, label)} for label in found.columns}
+            echo(json.dumps({"step": step} | told if every_checkpoint else told, ensure_ascii=False))
         elif every_checkpoint:
-            echo(f"step {step}: {'; '.join(_short(settings, shown))}")
+            echo(f"step {step}: {'; '.join(short_lines(found.columns, found.scores))}")
         else:
-            for task in settings.tasks:
-                entry = shown.pop(task.label)
-                if isinstance(task, UntunedTask):
-                    _show_untuned(task, entry)
-                else:
-                    _show_task(task.label, entry)
-            for line in _measure_lines(shown):
+            for line in lines(found.columns, found.scores, found.record):
                 echo(line)
 
 
@@ -241,86 +235,7 @@ def _listed(text: str, option: str) -> tuple[str, ...]:
     return () if found == ("none",) else found
 
 
-def _show_task(name: str, entry: dict[str, Any]) -> None:
-    settings = entry["settings"]
-    epochs = f"{settings['epochs']} epoch{'' if settings['epochs'] == 1 else 's'}"
-    test = entry["test"]
-    units = "" if test["unit"] in ROWS else f" in {test['units']:,} {test['unit']}s"
-    rows = f"{settings['test']:,} of test{units}, {test['in_train']:,} of them in train"
-    lost = f"{settings['truncated']['test']:,} cut, {settings['unscored']:,} of {test['labels']:,} labels unscored"
-    echo(f"{name}: {settings['train']:,} examples, {epochs}, lr {settings['lr']:g}; {rows}, {lost}")
-    parts = {"sup": "SUP", "zs": "ZS", "cs": "CS", "delta": "SUP - ZS", "source": "ZS, on the source"}
-    if settings["epochs"] > 1:
-        parts["oracle"] = "ZS, dev oracle"
-    for part, title in parts.items():
-        for metric, score in entry.get(part, {}).items():
-            spread = (
-                "" if score["deviation"] is None else f"  ± {score['deviation']:.1f} over {len(score['seeds'])} seeds"
-            )
-            by_chance = entry["chance"].get(metric) if part != "delta" else None
-            chance = "" if by_chance is None else f"  (chance {by_chance:.1f})"
-            echo(
-                f"  {title:<19}{metric:<12}{score['mean']:>7.1f}  [{score['low']:.1f}, {score['high']:.1f}]"
-                f"{spread}{chance}"
-            )
-
-
-def _show_untuned(task: UntunedTask, entry: dict[str, Any]) -> None:
-    settings, chance = entry["settings"], entry["chance"][task.headline]
-    left_out = f"; {settings['left_out']:,} longer than a row, left out" if settings["left_out"] else ""
-    echo(
-        f"{task.label}: {settings['items']:,} {task.items} by {settings['score']}{left_out}; {task.headline}, "
-        f"chance {chance:.1f}"
-    )
-    groups = list(shown_groups(entry))
-    width = max(len(group["name"] or group["by"]) for group in groups)
-    for group in groups:
-        scores = ""
-        for side in SIDES:
-            found = group[side]
-            spread = f"[{found['low']:.1f}, {found['high']:.1f}]"
-            scores += f"  {side} {found[task.headline]:>5.1f}  {spread:<14}"
-        echo(f"  {group['name'] or group['by']:<{width}}{scores}  {group['items']:,} {task.items}{_ties(group)}")
-
-
-def _ties(group: dict[str, Any]) -> str:
-    """Ties by language, which count half, as text; empty without any."""
-    ties = [f"{side} {group[side]['ties']:,}" for side in SIDES if group[side]["ties"]]
-    return f", ties: {', '.join(ties)}" if ties else ""
-
-
-def _measure_lines(shown: dict[str, Any]) -> Iterator[str]:
-    """A line for each row of each measure's result."""
-    for name, measure, rows in _rows(shown):
-        for title, figures in rows.items():
-            yield f"{name}, {title}: {_figures(figures, measure.unit)}"
-
-
-def _short(settings: EvaluateOptions, shown: dict[str, Any]) -> Iterator[str]:
-    """The main figure of each task and regime, and those of the last row of each measure."""
-    for task in settings.tasks:
-        if isinstance(task, UntunedTask):
-            scores = (f"{side} {shown[task.label]['groups'][0][side][task.headline]:.1f} %" for side in SIDES)
-            yield f"{task.label} {task.headline} {', '.join(scores)}"
-            continue
-        for regime in settings.regimes:
-            metric, score = next(iter(shown[task.label][regime].items()))
-            yield f"{task.label} {regime.upper()} {metric} {score['mean']:.1f} %"
-    for name, measure, rows in _rows({name: shown[name] for name in settings.measures if name in shown}):
-        yield f"{name} {_figures(list(rows.values())[-1], measure.unit)}"
-
-
-def _rows(shown: dict[str, Any]) -> Iterator[tuple[str, Measure, dict[str, Figures]]]:
-    for name, found in shown.items():
-        measure = MEASURES.find(name)
-        yield name, measure, measure.rows(found)
-
-
-def _figures(figures: Figures, unit: str) -> str:
-    """Figures with their names; that of a guess in brackets."""
-
-    def told(name: str, value: float | None) -> str:
-        return f"{name} -" if value is None else f"{name} {value:.1f}{unit}"
-
-    text = ", ".join(told(name, value) for name, value in figures.items() if name != "chance")
-    return f"{text} ({told('chance', figures['chance'])})" if "chance" in figures else text
+def _plain(scores: pa.Table, label: str) -> list[dict[str, Any]]:
+    """Return the rows of a task or measure without counts, for JSON, which has null for NaN."""
+    rows = (row for row in scores.drop_columns(["counts"]).to_pylist() if row["task"] == label)
+    return [row | {"value": None if math.isnan(row["value"]) else row["value"]} for row in rows]

@@ -34,7 +34,12 @@ def command(as_json: bool) -> None:
         "transforms": [{"name": t.name, "summary": t.summary(), "parameters": t.parameters()} for t in transforms],
         "objectives": [{"name": o.name, "summary": o.summary(), "parameters": o.parameters()} for o in objectives],
         "tasks": [
-            {"name": t.kind, "summary": t.summary(), "headline": t.headline, "metrics": t.metric_names()}
+            {
+                "name": t.kind,
+                "summary": t.summary(),
+                "headline": t.headline().name,
+                "metrics": [c.name for c in t.columns],
+            }
             for t in map(TASKS.find, TASKS.names())
         ],
         "measures": [{"name": name} for name in MEASURES.names()],  # their modules load torch

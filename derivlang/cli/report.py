@@ -8,41 +8,60 @@ from pathlib import Path
 
 import click
 
-from derivlang.cli.messages import echo
+from derivlang.cli.messages import echo, warn
 from derivlang.cli.options import Bar
-from derivlang.cli.types import FOLDER, OUT_FOLDER, completes
+from derivlang.cli.types import OUT_FOLDER, PATH, completes
+from derivlang.core.errors import UsageError
 
 
 @click.command("report", no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("runs", nargs=-1, required=True, type=FOLDER, shell_complete=completes("run"))
+@click.argument("runs", nargs=-1, required=True, type=PATH, shell_complete=completes("run"))
 @click.option("-o", "--out", type=OUT_FOLDER,
               help="Folder to write; an earlier report is replaced.  [default: report, here]")  # fmt: skip
+@click.option("--baseline", metavar="FACTOR=LEVEL", multiple=True,
+              help="Level that the others of its factor are compared with, such as objective=mlm; may be repeated.  "
+              "[default: that of the study]")  # fmt: skip
+@click.option("--primary", metavar="TASK.REGIME",
+              help="Outcome that counts, such as pos.zs; all else is exploratory.  "
+              "[default: that of the study]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
-def command(runs: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
-    """Write tables and figures of RUNS: by objective and language, and by the factors of a study.
+def command(
+    runs: tuple[Path, ...], out: Path | None, baseline: tuple[str, ...], primary: str | None, as_json: bool
+) -> None:
+    """Write tables and figures of RUNS: what varies among them is a factor, what does not is the caption.
 
-    RUNS are folders of `derivlang pretrain`, folders that contain them, or the folder of a study. `derivlang evaluate`
-    adds their results. The report consists of index.html (one self-contained page), report.md, report.json, scores.tsv
-    (every number of every run), and figures/ with PNG and SVG. The numbers of the ALIGN-MLM paper stand beside runs of
-    its objectives and languages.
+    RUNS are folders of `derivlang pretrain`, folders that contain them, the folder of a study, or a file scores.parquet
+    of another report. `derivlang evaluate` adds results to a run. The report consists of index.html (one self-contained
+    page), report.md, tables/ with CSV and LaTeX, figures/ with PNG, SVG and PDF, scores.parquet and scores.tsv (every
+    number of every run), and report.json.
 
     \b
     derivlang report runs
     """
+    from derivlang.evaluation.collect import scores
     from derivlang.evaluation.report.write import PAGE, report
 
+    compared = dict(_factor(text) for text in baseline) or None
     begins = ""
     if out is None:
         out = Path("report")
         begins = f"writing to {out}{os.sep}"
     with Bar(begins=begins):
-        result = report(runs, out)
+        result = report(scores(*runs, warn=warn), out, compared, primary)
     if as_json:
         echo(json.dumps(result))
         return
     missing = result["runs"] - result["evaluated"]
     told = f", {missing} not evaluated yet" if missing else ""
     echo(f"{out / PAGE}: {_count(result['runs'], 'run')}{told}, {_count(result['figures'], 'figure')}")
+
+
+def _factor(text: str) -> tuple[str, str]:
+    """Return (factor, level) of FACTOR=LEVEL. Raise UsageError for another text."""
+    name, equals, level = text.partition("=")
+    if not (name and equals and level):
+        raise UsageError(f"{text!r} is not FACTOR=LEVEL", where="--baseline", fix="e.g. objective=mlm", id="usage")
+    return name, level
 
 
 def _count(n: int, what: str) -> str:

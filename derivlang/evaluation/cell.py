@@ -1,40 +1,43 @@
-"""One fine-tuning of one task and regime, and its file: RUN/evaluation/TASK.REGIME.SEED.npz.
+"""One fine-tuning of one task and regime, and the file of its scores: RUN/evaluation/TASK.REGIME.SEED.parquet.
 
-The file holds int64[sentences, k] counts of each metric under its name: on the derived test set, as `dev_…` on the
-derived dev set (which published tables use), and for ZS as `source_…` on the source's test set. A ZS fine-tuning of
-several epochs has `oracle_…` as well: on the derived test set, of the epoch that the derived dev set chooses. Its
-`facts` say what it was made of, and have a hash of the whole content. A file of other settings, data or weights, or
-with a changed content, is ignored, so an interrupted evaluation resumes with the next cell.
+The file (`scores.py`) has the scores on the derived test set and on the derived dev set (which published tables use),
+and for ZS those of the regime `source`, on the source's test set. A ZS fine-tuning of several epochs has those of the
+regime `oracle` as well: on the derived test set, of the epoch that the derived dev set chooses. Its facts say what it
+was made of. A file of other settings, data or weights, or with a changed content, is ignored, so an interrupted
+evaluation resumes with the next cell. If predictions are asked for, TASK.REGIME.SEED.predictions.parquet has them
+(`predictions.py`), and the facts its hash: other predictions are not those that were scored.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 
 from derivlang.core.arrays import Int64
-from derivlang.core.errors import DataError
-from derivlang.core.parse_errors import parse_errors
-from derivlang.core.seal import HASH, hash_of, is_intact
+from derivlang.core.errors import StoreError
 from derivlang.core.version import __version__
+from derivlang.evaluation.documents import by_unit
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
-from derivlang.evaluation.finetune_settings import ORACLE, REGIMES, Regime, regime_of
+from derivlang.evaluation.finetune_settings import REGIMES, Regime, regime_of
+from derivlang.evaluation.predictions import write_predictions
+from derivlang.evaluation.scores import Score, read_part, write_part
 from derivlang.evaluation.sets import Sets
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.trained import PretrainedRun
-from derivlang.store.files import writing
 from derivlang.store.record import digest
 from derivlang.training.languages import DERIVED, SOURCE
 
-RULES = 1  # version of the fine-tuning rules; cells of another version are made again
+RULES = 2  # version of the fine-tuning rules; cells of another version are made again
+
+Counts = dict[str, Int64]  # of each metric, int64[S, k]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,11 +53,11 @@ class FinetuneCell:
 
     @property
     def path(self) -> Path:
-        return self.trained.cells / f"{self.task.file_name}.{self.regime}.{self.seed}.npz"
+        return self.trained.cells / f"{self.task.file_name}.{self.regime}.{self.seed}.parquet"
 
     @property
     def key(self) -> str:
-        """The digest of everything that its counts depend on."""
+        """The digest of everything that its scores depend on."""
         return digest(
             {
                 "rules": RULES,
@@ -64,25 +67,30 @@ class FinetuneCell:
                 "regime": self.regime,
                 "seed": self.seed,
                 "data": self.data_key,
+                "words": self.words,
             }
         )
 
-    def counts(self) -> dict[str, Int64] | None:
-        """Return the counts by metric, int64[S, k], or None if the file is missing, damaged or of something else."""
+    @property
+    def predictions(self) -> Path:
+        return self.path.with_suffix(".predictions.parquet")
+
+    def scores(self) -> pa.Table | None:
+        """Return its scores, or None if the file is missing, damaged or of something else."""
+        return self._read()[1]
+
+    def has_predictions(self) -> bool:
+        """Return whether the predictions that were scored are there."""
+        told, path = self._read()[0].get("predictions"), self.predictions
+        return told is not None and path.is_file() and told == sha256(path.read_bytes()).hexdigest()
+
+    def _read(self) -> tuple[dict[str, Any], pa.Table | None]:
+        """Return (facts, scores) of its file, or ({}, None)."""
         try:
-            with (
-                parse_errors(str(self.path), "cell"),
-                np.load(BytesIO(self.path.read_bytes()), allow_pickle=False) as found,
-            ):
-                arrays = dict(found)
-                facts = json.loads(str(arrays.pop("facts")))
-                wrong = [name for name, array in arrays.items() if array.ndim != 2 or array.dtype.kind not in "iu"]
-                # Not in the key: cells of earlier versions, which do not tell it, stay valid.
-                same = facts["key"] == self.key and facts.get("words", self.words) == self.words
-                intact = is_intact({**facts, **_hashes(arrays)}, ())  # cells of earlier versions have no hash
-                return arrays if same and intact and not wrong else None
-        except DataError:
-            return None
+            found = read_part(self.path)
+        except StoreError:
+            return {}, None
+        return found if found[0].get("key") == self.key else ({}, None)
 
     def n_rows(self, sets: Sets) -> int:
         """Return the number of rows that `make` processes at most: training and dev sets of all epochs, the tests."""
@@ -92,72 +100,76 @@ class FinetuneCell:
         return epochs * (sets.train.n_rows + dev) + test + of_zs + mixed
 
     def make(self, sets: Sets, device: torch.device) -> None:
-        """Fine-tune, and write the file completely or not at all."""
+        """Fine-tune, and write each file completely or not at all."""
         task = self.task
         language = SOURCE if self.regime == "zs" else DERIVED
+        headline = task.headline()
+        on_test: dict[int, Int64] = {}  # by language; the first predictions, as later ones are the oracle's
 
         def side(found: Examples, number: int) -> Instances:
             return found.derived if number == DERIVED else found.source
 
-        def counted(model: TaskModel, found: Examples, number: int) -> dict[str, Int64]:
+        def counted(model: TaskModel, found: Examples, number: int) -> Counts:
             instances = side(found, number)
-            both = instances.gold, predict(model, instances, number)
-            return task.score(*(task.labels(instances, values, found.classes) for values in both))
+            predicted = predict(model, instances, number)
+            if found is sets.test:
+                on_test.setdefault(number, predicted)
+            return task.score(*(task.labels(instances, v, found.classes) for v in (instances.gold, predicted)))
 
         def make() -> TaskModel:
             return TaskModel.of(task, self.trained.encoder(device), len(sets.train.classes))
 
-        on_dev: list[dict[str, Int64]] = []  # of each epoch, on the derived dev set
+        on_dev: list[Counts] = []  # of each epoch, on the derived dev set
         scores: list[float] = []
         best: list[torch.Tensor] = []  # weights of the epoch that the derived dev set chooses
 
         def dev_score(model: TaskModel) -> float:
             on_dev.append(counted(model, sets.dev, DERIVED))
-            scores.append(task.main_metric.value(on_dev[-1][task.headline]))
+            scores.append(headline.value(on_dev[-1][headline.name]))
             if language == DERIVED:
                 return scores[-1]
             if task.settings.epochs > 1 and int(np.argmax(scores)) + 1 == len(scores):
                 best[:] = model.state()
-            return task.main_metric.value(counted(model, sets.dev, SOURCE)[task.headline])
+            return headline.value(counted(model, sets.dev, SOURCE)[headline.name])
 
         train, together = side(sets.train, language), 1
         if self.regime == "cs":
             assert sets.mixed is not None
             train, together = sets.mixed, 2
         model, facts = fine_tune(make, train, language, task.settings, self.seed, dev_score, together)
-        on_test = counted(model, sets.test, DERIVED)
-        found = on_test | {f"dev_{name}": count for name, count in on_dev[facts["epoch"] - 1].items()}
+        of_test = counted(model, sets.test, DERIVED)
+        found = [*self._scores(sets, "test", of_test), *self._scores(sets, "dev", on_dev[facts["epoch"] - 1])]
         if self.regime == "zs":
-            found |= {f"source_{name}": count for name, count in counted(model, sets.test, SOURCE).items()}
+            found += self._scores(sets, "test", counted(model, sets.test, SOURCE), "source")
             if best:
                 facts["oracle_epoch"] = int(np.argmax(scores)) + 1
                 if facts["oracle_epoch"] != facts["epoch"]:
                     model.restore(best)
-                    on_test = counted(model, sets.test, DERIVED)
-                found |= {f"{ORACLE}{name}": count for name, count in on_test.items()}
-        self._write(found, facts)
+                    of_test = counted(model, sets.test, DERIVED)
+                found += self._scores(sets, "test", of_test, "oracle")
+        told: dict[str, Any] = {"key": self.key, "words": self.words, "derivlang": __version__}
+        told |= {"regime": self.regime, "seed": self.seed, "settings": task.settings.record(), **facts}
+        if sets.told is not None:
+            told["predictions"] = write_predictions(self.predictions, told, task, sets.test, sets.told, on_test)
+        write_part(self.path, told, task.label, task.columns, found)
 
-    def _write(self, counts: dict[str, Int64], facts: dict[str, Any]) -> None:
-        told: dict[str, Any] = {"key": self.key, "words": self.words, "derivlang": __version__, "task": self.task.label}
-        told |= {"regime": self.regime, "seed": self.seed, "settings": self.task.settings.record(), **facts}
-        text = json.dumps({**told, HASH: hash_of({**told, **_hashes(counts)})})
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with writing(self.path) as stream:
-            np.savez_compressed(stream, facts=np.array(text), **counts)  # type: ignore[arg-type]
-
-
-def _hashes(counts: dict[str, Int64]) -> dict[str, str]:
-    """Return a hash of each array of counts, by a name that no fact has."""
-    return {f"counts of {name}": sha256(repr((array.shape, array.tolist())).encode()).hexdigest()
-            for name, array in counts.items()}  # fmt: skip
+    def _scores(self, sets: Sets, split: str, counts: Counts, regime: str = "") -> Iterator[Score]:
+        """Yield the score of each metric. regime: that of the fine-tuning by default."""
+        scored, units = sets.scored[split]
+        for name, by_row in counts.items():
+            found = by_unit(by_row, units)
+            yield Score(name, found, regime=regime or self.regime, split=split, ft_seed=self.seed, set=scored)
 
 
 def forget(trained: PretrainedRun, task: Task, data_key: str, words: str) -> None:
     """Remove the task's cells of other settings, data or weights, so that the files match evaluation.json."""
-    for path in trained.cells.glob(f"{task.file_name}.*.*.npz"):
-        name, regime, seed = path.name.removesuffix(".npz").rsplit(".", 2)
-        # A task `pos-a.b` beside `pos-a` has files such as pos-a.b.sup.1.npz and pos-a.b.documents.npz.
+    for path in trained.cells.glob(f"{task.file_name}.*.*.parquet"):
+        name, regime, seed = path.name.removesuffix(".parquet").rsplit(".", 2)
+        # A task `pos-a.b` beside `pos-a` has files such as pos-a.b.sup.1.parquet.
         if name != task.file_name or regime not in REGIMES or not seed.isdecimal():
             continue
-        if FinetuneCell(trained, task, regime_of(regime), int(seed), data_key, words).counts() is None:
+        cell = FinetuneCell(trained, task, regime_of(regime), int(seed), data_key, words)
+        if not cell.has_predictions():
+            cell.predictions.unlink(missing_ok=True)
+        if cell.scores() is None:
             path.unlink()

@@ -1,29 +1,25 @@
-"""Documents: the groups of examples that a bootstrap over a test set draws as one.
+"""Documents: the groups of examples that an interval over a test set takes as one.
 
-Sentences of a document are alike, so a resample of sentences gives intervals that are too narrow. A document is
+Sentences of a document are alike, so intervals over sentences are too narrow. A document is
 
     CoNLL-U            the sentences from one comment `# newdoc` to the next
     a set of two sides the rows with the same first side: the premise of XNLI, the context of SQuAD
     any other set      a row
 
-`RUN/evaluation/TASK.documents.npz` has the document of each row of counts of test and of dev, int32[S], numbered from 0
-in the order of first rows. There is no file if every row of both is a document.
+The units of a set are its documents, or its rows if every row is one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from derivlang.core.arrays import Bool, Int64
 from derivlang.core.batch import Batch
 from derivlang.core.layers.values import Values
-from derivlang.store.files import writing
 
 _BEGIN = re.compile(r"#\s*newdoc\b")
 _SIDES = {"premise": "premise", "context": "context"}  # other first sides are sentences
@@ -47,7 +43,7 @@ def with_documents(batches: Iterable[Batch]) -> Iterator[Batch]:
 def numbered(documents: Int64) -> Int64 | None:
     """Return int64[S], documents numbered from 0 in the order of their first rows; None if every row is a document.
 
-    A single document cannot be resampled, so its rows are taken instead.
+    A single document has no variance, so its rows are taken instead.
 
     5 5 9 5 2   ->   0 0 1 0 2
     """
@@ -58,29 +54,19 @@ def numbered(documents: Int64) -> Int64 | None:
 
 
 def unit_of(sides: tuple[str, ...], documents: Int64 | None) -> str:
-    """Return what a document of a set is called; sentence or pair if every row is one (`ROWS`)."""
+    """Return what a unit of a set is called; sentence or pair if every row is one (`ROWS`)."""
     if len(sides) > 1:
         return "pair" if documents is None else _SIDES.get(sides[0], "first sentence")
     return "sentence" if documents is None else "document"
 
 
-def write_documents(path: Path, splits: Mapping[str, Int64]) -> dict[str, Int64 | None]:
-    """Write the documents of splits and return them, numbered; remove the file if every row is a document.
-
-    splits: name -> int64[S], equal for rows of one document.
-    """
-    found = {name: numbered(documents) for name, documents in splits.items()}
-    if all(numbers is None for numbers in found.values()):
-        path.unlink(missing_ok=True)
-        return found
-    arrays: dict[str, Any] = {
-        name: (np.arange(len(splits[name])) if numbers is None else numbers).astype(np.int32)
-        for name, numbers in found.items()
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with writing(path) as stream:
-        np.savez_compressed(stream, **arrays)
-    return found
+def by_unit(counts: Int64, documents: Int64 | None) -> Int64:
+    """Return int64[U, k]: the sums of int64[S, k] by document, numbered from 0; unchanged if documents are None."""
+    if documents is None:
+        return counts
+    out = np.zeros((int(documents.max(initial=-1)) + 1, counts.shape[1]), np.int64)
+    np.add.at(out, documents, counts)
+    return out
 
 
 def _begins(batch: Batch) -> Bool:

@@ -1,8 +1,8 @@
 """`derivlang evaluate`: fine-tune and measure a run, and write the results into its folder.
 
-    cell = (task, regime, seed)     RUN/evaluation/TASK.REGIME.SEED.npz: counts of each metric by row of test
-    RUN/evaluation/TASK.documents.npz         the document of each row (`documents.py`)
-    RUN/evaluation.json             results of all finished cells and measures (docs/reference/runs.md)
+    cell = (task, regime, seed)     RUN/evaluation/TASK.REGIME.SEED.parquet, with TASK.REGIME.SEED.predictions.parquet
+    measure, task without fine-tuning, chance of a task         RUN/evaluation/NAME.parquet, TASK.chance.parquet
+    RUN/evaluation.json             the record of all finished cells and measures (`results.py`)
 
 For a checkpoint, RUN@STEP, both are elsewhere (`trained.py`).
 
@@ -17,32 +17,31 @@ again, so an interrupted evaluation resumes with the next cell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
 import torch
 
-from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError, StoreError, UsageError
 from derivlang.core.parse_errors import parse_errors
+from derivlang.core.version import __version__
 from derivlang.engine.batches import Source
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job
 from derivlang.engine.plan import source_files
 from derivlang.evaluation import results
 from derivlang.evaluation.cell import FinetuneCell, forget
-from derivlang.evaluation.documents import write_documents
-from derivlang.evaluation.finetune_settings import DOCUMENTS, MAX_LENGTH, ORACLE, REGIMES, SPLITS, Regime
+from derivlang.evaluation.documents import by_unit
+from derivlang.evaluation.finetune_settings import MAX_LENGTH, REGIMES, SPLITS, Regime
 from derivlang.evaluation.heldout import Heldout, check_files
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.measures.sets import MeasureSets
-from derivlang.evaluation.metrics import Metric
-from derivlang.evaluation.resample import by_document, difference, summary
-from derivlang.evaluation.sets import Sets
+from derivlang.evaluation.scores import Score, write_part
+from derivlang.evaluation.sets import Sets, check_sources
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.evaluation.tasks.named import NamedTask, short_name
@@ -63,13 +62,30 @@ from derivlang.training.languages.texts import SCRIPT_HINT
 from derivlang.training.processes import use_threads
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluated:
+    """What was evaluated. record: the content of evaluation.json. scores: the rows of what was asked (`scores.py`).
+
+    columns: records of those of each task and measure that was asked for, by its label.
+    """
+
+    record: dict[str, Any]
+    scores: pa.Table
+    columns: dict[str, list[dict[str, Any]]]
+
+    def entry(self, label: str) -> dict[str, Any]:
+        """Return what the record has of a task or measure."""
+        (found,) = (self.record[kind][label] for kind in results.KINDS if label in self.record[kind])
+        return dict(found)
+
+
 def evaluate(
     folder: Path, options: EvaluateOptions, events: Events | None = None, *, step: int | None = None
-) -> dict[str, Any]:
-    """Evaluate a run, or its checkpoint of a step, write the file of its results and return its content.
+) -> Evaluated:
+    """Evaluate a run, or its checkpoint of a step, and write the files of its results.
 
     Results of other tasks and measures are kept. Raise StoreError if they are of other weights, unless `options.force`
-    replaces them, and DerivlangError if something does not fit.
+    replaces them, and DerivlangError if something does not fit; then no model has been trained.
     """
     events = events or Events()
     trained = PretrainedRun.load(folder, step, events.warn)
@@ -81,17 +97,19 @@ def evaluate(
     sweep(trained.folder)
     sweep(trained.cells)
     result = results.stored(trained, force=options.force, drop=True)
-    for measure, found, read in _measures(trained, device, options, events):
-        parts = {"heldout": {measure: read}} if read else {}
-        result = results.add(trained, {measure: found}, parts, force=options.force)
+    opened = {task.label: _opened(trained, task, options, events) for task in options.tasks}
+    made = [task.label for task in options.tasks]
+    for name, entry in _measures(trained, device, options, events):
+        made.append(name)
+        result = results.add(trained, "measures", name, entry, force=options.force)
     for task in options.tasks:
         if isinstance(task, UntunedTask):
-            entry = _untuned(trained, device, task, options, events)
+            entry = _untuned(trained, device, task, opened[task.label])
         else:
             assert isinstance(task, Task)
-            entry = _tuned(trained, device, task, options, events)
-        result = results.add(trained, {}, {"tasks": {task.label: entry}}, force=options.force)
-    return result
+            entry = _tuned(trained, device, task, opened[task.label], options, events)
+        result = results.add(trained, "tasks", task.label, entry, force=options.force)
+    return Evaluated(result, *results.scores_of(trained.cells, result, made))
 
 
 def _check(trained: PretrainedRun, task: NamedTask) -> None:
@@ -143,13 +161,11 @@ def _check_mixed(task: Task) -> None:
 
 def _measures(
     trained: PretrainedRun, device: torch.device, options: EvaluateOptions, events: Events
-) -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    """Yield the name of each measure with its result, and what it read of the held-out text, {} for nothing."""
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name of each measure with its entry, once its scores are written."""
     if not options.measures:
         return
-    measures = [(name, MEASURES.find(name)) for name in options.measures]
     model = trained.language_model(device)
-
     of_text: dict[str, Any] = {"length": _longest(trained, options)}
 
     def read() -> Heldout:
@@ -157,8 +173,10 @@ def _measures(
         of_text["split"] = text.split
         return text
 
-    sets = MeasureSets(trained.folder, trained.languages, read, options.pairs, options.sentences, trained.cells)
-    for name, measure in measures:
+    source, numbers_of = short_name(str(trained.facts["source"])), (options.pairs, options.sentences)
+    sets = MeasureSets(trained.folder, trained.languages, source, read, *numbers_of, trained.cells)
+    for name in options.measures:
+        measure = MEASURES.find(name)
         if measure.needs_head and not trained.has_lm_head:
             events.warn(f"the model has no language-model head, so there is no {name}")
             continue
@@ -169,9 +187,12 @@ def _measures(
             events.warn(f"{name} needs a tokenizer with a twin, so there is none of this checkpoint")
             continue
         with stage(name, None):
-            found = measure.measure(model, sets)
+            found = list(measure.measure(model, sets))
+        path = trained.cells / f"{name}.parquet"
+        write_part(path, {"derivlang": __version__, "weights": trained.weights}, name, measure.columns, found)
         numbers = {option: getattr(options, option) for option in measure.reads}
-        yield name, found, numbers | of_text if numbers else {}
+        settings = numbers | of_text if numbers else {}
+        yield name, results.entry_of(settings, [path], [trained.cells / file for file in measure.files])
 
 
 def _heldout(trained: PretrainedRun, options: EvaluateOptions, events: Events) -> Heldout:
@@ -203,41 +224,58 @@ def _longest(trained: PretrainedRun, options: EvaluateOptions) -> int:
 # Tasks
 
 
-def _untuned(
-    trained: PretrainedRun, device: torch.device, task: UntunedTask, options: EvaluateOptions, events: Events
-) -> dict[str, Any]:
-    """Return the entry of a task without fine-tuning."""
-    request = request_of(task.source, options, {"texts": list(task.texts)})
-    try:
-        corpus = find(request)
-    except UsageError as error:
-        if error.id not in ("unused-option", "no-columns"):
-            raise
-        raise DataError(
-            f"has no columns {' and '.join(task.texts)}",
-            where=task.source,
-            fix="give JSON lines, or a TSV file with a header, that have them",
-            id="unknown-column",
-        ) from None
-    task.check(corpus)  # before it may be parsed: a set of parses has no lines for messages
-    data = _digest_of(corpus)
-    source = _open(trained, request, (), options, events)
-    entry = task.score(trained.language_model(device), trained.languages, source, trained.longest)
-    return {**entry, "settings": {"source": short_name(*task.sets), "data": data, **entry["settings"]}}
-
-
-def _tuned(
-    trained: PretrainedRun, device: torch.device, task: Task, options: EvaluateOptions, events: Events
-) -> dict[str, Any]:
-    """Return the entry of a task with fine-tuning: settings, and scores of the regimes whose cells are all finished."""
-    task = _fitted(task, trained)
+def _opened(trained: PretrainedRun, task: NamedTask, options: EvaluateOptions, events: Events) -> list[Source]:
+    """Return the sources of a task, which have what it needs. Raise DerivlangError for others."""
+    if isinstance(task, UntunedTask):
+        request = request_of(task.source, options, {"texts": list(task.texts)})
+        try:
+            corpus = find(request)
+        except UsageError as error:
+            if error.id not in ("unused-option", "no-columns"):
+                raise
+            raise DataError(
+                f"has no columns {' and '.join(task.texts)}",
+                where=task.source,
+                fix="give JSON lines, or a TSV file with a header, that have them",
+                id="unknown-column",
+            ) from None
+        task.check(corpus)  # before it may be parsed: a set of parses has no lines for messages
+        return [_open(trained, request, (), options, events)]
+    assert isinstance(task, Task)
     splits = [tuple(SPLITS.values())] if len(task.sources) == 1 else [("train", "validation"), ()]
     sources = [
         _open(trained, request_of(name, options), wanted, options, events)
         for name, wanted in zip(task.sources, splits, strict=True)
     ]
+    check_sources(task, [source.corpus for source in sources])
+    return sources
+
+
+def _untuned(
+    trained: PretrainedRun, device: torch.device, task: UntunedTask, sources: Sequence[Source]
+) -> dict[str, Any]:
+    """Return the entry of a task without fine-tuning, once its scores are written."""
+    (source,) = sources
+    settings, scores = task.score(trained.language_model(device), trained.languages, source, trained.longest)
+    path = trained.cells / f"{task.file_name}.parquet"
+    write_part(path, {"derivlang": __version__, "weights": trained.weights}, task.label, task.columns, scores)
+    told = {"source": short_name(*task.sets), "data": _digest_of(source.corpus), **settings}
+    return results.entry_of(told, [path])
+
+
+def _tuned(
+    trained: PretrainedRun,
+    device: torch.device,
+    task: Task,
+    sources: Sequence[Source],
+    options: EvaluateOptions,
+    events: Events,
+) -> dict[str, Any]:
+    """Return the entry of a task with fine-tuning: settings, and the files of the regimes whose cells are finished."""
+    task = _fitted(task, trained)
     with stage(f"reading {task.name}"):
-        sets = Sets.read(trained.languages, task, sources, mixed="cs" in options.regimes)
+        asked = {"mixed": "cs" in options.regimes, "predictions": options.predictions}
+        sets = Sets.read(trained.languages, task, sources, **asked)
     seeds = range(1, options.seeds + 1)
 
     def cell(regime: Regime, seed: int) -> FinetuneCell:
@@ -245,53 +283,50 @@ def _tuned(
 
     for regime in options.regimes:
         for seed in seeds:
-            if options.force or cell(regime, seed).counts() is None:
-                one = cell(regime, seed)
+            one = cell(regime, seed)
+            if options.force or one.scores() is None or (options.predictions and not one.has_predictions()):
                 with stage(f"{task.name} {regime} {seed}", "rows", one.n_rows(sets)):
                     one.make(sets, device)
     forget(trained, task, sets.key, sets.words)
+    paths: list[Path] = []
+    predictions: list[Path] = []
+    for regime in REGIMES:
+        done = [cell(regime, seed) for seed in seeds if cell(regime, seed).scores() is not None]
+        if len(done) == len(seeds):
+            paths += [one.path for one in done]
+            predictions += [one.predictions for one in done if one.has_predictions()]
+        elif done:
+            told = f"{task.label} has no score of {regime}, as {len(done)} of {len(seeds)} fine-tunings are there"
+            events.warn(f"{told}: --regime {regime} makes the others")
+    paths.append(_chance(trained, task, sets))
     sizes = {name: getattr(sets, name) for name in SPLITS}
-    entry: dict[str, Any] = {
-        "settings": {
-            "source": "+".join(map(short_name, task.sources)),
-            **_data_of(task, sources),
-            **{k: v for k, v in task.settings.record().items() if not k.endswith("_examples")},
-            **{name: found.n_rows for name, found in sizes.items()},
-            "truncated": {name: int(found.truncated.sum()) for name, found in sizes.items()},
-            "unscored": sets.test.unscored,
-        }
+    settings = {
+        "source": "+".join(map(short_name, task.sources)),
+        **_data_of(task, sources),
+        **({"word": task.word} if task.word else {}),
+        **{k: v for k, v in task.settings.record().items() if not k.endswith("_examples")},
+        **{name: found.n_rows for name, found in sizes.items()},
     }
-    path = trained.cells / f"{task.file_name}.{DOCUMENTS}"
-    documents = write_documents(path, {"test": sets.test.documents, "dev": sets.dev.documents})
-    entry["test"] = {
-        "unit": sets.unit,
-        "units": len(np.unique(sets.test.documents)) if documents["test"] is not None else sets.test.n_rows,
+    test = {
+        "cut": int(sets.test.truncated.sum()),
         "labels": len(sets.test.source.gold) + sets.test.unscored,
+        "unscored": sets.test.unscored,
+        "cut_answers": int(sets.test.wrong.sum()),
         "in_train": sets.in_train,
         "in_whole_train": sets.in_whole_train,
     }
-    by_regime: dict[Regime, list[dict[str, Int64]]] = {}
-    for regime in REGIMES:
-        counts = [found for seed in seeds if (found := cell(regime, seed).counts()) is not None]
-        if len(counts) == len(seeds):
-            by_regime[regime] = counts
-        elif counts:
-            told = f"{task.label} has no score of {regime}, as {len(counts)} of {len(seeds)} fine-tunings are there"
-            events.warn(f"{told}: --regime {regime} makes the others")
-    on_test = partial(_scores, metrics=task.metrics, documents=documents["test"])
-    entry |= on_test(by_regime)
-    if "zs" in by_regime:
-        zs: dict[Regime, list[dict[str, Int64]]] = {"zs": by_regime["zs"]}
-        entry["source"] = on_test(zs, prefix="source_")["zs"]
-        if task.settings.epochs == 1:
-            entry["oracle"] = entry["zs"]
-        elif all(f"{ORACLE}{task.headline}" in counts for counts in zs["zs"]):  # those of earlier versions have none
-            entry["oracle"] = on_test(zs, prefix=ORACLE)["zs"]
-    read = [cell(regime, seed).path for regime in by_regime for seed in seeds]
-    entry[results.FILES] = results.files_of([*read, path])
-    entry["dev"] = _scores(by_regime, task.metrics, documents["dev"], "dev_")
-    entry["chance"] = task.chance(sets.train.derived, sets.test.derived, sets.test.classes)
-    return entry
+    return results.entry_of(settings, paths, predictions, test)
+
+
+def _chance(trained: PretrainedRun, task: Task, sets: Sets) -> Path:
+    """Write the scores of a guess on the test set, and return their file."""
+    counts = task.chance(sets.train.derived, sets.test.derived, sets.test.classes)
+    scored, units = sets.scored["test"]
+    told: dict[str, Any] = {"regime": "chance", "split": "test", "set": scored}
+    scores = [Score(name, by_unit(by_row, units), **told) for name, by_row in counts.items()]
+    path = trained.cells / f"{task.file_name}.chance.parquet"
+    write_part(path, {"derivlang": __version__}, task.label, task.columns, scores)
+    return path
 
 
 def _data_of(task: Task, sources: Sequence[Source]) -> dict[str, str]:
@@ -305,25 +340,6 @@ def _data_of(task: Task, sources: Sequence[Source]) -> dict[str, str]:
 def _digest_of(corpus: Corpus) -> str:
     """Return 16 hex digits of the files of a corpus."""
     return digest([sha256(part.path.read_bytes()).hexdigest() for part in corpus.parts])
-
-
-def _scores(
-    cells: Mapping[Regime, list[dict[str, Int64]]],
-    metrics: tuple[Metric, ...],
-    documents: Int64 | None,
-    prefix: str = "",
-) -> dict[str, dict[str, Any]]:
-    """Return the scores by regime and metric, of counts whose names have this prefix, and Δ if SUP and ZS exist."""
-
-    def counts(regime: Regime, metric: Metric) -> list[Int64]:
-        return [by_document(one[prefix + metric.name], documents) for one in cells[regime]]
-
-    found: dict[str, dict[str, Any]] = {
-        str(regime): {m.name: summary(counts(regime, m), m.score) for m in metrics} for regime in cells
-    }
-    if {"sup", "zs"} <= cells.keys():
-        found["delta"] = {m.name: difference(counts("sup", m), counts("zs", m), m.score) for m in metrics}
-    return found
 
 
 def _fitted(task: Task, trained: PretrainedRun) -> Task:

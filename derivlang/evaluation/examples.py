@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, expand_ranges, lengths_of, offsets_of
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, UInt64, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.keys import Draws
 
 
@@ -21,8 +22,9 @@ from derivlang.core.keys import Draws
 class Instances:
     """R rows of one language. ids: int32[M], with special ids; offsets: int64[R + 1].
 
-    at: int64[G], position of each label in its row; gold: int64[G, k], classes or positions; label_offsets: int64[R +
-    1]. words: int32[M], at least 0 where a label may name the position, -1 elsewhere; None if labels name none.
+    at: int64[G], position of each label in its row; gold: int64[G, k], classes or positions, negative for a label that
+    was cut off and that no prediction equals; label_offsets: int64[R + 1]. words: int32[M], at least 0 where a label
+    may name the position, -1 elsewhere; None if labels name none. texts: Arrow strings that `words` numbers, or None.
     languages: int64[M], the number of the language of each position, in mixed rows; None: that of the rows.
     """
 
@@ -33,6 +35,7 @@ class Instances:
     label_offsets: Int64
     words: Int32 | None = None
     languages: Int64 | None = None
+    texts: pa.Array | None = None
 
     @property
     def n_rows(self) -> int:
@@ -59,11 +62,18 @@ class Instances:
             offsets_of(labels),
             None if self.words is None else self.words[flat],
             None if self.languages is None else self.languages[flat],
+            self.texts,
         )
 
     @classmethod
     def joined(cls, parts: list[Self]) -> Instances:
-        words = [part.words for part in parts if part.words is not None]
+        texts = [part.texts for part in parts if part.texts is not None]
+        first = offsets_of(np.array([len(some) for some in texts] or [0] * len(parts), np.int64))
+        words = [
+            np.where(part.words < 0, -1, part.words + n).astype(np.int32)
+            for part, n in zip(parts, first.tolist(), strict=False)
+            if part.words is not None
+        ]
         languages = [part.languages for part in parts if part.languages is not None]
         return Instances(
             np.concatenate([part.ids for part in parts]),
@@ -73,6 +83,7 @@ class Instances:
             offsets_of(np.concatenate([lengths_of(part.label_offsets) for part in parts])),
             np.concatenate(words) if words else None,
             np.concatenate(languages) if languages else None,
+            pa.concat_arrays(texts) if texts else None,
         )
 
 
@@ -81,7 +92,9 @@ class Examples:
     """The same R examples in both languages. keys: uint64[R], content keys; classes: names of the labels.
 
     truncated: bool[R], rows that were cut. documents: int64[R], equal for rows of one document (`documents.py`).
-    unscored: number of labels in no row: cut off, or of words without sub-words.
+    unscored: number of labels in no row: cut off, or of words without sub-words. Labels of rows that are `wrong` are
+    cut off, too, but count as wrong. origin: the `ParallelRows` that they are of, and int64[R], the number of each
+    there; None of several batches.
     """
 
     source: Instances
@@ -91,6 +104,7 @@ class Examples:
     truncated: Bool
     documents: Int64
     unscored: int = 0
+    origin: tuple[Any, Int64] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -98,13 +112,32 @@ class Examples:
 
     def take(self, rows: Ints) -> Examples:
         """Return these rows, in this order, with the same number of unscored labels."""
-        both = self.source.take(rows), self.derived.take(rows)
-        return Examples(*both, self.keys[rows], self.classes, self.truncated[rows], self.documents[rows], self.unscored)
+        return Examples(
+            self.source.take(rows),
+            self.derived.take(rows),
+            self.keys[rows],
+            self.classes,
+            self.truncated[rows],
+            self.documents[rows],
+            self.unscored,
+            None if self.origin is None else (self.origin[0], self.origin[1][rows]),
+        )
 
     def labelled(self) -> Examples:
         """Return the rows with a label in both languages. The others are unscored, one label each."""
         some = np.minimum(lengths_of(self.source.label_offsets), lengths_of(self.derived.label_offsets)) > 0
         return replace(self.take(np.flatnonzero(some)), unscored=self.unscored + int((~some).sum()))
+
+    @property
+    def wrong(self) -> Bool:
+        """bool[R]: rows with a label that was cut off and counts as wrong."""
+        found = np.zeros(self.n_rows, bool)
+        found[owners(self.source.label_offsets)[(self.source.gold < 0).any(axis=1)]] = True
+        return found
+
+    def learnable(self) -> Examples:
+        """Return the rows to train on: those without a label that was cut off."""
+        return self.take(np.flatnonzero(~self.wrong)) if self.wrong.any() else self
 
     def interleaved(self) -> Instances:
         """Return the rows of both, 2R: rows 2i and 2i + 1 are example i."""

@@ -12,8 +12,6 @@ MAX_LENGTH = 128
 Regime = Literal["sup", "zs", "cs"]
 REGIMES: tuple[Regime, ...] = ("sup", "zs", "cs")
 USUAL_REGIMES: tuple[Regime, ...] = ("sup", "zs")
-DOCUMENTS = "documents.npz"  # TASK.documents.npz, beside the counts (`documents.py`)
-ORACLE = "oracle_"  # prefix of ZS counts: epoch chosen on the derived dev set (`cell.py`)
 ROWS = ("sentence", "pair")  # names of documents that are rows (`documents.unit_of`)
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 

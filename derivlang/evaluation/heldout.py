@@ -45,9 +45,11 @@ class Heldout:
         return len(self.keys)
 
     @property
-    def n_words(self) -> int:
-        """The number of words that have sub-words, in either language."""
-        return int(np.count_nonzero(np.diff(self.rows) | np.diff(self.words))) + (len(self.words) > 0)
+    def sentence_words(self) -> Int64:
+        """int64[S]: the number of words of each sentence that have sub-words, in either language."""
+        new = np.ones(len(self.words), bool)
+        new[1:] = (np.diff(self.rows) | np.diff(self.words)) != 0
+        return np.bincount(self.rows[new], minlength=self.n_sentences)
 
     @property
     def rows(self) -> Int32:

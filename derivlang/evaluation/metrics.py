@@ -1,7 +1,7 @@
 """Scores of predicted labels, computed from counts that add up over sentences.
 
-A metric has `counts`, int64[S, k], with k numbers for each of S sentences, and `score`, which turns their sum into a
-percentage. So a resample of the sentences is a sum of rows (`resample.py`), and a run keeps counts, not predictions.
+A metric has `counts`, int64[S, k], with k numbers for each of S sentences, and a formula (`formulas.py`), which makes a
+percentage of their sum. So a run keeps counts, of which every interval is computed.
 
     accuracy      right / all                                        POS: of words; XNLI, PAWS-X: of pairs
     uas, las      right / all, of words: with the right head, and with the right head and relation
@@ -10,42 +10,38 @@ percentage. So a resample of the sentences is a sum of rows (`resample.py`), and
                   character as a position mark, so `SCONJ` for `CCONJ` is right, and one wrong tag loses a whole run
     em, f1        QA: answers that are right as a whole; mean F1 of their bags of words, kept in millionths
     f1            NER: micro F1 of whole entities in seqeval's strict IOB2; also `precision` and `recall`
-
-As in seqeval, 0 / 0 is 0.
 """
 
 from __future__ import annotations
 
+import re
+import string
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.errors import DataError
+from derivlang.evaluation.columns import Column
+from derivlang.evaluation.formulas import value_of
 
-Float64: TypeAlias = NDArray[np.float64]
 Labels: TypeAlias = Sequence[Sequence[Any]]
 Found: TypeAlias = tuple[Int64, Int64]  # spans by number, and the last position of each
 
 _MILLION = 1_000_000
+_DROPPED = {ord(mark): None for mark in string.punctuation}
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
 UPOS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A metric. count: gold and predicted labels of sentences -> int64[S, k]. score: sums [..., k] -> percent [...].
+@dataclass(frozen=True, kw_only=True)
+class Metric(Column):
+    """A score of predicted labels. count: gold and predicted labels of sentences -> int64[S, k], for the formula."""
 
-    name: in files. title: in tables.
-    """
-
-    name: str
     count: Callable[[Labels, Labels], Int64]
-    score: Callable[[Int64 | Float64], Float64]
-    title: str = ""
 
     def counts(self, gold: Labels, predicted: Labels) -> Int64:
         """Return int64[S, k]. Raise DataError if the numbers of sentences or their lengths differ."""
@@ -53,8 +49,8 @@ class Metric:
         return self.count(gold, predicted)
 
     def value(self, counts: Int64) -> float:
-        """Return the score of all sentences together, in percent."""
-        return float(self.score(counts.sum(axis=0)))
+        """Return the score of all sentences together."""
+        return value_of(self.formula, counts)
 
 
 def right_counts(gold: Labels, predicted: Labels) -> Int64:
@@ -86,6 +82,11 @@ def overlap_counts(gold: Labels, predicted: Labels) -> Int64:
     """Return int64[S, 2]: the best F1 of the answer's bag of words with a gold answer's, and 1, in millionths."""
     best = [max((_overlap(one, b[0]) for one in a), default=-1.0) for a, b in zip(gold, predicted, strict=True)]
     return np.array([(round(_MILLION * f), _MILLION) if f >= 0 else (0, 0) for f in best], np.int64).reshape(-1, 2)
+
+
+def squad_words(text: str) -> tuple[str, ...]:
+    """Return the words of a text in the normal form of SQuAD's script."""
+    return tuple(_ARTICLES.sub(" ", text.lower().translate(_DROPPED)).split())
 
 
 def _overlap(gold: Sequence[Any], found: Sequence[Any]) -> float:
@@ -171,38 +172,6 @@ def _by_sentence(labels: Labels, wanted: Found, found: Found) -> Int64:
     right = np.isin(found[0], wanted[0])
     places = (found[1][right], found[1], wanted[1])
     return np.stack([np.bincount(np.searchsorted(ends, p, "right"), minlength=len(labels)) for p in places], axis=1)
-
-
-def share(totals: Int64 | Float64) -> Float64:
-    """Return the percentage of right ones. totals: [..., 2], right and all."""
-    return _ratio(totals[..., 0], totals[..., 1])
-
-
-def f1(totals: Int64 | Float64) -> Float64:
-    """Return the F1 in percent. totals: [..., 3], right, predicted and gold."""
-    return _ratio(2 * totals[..., 0], totals[..., 1] + totals[..., 2])
-
-
-def macro_f1(totals: Int64 | Float64) -> Float64:
-    """Return the mean F1 of the tags that occur, in percent. totals: [..., 3 * T], right, predicted, gold by tag."""
-    right, found, wanted = np.moveaxis(totals.reshape(*totals.shape[:-1], 3, totals.shape[-1] // 3), -2, 0)
-    there = found + wanted > 0
-    return _ratio(_ratio(2 * right, found + wanted).sum(axis=-1), 100 * there.sum(axis=-1))
-
-
-def precision(totals: Int64 | Float64) -> Float64:
-    """Return the precision in percent. totals: [..., 3], right, predicted and gold."""
-    return _ratio(totals[..., 0], totals[..., 1])
-
-
-def recall(totals: Int64 | Float64) -> Float64:
-    """Return the recall in percent. totals: [..., 3], right, predicted and gold."""
-    return _ratio(totals[..., 0], totals[..., 2])
-
-
-def _ratio(part: Int64 | Float64, whole: Int64 | Float64) -> Float64:
-    """Return the ratio in percent, 0 if the whole is 0."""
-    return np.asarray(100.0 * part / np.maximum(whole, 1), np.float64)
 
 
 def _codes(labels: Labels) -> Int64:

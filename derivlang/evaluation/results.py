@@ -1,70 +1,142 @@
-"""The results of an evaluation, evaluation.json: read, checked and added to (docs/reference/runs.md).
+"""The record of an evaluation, evaluation.json: which files of scores belong to it (docs/reference/runs.md).
 
-The file has a hash of itself, and each task the hashes of its fine-tunings' counts (`files`). Files of earlier versions
-have neither.
+    {"format": 2, "signature": {…}, "tasks": {"pos": ENTRY}, "measures": {"links": ENTRY}, "sha256": "…"}
+    ENTRY = {"settings": {…}, "scores": ["pos.sup.1.parquet", …], "files": {"pos.sup.1.parquet": [bytes, SHA-256], …}}
+
+It has no score: these are in the files (`scores.py`). signature: everything that the results depend on. settings: of a
+task, its fine-tuning and the rows of its sets; of a measure, the held-out text that it read. files: all that it wrote.
+A task with fine-tuning has "test", too: numbers of the test set's rows that were cut, of labels, of those that have no
+score, and of rows that are in train, in the examples taken and in all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
 
 from derivlang.core.errors import StoreError
+from derivlang.core.messages import warn
 from derivlang.core.seal import HASH, check_intact, sealed
-from derivlang.evaluation.measures.registry import MEASURES
+from derivlang.evaluation.scores import SCHEMA, read_part
 from derivlang.store.disk import file_lock
 from derivlang.store.files import writing
 from derivlang.store.folders import remove_files
 from derivlang.store.listing import check_listed, faults, listed
+from derivlang.store.record import Kind as KindOfValue
 from derivlang.store.record import check_types, read_record, record_text
 
-if TYPE_CHECKING:  # reports, which load no torch, check these files, too
+if TYPE_CHECKING:  # reports, which load no torch, read these files, too
     from derivlang.evaluation.trained import PretrainedRun
 
-FILES = "files"  # of a task
-FORMAT = 1  # written only beside the hash
+EVALUATION, COUNTS = "evaluation.json", "evaluation"  # the record of a run's results, and the folder of their files
+FORMAT = 2
+FILES, SCORES = "files", "scores"  # of an entry
+Kind = Literal["tasks", "measures"]
+KINDS: tuple[Kind, ...] = ("tasks", "measures")
+AGAIN = "evaluate the run again: derivlang evaluate RUN"
 
 
-def check_sealed(found: Mapping[str, Any]) -> None:
-    """Raise ValueError if a value of evaluation.json was changed after it was written, or if its files are no files."""
+def read(path: Path) -> dict[str, Any]:
+    """Return the record in a file. Raise StoreError if it is damaged, or of an earlier version, which had no table."""
+    found = read_record(path, path.name, id="evaluation", fix=AGAIN)
+    if found.get("format") != FORMAT and "tasks" in found:
+        raise StoreError(
+            "has the results of an earlier version, which wrote no table of scores",
+            where=str(path),
+            fix=f"measure again: {_command(path, found)}",
+            id="old-results",
+        )
+    return read_record(path, path.name, check, id="evaluation", fix=AGAIN)
+
+
+def check(found: Mapping[str, Any]) -> None:
+    """Raise ValueError for a record that was changed after it was written, or that is none."""
+    if found.get("format") != FORMAT:
+        raise ValueError(f"format {found.get('format')!r}, but this version reads {FORMAT}")
+    check_types(found, {"signature": dict, "tasks": dict, "measures": dict})
+    texts: dict[str, KindOfValue] = dict.fromkeys(("weights", "derivlang", "fingerprint"), str)
+    check_types(found["signature"], {}, {**texts, "steps": int, "seed": int}, where="signature.")
     check_intact(found, ["format"])
-    for task, entry in (found.get("tasks") or {}).items():
-        check_types(entry, {}, {FILES: dict}, where=f"{task}.")
-        check_listed(entry.get(FILES) or {}, f"{task}.{FILES}.")
+    for kind in KINDS:
+        for label, entry in found[kind].items():
+            check_types(entry, {"settings": dict, SCORES: list, FILES: dict}, {"test": dict}, where=f"{kind}.{label}.")
+            check_listed(entry[FILES], f"{kind}.{label}.{FILES}.")
+            if missing := set(map(str, entry[SCORES])) - entry[FILES].keys():
+                raise ValueError(f"{kind}.{label} has no hash of {min(missing)}")
 
 
-def files_of(paths: Iterable[Path]) -> dict[str, list[Any]]:
-    """Return the files of a task's counts, as they are listed, as far as they are there."""
-    return listed({path.name: path for path in paths if path.is_file()})
+def entry_of(
+    settings: Mapping[str, Any],
+    scores: Iterable[Path],
+    others: Iterable[Path] = (),
+    test: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """Return the entry of a task or measure. scores: files of `write_part`; others: what else it wrote.
+
+    test: numbers of rows and labels of the test set.
+    """
+    paths = list(scores)
+    files = {path.name: path for path in (*paths, *others)}
+    of_test = {} if test is None else {"test": dict(test)}
+    return {"settings": dict(settings), **of_test, SCORES: [path.name for path in paths], FILES: listed(files)}
 
 
 def damages(cells: Path, found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the name of each file of counts that is not the one that was evaluated, and what is wrong with it.
+    """Return the name of each file that is not the one that was evaluated, and what is wrong with it.
 
-    cells: the folder of the counts. found: the content of evaluation.json.
+    cells: the folder of the files. found: the record.
     """
-    present = {path.name: path for path in cells.glob("*.npz") if path.is_file()}
-    return [one for entry in (found.get("tasks") or {}).values() for one in faults(entry.get(FILES) or {}, present)]
+    present = {path.name: path for path in cells.glob("*") if path.is_file()}
+    entries = [entry for kind in KINDS for entry in found[kind].values()]
+    return [one for entry in entries for one in faults(entry[FILES], present)]
+
+
+def scores_of(
+    cells: Path, found: Mapping[str, Any], labels: Iterable[str]
+) -> tuple[pa.Table, dict[str, list[dict[str, Any]]]]:
+    """Return (rows, columns by label) of the files of these tasks and measures. Raise StoreError for damaged ones."""
+    entries = {label: entry for kind in KINDS for label, entry in found[kind].items()}
+    tables = [SCHEMA.empty_table()]
+    columns: dict[str, list[dict[str, Any]]] = {}
+    for label in labels:
+        entry = entries[label]
+        present = {name: cells / name for name in entry[FILES] if (cells / name).is_file() and Path(name).name == name}
+        for name, what in faults(entry[FILES], present):
+            raise StoreError(f"{what} since it was evaluated", where=str(cells / name), fix=AGAIN, id="damaged")
+        for name in entry[SCORES]:
+            facts, table = read_part(cells / name)
+            columns[label] = facts["columns"]
+            tables.append(table)
+    return pa.concat_tables(tables), columns
 
 
 def stored(trained: PretrainedRun, *, force: bool, drop: bool = False) -> dict[str, Any]:
-    """Return the results that are there, without hash and format, or none.
+    """Return the record that is there, without hash, or an empty one.
 
-    Those of other weights are an error, unless `force` drops them.
-    drop: whether to remove the files of these results, too. The version is ignored: most commits change no number.
+    Results of other weights are an error, unless `force` drops them; those of an earlier version are dropped with a
+    warning. drop: whether to remove the files of dropped results, too, but for fine-tunings, which know their own
+    weights. The version is ignored: most commits change no number.
     """
     path, signature = trained.results, trained.signature
-    fresh = {"signature": signature, "tasks": {}}
+    fresh: dict[str, Any] = {"format": FORMAT, "signature": signature, "tasks": {}, "measures": {}}
     if not path.exists():
         return fresh
-    found = read_record(path, "evaluation.json", _check, id="evaluation", fix="remove it; finished cells are kept")
-    found = {name: value for name, value in found.items() if name not in ("format", HASH)}
+    try:
+        found = read(path)
+    except StoreError as error:
+        if error.id != "old-results":
+            raise
+        if drop:
+            warn(f"{path}: {error.what}; they are replaced. To measure all of them, {error.fix}")
+        return fresh
     told = found["signature"]
     changed = [name for name in signature | told if name != "derivlang" and told.get(name) != signature.get(name)]
     if changed and force:
-        names = {name for measure in MEASURES.names() for name in MEASURES.find(measure).files} if drop else ()
-        remove_files(trained.cells, names)  # written by measures of the other weights
+        if drop:
+            remove_files(trained.cells, [name for entry in found["measures"].values() for name in entry[FILES]])
         return fresh
     if changed:
         raise StoreError(
@@ -73,27 +145,31 @@ def stored(trained: PretrainedRun, *, force: bool, drop: bool = False) -> dict[s
             fix="give --force to replace these results, or restore the run",
             id="stale-evaluation",
         )
-    return found
+    return {name: value for name, value in found.items() if name != HASH}
 
 
-def add(
-    trained: PretrainedRun, results: dict[str, Any], parts: dict[str, dict[str, Any]], *, force: bool
-) -> dict[str, Any]:
-    """Write results, and parts of tables, into the file as it is now, and return them all.
+def add(trained: PretrainedRun, kind: Kind, label: str, entry: dict[str, Any], *, force: bool) -> dict[str, Any]:
+    """Write an entry into the record as it is now, and return the record.
 
     Another process may have added others since this one began.
     """
     trained.results.parent.mkdir(exist_ok=True)
     with file_lock(trained.results):
-        found = stored(trained, force=force) | results
-        found |= {name: {**(found.get(name) or {}), **part} for name, part in parts.items()}
-        order = dict.fromkeys(["signature", "tasks", *MEASURES.names(), *found])
-        record = {"format": FORMAT, **{name: found[name] for name in order if name in found}}
+        found = stored(trained, force=force)
+        found[kind] = {**found[kind], label: entry}
         with writing(trained.results) as stream:
-            stream.write(record_text(sealed(record)).encode())
+            stream.write(record_text(sealed(found)).encode())
     return found
 
 
-def _check(found: dict[str, Any]) -> None:
-    check_types(found, {"signature": dict, "tasks": dict}, {"heldout": dict})
-    check_sealed(found)
+def _command(path: Path, found: Mapping[str, Any]) -> str:
+    """Return the command that measures again what a record of an earlier version has."""
+    run, step = path.parent, ""
+    if path.name != EVALUATION:  # RUN/evaluation/step-00000100.json
+        run, step = path.parent.parent, f"@{int(path.stem.rpartition('-')[2] or 0)}"
+    lists = {
+        "--task": list(found.get("tasks") or ()),
+        "--measure": [name for name in found if name not in ("signature", "tasks", "heldout", "format", HASH)],
+    }
+    options = [f"{option} {','.join(names)}" for option, names in lists.items() if names]
+    return " ".join(["derivlang evaluate", f"{run}{step}", *options])

@@ -10,12 +10,16 @@ sub-word; its label moves with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.core.arrow import list_array, to_arrow
 from derivlang.core.batch import Batch
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.training.languages import DERIVED, SOURCE, Languages, LanguageSide, SpecialIds
@@ -159,20 +163,95 @@ class LanguageRows:
             np.repeat(np.where(moved, DERIVED, SOURCE), lengths),
         )
 
-    def instances(self, rows: Ints, at: Int64, gold: Int64, words: Int32 | None = None) -> Instances:
+    def instances(
+        self, rows: Ints, at: Int64, gold: Int64, words: Int32 | None = None, texts: pa.Array | None = None
+    ) -> Instances:
         """Return the rows with G labels. rows: int64[G], ascending. gold: int64[G] or [G, k]. at, words: of them."""
         counts = np.bincount(rows, minlength=self.n_rows)
-        return Instances(self.ids, self.offsets, at, _columns(gold), offsets_of(counts), words, self.languages)
+        return Instances(self.ids, self.offsets, at, _columns(gold), offsets_of(counts), words, self.languages, texts)
 
     def word_labels(self, gold: Int64, words: Int32 | None = None) -> Instances:
         """Return the rows with a label a word. gold: int64[W] or [W, k], the label of each; a negative one is none."""
         some = np.flatnonzero((_columns(gold) >= 0).all(axis=1))
         return self.instances(self.segments[some] // self.n_sides, self.at[some], gold[some], words)
 
+    def joined(self, gaps: Int64) -> Bool:
+        """Return bool[W]: words that follow, without white space, a word that is their neighbour in the source.
+
+        The two may have changed places. gaps: int64[N], width of the white space before each word of the batch.
+
+        source  we don ' t know, gaps 0 1 0 0 1      reversed  know t ' don we    ->  False False True True False
+        """
+        words, found = self.words, np.zeros(len(self.words), bool)
+        near = (np.abs(np.diff(words)) == 1) & (np.diff(self.segments) == 0)
+        found[1:] = near & (gaps[np.maximum(words[1:], words[:-1])] == 0)
+        return found
+
     def at_words(self, values: Int32) -> Int32:
         """Return int32[M]: the value of the word that begins at each position, -1 elsewhere. values: int32[W]."""
         out = np.full(len(self.ids), -1, np.int32)
         out[self.offsets[self.segments // self.n_sides] + self.at] = values
+        return out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowWords:
+    """The W words that begin in R rows of one language, in its order.
+
+    forms: Arrow strings [W]; source: the source's word of each. at: int64[W], the position of each in its row. offsets:
+    int64[R * n_sides + 1], the words of each side of each row.
+    """
+
+    forms: pa.Array
+    source: pa.Array
+    at: Int64
+    offsets: Int64
+    n_sides: int
+
+    @classmethod
+    def of(cls, text: LanguageRows, rows: Int64, forms: pa.Array, source: pa.Array) -> RowWords:
+        """Return the words of some rows int64[R]. forms, source: of all words of the batch, in the source's order."""
+        counts = np.bincount(text.segments, minlength=len(text.segment_offsets) - 1)
+        segments = (rows[:, None] * text.n_sides + np.arange(text.n_sides)).ravel()
+        some = expand_ranges(offsets_of(counts)[segments], counts[segments])
+        words = to_arrow(text.words[some])
+        return cls(forms.take(words), source.take(words), text.at[some], offsets_of(counts[segments]), text.n_sides)
+
+    @classmethod
+    def joined(cls, parts: Sequence[RowWords]) -> RowWords:
+        return cls(
+            pa.concat_arrays([part.forms for part in parts]),
+            pa.concat_arrays([part.source for part in parts]),
+            np.concatenate([part.at for part in parts]),
+            offsets_of(np.concatenate([lengths_of(part.offsets) for part in parts])),
+            parts[0].n_sides,
+        )
+
+    def find(self, instances: Instances, at: Int64) -> Int64:
+        """Return int64[G]: which of the W words begins at a position of each label's row, int64[G]."""
+        rows = owners(self.offsets).astype(np.int64) // self.n_sides
+        keys = instances.offsets[rows] + self.at  # ascending
+        return np.searchsorted(keys, instances.offsets[owners(instances.label_offsets)] + at)
+
+    def numbers(self, instances: Instances, at: Int64) -> Int64:
+        """Return int64[G]: the number of these words in their side of the row, from 0."""
+        found = self.find(instances, at)
+        return np.asarray(found - self.offsets[owners(self.offsets)[found]], np.int64)
+
+    def labelled(self, instances: Instances, labels: Sequence[Any]) -> list[list[Any]]:
+        """Return one list a row: the label of each of its words, None for a word without one. labels: [G]."""
+        out: list[Any] = [None] * len(self.at)
+        for word, label in zip(self.find(instances, instances.at).tolist(), labels, strict=True):
+            out[word] = label
+        return [out[a:b] for a, b in pairwise(self.offsets[:: self.n_sides].tolist())]
+
+    def columns(self, sides: Sequence[str]) -> dict[str, pa.Array]:
+        """Return the columns of words, list<string>[R] each."""
+        out = {}
+        for prefix, forms in (("", self.forms), ("source_", self.source)):
+            lists = list_array(self.offsets, forms)
+            for k, side in enumerate(sides):
+                out[f"{prefix}{side or 'words'}"] = lists[k :: self.n_sides]
         return out
 
 
@@ -201,6 +280,16 @@ class ParallelRows:
         has_subwords = np.bincount(both.words(both.source), minlength=batch.n_words) > 0
         return cls(batch, segments, rows(both.source), rows(both.derived), has_subwords)
 
+    def in_all_rows(self, segments: Int64, words: Int64) -> Int64:
+        """Return words of the batch, in these segments, as words of all rows, one row after the other.
+
+        Rows of one context share its words in the batch. Contexts of 3 words and questions of 2, units 0 1 and 0 2:
+        words 0 1 2 of the context are places 0 1 2 in segment 0, and 5 6 7 in segment 2.
+        """
+        units = self.segments.units
+        starts = offsets_of(lengths_of(self.batch.unit_words)[units])
+        return starts[segments] + words - self.batch.unit_words[units[segments]]
+
     def mixed(self) -> ParallelRows:
         """Return the mixed rows of pairs, in the places of both languages.
 
@@ -219,8 +308,9 @@ class ParallelRows:
         source, derived = instances(self.source), instances(self.derived)
         unscored = 0 if n_labels is None else n_labels - len(source.gold)
         batch = self.batch
+        documents, numbers = batch.documents.astype(np.int64), np.arange(batch.n_records)
         return Examples(
-            source, derived, batch.record_keys, classes, self.segments.cut, batch.documents.astype(np.int64), unscored
+            source, derived, batch.record_keys, classes, self.segments.cut, documents, unscored, (self, numbers)
         )
 
 

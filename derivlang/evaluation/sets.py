@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError, UsageError
 from derivlang.engine.batches import Source
 from derivlang.evaluation.documents import numbered, unit_of, with_documents
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import SPLITS
+from derivlang.evaluation.predictions import ToldRows
+from derivlang.evaluation.scores import ScoredSet, set_hash
 from derivlang.evaluation.tasks.base import PairTask, Task
+from derivlang.evaluation.tasks.named import short_name
 from derivlang.sources.corpus import Corpus
 from derivlang.store.record import digest
 from derivlang.training.languages import Languages
@@ -23,9 +27,10 @@ class Sets:
     """The examples of a task's three splits.
 
     key: digest of everything that they are made from. in_train: number of rows of test with the words of a row of
-    train; in_whole_train: of a row of the whole split, of which train may be a part. unit: what a document of test is
-    called (`documents.unit_of`). words: how the text was split into words (`Corpus.word_rule`). mixed: the mixed pairs
-    of train, two neighbouring rows each; None if not asked for.
+    train; in_whole_train: of a row of the whole split, of which train may be a part. scored: of test and dev, the set
+    and the unit of each row, int64[S] or None if every row is one (`documents.py`). words: how the text was split into
+    words (`Corpus.word_rule`). mixed: the mixed pairs of train, two neighbouring rows each; told: the rows of test, for
+    people; None if not asked for.
     """
 
     train: Examples
@@ -34,32 +39,46 @@ class Sets:
     key: str
     in_train: int
     in_whole_train: int
-    unit: str
+    scored: Mapping[str, tuple[ScoredSet, Int64 | None]]
     words: str
     mixed: Instances | None = None
+    told: ToldRows | None = None
 
     @classmethod
-    def read(cls, languages: Languages, task: Task, sources: Sequence[Source], *, mixed: bool = False) -> Sets:
+    def read(
+        cls,
+        languages: Languages,
+        task: Task,
+        sources: Sequence[Source],
+        *,
+        mixed: bool = False,
+        predictions: bool = False,
+    ) -> Sets:
         """Read the three splits of a task's sources: one, or that of train and dev and that of test.
 
-        mixed: whether train is wanted as mixed pairs, too, which a PairTask has.
+        mixed: whether train is wanted as mixed pairs, too, which a PairTask has. predictions: whether to keep the words
+        of test.
         Raise DataError if a split or the labels are missing, UsageError if the task asks for more examples than exist.
         """
         corpora = [source.corpus for source in sources]
-        parts = {name: (sources[number], split) for name, (number, split) in parts_of(task, corpora).items()}
-        classes, *others = (task.classes(corpus) for corpus in corpora)
-        if any(other != classes for other in others):
-            raise DataError(f"the sets of {task.name} have different labels", where="--task", id="no-labels")
+        numbers, classes = check_sources(task, corpora)
+        parts = {name: (sources[number], split) for name, (number, split) in numbers.items()}
         found: dict[str, Examples] = {}
         mixed_pairs: Instances | None = None
+        told: list[ToldRows] = []
         wanted = {"train": task.settings.train_examples, "dev": task.settings.dev_examples, "test": None}
         for name, (source, split) in parts.items():
-            read, pairs = [], []
+            read, pairs, begun = [], [], 0
             for batch in with_documents(source.batches(split)):
-                read.append(task.examples(batch, languages, classes))
+                made = task.examples(batch, languages, classes)
+                if predictions and name == "test":
+                    told.append(ToldRows.of(made, languages, begun))
+                read.append(replace(made, origin=None))  # or it would keep the batch
+                begun += batch.n_records
                 if mixed and name == "train" and isinstance(task, PairTask):
-                    pairs.append(task.mixed(batch, languages, classes))
+                    pairs.append(replace(task.mixed(batch, languages, classes), origin=None))
             all_of_it, n = Examples.joined(read), wanted[name]
+            all_of_it = all_of_it.learnable() if name == "train" else all_of_it
             if n is not None and n > all_of_it.n_rows:
                 raise UsageError(
                     f"{task.name} has only {all_of_it.n_rows:,} examples, got {n:,}",
@@ -78,7 +97,7 @@ class Sets:
             if name == "train":
                 whole_train = all_of_it.keys
                 if pairs:
-                    every = Examples.joined(pairs)
+                    every = Examples.joined(pairs).learnable()
                     mixed_pairs = (every if n is None else every.first(n)).interleaved()
         used = {id(source): [split for one, split in parts.values() if one is source] for source in sources}
         key = {
@@ -90,17 +109,40 @@ class Sets:
         }
         test = found["test"]
         in_train, in_whole_train = (int(np.isin(test.keys, keys).sum()) for keys in (found["train"].keys, whole_train))
-        unit = unit_of(tuple(side.name for side in corpora[-1].schema.sides), numbered(test.documents))
+        names = {"dev": short_name(task.sources[0]), "test": short_name(task.sources[-1])}
+        of_split = {"dev": corpora[0], "test": corpora[-1]}
+        scored = {split: _scored(found[split], name, of_split[split]) for split, name in names.items()}
         words = ", ".join(dict.fromkeys(corpus.word_rule for corpus in corpora))
         return cls(
             **found,
             key=digest(key),
             in_train=in_train,
             in_whole_train=in_whole_train,
-            unit=unit,
+            scored=scored,
             words=words,
             mixed=mixed_pairs,
+            told=ToldRows.joined(told) if told else None,
         )
+
+
+def _scored(found: Examples, name: str, corpus: Corpus) -> tuple[ScoredSet, Int64 | None]:
+    """Return the set that scores of a split are of, and the unit of each row."""
+    units = numbered(found.documents)
+    of_rows = np.arange(found.n_rows) if units is None else units
+    unit = unit_of(tuple(side.name for side in corpus.schema.sides), units)
+    return ScoredSet(name, set_hash(found.keys, of_rows), unit), units
+
+
+def check_sources(task: Task, corpora: Sequence[Corpus]) -> tuple[dict[str, tuple[int, str]], tuple[str, ...]]:
+    """Return what `parts_of` does and the names of the labels, of a task's one or two corpora. No row is read.
+
+    Raise DataError if a split or the labels are missing, or if the corpora have different labels.
+    """
+    parts = parts_of(task, corpora)
+    classes, *others = (task.classes(corpus) for corpus in corpora)
+    if any(other != classes for other in others):
+        raise DataError(f"the sets of {task.name} have different labels", where="--task", id="no-labels")
+    return parts, classes
 
 
 def parts_of(task: Task, corpora: Sequence[Corpus]) -> dict[str, tuple[int, str]]:

@@ -37,6 +37,9 @@ class EvaluateOptions:
         None, "Maximum length of these sentences, in sub-words with <s> and </s>.", minimum=8,
         unset=f"{MAX_LENGTH}, or the model's"
     )  # fmt: skip
+    predictions: bool = setting(
+        False, "Write the predictions on the test set, too; fine-tunings that lack them are made again."
+    )
     data_dir: Path | None = None
     device: str | None = setting(
         None, "Device, as torch names it: cpu, cuda, cuda:1.", unset="a GPU where there is one"

@@ -11,9 +11,7 @@ from typing import Any
 
 from derivlang.core.errors import DerivlangError
 from derivlang.evaluation import results
-from derivlang.evaluation.report.checks import check_evaluation
-from derivlang.evaluation.report.runs import COUNTS, EVALUATION
-from derivlang.store.record import read_record
+from derivlang.evaluation.collect import evaluations
 from derivlang.training import checkpoint, folder
 from derivlang.training.run_files import damages, has_hashes
 
@@ -44,34 +42,24 @@ def verify_run(run: Path) -> dict[str, Any]:
             notes.append(_entry(folder.RUN, f"the run is not finished: its status is {record['status']!r}"))
     checkpoints = checkpoint.check_all(run)
     problems += [_entry(f"{checkpoint.FOLDER}/{name}", what) for name, what in checkpoints.items() if what]
-    evaluations = 0
-    for path, cells in _evaluations(run):
-        evaluations += 1
+    n_evaluations = 0
+    for path, cells in evaluations(run):
+        n_evaluations += 1
         for name, what in _evaluation(path, cells, record):
             (notes if "earlier version" in what else problems).append(_entry(str(name.relative_to(run)), what))
     listed = len(record.get("files") or ())
-    checked = {"files": 1 + listed, "checkpoints": len(checkpoints), "evaluations": evaluations}
+    checked = {"files": 1 + listed, "checkpoints": len(checkpoints), "evaluations": n_evaluations}
     return {"ok": not problems, "out": str(run), "checked": checked, "problems": problems, "notes": notes}
-
-
-def _evaluations(run: Path) -> Iterator[tuple[Path, Path]]:
-    """Yield the results of the run and of its checkpoints, each with the folder of their counts."""
-    if (run / EVALUATION).exists():
-        yield run / EVALUATION, run / COUNTS
-    for path in sorted((run / COUNTS).glob("step-*.json")):
-        yield path, path.with_suffix("")
 
 
 def _evaluation(path: Path, cells: Path, record: dict[str, Any]) -> Iterator[tuple[Path, str]]:
     """Yield the files of an evaluation that are not as they were written, and what is wrong with them."""
     try:
-        found = read_record(path, path.name, check_evaluation, id="evaluation")
+        found = results.read(path)
     except DerivlangError as error:
         yield path, error.what
         return
-    if not has_hashes(found):
-        yield path, "has no hashes: an earlier version made this evaluation"
-    names = ["fingerprint", *(["weights"] if path.name == EVALUATION else [])]
+    names = ["fingerprint", *(["weights"] if path.name == results.EVALUATION else [])]
     for name in names:
         told, made = found["signature"].get(name), record.get(name)
         if told and made and told != made:

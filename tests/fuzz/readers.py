@@ -12,7 +12,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
@@ -31,13 +31,11 @@ from derivlang.engine.options import MakeOptions
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from tests.fuzz.forge import forge_parser, forge_run, seal
+from tests.fuzz.forge import forge_parser, forge_run, forge_scores, seal
 from tests.real import SHARED
 
 if TYPE_CHECKING:
     from derivlang.evaluation.cell import FinetuneCell
-    from derivlang.evaluation.report.settings import Setting
-    from derivlang.evaluation.report.write import ReportSection
     from derivlang.study.file import Study as SharedStudy
     from derivlang.study.plan import PlannedCommand
 
@@ -703,9 +701,10 @@ reader("parser card", "json", _parser_seed("model.json"), "parsing.model", "pars
 reader("parser weights", "npz", _parser_seed("model.npz"))(_parser("model.npz"))
 
 
-def _report(name: str) -> Callable[[Path, bytes], str | None]:
+def _collected(name: str) -> Callable[[Path, bytes], str | None]:
+    """A run with one file of its evaluation, whose table is collected and compared."""
+
     def read(folder: Path, data: bytes) -> str | None:
-        from derivlang.evaluation.report.write import report
         from derivlang.evaluation.verify import verify_run
 
         shutil.copytree(_evaluated(), folder / "run")
@@ -713,26 +712,20 @@ def _report(name: str) -> Callable[[Path, bytes], str | None]:
         if name.endswith(".json"):
             seal(folder / "run" / name)
         else:
-            forge_run(folder / "run")
-        # Drawing takes 60 times as long as the rest: one input in 200 gets its figures.
-        drawn = nullcontext() if crc32(data) % 200 == 0 else patch("derivlang.evaluation.report.write._part", _undrawn)
-        with drawn:
-            verify_run(folder / "run")
-            report([folder / "run"], folder / "report")
+            forge_scores(folder / "run", Path(name).name)
+        verify_run(folder / "run")
+        _compare(folder / "run")
         return None
 
     return read
 
 
-def _undrawn(setting: Setting, prefix: str) -> ReportSection:
-    """The part of a report on a setting, without its figures."""
-    from derivlang.evaluation.report.curves import curve_table, logged_curves
-    from derivlang.evaluation.report.differences import differences_of
-    from derivlang.evaluation.report.overview import correlations
-    from derivlang.evaluation.report.write import ReportSection
+def _compare(place: Path) -> None:
+    """Collect the scores of a folder or a file, and compare them."""
+    from derivlang.evaluation.collect import scores
+    from derivlang.evaluation.report.compare import compare
 
-    curve_table(setting, logged_curves(setting))
-    return ReportSection(setting, differences_of(setting), correlations(setting), [], [], [], [])
+    compare(scores(place))
 
 
 @cache
@@ -743,20 +736,12 @@ def _evaluated() -> Path:
     return run(Path(mkdtemp(prefix="derivlang-tests-")) / "run")
 
 
-# What the seed of run.json and of evaluation.json leaves out.
+# What the seed of run.json leaves out.
 _MORE = {
     "run.json": b"""{"status": "done", "factors": {"size": 1}, "streams": {"rows": {"rows_per_step": 16}, "pairs":
 {"percent": 25.1, "cut_sentences": 3, "short_pairs": 1, "sentences": 9}}, "weights": "269fd9ad", "settings":
-{"mask": 0.3}, "environments": [{"torch": "2", "threads": 1}], "init": {"run": "r", "weights": "w"}, "result":
-{"tokens": 9, "loss": 5.1, "tokens_per_step": {"rows": 403.9, "pairs": 9}, "masked_percent": 28.4,
-"translated_percent": 5.9}}""",
-    "evaluation.json": b"""{"retrieval": [{"layer": 0, "sentences": 1.4, "first": 0.1, "chance": 0.1}, {"layer": 1,
-"sentences": 2.7, "first": 0.4, "chance": 0.1}], "links": [{"layer": 0, "argmax": 42.0, "transport": 46.5,
-"joint_argmax": 42.0, "joint_left_out": 0}, {"layer": 1, "argmax": 39.1, "joint_argmax": 3}], "projection":
-{"explained": 24.5, "source": [[-0.4, 0.2]], "derived": [[0.1, 0.3]]}, "heldout": {"links": {"pairs": 10}}, "tasks":
-{"blimp:a.jsonl": {"settings": {"score": "bits", "items": 4, "left_out": 0}, "chance": {"accuracy": 50.0},
-"groups": [{"by": "all", "name": "all", "items": 4, "source": {"accuracy": 75.0, "low": 30.0, "high": 95.0, "ties": 0},
-"derived": {"accuracy": 50.0, "low": 15.0, "high": 85.0, "ties": 1}}]}}}""",
+{"mask": 0.3}, "environments": [{"torch": "2", "threads": 1}], "init": {"run": "r", "weights": "w"}, "doses":
+{"tokens": 9, "rows_tokens": 9, "rows_epochs": 0.5, "masked_percent": 28.4}}""",
 }
 
 
@@ -769,9 +754,20 @@ def _run_seed(name: str) -> Callable[[], list[bytes]]:
     return seeds
 
 
-def _log_seed() -> list[bytes]:
-    """A log with a figure that the report draws over steps."""
-    return [b"".join(b'{"step": %d, "loss": 2.5, "precision_percent": %d.5}\n' % (n, 60 + n) for n in range(1, 5))]
+def _table_seed() -> list[bytes]:
+    from derivlang.evaluation.collect import scores
+    from derivlang.evaluation.table import write_scores
+
+    path = Path(mkdtemp(prefix="derivlang-tests-")) / "scores.parquet"
+    write_scores(scores(_evaluated()), path)
+    return [path.read_bytes()]
+
+
+@reader("scores.parquet", "parquet", _table_seed, "evaluation.table")
+def _(folder: Path, data: bytes) -> str | None:
+    (folder / "scores.parquet").write_bytes(data)
+    _compare(folder / "scores.parquet")
+    return None
 
 
 def _study_seed() -> list[bytes]:
@@ -782,23 +778,13 @@ def _study_seed() -> list[bytes]:
     ]
 
 
-def _study(folder: Path, data: bytes) -> str | None:
-    from derivlang.evaluation.report.factors import grids_of
-    from derivlang.evaluation.report.reading import read_runs
-    from derivlang.evaluation.report.scores import scores_of
-    from derivlang.evaluation.report.write import _study
-
+@reader("study.json", "json", _study_seed, "evaluation.plan")
+def _(folder: Path, data: bytes) -> str | None:
     shutil.copytree(_evaluated(), folder / "runs" / "run")
     (folder / "study.json").write_bytes(data)
     seal(folder / "study.json")
-    runs = read_runs([folder])
-    with patch("derivlang.evaluation.report.write.factor_figures", lambda *_: []):
-        for grid in grids_of(runs, scores_of(runs)):
-            _study(grid, "")
+    _compare(folder)
     return None
-
-
-reader("study.json", "json", _study_seed, "evaluation.report.plan")(_study)
 
 
 @cache
@@ -870,12 +856,13 @@ for _name in (
         "study.records",
         "study.verify",
     )(_records(_name))
-reader("run.json", "json", _run_seed("run.json"), "evaluation.report.runs", "evaluation.report.reading")(
-    _report("run.json")
+reader("run.json", "json", _run_seed("run.json"), "evaluation.collect")(_collected("run.json"))
+reader("evaluation.json", "json", _run_seed("evaluation.json"), "evaluation.results", "evaluation.verify")(
+    _collected("evaluation.json")
 )
-reader("evaluation.json", "json", _run_seed("evaluation.json"), "evaluation.verify")(_report("evaluation.json"))
-reader("log.jsonl, reported", "jsonl", _log_seed, "training.log_file")(_report("log.jsonl"))
-reader("evaluation counts", "npz", _run_seed("evaluation/pos.sup.1.npz"))(_report("evaluation/pos.sup.1.npz"))
+reader("scores of a fine-tuning", "parquet", _run_seed("evaluation/pos.sup.1.parquet"), "evaluation.scores")(
+    _collected("evaluation/pos.sup.1.parquet")
+)
 
 
 # ---- what training reads back: a run of six steps of a model of width 16
@@ -957,7 +944,7 @@ def _trained_seed(name: Callable[[], str]) -> Callable[[], list[bytes]]:
 
 for _what, _kind, _name, _modules in (
     ("run.json, resumed", "json", lambda: "run.json", ("training.folder",)),
-    ("log.jsonl", "jsonl", lambda: "log.jsonl", ()),
+    ("log.jsonl", "jsonl", lambda: "log.jsonl", ("training.log_file",)),
     ("checkpoint state", "json", lambda: f"{_checkpoint()}/state.json", ("training.checkpoint",)),
     ("checkpoint optimiser", "bytes", lambda: f"{_checkpoint()}/training.pt", ()),
     ("checkpoint weights", "safetensors", lambda: f"{_checkpoint()}/model/model.safetensors", ()),
@@ -988,9 +975,8 @@ for _path in ("run.json", "model/config.json"):
 @reader(
     "evaluation.json, evaluated again",
     "json",
-    lambda: [json.dumps(_measured(_trained())).encode()],
+    lambda: [_measured(_trained())],
     "evaluation.evaluate",
-    "evaluation.results",
 )
 def _(folder: Path, data: bytes) -> str | None:
     shutil.copytree(_trained(), folder / "run")
@@ -1000,10 +986,12 @@ def _(folder: Path, data: bytes) -> str | None:
     return None
 
 
-def _measured(run: Path) -> dict[str, Any]:
+def _measured(run: Path) -> bytes:
+    """Measure a run, and return its evaluation.json."""
     from derivlang.evaluation.evaluate import EvaluateOptions, evaluate
 
-    return evaluate(run, EvaluateOptions(measures=("alignment",), pairs=20, sentences=20, threads=1))
+    evaluate(run, EvaluateOptions(measures=("alignment",), pairs=20, sentences=20, threads=1))
+    return (run / "evaluation.json").read_bytes()
 
 
 def _encoded_folder() -> Path:
@@ -1129,20 +1117,23 @@ def _cell() -> FinetuneCell:
 
 
 def _cell_seed() -> list[bytes]:
+    from derivlang.evaluation.scores import Score, write_part
+
     made = _cell()
-    made._write({"accuracy": np.array([[3, 4], [1, 2]])}, {"key": made.key})
+    score = Score("accuracy", np.array([[3, 4], [1, 2]]), regime="zs", split="test", ft_seed=1)
+    write_part(made.path, {"key": made.key}, "pos", made.task.columns, [score])
     data = made.path.read_bytes()
     shutil.rmtree(made.path.parent)
     return [data]
 
 
-@reader("cell", "npz", _cell_seed, "evaluation.cell")
+@reader("cell", "parquet", _cell_seed, "evaluation.cell", "evaluation.predictions")
 def _(folder: Path, data: bytes) -> str | None:
     shutil.copytree(_trained(), folder / "run")
     made = replace(_cell(), trained=replace(_cell().trained, folder=folder / "run"))
     made.path.parent.mkdir()
     made.path.write_bytes(data)
-    made.counts()
+    made.scores()
     return None
 
 

@@ -2,13 +2,14 @@
 
     row i of the source -> argmax over all rows j of the derived language of cos(E[i], E[j])      correct: j = twin(i)
 
-    all         all rows, except special tokens and rows that both languages share
-    heldout     rows outside the training dictionary, with a 95 % interval over rows (Wilson 1927)
-    mass        all rows, weighted by the frequency of the sub-word in the text of the tokenizer
-    csls        by 2 cos(x, y) - r(x) - r(y) instead, r the mean cosine to the 10 nearest rows of the other language
-    reverse_    from the derived language to the source
-    _language   with the language embeddings added, if the model has any
-    chance      the same for a guess among the m rows of a language: 100 / m
+    all        all rows, except special tokens and rows that both languages share
+    heldout    rows outside the training dictionary
+    mass       all rows, weighted by the frequency of the sub-word in the text of the tokenizer
+    csls       by 2 cos(x, y) - r(x) - r(y) instead, r the mean cosine to the 10 nearest rows of the other language
+
+Groups are `reverse`, from the derived language to the source, and `language`, with the language embeddings added, if
+the model has any. A guess among the m rows of a language reaches 100 / m. A row of counts is an entry of the
+tokenizer, 0 of 0 if it is not asked for, so that runs with other overlaps and dictionaries have the same units.
 
 Sources: ALIGN-MLM (Tang et al. 2022), §5, which samples rows and includes those of the dictionary; CSLS: Conneau et al.
 2018, §2.3.
@@ -16,18 +17,20 @@ Sources: ALIGN-MLM (Tang et al. 2022), §5, which samples rows and includes thos
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
-from derivlang.core.arrays import Bool, Int64, Ints
-from derivlang.evaluation.measures.base import Figures, Measure
+from derivlang.core.arrays import Bool, Int64
+from derivlang.evaluation.columns import Column
+from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.sets import MeasureSets
-from derivlang.evaluation.statistics import wilson
+from derivlang.evaluation.scores import Score
 from derivlang.formats.progress import rows_done, stage
 from derivlang.lexical.encoding import SubwordEncoder
 from derivlang.lexical.train import read_words
@@ -42,30 +45,40 @@ _CELLS = 1 << 24  # number of similarities in a block
 class Alignment(Measure):
     """Sub-words whose nearest embedding in the other language is their twin's."""
 
+    columns = (  # by cosine and by CSLS, each with the weights of `EmbeddingPairs`
+        Column("all", "all sub-words", chance=True),
+        Column("heldout", "outside the dictionary", headline=True, chance=True),
+        Column("mass", "by frequency"),
+        Column("csls", "CSLS", chance=True),
+        Column("csls_heldout", "CSLS, outside the dictionary", chance=True),
+        Column("csls_mass", "CSLS, by frequency"),
+    )
     needs_twin = True
     reads = ()
 
-    def measure(self, model: Encoder, sets: MeasureSets) -> dict[str, Any]:
-        """Return the figures of the module docstring, and the numbers "rows", "rows_heldout" and "rows_shared".
-
-        A figure over no rows is None.
-        """
+    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
+        """Yield the hits of each entry of the tokenizer, and those of a guess; NaN if no entry is asked for."""
         assert isinstance(sets.languages, TwinLanguages)  # needs_twin
         pairs = EmbeddingPairs.load(sets.folder, sets.languages)
         rows = model.embeddings.detach().float()
+        ways = {"": (rows, rows)}
+        if model.language_ids:
+            types = model.language_embeddings.detach().float()
+            ways["language"] = rows + types[SOURCE], rows + types[DERIVED]
         with stage("comparing embeddings", "rows"):
-            found = figures(rows, rows, pairs)
-            if model.language_ids:
-                types = model.language_embeddings.detach().float()
-                added = figures(rows + types[SOURCE], rows + types[DERIVED], pairs)
-                found |= {f"{name}_language": value for name, value in added.items()}
-        own, n = int(pairs.own.sum()), len(pairs.own)
-        sizes = {"rows": own, "rows_heldout": int((pairs.own & ~pairs.known).sum()), "rows_shared": n - own}
-        return found | {"chance": 100 / n if own else None} | sizes
+            for group, sides in ways.items():
+                for reverse, by_score in zip(("", "reverse"), hits(*sides, pairs), strict=True):
+                    name = ", ".join(filter(None, (reverse, group)))
+                    for column, (right, weights) in zip(self.columns, product(by_score, pairs.weights), strict=True):
+                        yield _score(sets, column, right * weights, weights, "", name)
+        for column, weights in zip(self.columns, 2 * pairs.weights, strict=True):
+            if column.chance:
+                yield _score(sets, column, weights, len(weights) * weights, "chance")
 
-    def rows(self, found: Any) -> dict[str, Figures]:
-        title = f"{found['rows']:,} rows, {found['rows_heldout']:,} outside the dictionary"
-        return {title: {name: found.get(name) for name in ("all", "heldout", "csls", "csls_heldout", "chance")}}
+
+def _score(sets: MeasureSets, column: Column, right: Int64, every: Int64, regime: str, group: str = "") -> Score:
+    counts, value = (np.stack([right, every], axis=1), None) if every.any() else (None, math.nan)
+    return Score(column.name, counts, value, regime, group=group, set=sets.of_vocabulary)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +94,12 @@ class EmbeddingPairs:
     own: Bool
     known: Bool
     counts: Int64
+
+    @property
+    def weights(self) -> tuple[Int64, Int64, Int64]:
+        """int64[n] each, 0 for shared entries: 1, 1 outside the dictionary, the frequency (scaled to fit int32)."""
+        mass = self.counts * self.own
+        return self.own.astype(np.int64), (self.own & ~self.known).astype(np.int64), mass // (1 + mass.max() // 2**31)
 
     @classmethod
     def load(cls, folder: Path, languages: TwinLanguages) -> EmbeddingPairs:
@@ -109,21 +128,25 @@ def known_entries(path: Path, languages: TwinLanguages) -> Bool:
     return known
 
 
-def figures(source: torch.Tensor, derived: torch.Tensor, pairs: EmbeddingPairs) -> dict[str, Any]:
-    """Return the figures of two joint embeddings [size, D], from which the languages' rows are taken."""
+def hits(source: torch.Tensor, derived: torch.Tensor, pairs: EmbeddingPairs) -> list[tuple[Bool, Bool]]:
+    """Return bool[n] by cosine and by CSLS, from the source and from the derived language: own entries that are right.
+
+    source, derived: joint embeddings [size, D], from which the languages' rows are taken.
+    """
     ours, theirs = (
         torch.nn.functional.normalize(rows[torch.from_numpy(ids).to(rows.device)], dim=1)
         for rows, ids in ((source, pairs.source), (derived, pairs.derived))
     )
     asked = np.flatnonzero(pairs.own)
     own = torch.from_numpy(asked).to(source.device)
-    found: dict[str, Any] = {}
-    for prefix, left, right in (("", ours, theirs), ("reverse_", theirs, ours)):
+    found = []
+    for left, right in ((ours, theirs), (theirs, ours)):
         # CSLS: the neighbours of each candidate are scored rows.
         near = neighbourhood(right, left[own])
-        nearest, by_csls = best(left[own], right, near)
-        for name, hits in (("", nearest == asked), ("csls", by_csls == asked)):
-            found |= _shares(prefix, name, hits, ~pairs.known[asked], pairs.counts[asked])
+        nearest, by_csls = (
+            np.isin(np.arange(len(pairs.own)), asked[one == asked]) for one in best(left[own], right, near)
+        )
+        found.append((nearest, by_csls))
     return found
 
 
@@ -153,21 +176,3 @@ def _blocks(rows: torch.Tensor, width: int) -> Iterator[torch.Tensor]:
     for block in rows.split(max(1, _CELLS // max(width, 1))):
         yield block
         rows_done(len(block))
-
-
-def _shares(prefix: str, name: str, hits: Bool, heldout: Bool, counts: Ints) -> dict[str, float | None]:
-    stem = f"{prefix}{name}_" if name else prefix
-    found = {
-        f"{prefix}{name or 'all'}": _percent(hits, np.ones(len(hits))),
-        f"{stem}heldout": _percent(hits, heldout),
-        f"{stem}mass": _percent(hits, counts),
-    }
-    if not name and heldout.any():
-        low, high = wilson(int(hits[heldout].sum()), int(heldout.sum()))
-        found |= {f"{stem}heldout_low": low, f"{stem}heldout_high": high}
-    return found
-
-
-def _percent(hits: Bool, weights: Any) -> float | None:
-    total = float(np.sum(weights))
-    return float(100 * np.sum(hits * weights) / total) if total else None

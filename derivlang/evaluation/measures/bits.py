@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, owners, positions
+from derivlang.evaluation.formulas import fixed
 from derivlang.evaluation.padding import by_length, framed, padded, tokens_on
+from derivlang.evaluation.scores import Score, ScoredSet
 from derivlang.formats.progress import rows_done
 from derivlang.training.devices import to_device
 from derivlang.training.encoder import Encoder
@@ -29,36 +32,38 @@ _LOGITS = 1 << 25  # maximum number of logits in memory
 class SentenceBits:
     """Bits of S sentences with M sub-words under a causal model.
 
-    subwords: float64[M]. ends: float64[S], of the closing `</s>`.
+    offsets: int64[S + 1], of the sub-words. subwords: float64[M]. ends: float64[S], of the closing `</s>`.
     """
 
+    offsets: Int64
     subwords: Floats
     ends: Floats
 
     @property
-    def total(self) -> float:
-        return float(self.subwords.sum() + self.ends.sum())
+    def sentences(self) -> Floats:
+        """float64[S], of all sub-words and of `</s>`."""
+        return np.asarray(np.bincount(owners(self.offsets), self.subwords, minlength=len(self.ends)) + self.ends)
 
     @classmethod
     def of(cls, model: Encoder, ids: Int32, offsets: Int64, language: int) -> SentenceBits:
         """Return the bits of sentences of one language. ids: int32[M], sub-words; offsets: int64[S + 1]."""
         model.module.train(False)
-        whole, offsets = framed(ids, offsets, model.marks)
-        to, lengths = model.device, lengths_of(offsets)
+        whole, ends = framed(ids, offsets, model.marks)
+        to, lengths = model.device, lengths_of(ends)
         found = np.zeros(len(whole))
         with torch.inference_mode():
             for rows in by_length(lengths, tokens_for(model)):
-                block, mask = padded(whole, offsets, rows)
+                block, mask = padded(whole, ends, rows)
                 before = np.zeros_like(mask)  # positions that predict the next one
                 before[:, :-1] = mask[:, 1:]
                 gold = to_device(block[:, 1:][mask[:, 1:]], to)
                 at = to_device(np.flatnonzero(before), to)
                 logits = model.logits(to_device(block, to), to_device(mask, to), language, at)
                 losses = torch.nn.functional.cross_entropy(logits, gold, reduction="none")
-                found[expand_ranges(offsets[rows] + 1, lengths[rows] - 1)] = losses.double().cpu().numpy()
+                found[expand_ranges(ends[rows] + 1, lengths[rows] - 1)] = losses.double().cpu().numpy()
                 rows_done(len(rows))
         found /= math.log(2)
-        return cls(found[expand_ranges(offsets[:-1] + 1, lengths - 2)], found[offsets[1:] - 1])
+        return cls(offsets, found[expand_ranges(ends[:-1] + 1, lengths - 2)], found[ends[1:] - 1])
 
 
 def masked_bits(model: Encoder, ids: Int32, offsets: Int64, language: int) -> Floats:
@@ -84,6 +89,12 @@ def masked_bits(model: Encoder, ids: Int32, offsets: Int64, language: int) -> Fl
             found[rows] = losses.double().cpu().numpy()
             rows_done(len(rows))
     return np.asarray(found / math.log(2))
+
+
+def averaged(metric: str, regime: str, sums: Floats, numbers: Any, of: ScoredSet) -> Score:
+    """Return a score of the formula `mean` or `exp`: NaN, without counts, if a sum is. sums, numbers: [S]."""
+    known = not np.isnan(sums).any()
+    return Score(metric, fixed(sums, numbers) if known else None, None if known else math.nan, regime, set=of)
 
 
 def tokens_for(model: Encoder, share: float = 1.0) -> int:

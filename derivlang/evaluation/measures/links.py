@@ -10,86 +10,78 @@ are sure. Equal words of a sentence count as one word (`ParallelWords`): a link 
     the cat saw the dog     links the-eht (either), cat-tac, saw-was, dog-god: AER 0 %, although one `the` has no link
 
 A sentence and its derived one are encoded apart, or jointly in one row (`joint_argmax` …), where each sees the other,
-as in TLM. Sentences whose joint row is too long for the model are left out of the joint figures.
+as in TLM. Sentences whose joint row is too long for the model are left out of the joint scores, which are NaN if no
+sentence is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from derivlang.align.lexical import Floats
-from derivlang.align.links import Links
-from derivlang.align.score import score
 from derivlang.align.similarity import argmax, cosine, itermax, transport
 from derivlang.core.arrays import Bool, Int64, owners
 from derivlang.core.threads import one_thread
-from derivlang.evaluation.measures.base import Figures, Measure
+from derivlang.evaluation.columns import Column
+from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.measures.states import ParallelWords
+from derivlang.evaluation.scores import Score
 from derivlang.training.encoder import Encoder
 
 METHODS: dict[str, Callable[[Floats], Bool]] = {"argmax": argmax, "itermax": itermax, "transport": transport}
-WAYS = {"": "AER", "joint_": "joint AER"}  # prefix of a figure, and its title
 
 
 class WordLinks(Measure):
     """Alignment error rate of links between words by argmax, itermax and optimal transport."""
 
+    columns = (
+        *(
+            Column(way + name, f"{title} by {name}", better="down", formula="aer", headline=way + name == "argmax",
+                   over="layer")
+            for way, title in (("", "AER"), ("joint_", "joint AER")) for name in METHODS
+        ),
+        Column("joint_left_out", "sentences without joint AER", unit="", better="", formula=""),
+    )  # fmt: skip
     reads = ("pairs",)
 
-    def measure(self, model: Encoder, sets: MeasureSets) -> list[dict[str, Any]]:
-        """Return [{"layer", "argmax", "itermax", "transport", "joint_argmax", …, "joint_left_out"}, …].
-
-        All are over the words of `sets.pairs`. joint_left_out: the number of sentences that have no part in the joint
-        figures, which are None if no sentence has.
-        """
-        joint = sets.joint_states(model)
-        found = []
-        for layer, (ours, theirs) in enumerate(sets.states(model).words):
-            apart = error_rates(ours.cpu().numpy(), theirs.cpu().numpy(), sets.words)
-            rates: dict[str, float | None] = dict.fromkeys(METHODS)
-            if joint.layers:
-                ours, theirs = joint.layers[layer]
-                rates |= error_rates(ours.cpu().numpy(), theirs.cpu().numpy(), joint.words)
-            found.append(
-                {"layer": layer}
-                | apart
-                | {f"joint_{name}": rate for name, rate in rates.items()}
-                | {"joint_left_out": joint.left_out}
-            )
-        return found
-
-    def rows(self, found: Any) -> dict[str, Figures]:
-        """Return the error rates by layer."""
-        names = {f"{way}{name}": f"{title} by {name}" for way, title in WAYS.items() for name in METHODS}
-        return {
-            f"layer {one['layer']}": {title: one[name] for name, title in names.items() if name in one} for one in found
-        }
+    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
+        """Yield the links of each sentence of `sets.pairs` by layer, and the number of sentences that are left out."""
+        apart, joint = sets.states(model).words, sets.joint_states(model)
+        of_joint = sets.scored(joint.text)
+        for way, layers, words, of in (("", apart, sets.words, sets.of_pairs),
+                                       ("joint_", joint.layers, joint.words, of_joint)):  # fmt: skip
+            for layer, (ours, theirs) in enumerate(layers):
+                for name, counts in link_counts(ours.cpu().numpy(), theirs.cpu().numpy(), words).items():
+                    yield Score(way + name, counts, layer=layer, set=of)
+        for layer in range(len(joint.layers), len(apart)):
+            yield from (Score(f"joint_{name}", value=math.nan, layer=layer, set=of_joint) for name in METHODS)
+        yield Score("joint_left_out", value=sets.pairs.n_sentences - joint.text.n_sentences)
 
 
 @one_thread()
-def error_rates(source: Floats, derived: Floats, words: ParallelWords) -> dict[str, float]:
-    """Return the error rate of each method. source, derived: states [W, D], in the order of their language."""
+def link_counts(source: Floats, derived: Floats, words: ParallelWords) -> dict[str, Int64]:
+    """Return int64[S, 4] of each method, as the formula `aer` takes them.
+
+    source, derived: states [W, D], in the order of their language.
+    """
     links: dict[str, list[tuple[Int64, ...]]] = {name: [] for name in METHODS}
     for begin, end in pairwise(words.offsets.tolist()):
         similarity = cosine(source[begin:end], derived[begin:end]).astype(np.float64)
         for name, link in METHODS.items():
             links[name].append(tuple(begin + place for place in link(similarity).nonzero()))
-    gold = _links(words, words.source, words.source)
-    rates = {}
+    n, sentence = len(words.source), owners(words.offsets)
+    gold = words.sums(words.source == np.arange(n))  # equal words count as one
+    counts = {}
     for name, found in links.items():
         ours, theirs = (np.concatenate(side) for side in zip(*found, strict=True))
-        rates[name] = 100 * score(_links(words, words.source[ours], words.derived[theirs]), gold).aer
-    return rates
-
-
-def _links(words: ParallelWords, source: Int64, derived: Int64) -> Links:
-    """Return links between numbered words, with numbers that begin at 0 in each sentence."""
-    rows = owners(words.offsets)[source].astype(np.int64)
-    begin = words.offsets[rows]
-    n_rows = len(words.offsets) - 1
-    return Links.of(rows, (source - begin).astype(np.int32), (derived - begin).astype(np.int32), n_rows)
+        ours, theirs = np.divmod(np.unique(words.source[ours] * n + words.derived[theirs]), n)
+        made, right = (
+            np.bincount(sentence[some], minlength=len(gold)) for some in (ours, ours[ours == theirs])
+        )  # fmt: skip
+        counts[name] = np.stack([right, right, made, gold.astype(np.int64)], axis=1)
+    return counts

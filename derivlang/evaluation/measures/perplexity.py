@@ -6,7 +6,7 @@ A masked language model predicts masked sub-words:
 
 Some 15 % of the sub-words are masked, keyed by (sentence, position), the same in the source and the derived sentence.
 Unlike in training (80/10/10), all of them become `<mask>`, and a row is one sentence instead of a packed instance. So
-the figure compares languages and runs, but not with a training loss. A perplexity above 1e14 is written as 1e14.
+it compares languages and runs, but not with a training loss. A perplexity above 1e14 is written as 1e14.
 
 A causal model predicts every sub-word and the closing </s> from what is before it in the sentence, without masks:
 
@@ -20,22 +20,26 @@ kinds of models are different quantities.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 
-from derivlang.core.arrays import Bool, expand_ranges, lengths_of, positions
+from derivlang.align.lexical import Floats
+from derivlang.core.arrays import Bool, expand_ranges, lengths_of, owners, positions
 from derivlang.core.keys import Draws
+from derivlang.evaluation.columns import Column
 from derivlang.evaluation.heldout import Heldout
-from derivlang.evaluation.measures.base import LARGEST_PERPLEXITY, Figures, Measure
-from derivlang.evaluation.measures.bits import tokens_for
+from derivlang.evaluation.measures.base import Measure
+from derivlang.evaluation.measures.bits import averaged, tokens_for
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.padding import by_length, framed, inside, padded
+from derivlang.evaluation.scores import Score
+from derivlang.evaluation.tasks.untuned import SIDES
 from derivlang.formats.progress import rows_done, stage
 from derivlang.training.devices import to_device
 from derivlang.training.encoder import Encoder
-from derivlang.training.languages import DERIVED, SOURCE, LanguageSide
+from derivlang.training.languages import LanguageSide
 
 RATE = 0.15
 
@@ -43,47 +47,29 @@ RATE = 0.15
 class Perplexity(Measure):
     """Perplexity of held-out sentences in both languages; for causal models also bits a word."""
 
-    unit = ""
+    columns = (
+        Column("perplexity", unit="", better="down", formula="exp", headline=True),
+        Column("bits", "bits a word", unit="", better="down", formula="mean"),
+    )
     needs_head = True
     reads = ("sentences",)
 
-    def measure(self, model: Encoder, sets: MeasureSets) -> dict[str, Any]:
-        """Return {"source", "derived", "positions", "sentences"}. A perplexity is None if no sub-word is masked.
-
-        positions: number of predicted ones. For a causal model also "source_bits" and "derived_bits", a word, and
-        "words".
-        """
-        if model.causal:
-            return _exact(model, sets)
+    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
+        """Yield the losses of each sentence in both languages: NaN if no sub-word is masked."""
         text = sets.sentences
+        if model.causal:
+            for regime, side, bits in zip(SIDES, (text.source, text.derived), sets.bits(model), strict=True):
+                n = lengths_of(text.offsets_in(side)) + 1
+                yield averaged("perplexity", regime, bits.sentences * math.log(2), n, sets.of_sentences)
+                yield averaged("bits", regime, bits.sentences, text.sentence_words, sets.of_sentences)
+            return
         by_slot = chosen(text)
-        masked = [by_slot[side.slots] for side in (text.source, text.derived)]
         with stage("perplexity", "rows", 2 * text.n_sentences):
-            found: dict[str, Any] = {
-                "source": _one(model, text, text.source, masked[SOURCE], SOURCE),
-                "derived": _one(model, text, text.derived, masked[DERIVED], DERIVED),
-            }
-        return found | {"positions": int(masked[SOURCE].sum()), "sentences": text.n_sentences}
-
-    def rows(self, found: Any) -> dict[str, Figures]:
-        rows = {}
-        if "words" in found:
-            bits = {side: found[f"{side}_bits"] for side in ("source", "derived")}
-            rows[f"{found['words']:,} words, bits of each"] = bits
-        return rows | {f"{found['positions']:,} sub-words": {side: found[side] for side in ("source", "derived")}}
-
-
-def _exact(model: Encoder, sets: MeasureSets) -> dict[str, Any]:
-    text, found = sets.sentences, dict[str, Any]()
-    for side, bits in zip(("source", "derived"), sets.bits(model), strict=True):
-        each = bits.total / (len(bits.subwords) + text.n_sentences)
-        found[side] = min(2 ** min(each, 1000.0), LARGEST_PERPLEXITY)
-        found[f"{side}_bits"] = bits.total / text.n_words
-    return found | {
-        "positions": len(text.source.ids) + text.n_sentences,
-        "words": text.n_words,
-        "sentences": text.n_sentences,
-    }
+            for language, (regime, side) in enumerate(zip(SIDES, (text.source, text.derived), strict=True)):
+                masked = by_slot[side.slots]
+                n = np.bincount(text.rows[side.slots][masked], minlength=text.n_sentences)
+                sums = losses(model, text, side, masked, language)
+                yield averaged("perplexity", regime, sums, n, sets.of_sentences)
 
 
 def chosen(text: Heldout) -> Bool:
@@ -92,24 +78,26 @@ def chosen(text: Heldout) -> Bool:
     return np.asarray(draws < np.uint64(int(RATE * 2**64)))
 
 
-def _one(model: Encoder, text: Heldout, side: LanguageSide, masked: Bool, language: int) -> float | None:
-    if not masked.any():
-        return None
+def losses(model: Encoder, text: Heldout, side: LanguageSide, masked: Bool, language: int) -> Floats:
+    """Return float64[S]: the cross-entropy of the masked sub-words of each sentence, in nats. masked: bool[M]."""
     model.module.train(False)
     within = text.offsets_in(side)
     whole, offsets = framed(np.where(masked, np.int32(model.marks.mask), side.ids), within, model.marks)
     to, lengths = model.device, lengths_of(offsets)
-    total: Any = 0.0  # accumulated on the device, which is synchronised once
+    every, sentences = [torch.zeros(0, device=to)], [np.zeros(0, np.int32)]  # the device is synchronised once
     with torch.inference_mode():
         for rows in by_length(lengths, tokens_for(model, RATE)):
             block, mask = padded(whole, offsets, rows)
             at = expand_ranges(within[rows], lengths[rows] - 2)
-            gold = to_device(side.ids[at[masked[at]]].astype(np.int64), to)
+            at, hidden = at[masked[at]], masked[at]
             asked = inside(mask)
-            asked[asked] = masked[at]
+            asked[asked] = hidden
             logits = model.logits(
                 to_device(block, to), to_device(mask, to), language, to_device(np.flatnonzero(asked), to)
             )
-            total = total + torch.nn.functional.cross_entropy(logits, gold, reduction="sum").double()
+            gold = to_device(side.ids[at].astype(np.int64), to)
+            every.append(torch.nn.functional.cross_entropy(logits, gold, reduction="none"))
+            sentences.append(owners(within)[at])
             rows_done(len(rows))
-        return min(math.exp(min(float(total) / int(masked.sum()), 700.0)), LARGEST_PERPLEXITY)
+    found = torch.cat(every).double().cpu().numpy()
+    return np.asarray(np.bincount(np.concatenate(sentences), found, text.n_sentences), np.float64)

@@ -7,24 +7,30 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
+from derivlang.core.keys import hash_types
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures.bits import SentenceBits
 from derivlang.evaluation.measures.states import JointStates, ParallelStates, ParallelWords
+from derivlang.evaluation.scores import ScoredSet, set_hash
 from derivlang.formats.progress import stage
 from derivlang.training.encoder import Encoder
-from derivlang.training.languages import DERIVED, SOURCE, Languages
+from derivlang.training.languages import DERIVED, SOURCE, Languages, TwinLanguages
 
 
 @dataclass(frozen=True, eq=False)
 class MeasureSets:
     """The sets of a run. Text and states are computed when a measure first needs them, once for all measures.
 
-    folder: the run's, with its dictionary and its tokenizer. read: returns the held-out text. n_pairs, n_sentences:
-    maximum numbers of `pairs` and `sentences`. out: the folder of files that measures write, by default RUN/evaluation.
+    folder: the run's, with its dictionary and its tokenizer. source: the name of the held-out text's source. read:
+    returns that text. n_pairs, n_sentences: maximum numbers of `pairs` and `sentences`. out: the folder of files that
+    measures write, by default RUN/evaluation.
     """
 
     folder: Path
     languages: Languages
+    source: str
     read: Callable[[], Heldout]
     n_pairs: int
     n_sentences: int
@@ -51,6 +57,28 @@ class MeasureSets:
     def words(self) -> ParallelWords:
         """The words of `pairs`."""
         return ParallelWords.of(self.pairs)
+
+    @cached_property
+    def of_pairs(self) -> ScoredSet:
+        """What scores of `pairs` are of; a row of counts is a sentence."""
+        return self.scored(self.pairs)
+
+    @cached_property
+    def of_sentences(self) -> ScoredSet:
+        """What scores of `sentences` are of; a row of counts is a sentence."""
+        return self.scored(self.sentences)
+
+    @cached_property
+    def of_vocabulary(self) -> ScoredSet:
+        """What scores of embeddings are of: each entry of the source's tokenizer but the special ones."""
+        assert isinstance(self.languages, TwinLanguages)
+        tokenizer = self.languages.tokenizer
+        keys = hash_types(tokenizer.entries()[tokenizer.n_special :])
+        return ScoredSet("vocabulary", set_hash(keys, np.arange(len(keys))), "sub-word")
+
+    def scored(self, text: Heldout) -> ScoredSet:
+        """Return what scores of some held-out sentences are of; a row of counts is a sentence."""
+        return ScoredSet(self.source, set_hash(text.keys, np.arange(text.n_sentences)), "sentence")
 
     @property
     def files(self) -> Path:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.padding import by_length, framed, padded, tokens_on
@@ -77,6 +78,10 @@ class ParallelWords:
         offsets = offsets_of(np.bincount(rows, minlength=text.n_sentences))
         return cls(offsets, source, source[order], of_source, np.where(moved < 0, -1, place[moved]))
 
+    def sums(self, values: Any) -> Floats:
+        """Return float64[S]: the sum over the words of each sentence. values: [W], numbers or bool."""
+        return np.asarray(np.bincount(owners(self.offsets), values, len(self.offsets) - 1), np.float64)
+
 
 Layers = list[tuple[torch.Tensor, torch.Tensor]]  # by layer, the states of the source and of the derived language
 
@@ -104,12 +109,11 @@ class ParallelStates:
 class JointStates:
     """States of words, each sentence encoded with its derived one in one row, by layer, in the order of the language.
 
-    words: the words of the sentences whose joint row fits the model. left_out: the number of the other sentences.
-    layers: [W, D] each; none if no row fits.
+    text: the sentences whose joint row fits the model; words: their words. layers: [W, D] each; none if no row fits.
     """
 
+    text: Heldout
     words: ParallelWords
-    left_out: int
     layers: Layers
 
     @classmethod
@@ -118,13 +122,13 @@ class JointStates:
         longest = positions_of(model.module.config)
         length = sum(np.diff(text.offsets_in(side)) + 2 for side in (text.source, text.derived))
         fits = np.full(text.n_sentences, True) if longest is None else length <= longest
-        left_out, text = int(np.count_nonzero(~fits)), text.take(np.flatnonzero(fits))
+        text = text.take(np.flatnonzero(fits))
         words = ParallelWords.of(text)
         if not text.n_sentences:
-            return cls(words, left_out, [])
+            return cls(text, words, [])
         with stage("encoding pairs of sentences", "rows", text.n_sentences):
             ours, theirs = _means(model, _joined(*_sides(text, words, model)))
-        return cls(words, left_out, list(zip(ours, theirs, strict=True)))
+        return cls(text, words, list(zip(ours, theirs, strict=True)))
 
 
 class _Rows(NamedTuple):

@@ -16,8 +16,8 @@ Source: Hale (2001), section 2.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,28 +25,27 @@ import pyarrow.parquet as pq
 
 from derivlang.core.arrays import Int64, owners
 from derivlang.core.arrow import list_array, to_arrow
-from derivlang.evaluation.heldout import Heldout
-from derivlang.evaluation.measures.base import Figures, Measure
-from derivlang.evaluation.measures.bits import SentenceBits
+from derivlang.evaluation.columns import Column
+from derivlang.evaluation.measures.base import Measure
+from derivlang.evaluation.measures.bits import SentenceBits, averaged
 from derivlang.evaluation.measures.sets import MeasureSets
 from derivlang.evaluation.measures.states import ParallelWords
+from derivlang.evaluation.scores import Score
+from derivlang.evaluation.tasks.untuned import SIDES
 from derivlang.store.files import writing
 from derivlang.training.encoder import Encoder
-from derivlang.training.languages import LanguageSide
-
-_SIDES = ("source", "derived")
 
 
 class Surprisal(Measure):
     """Surprisal of every word of held-out sentences in both languages, as Parquet."""
 
-    unit = " bits"
+    columns = (Column("bits", "bits a sentence", unit="", better="down", formula="mean", headline=True),)
     needs_causal = True
     reads = ("sentences",)
-    files = tuple(f"surprisal.{side}.parquet" for side in _SIDES)
+    files = tuple(f"surprisal.{side}.parquet" for side in SIDES)
 
-    def measure(self, model: Encoder, sets: MeasureSets) -> dict[str, Any]:
-        """Write both files. Return {"source", "derived", "words", "sentences"}: the mean bits of a sentence."""
+    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
+        """Write both files. Yield the bits of each sentence in both languages."""
         text = sets.sentences
         sets.files.mkdir(parents=True, exist_ok=True)
         words = ParallelWords.of(text)
@@ -54,17 +53,10 @@ class Surprisal(Measure):
         source, derived = text.forms, sets.languages.images(text.forms)
         forms = source.take(to_arrow(text.source.slots)), derived.take(to_arrow(text.derived.slots))
         numbers = words.of_source, words.of_derived
-        found: dict[str, Any] = {}
-        sides = text.source, text.derived
-        for name, side, bits, spelt, number in zip(_SIDES, sides, sets.bits(model), forms, numbers, strict=True):
-            table = _table(text, side, words, bits, spelt, number)
+        for name, bits, spelt, number in zip(SIDES, sets.bits(model), forms, numbers, strict=True):
             with writing(path_of(sets.files, name)) as stream:
-                pq.write_table(table, stream, compression="zstd")
-            found[name] = bits.total / text.n_sentences
-        return found | {"words": text.n_words, "sentences": text.n_sentences}
-
-    def rows(self, found: Any) -> dict[str, Figures]:
-        return {f"{found['sentences']:,} sentences": {side: found[side] for side in _SIDES}}
+                pq.write_table(_table(words, bits, spelt, number), stream, compression="zstd")
+            yield averaged("bits", name, bits.sentences, np.ones(text.n_sentences), sets.of_sentences)
 
 
 def path_of(folder: Path, side: str) -> Path:
@@ -72,22 +64,19 @@ def path_of(folder: Path, side: str) -> Path:
     return folder / f"surprisal.{side}.parquet"
 
 
-def _table(
-    text: Heldout, side: LanguageSide, words: ParallelWords, bits: SentenceBits, forms: pa.Array, number: Int64
-) -> pa.Table:
+def _table(words: ParallelWords, bits: SentenceBits, forms: pa.Array, number: Int64) -> pa.Table:
     """Return the table of a language. forms: [M], the word of each sub-word; number: int64[M], its place."""
-    kept, offsets = np.flatnonzero(number >= 0), text.offsets_in(side)
+    kept = np.flatnonzero(number >= 0)
     by_word = np.bincount(number[kept], bits.subwords[kept], minlength=len(words.source))
     _, first = np.unique(number[kept], return_index=True)
-    totals = np.bincount(owners(offsets), bits.subwords, minlength=text.n_sentences) + bits.ends
-    places = np.where(number < 0, -1, number - words.offsets[:-1][owners(offsets)])
+    places = np.where(number < 0, -1, number - words.offsets[:-1][owners(bits.offsets)])
     return pa.table(
         {
             "words": list_array(words.offsets, forms.take(to_arrow(kept[first]))),
             "bits": list_array(words.offsets, to_arrow(by_word.astype(np.float32))),
             "end": bits.ends,
-            "total": totals,
-            "subword_bits": list_array(offsets, to_arrow(bits.subwords.astype(np.float32))),
-            "subword_words": list_array(offsets, to_arrow(places.astype(np.int32))),
+            "total": bits.sentences,
+            "subword_bits": list_array(bits.offsets, to_arrow(bits.subwords.astype(np.float32))),
+            "subword_words": list_array(bits.offsets, to_arrow(places.astype(np.int32))),
         }
     )

@@ -1,4 +1,7 @@
-"""The report over runs: tables like those of the ALIGN-MLM paper and beside its numbers, figures, and one page.
+"""The report: a view of one table of scores, a pandas DataFrame (`evaluation/table.py`). It imports no torch.
 
-run folders ──runs──▶ Run ──settings──▶ Setting, Entry ──tables, figures──▶ Table, Figure ──page, markdown──▶ files
+    scores ──frame──▶ checked ──factors──▶ Section ──compare──▶ means and contrasts ──tables, figures──▶ page, files
+
+What varies among the rows of a study is a factor, what does not is a caption. No task, measure or metric is known by
+name: titles, units and what a metric is over come from the columns that it declares (`columns.py`).
 """

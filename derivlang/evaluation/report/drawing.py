@@ -1,4 +1,4 @@
-"""How figures are drawn: a canvas without a display, its style, and the figure as SVG and PNG.
+"""How figures are drawn: a canvas without a display, its style, and the figure as SVG, PNG and PDF.
 
 Axes and text are drawn in a placeholder colour, which becomes the page's text colour (`Figure.inline`), or in files a
 grey that is visible on light and dark backgrounds.
@@ -25,23 +25,25 @@ STYLE: Any = {
     "svg.fonttype": "none", "svg.hashsalt": "derivlang", "font.size": 9, "text.color": INK, "axes.edgecolor": INK,
     "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False,
     "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 8, "axes.axisbelow": True,
-    "figure.constrained_layout.use": True, "text.parse_math": False,
+    "figure.constrained_layout.use": True, "text.parse_math": False, "pdf.fonttype": 42, "axes.grid": True,
+    "axes.grid.axis": "y", "grid.color": INK, "grid.alpha": 0.15, "grid.linewidth": 0.6,
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure. name: of its files. title: a text alternative. svg: in the placeholder colour. png: on white."""
+    """A figure. name: of its files. caption: its text alternative, too. svg: in the placeholder colour."""
 
     name: str
-    title: str
+    caption: str
     svg: str
     png: bytes
+    pdf: bytes
 
     @property
-    def file(self) -> str:
-        """The SVG as a separate file, with a transparent background."""
-        return self.svg.replace(INK, GREY)
+    def files(self) -> dict[str, str | bytes]:
+        """The content of its files, by suffix. The SVG has a transparent background."""
+        return {"svg": self.svg.replace(INK, GREY), "png": self.png, "pdf": self.pdf}
 
     @property
     def inline(self) -> str:
@@ -51,7 +53,7 @@ class Figure:
         svg = re.sub(r'(href="|url\()#', rf"\1#{self.name}-", svg)
         svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
         svg = re.sub(r' (?:width|height)="[\d.]+pt"', "", svg, count=2)  # as wide as its place
-        return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(self.title)}" ', 1)
+        return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(self.caption)}" ', 1)
 
 
 @contextmanager
@@ -74,6 +76,7 @@ def panels(titles: Sequence[str], title: str) -> Iterator[tuple[Any, list[Any]]]
         for axes, told in zip(every, titles, strict=True):
             axes.set_title(fill(shown(told), 40), fontsize=7)
             axes.set(xticks=(), yticks=(), aspect="equal")
+            axes.grid(visible=False)
             axes.set_adjustable("datalim")
         yield figure, every
 
@@ -110,14 +113,25 @@ def legend(figure: Any, axes: Any, labels: Sequence[str]) -> None:
     figure.set_figheight(3.1 + 0.19 * rows)
 
 
-def finished(figure: Any, name: str, title: str) -> Figure:
-    svg, png = io.StringIO(), io.BytesIO()
+def finished(figure: Any, name: str, caption: str) -> Figure:
+    """Return the figure in three formats, laid out once."""
+    svg, png, pdf = io.StringIO(), io.BytesIO(), io.BytesIO()
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
     figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     figure.savefig(png, format="png", dpi=200, facecolor="white", metadata={"Software": None})
-    return Figure(name, shown(title), svg.getvalue(), png.getvalue())
+    figure.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+    return Figure(name, _printable(caption), svg.getvalue(), png.getvalue(), pdf.getvalue())
 
 
-def shown(text: str) -> str:
-    """Return a label without control characters, invalid in SVG, and without a first `_`, which matplotlib hides."""
-    shown = "".join(c if c.isprintable() else "\ufffd" for c in text)
-    return f"\u200b{shown}" if shown.startswith("_") else shown
+def shown(text: str, longest: int = 60) -> str:
+    """Return a label without a first `_`, which matplotlib hides. The middle of a long one is left out."""
+    label = _printable(text)
+    if len(label) > longest:
+        label = f"{label[: longest * 2 // 3]}…{label[-longest // 3 :]}"
+    return f"\u200b{label}" if label.startswith("_") else label
+
+
+def _printable(text: str) -> str:
+    """Return a text without control characters, which are invalid in SVG."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)

@@ -1,248 +1,296 @@
-"""The runs of a study as a grid: conditions, means over pre-training seeds, marginal means, contrasts.
+"""What varies among the runs of a study is a factor, what does not is a caption.
 
-A *condition* is a combination of levels, without the seed. A factor that has one level, or that follows from those
-before it (the lists of a [[zip]], a label), is no part of a condition. A cell of another [[grid]] may lack a factor;
-its level is then NONE. Levels have the order of the study's file.
+Candidates are the factors of the study, those that its report names first, then the settings of its runs. One that has
+a single level, or that follows from those before it (the lists of a [[zip]], what an objective implies), makes no
+condition, nor does one that repeats the pre-training seed, which tells replicates apart. A *condition* is a combination
+of levels; a run may lack a factor, and its level is then NONE.
 
-    marginal mean    of a level: the mean over the conditions in which all levels of the factor have a score, each of
-                     them with the same weight, by seed
-    contrast         a level minus the baseline, in one condition, or by the marginal means over the conditions that
-                     both have; paired by seed
+    t            objective   coverage   seed
+    trans        mlm                    1         factors objective and coverage; t is a caption. MLM, which reads no
+    trans        align-mlm   25         1         dictionary, is the baseline of ALIGN-MLM at 25 and at 50
+    trans        align-mlm   50         1
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cached_property
+from itertools import product
+from typing import Any, TypeAlias
 
-from derivlang.core.errors import StoreError
-from derivlang.evaluation.report.checks import LAYER_FIGURES
-from derivlang.evaluation.report.columns import Column, columns, regimes_of
-from derivlang.evaluation.report.estimates import Terms, estimate_of
-from derivlang.evaluation.report.plan import StudyPlan
-from derivlang.evaluation.report.runs import Run
-from derivlang.evaluation.report.scores import ALIGNMENT, PERPLEXITY, ScoreKey, ScoreRow
-from derivlang.evaluation.statistics import Estimate, estimate, no_interval
-from derivlang.evaluation.tasks.untuned import SIDES
+import pandas as pd
 
-SEED, NONE = "seed", "none"
+from derivlang.core.errors import StoreError, UsageError, unknown
+from derivlang.core.settings import text_of
+from derivlang.evaluation.report.frame import DELTA, FACTOR, SETTING, SUP, ZS, ScoreTable, named
+
+NONE = ""  # the level of a run that lacks a factor
+SEED, LEVEL, INTERACTION = "seed", "level", "interaction"
 Condition: TypeAlias = tuple[str, ...]
+Levels: TypeAlias = Mapping[str, str]
+Outcome: TypeAlias = tuple[str, str, str]  # task, metric, regime
 
 
-@dataclass(frozen=True, slots=True)
-class Headline:
-    """A score with tables by factor. regimes: its keys with their titles. figures: the keys with a figure.
+@dataclass(frozen=True, eq=False)
+class Section:
+    """The runs of one study, or those without one.
 
-    column: of a fine-tuned task, whose test documents count in intervals. within: whether values are from 0 to 100.
+    rows: of the table. runs: run -> (condition, seed). factors: of a condition; x, then lines, then others. levels: of
+    each factor, in order. planned: condition -> its number of runs, in order. constant: settings that all runs share.
+    of_task: those that belong to a task. follows: factors that make no condition. baseline: the level of a factor that
+    others are compared with. primary: the outcome that counts; test: what of it. notes: for the reader.
     """
 
-    id: str
-    title: str
-    regimes: tuple[tuple[ScoreKey, str], ...]
-    figures: tuple[ScoreKey, ...]
-    column: Column | None = None
-    within: bool = True
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FactorGrid:
-    """A study's conditions.
-
-    x, lines: the factors of rows and columns; lines may be None. factors: all that make a condition, x and lines
-    first. levels: of each factor, in order. follow: factors that are no part of a condition. planned: condition -> its
-    number of seeds. cells: condition -> seed -> run. values: (id of a run, key) -> number.
-    """
-
-    plan: StudyPlan
+    name: str
+    scores: ScoreTable
+    rows: pd.DataFrame
+    runs: Mapping[str, tuple[Condition, int]]
     factors: tuple[str, ...]
-    lines: str | None
     levels: Mapping[str, tuple[str, ...]]
-    follow: tuple[str, ...]
     planned: Mapping[Condition, int]
-    cells: Mapping[Condition, Mapping[str, Run]]
-    headlines: tuple[Headline, ...]
-    values: Mapping[tuple[str, ScoreKey], float]
+    constant: Levels
+    of_task: Mapping[str, Levels]
+    follows: tuple[str, ...]
+    baseline: Levels
+    primary: Outcome | None
+    test: str
+    notes: tuple[str, ...]
 
-    @property
-    def x(self) -> str:
-        return self.factors[0]
+    @cached_property
+    def of_score(self) -> dict[tuple[str, str], pd.DataFrame]:
+        """(task, metric) -> rows, in the order of their columns."""
+        found = dict(iter(self.rows.groupby(["task", "metric"], sort=False)))
+        return {key: found[key] for key in self.scores.columns if key in found}
 
-    @property
-    def baselines(self) -> dict[str, str]:
-        """The factors with a baseline that conditions have."""
-        return {f: self.plan.baseline[f] for f in self.factors if self.plan.baseline.get(f) in self.levels[f]}
+    def partner(self, condition: Condition, factor: str) -> Condition | None:
+        """Return the condition to compare with: the baseline's level of a factor, all other levels the same.
 
-    def scored(self, condition: Condition, key: ScoreKey) -> dict[str, Run]:
-        """Return the runs of a condition that have this number, by seed."""
-        found = self.cells.get(condition, {})
-        return {seed: run for seed, run in found.items() if (run.id, key) in self.values}
-
-    def with_level(self, condition: Condition, factor: str, level: str) -> Condition:
-        """Return the condition with another level of one factor."""
-        place = self.factors.index(factor)
-        return (*condition[:place], level, *condition[place + 1 :])
-
-    def balanced(self, factor: str, levels: Sequence[str], key: ScoreKey) -> list[Condition]:
-        """Return the conditions, with the first level, in which each of these levels has the number."""
-        place = self.factors.index(factor)
-        first = [condition for condition in self.planned if condition[place] == levels[0]]
-        return [c for c in first if all(self.scored(self.with_level(c, factor, level), key) for level in levels)]
-
-    def mean(self, conditions: Sequence[Condition], headline: Headline, key: ScoreKey) -> Estimate | None:
-        """Return the mean over seeds of the mean over conditions, or None if no seed has all of them."""
-        found = [self.scored(condition, key) for condition in conditions]
-        return self._estimate([[(1 / len(found), runs[s]) for runs in found] for s in _shared(found)], headline, key)
-
-    def contrast(
-        self, conditions: Sequence[Condition], factor: str, level: str, headline: Headline, key: ScoreKey
-    ) -> Estimate | None:
-        """Return the mean over seeds of a level minus the conditions' own, or None if no seed has all of them."""
-        sides = [(self.with_level(c, factor, level), 1 / len(conditions)) for c in conditions]
-        sides += [(condition, -1 / len(conditions)) for condition in conditions]
-        found = [(self.scored(condition, key), weight) for condition, weight in sides]
-        seeds = _shared([runs for runs, _ in found])
-        return self._estimate([[(weight, runs[seed]) for runs, weight in found] for seed in seeds], headline, key)
-
-    def _estimate(self, seeds: Sequence[Terms], headline: Headline, key: ScoreKey) -> Estimate | None:
-        values = [sum(weight * self.values[run.id, key] for weight, run in terms) for terms in seeds]
-        if not values:
+        A baseline that lacks another factor is compared with each of its levels.
+        """
+        at = self.factors.index(factor)
+        if condition[at] == self.baseline[factor]:
             return None
-        if headline.column is None:
-            return estimate(values)
-        try:
-            return estimate_of(seeds, headline.column, key.regime)
-        except StoreError as error:
-            if error.id != "other-sentences":
-                raise
-            return no_interval(values, "other test sentences")
+        wanted = (*condition[:at], self.baseline[factor], *condition[at + 1 :])
+        found = [
+            other
+            for other in self.planned
+            if other[at] == wanted[at] and all(b in (a, NONE) for a, b in zip(wanted, other, strict=True))
+        ]
+        return min(found, key=lambda other: other.count(NONE), default=None)
+
+    def label(self, condition: Condition, without: Iterable[str] = ()) -> str:
+        """Return a condition as text, such as "t trans, objective mlm"."""
+        levels = dict(zip(self.factors, condition, strict=True)).items()
+        return told_of({name: level for name, level in levels if level != NONE and name not in without})
 
 
-def grids_of(runs: Sequence[Run], scores: Sequence[ScoreRow]) -> list[FactorGrid]:
-    """Return the grid of each study, and of the runs without one that have the same factors, if two conditions differ.
+def sections_of(
+    scores: ScoreTable, baseline: Mapping[str, Any] | None = None, primary: str | None = None, test: str | None = None
+) -> list[Section]:
+    """Return a section for each study, and one for runs without a study. What is not given is as the study says.
 
-    Raise StoreError for two runs of one condition and seed.
+    Raise StoreError for two runs of a section that differ in nothing. Raise UsageError for a baseline or a primary
+    outcome that no section has. One that a study names may have no result yet: a note says so.
     """
-    groups: dict[object, list[Run]] = {}
-    for run in runs:
-        if run.levels:
-            groups.setdefault(run.plan.folder if run.plan else frozenset(run.levels), []).append(run)
-    found = [_grid(some[0].plan or _plan_of(some), some, scores) for some in groups.values()]
-    return [grid for grid in found if grid is not None]
-
-
-def _grid(plan: StudyPlan, runs: Sequence[Run], scores: Sequence[ScoreRow]) -> FactorGrid | None:
-    """Return the grid of a study, or None if all of its cells have one condition."""
-    seed = _seed_factor(plan, runs)
-    first = [name for name in (plan.x, plan.lines, *plan.baseline) if name is not None and name in plan.factors]
-    kept: list[str] = []
-    for name in dict.fromkeys([*first, *plan.factors]):
-        if name != seed and not _follows(name, kept, plan):
-            kept.append(name)
-    if not kept:
-        return None
-    # A factor that moves with the seed, such as a second seed, makes no condition, unless there is no other.
-    kept = [name for name in kept if name in first or not _moves_with(name, seed, plan)] or kept
-    free = [name for name in (*plan.baseline, *kept) if name in kept and name != plan.lines]
-    x = plan.x if plan.x in kept else next(iter(free), kept[0])
-    lines = next((name for name in (plan.lines, *kept) if name in kept and name != x), None)
-    factors = tuple(dict.fromkeys([x, *([lines] if lines else []), *kept]))
-
-    def condition(levels: Mapping[str, str]) -> Condition:
-        return tuple(levels.get(name, NONE) for name in factors)
-
-    planned: dict[Condition, int] = {}
-    for levels in plan.cells.values():
-        planned[condition(levels)] = planned.get(condition(levels), 0) + 1
-    cells: dict[Condition, dict[str, Run]] = {}
-    for run in runs:
-        other = cells.setdefault(condition(run.levels), {}).setdefault(run.levels.get(seed or "", str(run.seed)), run)
-        if other is not run:
-            raise StoreError(
-                "two runs have the same factors and the same seed",
-                where=f"{other.folder}, {run.folder}",
-                fix="leave one of them out, or write separate reports",
-                id="run",
-            )
-    ids = {run.id for run in runs}
-    values = {(row.run.id, row.key): row.value for row in scores if row.run.id in ids}
-    levels_in_order = {name: _levels(name, plan) for name in factors}
-    follow = tuple(name for name in plan.factors if name not in factors and name != seed)
-    headlines = tuple(headlines_of(runs, {key for _, key in values}))
-    return FactorGrid(plan, factors, lines, levels_in_order, follow, planned, cells, headlines, values)
-
-
-def headlines_of(runs: Sequence[Run], keys: Collection[ScoreKey]) -> list[Headline]:
-    """Return the main score of each task and measure that has one of these keys: tasks first, then measures."""
-    tasks = sorted({task for run in runs for task in run.tasks})
+    if test not in (None, LEVEL, INTERACTION):
+        raise unknown("test", str(test), (LEVEL, INTERACTION))
+    outcomes = _outcomes(scores)
+    if primary is not None and primary not in outcomes:
+        raise unknown("primary outcome", primary, outcomes, id="primary")
+    asked = None if baseline is None else {name: text_of(level) for name, level in baseline.items()}
     found = []
-    for column in columns(tasks, headline=True, published=False):
-        found_regimes = regimes_of(mixed=any(run.mixed for run in runs))
-        regimes = tuple((ScoreKey(column.task, column.name, regime), title) for regime, title in found_regimes)
-        found.append(Headline(column.id, column.title, regimes, tuple(key for key, _ in regimes[1:]), column))
-    for label, task in {label: task for run in runs for label, task, _ in run.untuned()}.items():
-        regimes = tuple((ScoreKey(label, task.headline, side), side) for side in SIDES)
-        found.append(Headline(f"untuned-{len(found)}", f"{label} {task.headline}", regimes, (regimes[1][0],)))
-    aligned = ScoreKey(ALIGNMENT, "heldout")
-    found.append(Headline(ALIGNMENT, "Held-out alignment", ((aligned, "held-out"),), (aligned,)))
-    sides = tuple((ScoreKey(PERPLEXITY, "perplexity", side), side) for side in SIDES)
-    found.append(Headline(PERPLEXITY, "Perplexity", sides, (sides[1][0],), within=False))
-    for measure, names in LAYER_FIGURES.items():
-        name, title = next(iter(names.items()))
-        layers = sorted({key for key in keys if (key.task, key.metric) == (measure, name)}, key=lambda k: float(k.part))
-        by_layer = tuple((key, f"layer {key.part}") for key in layers)
-        found.append(Headline(measure, f"{measure.title()}: {title}", by_layer, tuple(layers[-1:])))
-    return [one for one in found if any(key in keys for key, _ in one.regimes)]
+    for study, rows in scores.rows.groupby("study", sort=False):
+        given = {"baseline": asked, "primary": primary, "test": test}
+        told = {**scores.of_study(str(study)), **{key: value for key, value in given.items() if value is not None}}
+        found.append(_section(scores, str(study), rows, told, outcomes))
+    known = dict.fromkeys((name, level) for one in found for name in one.factors for level in one.levels[name])
+    if asked and not known:
+        raise UsageError("nothing varies among the runs, so no level has a baseline", id="baseline")
+    for choice in (asked or {}).items():
+        if choice not in known:
+            raise unknown("baseline", " ".join(choice), [" ".join(one) for one in known], id="baseline")
+    return found
 
 
-def _follows(name: str, kept: Sequence[str], plan: StudyPlan) -> bool:
-    """Return whether the level of a factor is the same in all cells that agree in the kept factors."""
-    found: dict[Condition, str] = {}
-    return all(
-        found.setdefault(tuple(levels.get(one, NONE) for one in kept), levels.get(name, NONE)) == levels.get(name, NONE)
-        for levels in plan.cells.values()
+def _outcomes(scores: ScoreTable) -> dict[str, Outcome]:
+    """Return outcomes by name: task.metric.regime, or task.regime of a headline; a regime may be empty."""
+    found: dict[str, Outcome] = {}
+    for (task, metric), regimes in scores.rows.groupby(["task", "metric"], sort=False)["regime"].unique().items():
+        for regime in [*regimes, *([DELTA] if {SUP, ZS} <= set(regimes) else [])]:
+            found[".".join(filter(None, [task, metric, regime]))] = (task, metric, regime)
+            if scores.columns[task, metric].headline:
+                found.setdefault(".".join(filter(None, [task, regime])), (task, metric, regime))
+    return found
+
+
+def _section(
+    scores: ScoreTable, study: str, rows: pd.DataFrame, told: Mapping[str, Any], outcomes: Mapping[str, Outcome]
+) -> Section:
+    facts, of_task = _facts(rows)
+    seeds = rows.groupby("run", sort=False)["seed"].first()
+    baseline = _texts(told.get("baseline") or {})
+    cells = [_texts(cell["factors"]) for cell in told.get("cells") or ()]
+    of_study = [name.removeprefix(FACTOR) for name in rows if name.startswith(FACTOR)]
+    planned = pd.DataFrame([{name: cell.get(name, NONE) for name in of_study} for cell in cells], dtype=object)
+    known = pd.concat([facts[of_study], planned]) if len(planned) else facts[of_study]
+    first = [told.get("x"), told.get("lines"), *baseline]
+    names = [name for name in dict.fromkeys([*first, *of_study, *facts]) if name in facts and name != SEED]
+    kept: list[str] = []
+    for name in names:
+        table = known if {name, *kept} <= set(of_study) else facts
+        if not _follows(table, name, kept) and not _repeats(facts[name], seeds):
+            kept.append(name)
+    factors = _ordered(kept, told, baseline)
+    runs = {run: (tuple(facts.loc[run, list(factors)]), int(seeds[run])) for run in facts.index}
+    _check_different(study, runs)
+    counts = Counter(condition for condition, _ in runs.values())
+    if factors and set(factors) <= set(of_study):
+        counts |= Counter(tuple(cell.get(name, NONE) for name in factors) for cell in cells)
+    given = {name: [text_of(level) for level in some] for name, some in (told.get("factors") or {}).items()}
+    levels = {
+        name: _levels([condition[at] for condition in counts], given.get(name) or _categories(rows, name))
+        for at, name in enumerate(factors)
+    }
+    constant = {
+        name: facts[name].iloc[0] for name in facts
+        if name not in factors and facts[name].nunique() == 1 and facts[name].iloc[0] != NONE and name != SEED
+    }  # fmt: skip
+    return Section(
+        name=study,
+        scores=scores,
+        rows=rows,
+        runs=runs,
+        factors=factors,
+        levels=levels,
+        planned={condition: counts[condition] for condition in product(*levels.values()) if condition in counts},
+        constant=constant,
+        of_task=of_task,
+        follows=tuple(name for name in names if name not in factors and name not in constant and name in of_study),
+        baseline={name: level for name, level in baseline.items() if name in factors},
+        primary=outcomes.get(told.get("primary") or ""),
+        test=told.get("test") or LEVEL,
+        notes=tuple(_notes(told, baseline, factors, runs, outcomes)),
     )
 
 
-def _moves_with(name: str, seed: str | None, plan: StudyPlan) -> bool:
-    """Return whether each level of a factor has one seed, and each seed one level."""
-    return seed is not None and _follows(name, [seed], plan) and _follows(seed, [name], plan)
+def _facts(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, dict[str, str]]]:
+    """Return (level of each factor and setting, by run, as text; settings that belong to a task and are its caption).
+
+    A setting belongs to tasks if a run has it for some of them only, or has several values. Where it varies between
+    runs, it is a setting of the run: "pos 1, ner 2".
+    """
+    columns = [name for name in rows if name.startswith((FACTOR, SETTING))]
+    texts = rows[columns].astype(object)
+    each = texts.where(texts.notna(), NONE).astype(str).groupby([rows["run"], rows["task"]], sort=False).max()
+    by_run = each.groupby(level="run", sort=False)
+    found: dict[str, pd.Series[str]] = {}
+    of_task: dict[str, dict[str, str]] = {}
+    for column in sorted(columns, key=lambda name: not name.startswith(FACTOR)):
+        name = column.removeprefix(FACTOR).removeprefix(SETTING)
+        if name in found:  # the study's factor is this setting
+            continue
+        if column.startswith(FACTOR) or (by_run[column].nunique() == 1).all():
+            found[name] = by_run[column].max()
+            continue
+        by_task = each[column].groupby(level="task", sort=False)
+        varied = by_task.nunique() > 1
+        for task, value in by_task.first()[~varied].items():
+            if value != NONE:
+                of_task.setdefault(str(task), {})[name] = value
+        if varied.any():
+            some = each[column][each.index.get_level_values("task").isin(varied.index[varied])]
+            level = {run: ", ".join(f"{task} {value}" for (_, task), value in part.items() if value != NONE)
+                     for run, part in some.groupby(level="run", sort=False)}  # fmt: skip
+            found[name] = pd.Series(level).reindex(by_run[column].max().index, fill_value=NONE)
+    return pd.DataFrame(found, index=rows["run"].unique()).astype(object), of_task
 
 
-def _seed_factor(plan: StudyPlan, runs: Sequence[Run]) -> str | None:
-    """Return the factor that is the pre-training seed: the one of this name, else one that has its values."""
-    if SEED in plan.factors:
-        return SEED
-    for name in plan.factors:
-        if len({run.seed for run in runs}) > 1 and all(run.levels.get(name) == str(run.seed) for run in runs):
-            return name
-    return None
+def _follows(table: pd.DataFrame, name: str, kept: Sequence[str]) -> bool:
+    """Return whether a factor has one level wherever the kept ones agree."""
+    groups = table.groupby(list(kept))[name].nunique() if kept else pd.Series([table[name].nunique()])
+    return bool((groups <= 1).all())
 
 
-def _levels(name: str, plan: StudyPlan) -> tuple[str, ...]:
-    """Return the levels that cells have, in the file's order; NONE first."""
-    used = {levels.get(name, NONE) for levels in plan.cells.values()}
-    return tuple(level for level in dict.fromkeys([NONE, *plan.factors[name]]) if level in used)
+def _repeats(levels: pd.Series[str], seeds: pd.Series[int]) -> bool:
+    """Return whether a factor is another name of the seed: it moves with it, and has its values or `seed` in its name.
+
+    That it moves with the seed is not enough: one run of MLM with seed 1 and one of ALIGN with seed 2 differ in more.
+    """
+    both = pd.DataFrame({"level": levels, "seed": seeds.astype(str)}).drop_duplicates()
+    moves = both["level"].is_unique and both["seed"].is_unique
+    return moves and (SEED in str(levels.name) or bool((both["level"] == both["seed"]).all()))
 
 
-def _plan_of(runs: Sequence[Run]) -> StudyPlan:
-    """Return a plan of runs without a study: what was run was planned. Numbers are sorted."""
-    factors: dict[str, tuple[str, ...]] = {}
-    for name in runs[0].levels:
-        levels = list(dict.fromkeys(run.levels[name] for run in runs))
-        factors[name] = tuple(sorted(levels, key=float) if all(map(is_number, levels)) else levels)
-    cells = {run.folder.resolve(): run.levels for run in runs}
-    return StudyPlan(runs[0].folder.parent, ", ".join(factors), factors, {}, None, None, cells)
+def _ordered(kept: Sequence[str], told: Mapping[str, Any], baseline: Levels) -> tuple[str, ...]:
+    """Return the factors with x and lines first: as the study says, else factors that have a baseline."""
+    lines = told.get("lines")
+    free = [name for name in (*baseline, *kept) if name in kept and name != lines]
+    x = told.get("x") if told.get("x") in kept else next(iter(free), None)
+    first = [str(name) for name in (x, lines) if name in kept]
+    return tuple(dict.fromkeys([*first, *kept]))
 
 
-def is_number(text: str) -> bool:
+def _levels(used: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
+    """Return the levels that are used in their given order, numbers without one by size; NONE comes first."""
+    rest = [level for level in dict.fromkeys(used) if level not in given and level != NONE]
+    if all(map(is_number, rest)):
+        rest.sort(key=float)
+    return tuple(level for level in dict.fromkeys([NONE, *given, *rest]) if level in set(used))
+
+
+def _categories(rows: pd.DataFrame, name: str) -> list[str]:
+    """Return the order of levels that a column has by itself."""
+    column = rows.get(f"{FACTOR}{name}", rows.get(f"{SETTING}{name}"))
+    ordered = isinstance(getattr(column, "dtype", None), pd.CategoricalDtype) and column.dtype.ordered
+    return [str(level) for level in column.cat.categories] if ordered else []
+
+
+def is_number(level: str) -> bool:
     """Return whether a level is a finite number."""
     try:
-        return abs(float(text)) < float("inf")
+        return abs(float(level)) < float("inf")
     except ValueError:
         return False
 
 
-def _shared(found: Sequence[Mapping[str, Run]]) -> list[str]:
-    """Return the seeds that all of these have, in the order of the first."""
-    return [seed for seed in found[0] if all(seed in some for some in found)] if found else []
+def _check_different(study: str, runs: Mapping[str, tuple[Condition, int]]) -> None:
+    seen: dict[tuple[Condition, int], str] = {}
+    for run, place in runs.items():
+        if place in seen:
+            raise StoreError(
+                "two runs have the same factors, settings and seed",
+                where=f"{named(study, seen[place])}, {named(study, run)}",
+                fix="leave one of them out, or name their difference: derivlang pretrain --factor NAME=LEVEL",
+                id="run",
+            )
+        seen[place] = run
+
+
+def _notes(
+    told: Mapping[str, Any],
+    baseline: Levels,
+    factors: Sequence[str],
+    runs: Mapping[str, tuple[Condition, int]],
+    outcomes: Mapping[str, Outcome],
+) -> Iterable[str]:
+    """Yield what a reader has to know of the comparisons."""
+    for name, level in baseline.items():
+        if name in factors and level not in {condition[factors.index(name)] for condition, _ in runs.values()}:
+            yield f"The baseline {name} {level} has no result: nothing is compared with it."
+    if told.get("primary") and told["primary"] not in outcomes:
+        yield f"The primary outcome {told['primary']} has no result."
+    if told.get("changed_primary"):
+        yield "The primary outcome was changed after runs existed, so its tests were not planned."
+    if max(Counter(condition for condition, _ in runs.values()).values()) == 1:
+        yield "Each condition has one seed: there are no intervals and no tests."
+
+
+def told_of(levels: Levels) -> str:
+    """Return levels or settings as text, such as "t trans, objective mlm"."""
+    return ", ".join(f"{name} {level}" for name, level in levels.items())
+
+
+def _texts(levels: Mapping[str, Any]) -> dict[str, str]:
+    return {name: text_of(level) for name, level in levels.items()}

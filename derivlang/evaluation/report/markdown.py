@@ -1,4 +1,4 @@
-"""A report as Markdown: headings, tables, figures by file name. All text is escaped, as names come from runs' files."""
+"""A report as Markdown: the same tables and figures as on the page. All text is escaped, as names come from files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 
-from derivlang.evaluation.report.cells import Document, Table, TableCell
+from derivlang.evaluation.report.cells import Document, Table
 
 _MARKS = re.compile(r"[\\`*_\[\]~|]|://")  # markup of emphasis, code, links and cell borders
 _FIRST = re.compile(r"^([#+=-]+|\d+[.)])(?=\s|$)")  # markup that begins a heading or a list
@@ -20,29 +20,33 @@ def text(plain: str) -> str:
 
 
 def markdown(document: Document) -> str:
-    """Return the whole report."""
+    """Return the whole report. Figures are named by their PNG files."""
     out = [f"# {text(document.title)}", "", text(document.told), ""]
     for part in document.parts:
-        out += [f"## {text(part.title)}", "", *(f"- {text(line)}" for line in part.notes), ""]
-        for one, figures in (*part.shown, *((table, ()) for table in part.folded)):
-            out += [f"### {text(one.title)}", ""] if one.title != part.title else []
-            out += [table_text(one), *(f"![{text(f.title)}](figures/{f.name}.png)\n" for f in figures)]
+        out += [f"## {text(part.title)}", "", *(f"- {text(line)}" for line in part.facts), ""]
+        for one in part.blocks:
+            if isinstance(one, Table):
+                told = [f"{text(line)}\n" for line in (one.note, one.signature) if line]
+                out += [f"### {text(one.title)}", "", *told, table_text(one)]
+            else:
+                out += [f"![{text(one.caption)}](figures/{one.name}.png)\n", f"{text(one.caption)}\n"]
     return "\n".join(out)
 
 
 def table_text(one: Table) -> str:
-    """Return a table's note and a pipe table. Column names include their group, and notes follow values in brackets."""
-    names = [*one.labels, *(f"{group} {name}".strip() for group, columns in one.columns for name in columns)]
-    left = len(one.labels)
-    rule = _line(["---"] * left + ["---:"] * (len(names) - left))
-    rows = "".join(_line(map(text, [*row.labels, *map(_cell, row.cells)])) for row in one.rows)
-    note = f"{text(one.note)}\n\n" if one.note else ""
-    return f"{note}{_line(map(text, names))}{rule}{rows}"
+    """Return a pipe table. Column names include their group, and what is smaller follows a value in brackets."""
+    labels, columns, rows = one.parts
+    names = [*labels, *(" ".join(filter(None, names)) for names in columns)]
+    rule = _line(["---"] * len(labels) + ["---:"] * len(columns))
+    return _line(map(text, names)) + rule + "".join(
+        _line(map(text, [*names, *map(_cell, cells)])) for names, cells in rows
+    )  # fmt: skip
 
 
 def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _cell(cell: TableCell) -> str:
-    return f"{cell.text} ({cell.note})" if cell.note else cell.text
+def _cell(cell: str) -> str:
+    value, _, note = cell.partition("\n")
+    return f"{value} ({note})" if note else value

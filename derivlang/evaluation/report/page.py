@@ -4,31 +4,32 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 from derivlang.core.errors import UsageError
-from derivlang.evaluation.report.cells import EMPTY, Document, Row, Table, TableCell
+from derivlang.evaluation.report.cells import EMPTY, Document, Table
 
 _TEMPLATE = "page.html"
+Line: TypeAlias = tuple[Sequence[tuple[int, str, int]], Sequence[Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """A table as HTML needs it. labels, names: of the columns. grouped: whether columns have groups above them.
+    """A table as HTML needs it. labels, names: of the columns. groups: (title, number of columns) above names, or ().
 
-    texts: which columns hold words. bodies: (title above its rows or None, rows with their (place, label, number of
-    rows that share it)).
+    texts: which columns hold words. bodies: (title above its rows or None, rows of labels as (place, label, number of
+    rows that share it), and of cells as [value, what is smaller]).
     """
 
     labels: Sequence[str]
     names: Sequence[str]
-    grouped: bool
+    groups: Sequence[tuple[str, int]]
     texts: Sequence[bool]
-    bodies: Sequence[tuple[str | None, Sequence[tuple[Row, Sequence[tuple[int, str, int]]]]]]
+    bodies: Sequence[tuple[str | None, Sequence[Line]]]
 
 
 def page(document: Document) -> str:
@@ -39,7 +40,7 @@ def page(document: Document) -> str:
 
 @cache
 def _template() -> Any:
-    """Return the compiled template. It calls `layout` and `base64`."""
+    """Return the compiled template. It calls `layout`, `by_kind` and `base64`."""
     try:
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup
@@ -47,8 +48,14 @@ def _template() -> Any:
         raise UsageError("a report needs jinja2", fix="pip install 'derivlang[train]'", id="missing-package") from None
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     base64 = {"base64": lambda content: b64encode(content).decode()}
-    environment.globals |= {"layout": layout, "text": Markup(' class="text"'), **base64}
+    environment.globals |= {"layout": layout, "by_kind": by_kind, "text": Markup(' class="text"'), **base64}
     return environment.from_string((resources.files(__package__ or "") / _TEMPLATE).read_text("utf-8"))
+
+
+def by_kind(blocks: Sequence[Any]) -> list[tuple[str, list[Any]]]:
+    """Return tables and figures in order, neighbours of one kind together: figures stand side by side."""
+    kinds = groupby(blocks, key=lambda block: "table" if isinstance(block, Table) else "figures")
+    return [(kind, list(some)) for kind, some in kinds]
 
 
 def layout(one: Table) -> TableLayout:
@@ -56,25 +63,30 @@ def layout(one: Table) -> TableLayout:
 
     If first labels have several rows, they become titles above their rows: a narrow screen has no room for a column.
     """
-    titled = len(one.labels) > 1 and 2 * len({row.labels[0] for row in one.rows}) <= len(one.rows)
-    texts = [not all(map(_is_number, column)) for column in zip(*(row.cells for row in one.rows), strict=True)]
-    bodies: list[tuple[str | None, Sequence[tuple[Row, Sequence[tuple[int, str, int]]]]]] = []
-    for title, group in groupby(one.rows, key=lambda row: row.labels[0]):
-        rows = [replace(row, labels=row.labels[titled:]) for row in group]
-        bodies.append((title if titled else None, list(zip(rows, _heads(rows), strict=True))))
-    names = [name for _, names in one.columns for name in names]
-    return TableLayout(one.labels[titled:], names, any(group for group, _ in one.columns), texts, bodies)
+    labels, columns, rows = one.parts
+    titled = len(labels) > 1 and 2 * len({names[0] for names, _ in rows}) <= len(rows)
+    texts = [not all(map(_is_number, cells)) for cells in zip(*(cells for _, cells in rows), strict=True)]
+    bodies: list[tuple[str | None, list[Line]]] = []
+    for title, some in groupby(rows, key=lambda row: row[0][0] if titled else None):
+        lines = list(some)
+        heads = _heads([names[titled:] for names, _ in lines])
+        cells = [[cell.partition("\n")[::2] for cell in cells] for _, cells in lines]
+        bodies.append((title, list(zip(heads, cells, strict=True))))
+    grouped = [(group, len(list(some))) for group, some in groupby(columns, key=lambda names: names[0])]
+    groups = grouped if len(columns[0]) > 1 else []
+    return TableLayout(labels[titled:], [names[-1] for names in columns], groups, texts, bodies)
 
 
-def _heads(rows: Sequence[Row]) -> list[list[tuple[int, str, int]]]:
+def _heads(rows: Sequence[Sequence[str]]) -> list[list[tuple[int, str, int]]]:
     """Return the labels of each row. One that equals the one above, with all labels before it, shares its cell."""
     heads: list[list[tuple[int, str, int]]] = [[] for _ in rows]
-    for place in range(len(rows[0].labels)):
-        for _, group in groupby(enumerate(rows), key=lambda row: row[1].labels[: place + 1]):
+    for place in range(len(rows[0])):
+        for _, group in groupby(enumerate(rows), key=lambda row: row[1][: place + 1]):
             (first, row), *others = group
-            heads[first].append((place, row.labels[place], 1 + len(others)))
+            heads[first].append((place, row[place], 1 + len(others)))
     return heads
 
 
-def _is_number(cell: TableCell) -> bool:
-    return cell.text in ("", EMPTY) or cell.text.lstrip("−+< ")[:1].isdigit()
+def _is_number(cell: str) -> bool:
+    text = cell.partition("\n")[0]
+    return text in ("", EMPTY, "NaN") or text.lstrip("−+< ")[:1].isdigit()

@@ -1,296 +1,157 @@
-"""Write a report's folder from run folders.
+"""Write a report's folder from a table of scores.
 
-DIR/index.html            the whole report as one self-contained page
-DIR/report.md             the same as Markdown, with figures/*.png
-DIR/report.json           runs, scores, differences and correlations as data
-DIR/scores.tsv            every number of every run, one a line, with the levels of its factors (scores.py)
-DIR/figures/*.png, *.svg
+DIR/index.html                 the whole report as one self-contained page
+DIR/report.md                  the same as Markdown, with figures/*.png
+DIR/tables/*.csv, *.tex        the numbers of each table; the tables of scores for a paper
+DIR/figures/*.png, *.svg, *.pdf
+DIR/scores.parquet, .tsv       the table itself: with counts and metadata, and for people
+DIR/report.json                what the report is of, and its files
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from derivlang.core.errors import StoreError
-from derivlang.core.seal import HASH
+from derivlang.core.messages import counted
 from derivlang.core.version import __version__
-from derivlang.evaluation.report import listings
-from derivlang.evaluation.report.by_factor import by_factor, contrasts, factor_notes, marginal_means
-from derivlang.evaluation.report.cells import ALIGNMENTS, Document, Part, Table, with_rows
-from derivlang.evaluation.report.columns import Column, regimes_of
-from derivlang.evaluation.report.correlation import Correlation
-from derivlang.evaluation.report.curves import curve_table, curves_of, layer_curves, layer_table, logged_curves
-from derivlang.evaluation.report.differences import Difference, differences_of
+from derivlang.evaluation.report.cells import Document, Part, Table, file_name, listed
+from derivlang.evaluation.report.compare import DIFFERENCE, compared
 from derivlang.evaluation.report.drawing import Figure
-from derivlang.evaluation.report.estimates import mean_of
-from derivlang.evaluation.report.factors import FactorGrid, grids_of
-from derivlang.evaluation.report.figures import alignment_figures, curve_figures, delta_figures, factor_figures
+from derivlang.evaluation.report.factors import INTERACTION, Section, sections_of
+from derivlang.evaluation.report.figures import correlation_figure, score_figures
+from derivlang.evaluation.report.frame import ScoreTable, with_names
+from derivlang.evaluation.report.latex import latex_tables
+from derivlang.evaluation.report.listings import doses, facts_of, run_list, signatures, test_sets
 from derivlang.evaluation.report.markdown import markdown
-from derivlang.evaluation.report.overview import (
-    alignment,
-    correlation_table,
-    correlations,
-    dev_overview,
-    epoch_choice,
-    overview,
-)
 from derivlang.evaluation.report.page import page
-from derivlang.evaluation.report.projection import PROJECTION, projection_figures, projection_table
-from derivlang.evaluation.report.reading import read_runs
-from derivlang.evaluation.report.runs import Run, same_model
-from derivlang.evaluation.report.scores import scores_file, scores_of
-from derivlang.evaluation.report.settings import Entry, Setting, copies_of, settings_of
-from derivlang.evaluation.report.sweeps import sweeps
+from derivlang.evaluation.report.tables import contrast_table, curve_table, every_score, layer_table, score_table
+from derivlang.evaluation.report.transfer import correlation_table, scatters_of
+from derivlang.evaluation.table import write_scores
 from derivlang.formats.progress import stage
 from derivlang.store.folders import is_free, replace_folder
 from derivlang.store.record import read_record, record_text
-from derivlang.training.run_files import FILES
 
-PAGE, MARKDOWN, DATA, FIGURES, SCORES = "index.html", "report.md", "report.json", "figures", "scores.tsv"
-FORMAT = 1
-_OF_EARLIER_VERSIONS = [PAGE, MARKDOWN, DATA, SCORES, f"{FIGURES}/*.png", f"{FIGURES}/*.svg"]
+PAGE, MARKDOWN, DATA, SCORES = "index.html", "report.md", "report.json", ("scores.parquet", "scores.tsv")
+FORMAT = 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReportSection:
-    """A setting and everything that the report shows of it."""
+def report(
+    scores: pd.DataFrame, out: Path, baseline: Mapping[str, Any] | None = None, primary: str | None = None
+) -> dict[str, Any]:
+    """Write a report of a table of scores and return {"out", "runs", "evaluated", "figures"}.
 
-    setting: Setting
-    differences: list[Difference]
-    correlations: dict[tuple[Column, str], Correlation]
-    deltas: list[Figure]
-    alignments: list[Figure]
-    curves: list[Figure]
-    layers: list[Figure]
-
-    @property
-    def figures(self) -> list[Figure]:
-        return [*self.deltas, *self.alignments, *self.curves, *self.layers]
-
-
-def report(folders: Iterable[Path], out: Path) -> dict[str, Any]:
-    """Write a report of these runs and return {"out", "runs", "evaluated", "settings", "figures"}.
-
-    An earlier report in `out` is replaced, and files that are not of it stay. Raise StoreError if there is something
-    else than a report.
+    baseline, primary: as in `compare`. An earlier report in `out` is replaced, and files that are not of it stay. Raise
+    StoreError if there is something else than a report, and what `compare` raises.
     """
-    _check_free(out)
-    runs = read_runs(folders)
+    if not is_free(out) and not _files(out):
+        raise StoreError("holds something else than a report", where=str(out), fix="give another folder", id="output")
+    sections = sections_of(ScoreTable.of(with_names(scores)), baseline, primary) if len(scores) else []
     with stage("drawing", None):
-        return _write(runs, out)
-
-
-def _write(runs: Sequence[Run], out: Path) -> dict[str, Any]:
-    scores = scores_of(runs)
-    grids = grids_of(runs, scores)
-    studies = [_study(grid, f"f{n}-" if len(grids) > 1 else "") for n, grid in enumerate(grids, 1)]
-    settings = settings_of(runs)
-    parts = [_part(setting, f"s{n}-" if len(settings) > 1 else "") for n, setting in enumerate(settings, 1)]
-    pictures = projection_figures(settings)
-    drawn = [*pictures, *(figure for part in studies for _, some in part.shown for figure in some),
-             *(figure for section in parts for figure in section.figures)]  # fmt: skip
+        parts = [part_of(one, f"{file_name(one.name or 'runs')}-" if len(sections) > 1 else "") for one in sections]
+    blocks = [block for part in parts for block in part.blocks]
+    evaluated = {f"{section.name}/{run}" for section in sections for run in section.runs}
+    runs = evaluated | set(scores.attrs.get("states") or {})
 
     def write(folder: Path) -> None:
-        if drawn:
-            (folder / FIGURES).mkdir()
-        for figure in drawn:
-            (folder / _picture(figure, "png")).write_bytes(figure.png)
-            (folder / _picture(figure, "svg")).write_text(figure.file, "utf-8", newline="\n")
-        document = _document(runs, studies, parts, pictures)
-        (folder / PAGE).write_text(page(document), "utf-8", newline="\n")
-        (folder / MARKDOWN).write_text(markdown(document), "utf-8", newline="\n")
-        (folder / SCORES).write_text(scores_file(scores, runs), "utf-8", newline="")
-        files = [PAGE, MARKDOWN, SCORES, DATA, *(_picture(figure, kind) for figure in drawn for kind in ("png", "svg"))]
-        data = {**_data(runs, parts), "files": sorted(files)}
-        (folder / DATA).write_text(record_text(data), "utf-8", newline="\n")
+        texts = {PAGE: page(document), MARKDOWN: markdown(document), **dict(_texts(blocks))}
+        for name, content in (*texts.items(), *_pictures(blocks)):
+            path = folder / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        for name in SCORES:
+            write_scores(scores, folder / name)
+        files = sorted(str(path.relative_to(folder).as_posix()) for path in folder.rglob("*") if path.is_file())
+        (folder / DATA).write_text(record_text(_record(sections, [*files, DATA])), "utf-8", newline="\n")
 
+    document = Document("What the models transfer", _told(len(evaluated), sorted(runs - evaluated)), parts)
     replace_folder(out, write, _files(out), record=DATA, what="report")
-    return {
-        "out": str(out),
-        "runs": len(runs),
-        "evaluated": sum(run.evaluation is not None for run in runs),
-        "settings": len(settings),
-        "figures": len(drawn),
-    }
+    figures = sum(isinstance(block, Figure) for block in blocks)
+    return {"out": str(out), "runs": len(runs), "evaluated": len(evaluated), "figures": figures}
 
 
-def _part(setting: Setting, prefix: str) -> ReportSection:
-    return ReportSection(
-        setting,
-        differences_of(setting),
-        correlations(setting),
-        delta_figures(setting, prefix),
-        alignment_figures(setting, prefix),
-        curve_figures(curves_of(setting), prefix),
-        curve_figures([*layer_curves(setting), *logged_curves(setting)], prefix),
-    )
+def part_of(section: Section, prefix: str = "") -> Part:
+    """Return the part of a section: its scores, each with what is compared and drawn of it; then lists.
+
+    prefix: of the names of its files.
+    """
+    found = compared(section)
+    headlines = [key for key in section.of_score if section.scores.columns[key].headline]
+    blocks: list[Table | Figure | None] = []
+    for task, metric in headlines:
+        blocks.append(score_table(section, found, task, metric))
+        blocks += score_figures(section, found, task, metric)
+        if section.scores.columns[task, metric].over != "points":
+            blocks += [contrast_table(section, found, task, metric, kind) for kind in (DIFFERENCE, INTERACTION)]
+        blocks += [layer_table(section, found, task, metric), curve_table(section, found, task, metric)]
+    scatters = scatters_of(section, found)
+    if scatters:
+        blocks += [correlation_table(section, scatters), *(correlation_figure(section, one) for one in scatters)]
+    blocks += [every_score(section, found, task) for task in dict.fromkeys(task for task, _ in section.of_score)]
+    blocks += [test_sets(section), signatures(section), doses(section), run_list(section)]
+    name = section.name or "Runs"
+    named = [replace(block, name=f"{prefix}{block.name}") for block in blocks if block is not None]
+    return Part(file_name(name), name, facts_of(section), named)
 
 
-def _study(grid: FactorGrid, prefix: str) -> Part:
-    """Return the part of a study: its scores by factor, with figures; marginal means and contrasts."""
-    shown: list[tuple[Table, Sequence[Figure]]] = []
-    folded = []
-    for headline in grid.headlines:
-        shown.append((by_factor(grid, headline), factor_figures(grid, headline, prefix)))
-        more = with_rows((marginal_means(grid, headline), contrasts(grid, headline)))
-        if headline.column is None:  # of a measure
-            folded += more
-        else:
-            shown += [(table, ()) for table in more]
-    return Part(f"{prefix}factors", f"{grid.plan.name}: by factor", factor_notes(grid), shown, folded)
+def _texts(blocks: Sequence[Table | Figure]) -> Iterator[tuple[str, str]]:
+    """Yield the files of tables."""
+    for one in blocks:
+        if isinstance(one, Table):
+            yield f"tables/{one.name}.csv", one.csv
+            for name, content in latex_tables(one) if one.latex else ():
+                yield f"tables/{name}.tex", content
 
 
-def _document(
-    runs: Sequence[Run], studies: Sequence[Part], sections: Sequence[ReportSection], pictures: Sequence[Figure]
-) -> Document:
-    parts = [
-        Part(f"s{number}", one.setting.title, one.setting.notes, _shown(one), _folded(one))
-        for number, one in enumerate(sections, 1)
-    ]
-    listed = with_rows((projection_table([s.setting for s in sections]), listings.doses(runs), listings.run_list(runs)))
-    at_end = [
-        Part(table.id, table.title, (), [(table, pictures if table.id == PROJECTION else ())]) for table in listed
-    ]
-    published = any(one.setting.published for one in sections)
-    return Document("What the models transfer", _told(runs, published), [*studies, *parts, *at_end])
+def _pictures(blocks: Sequence[Table | Figure]) -> Iterator[tuple[str, str | bytes]]:
+    """Yield the files of figures."""
+    for one in blocks:
+        if isinstance(one, Figure):
+            yield from ((f"figures/{one.name}.{kind}", content) for kind, content in one.files.items())
 
 
-def _shown(part: ReportSection) -> list[tuple[Table, list[Figure]]]:
-    """Return the tables in order, each with the figures below it."""
-    found = [
-        (overview(part.setting), part.deltas),
-        (listings.differences(part.setting, part.differences), []),
-        (listings.test_sets(part.setting), []),
-        (alignment(part.setting), []),
-        (correlation_table(part.correlations), part.alignments),
-        *((table, []) for table in sweeps(part.setting)),
-        (curve_table(part.setting, curves_of(part.setting)), part.curves),
-        (layer_table(part.setting, layer_curves(part.setting)), part.layers),
-    ]
-    return [(table, figures) for table, figures in found if table.rows]
-
-
-def _folded(part: ReportSection) -> list[Table]:
-    """Return the longer tables, which are folded on the page."""
-    setting = part.setting
-    return with_rows(
-        (
-            listings.other_differences(setting, part.differences),
-            epoch_choice(setting),
-            dev_overview(setting),
-            listings.untuned(setting),
-            listings.every_alignment(setting),
-            listings.inside(setting),
-            listings.every_score(setting),
-        )
-    )
-
-
-def _told(runs: Sequence[Run], published: bool) -> str:
-    evaluated = sum(run.evaluation is not None for run in runs)
-    missing = f", {len(runs) - evaluated} not evaluated yet" if evaluated < len(runs) else ""
-    paper = "Rows marked “paper” are the printed numbers of the ALIGN-MLM paper. " if published else ""
+def _told(evaluated: int, missing: Sequence[str]) -> str:
+    without = f", {len(missing)} without a result ({listed(missing)})" if missing else ""
     return (
-        f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}{missing}; written by derivlang {__version__}. "
-        f"{paper}Runs of different sources, models, steps or data are in separate tables. – is a value that was not "
-        "measured. R1, R2 … are the runs of the last table."
+        f"{counted(evaluated + len(missing), 'run')}{without}; written by derivlang {__version__}. A cell has the mean "
+        "over n pre-training seeds, in each of which fine-tuning seeds are averaged. In small type stands its 95 % "
+        "interval, which covers seeds and test documents (explained in the documentation: What an interval in the "
+        "report says). It needs three seeds; of two, their values stand there. Every table is in tables/ as CSV, those "
+        "of scores as LaTeX, too; every figure is in figures/ as PNG, SVG and PDF."
     )
 
 
-def _data(runs: Sequence[Run], parts: Sequence[ReportSection]) -> dict[str, Any]:
-    same, left_out = same_model(runs), copies_of(runs)
+def _record(sections: Sequence[Section], files: Sequence[str]) -> dict[str, Any]:
+    """Return what report.json holds."""
     return {
         "format": FORMAT,
         "derivlang": __version__,
-        "runs": [
+        "studies": [
             {
-                "id": run.id,
-                "folder": str(run.folder),
-                "state": run.state,
-                "same_as": same.get(run.id),  # as in scores.tsv: the weights alone
-                "left_out_for": left_out.get(run.id),
-                **{name: value for name, value in run.facts.items() if name not in (FILES, HASH)},
+                "study": one.name,
+                "runs": list(one.runs),
+                "factors": {name: list(one.levels[name]) for name in one.factors},
+                "baseline": dict(one.baseline),
+                "primary": one.primary and ".".join(filter(None, one.primary)),
+                "test": one.test,
+                "constant": dict(one.constant),
             }
-            for run in runs
+            for one in sections
         ],
-        "settings": [
-            {
-                "title": part.setting.title,
-                "notes": part.setting.notes,
-                "entries": [_entry(entry, part.setting) for entry in part.setting.entries],
-                "differences": [_difference(one) for one in part.differences],
-                "correlations": [
-                    {"task": column.task, "metric": column.name, "alignment": name, **asdict(one)}
-                    for (column, name), one in part.correlations.items()
-                ],
-            }
-            for part in parts
-        ],
+        "files": sorted(files),
     }
-
-
-def _entry(entry: Entry, setting: Setting) -> dict[str, Any]:
-    regimes = [name for name, _ in regimes_of(mixed=setting.mixed)]
-    scores: dict[str, dict[str, Any]] = {}
-    means: dict[str, dict[str, Any]] = {}
-    for column in setting.columns:
-        scores.setdefault(column.task, {})[column.name] = {
-            regime: {run.id: asdict(score) for run, score in entry.scores(column, regime)} for regime in regimes
-        }
-        found = {regime: mean_of(entry, column, regime) for regime in regimes}
-        means.setdefault(column.task, {})[column.name] = {r: asdict(one) for r, one in found.items() if one}
-    return {
-        "objective": entry.label,
-        "spec": entry.language.spec,
-        "runs": [run.id for run in entry.runs],
-        "alignment": {name: entry.alignment(name) for name, _ in ALIGNMENTS},
-        "means": means,
-        "scores": scores,
-    }
-
-
-def _difference(one: Difference) -> dict[str, Any]:
-    return {
-        "objective": one.entry.label,
-        "minus": one.base.label,
-        "spec": one.entry.language.spec,
-        "task": one.column.task,
-        "metric": one.column.name,
-        "of": one.regime,
-        **(asdict(one.found) if one.found else {}),
-        "p_holm": one.p,
-        "by_seed": one.by_seed,
-        "alone": one.alone,
-        "runs": [run.id for run in one.runs],
-    }
-
-
-def _check_free(out: Path) -> None:
-    """Raise StoreError if the folder holds something else than a report."""
-    if is_free(out) or _is_report(out / DATA):
-        return
-    raise StoreError("holds something else than a report", where=str(out), fix="give another folder", id="output")
-
-
-def _picture(figure: Figure, kind: str) -> str:
-    """Return the name of a figure's file in the report."""
-    return f"{FIGURES}/{figure.name}.{kind}"
 
 
 def _files(out: Path) -> list[str]:
-    """Return the files of an earlier report: those that its record lists, or all that earlier versions wrote."""
+    """Return the files of an earlier report, which its record lists; none of what is no report."""
     try:
-        listed = read_record(out / DATA, DATA, id="output").get("files")
+        found = read_record(out / DATA, DATA, id="output")
     except StoreError:
         return []
-    return [str(name) for name in listed] if isinstance(listed, list) else _OF_EARLIER_VERSIONS
-
-
-def _is_report(path: Path) -> bool:
-    try:
-        return "settings" in read_record(path, DATA, id="output")
-    except StoreError:
-        return False
+    files = found.get("files") if "derivlang" in found else None
+    return [str(name) for name in files] if isinstance(files, list) else []

@@ -2,7 +2,7 @@
 
     check      whether a corpus has the labels            loss      of the scores of a batch
     examples   a batch as rows of both languages          decode    the most probable labels of a batch
-    head       the layers on top of the encoder           labels    as the metrics take them
+    head       the layers on top of the encoder           labels    as the metrics take them; told: as people do
 
     batch ──examples──▶ Instances of both languages ──encoder, head──▶ scores ──decode──▶ labels ──metrics──▶ percent
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from derivlang.core.batch import Batch
     from derivlang.evaluation.examples import Examples, Instances
     from derivlang.evaluation.metrics import Metric
+    from derivlang.evaluation.rows import RowWords
     from derivlang.sources.corpus import Corpus
     from derivlang.training.languages import Languages
 
@@ -40,8 +41,8 @@ class Task(NamedTask):
     """A task on one set, or on two.
 
     source: the named source of its sets; default: the set of a name without a colon.
-    needs: what a corpus must have, for messages. metrics: all scores; headline: the name of the one that chooses the
-    epoch and stands in the tables of a report. defaults: settings of fine-tuning.
+    needs: what a corpus must have, for messages. word: the sub-word that stands for a word, "" if none does. defaults:
+    settings of fine-tuning.
 
     settings: of fine-tuning, the defaults if None is given.
     """
@@ -49,15 +50,15 @@ class Task(NamedTask):
     source: ClassVar[str]
     default: ClassVar[str]
     needs: ClassVar[str]
-    metrics: ClassVar[tuple[Metric, ...]]
+    word: ClassVar[str] = ""
+    columns: ClassVar[tuple[Metric, ...]]
     defaults: ClassVar[FinetuneSettings] = FinetuneSettings()
 
     given: FinetuneSettings | None = None
 
     @classmethod
-    def metric_names(cls) -> list[str]:
-        """Return the names of all metrics."""
-        return [metric.name for metric in cls.metrics]
+    def headline(cls) -> Metric:
+        return next(metric for metric in cls.columns if metric.headline)
 
     @property
     def settings(self) -> FinetuneSettings:
@@ -78,10 +79,6 @@ class Task(NamedTask):
     def sets(self) -> tuple[str, ...]:
         """The sets that the name gives: none, one, or that of train and dev and that of test."""
         return tuple(name for given in super().sets for name in given.split("+"))
-
-    @property
-    def main_metric(self) -> Metric:
-        return next(metric for metric in self.metrics if metric.name == self.headline)
 
     def no_labels(self, name: str) -> DataError:
         """Return the error for a corpus, or a batch of it, without the labels of the task."""
@@ -119,15 +116,22 @@ class Task(NamedTask):
         """Return int64[G, k] as the metrics take labels: one list a row, of names by default."""
         return instances.by_row([classes[i] for i in values[:, 0].tolist()])
 
-    def chance(self, train: Instances, test: Instances, classes: tuple[str, ...]) -> dict[str, float]:
-        """Return the chance level in percent of the metrics that have one, on the test set."""
+    def told(self, words: RowWords, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[Any]:
+        """Return int64[G, k] as files of predictions have labels: one value a row, of one Arrow type for all.
+
+        words: of the rows. By default what `labels` returns.
+        """
+        return self.labels(instances, values, classes)
+
+    def chance(self, train: Instances, test: Instances, classes: tuple[str, ...]) -> dict[str, Int64]:
+        """Return the counts of a guess on the test set, int64[S, k], by the name of each column that has a chance."""
         return {}
 
     def score(self, gold: Sequence[list[Any]], predicted: Sequence[list[Any]]) -> dict[str, Int64]:
         """Return the counts of each metric by its name, int64[S, n]."""
-        several = {metric.count: metric for metric in self.metrics}  # some metrics share their counts
+        several = {metric.count: metric for metric in self.columns}  # some metrics share their counts
         by_count = {count: metric.counts(gold, predicted) for count, metric in several.items()}
-        return {metric.name: by_count[metric.count] for metric in self.metrics}
+        return {metric.name: by_count[metric.count] for metric in self.columns}
 
 
 class PairTask(Task):

@@ -8,8 +8,9 @@ A set is a file of such JSON lines, or a folder of them. Each sentence is derive
     causal    log p(we | <s>) + log p(low | <s> we) + …                           without the closing </s>
     masked    log p(we | <s> <mask> low </s>) + log p(low | <s> we <mask> </s>)   pseudo-log-likelihood
 
-The sum is not divided by the number of sub-words. A tie (the same sub-words, or the same sum) counts half. A pair is
-left out if one of its sentences does not fit into a row. The interval is Wilson's (1927), of 95 %.
+The sum is not divided by the number of sub-words. A tie (the same sub-words, or the same sum) counts half: counts are
+of halves, 2, 1 or 0 of 2. A pair is left out if one of its sentences does not fit into a row. A group is COLUMN=VALUE,
+the pairs with a value in one of the columns `linguistics_term`, `UID` and `field`.
 
 Sources: Warstadt et al. (2020), BLiMP, section 4; Salazar et al. (2020), section 2, for masked models.
 """
@@ -27,12 +28,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from derivlang.align.lexical import Floats
-from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.core.arrays import Bool, Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.arrow import to_arrow, to_numpy
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError
+from derivlang.core.keys import sequence_keys
 from derivlang.core.layers.values import Values
-from derivlang.evaluation.statistics import wilson
+from derivlang.evaluation.columns import Column
+from derivlang.evaluation.scores import Score, ScoredSet, set_hash
+from derivlang.evaluation.tasks.named import short_name
 from derivlang.evaluation.tasks.untuned import SIDES, UntunedTask
 from derivlang.formats.progress import stage
 from derivlang.sources.corpus import Corpus
@@ -51,6 +55,7 @@ class MinimalPairs(UntunedTask):
     """Minimal pairs in BLiMP's form, by log-likelihood; without fine-tuning."""
 
     kind = "blimp"
+    columns = (Column("accuracy", headline=True, chance=True), Column("ties", better=""))
     texts = ("sentence_good", "sentence_bad")
     items = "pairs"
 
@@ -64,7 +69,10 @@ class MinimalPairs(UntunedTask):
                 same = pc.equal(pc.utf8_trim_whitespace(good), pc.utf8_trim_whitespace(bad))
                 _refuse(same, rows.where, f"{' and '.join(self.texts)} are the same")
 
-    def score(self, model: Encoder, languages: Languages, source: Source, longest: int) -> dict[str, Any]:
+    def score(
+        self, model: Encoder, languages: Languages, source: Source, longest: int
+    ) -> tuple[dict[str, Any], list[Score]]:
+        """Return (settings, scores): `accuracy` of all pairs and of each group, `ties` of all pairs."""
         batches = (batch for split in source.corpus.splits for batch in source.batches(split))
         parts = [_Pairs.of(batch, languages, longest) for batch in batches]
         n_pairs = sum(len(part.fits) for part in parts)
@@ -76,22 +84,31 @@ class MinimalPairs(UntunedTask):
                 id="no-sentences",
             )
         with stage(self.label):
-            found = [[part.outcomes(model, side) for part in parts] for side in range(len(SIDES))]
-        outcomes = {name: np.concatenate(found[side]) for side, name in enumerate(SIDES)}
-        groups = [_group("all", "", outcomes, np.ones(n_fits, bool))]
+            outcomes = {
+                name: np.concatenate([part.outcomes(model, side) for part in parts]) for side, name in enumerate(SIDES)
+            }
+        keys = np.concatenate([part.keys for part in parts])
+        groups = {"": np.ones(n_fits, bool)}
         for column in _BY:
             if source.corpus.schema.field(column) is not None:
                 # A number is a name, too. Rows without a value, or with an empty one, are in no group.
                 told = [value for part in parts for value in part.values(column)]
                 values = np.array([None if value is None else str(value) for value in told], object)
-                names = [value for value in dict.fromkeys(values) if value]
-                groups += [_group(column, name, outcomes, values == name) for name in names]
+                groups |= {f"{column}={value}": values == value for value in dict.fromkeys(values) if value}
+        scores = []
+        for group, members in groups.items():
+            n = int(members.sum())
+            of = ScoredSet(short_name(*self.sets), set_hash(keys[members], np.repeat(np.arange(n), 2)), "pair")
+            halves = {name: outcome[members] for name, outcome in outcomes.items()} | {"chance": np.ones(n, np.int64)}
+            scores += [Score("accuracy", _of(one, 2), regime=name, group=group, set=of) for name, one in halves.items()]
+            if not group:
+                scores += [Score("ties", _of(halves[name] == 1, 1), regime=name, set=of) for name in SIDES]
         settings = {
             "score": "log-likelihood" if model.causal else "pseudo-log-likelihood",
             "items": n_fits,
             "left_out": n_pairs - n_fits,
         }
-        return {"settings": settings, "groups": groups, "chance": {self.headline: 50.0}}
+        return settings, scores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,6 +139,12 @@ class _Pairs:
         """Return int64[F], for the pairs that fit: 2 if the good sentence is more probable, 1 for a tie, else 0."""
         good, bad = log_likelihoods(model, *self.rows(language), language).reshape(-1, 2).T
         return np.asarray(1 + np.sign(good - bad), np.int64)
+
+    @property
+    def keys(self) -> UInt64:
+        """uint64[F, 2]: of the good and the bad sentence of each pair that fits."""
+        keys = sequence_keys(self.batch.type_hashes[self.batch.words], self.batch.unit_words)
+        return np.asarray(keys[self.units[self.fits]])
 
     def rows(self, language: int) -> tuple[Int32, Int64]:
         """Return the ids of the sentences of the pairs that fit, good and bad in turn, and their offsets."""
@@ -159,15 +182,9 @@ def log_likelihoods(model: Encoder, ids: Int32, offsets: Int64, language: int) -
     return np.asarray(-math.log(2) * sums[number])
 
 
-def _group(by: str, name: str, outcomes: dict[str, Int64], members: Bool) -> dict[str, Any]:
-    found: dict[str, Any] = {"by": by, "name": name, "items": int(members.sum())}
-    for side, outcome in outcomes.items():
-        inside = outcome[members]
-        right = int(inside.sum()) / 2
-        low, high = wilson(right, len(inside))
-        ties = int((inside == 1).sum())
-        found[side] = {MinimalPairs.headline: 100 * right / len(inside), "low": low, "high": high, "ties": ties}
-    return found
+def _of(counts: Any, most: int) -> Int64:
+    """Return int64[P, 2]: counts, and the largest one."""
+    return np.stack([np.asarray(counts, np.int64), np.full(len(counts), most)], axis=1)
 
 
 def _refuse(wrong: pa.ChunkedArray, where: Any, what: str) -> None:

@@ -27,7 +27,8 @@ from derivlang.core.errors import DataError
 from derivlang.core.layers.tree import Tree
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import FinetuneSettings
-from derivlang.evaluation.metrics import Metric, head_counts, relation_counts, share
+from derivlang.evaluation.formulas import fixed
+from derivlang.evaluation.metrics import Metric, head_counts, relation_counts
 from derivlang.evaluation.rows import LanguageRows, ParallelRows
 from derivlang.evaluation.tasks.base import Task
 from derivlang.grammar.labels import V2_RELATIONS
@@ -37,6 +38,8 @@ from derivlang.training.languages import Languages
 if TYPE_CHECKING:
     import torch
 
+    from derivlang.evaluation.rows import RowWords
+
 
 class Dependencies(Task):
     """Dependency heads and relations of Universal Dependencies."""
@@ -45,8 +48,11 @@ class Dependencies(Task):
     source = "pos"
     default = "English-EWT"
     needs = "a tree for each sentence"
-    metrics = (Metric("uas", head_counts, share, "UAS"), Metric("las", relation_counts, share, "LAS"))
-    headline = "las"
+    word = "first"
+    columns = (
+        Metric("uas", "UAS", count=head_counts, chance=True),
+        Metric("las", "LAS", count=relation_counts, headline=True),
+    )
     defaults = FinetuneSettings(lr=5e-5)
 
     def classes(self, corpus: Corpus) -> tuple[str, ...]:
@@ -109,10 +115,18 @@ class Dependencies(Task):
         """Return (position of the head, relation) of each word."""
         return instances.by_row([(head, classes[relation]) for head, relation in values.tolist()])
 
-    def chance(self, train: Instances, test: Instances, classes: tuple[str, ...]) -> dict[str, float]:
+    def told(self, words: RowWords, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[Any]:
+        """Return one list a row: head (the number of a word of the row, from 1; 0: the root) and deprel of each word,
+        None for a word whose head was cut off."""
+        number = np.where(values[:, 0] > 0, words.numbers(instances, values[:, 0]) + 1, 0)
+        both = zip(number.tolist(), values[:, 1].tolist(), strict=True)
+        return words.labelled(instances, [{"head": head, "deprel": classes[relation]} for head, relation in both])
+
+    def chance(self, train: Instances, test: Instances, classes: tuple[str, ...]) -> dict[str, Int64]:
         assert test.words is not None
         possible = np.add.reduceat(test.words >= 0, test.offsets[:-1]) - 1  # not the word itself
-        return {"uas": float(100 * np.repeat(1 / possible, lengths_of(test.label_offsets)).mean())}
+        labels = lengths_of(test.label_offsets)
+        return {"uas": fixed(labels / np.maximum(possible, 1), labels)}
 
 
 def _at(relations: torch.Tensor, heads: torch.Tensor) -> torch.Tensor:

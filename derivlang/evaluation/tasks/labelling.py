@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from derivlang.core.arrays import offsets_of, owners
+from derivlang.core.arrays import Int64, offsets_of, owners
 from derivlang.core.batch import Batch
 from derivlang.core.layers.base import Move
 from derivlang.core.layers.classes import read_classes
@@ -32,6 +32,8 @@ from derivlang.training.languages import Languages
 if TYPE_CHECKING:
     import torch
 
+    from derivlang.evaluation.rows import RowWords
+
 
 class Labelling(Task):
     """A task whose labels are classes. layer: the column of the corpus that holds them."""
@@ -44,19 +46,20 @@ class Labelling(Task):
             raise self.no_labels(corpus.name)
         return tuple(name for name in field.classes if name != "_")  # words without a tag are not predicted
 
-    def chance(self, train: Instances, test: Instances, classes: tuple[str, ...]) -> dict[str, float]:
+    def chance(self, train: Instances, test: Instances, classes: tuple[str, ...]) -> dict[str, Int64]:
         most_frequent = int(np.bincount(train.gold[:, 0]).argmax())
         gold, guessed = (
             self.labels(test, values, classes) for values in (test.gold, np.full_like(test.gold, most_frequent))
         )
         counts = self.score(gold, guessed)
-        return {metric.name: metric.value(counts[metric.name]) for metric in self.metrics}
+        return {metric.name: counts[metric.name] for metric in self.columns if metric.chance}
 
 
 class WordLabelling(Labelling):
     """A task with a label a word: tags, or entities as IOB2 tags. A word with the tag `_` has no label."""
 
     needs: ClassVar[str] = "a label for each word"
+    word = "first"
 
     def examples(self, batch: Batch, languages: Languages, classes: tuple[str, ...]) -> Examples:
         layer = batch.layers.get(self.layer)
@@ -79,6 +82,10 @@ class WordLabelling(Labelling):
 
         labelled = batch.n_words if isinstance(layer, Spans) else int((numbers[layer.codes] >= 0).sum())
         return rows.examples(instances, classes, labelled)
+
+    def told(self, words: RowWords, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[Any]:
+        """Return one list a row: the label of each word, None for a word without one."""
+        return words.labelled(instances, [classes[i] for i in values[:, 0].tolist()])
 
     def head(self, config: Any, n_classes: int) -> torch.nn.Module:
         from derivlang.evaluation.heads import Classification
@@ -110,6 +117,10 @@ class PairLabelling(PairTask, Labelling):
         some = np.flatnonzero(gold >= 0)
         found = rows.examples(lambda text: text.instances(some, np.zeros_like(some), gold[some]), classes)
         return found.take(some)
+
+    def told(self, words: RowWords, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[Any]:
+        """Return the label of each pair."""
+        return [classes[i] for i in values[:, 0].tolist()]
 
     def head(self, config: Any, n_classes: int) -> torch.nn.Module:
         from derivlang.evaluation.heads import Classification

@@ -16,18 +16,21 @@ from abc import ABC
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from derivlang.evaluation.columns import Column
 
 
 @dataclass(frozen=True)
 class NamedTask(ABC):
     """A task on a set.
 
-    kind: the name of the task. headline: the name of its main score. name: as given, KIND or KIND:SET.
+    kind: the name of the task. columns: its scores, one of which is the headline. name: as given, KIND or KIND:SET.
     """
 
     kind: ClassVar[str]
-    headline: ClassVar[str]
+    columns: ClassVar[tuple[Column, ...]]
 
     name: str
 
@@ -37,9 +40,9 @@ class NamedTask(ABC):
         return (cls.__doc__ or "").partition("\n")[0]
 
     @classmethod
-    def metric_names(cls) -> list[str]:
-        """Return the names of all scores."""
-        return [cls.headline]
+    def headline(cls) -> Column:
+        """Return the main score: it chooses the epoch, and reports show it first."""
+        return next(column for column in cls.columns if column.headline)
 
     @property
     def sets(self) -> tuple[str, ...]:

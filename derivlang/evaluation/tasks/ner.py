@@ -7,8 +7,7 @@ the most frequent tag, O, finds no entity.
 
 from __future__ import annotations
 
-from derivlang.evaluation.examples import Instances
-from derivlang.evaluation.metrics import Metric, entity_counts, f1, precision, recall
+from derivlang.evaluation.metrics import Metric, entity_counts
 from derivlang.evaluation.tasks.labelling import WordLabelling
 
 
@@ -18,12 +17,8 @@ class NamedEntities(WordLabelling):
     kind = source = "ner"
     default = "en"
     layer = "ner_tags"
-    metrics = (
-        Metric("f1", entity_counts, f1, "F1"),
-        Metric("precision", entity_counts, precision),
-        Metric("recall", entity_counts, recall),
+    columns = (
+        Metric("f1", "F1", formula="f1", count=entity_counts, headline=True),
+        Metric("precision", formula="precision", count=entity_counts),
+        Metric("recall", formula="recall", count=entity_counts),
     )
-    headline = "f1"
-
-    def chance(self, train: Instances, test: Instances, classes: tuple[str, ...]) -> dict[str, float]:
-        return {}

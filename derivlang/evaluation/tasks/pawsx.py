@@ -7,7 +7,7 @@ any other. Fine-tuning as of the xnli task: 5 epochs, lr 2e-5, batch 32, length 
 from __future__ import annotations
 
 from derivlang.evaluation.finetune_settings import FinetuneSettings
-from derivlang.evaluation.metrics import Metric, right_counts, share
+from derivlang.evaluation.metrics import Metric, right_counts
 from derivlang.evaluation.tasks.labelling import PairLabelling
 
 
@@ -18,6 +18,5 @@ class Paraphrases(PairLabelling):
     default = "en"
     layer = "label"
     names = ("0", "1")
-    metrics = (Metric("accuracy", right_counts, share),)
-    headline = "accuracy"
+    columns = (Metric("accuracy", count=right_counts, headline=True, chance=True),)
     defaults = FinetuneSettings(epochs=5)

@@ -6,7 +6,7 @@ pos is English-EWT, pos:French-GSD another treebank. Fine-tuning as published (A
 
 from __future__ import annotations
 
-from derivlang.evaluation.metrics import Metric, f1, macro_f1, right_counts, run_counts, share, tag_counts
+from derivlang.evaluation.metrics import UPOS, Metric, right_counts, run_counts, tag_counts
 from derivlang.evaluation.tasks.labelling import WordLabelling
 
 
@@ -16,9 +16,8 @@ class PartsOfSpeech(WordLabelling):
     kind = source = "pos"
     default = "English-EWT"
     layer = "upos"
-    metrics = (
-        Metric("accuracy", right_counts, share),
-        Metric("macro_f1", tag_counts, macro_f1, "macro F1"),
-        Metric("seqeval_f1", run_counts, f1, "seqeval F1"),
+    columns = (
+        Metric("accuracy", count=right_counts, headline=True, chance=True),
+        Metric("macro_f1", "macro F1", formula=f"macro_f1:{len(UPOS)}", count=tag_counts, chance=True),
+        Metric("seqeval_f1", "seqeval F1", formula="f1", count=run_counts, chance=True),
     )
-    headline = "accuracy"

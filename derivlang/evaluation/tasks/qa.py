@@ -9,12 +9,16 @@ Other sets are named by folders or files: qa:my/squad+my/mlqa-test.json.
     em    answers that are right as a whole, in percent
     f1    mean F1 of the words of the gold and the predicted answer
 
-Both take the best of several gold answers and compare words in the normal form of SQuAD's script (Rajpurkar et al.
-2016): lower case, without punctuation, without English articles. The forms are those of the source's words, of which
-the derived words are images, so a score means the same in both languages. SQuAD's script divides text at white space,
-this task into the words of the source. An answer has any length. A question without an answer in its row (unanswerable,
-or its answer cut off with the end of the context) is left out and counted as unscored; there are no overlapping
-windows.
+Both take the best of several gold answers and compare text in the normal form of SQuAD's script (Rajpurkar et al.
+2016): lower case, without punctuation, without English articles, divided at white space. The text is that of the
+source's words, of which the derived words are images, so a score means the same in both languages. Words that have no
+white space between them in the source, such as `don't` in three words, are joined wherever they are neighbours. A set
+whose words are given as lists has white space between all of them. A gold answer covers whole words, to which it is
+widened when a set is read, and has any length.
+
+There are no overlapping windows. A question whose answer was cut off with the end of the context is wrong, whatever is
+predicted, as in SQuAD's script, and is no example for training. A question without an answer is left out and counted as
+unscored.
 
 Fine-tuning as BERT's on SQuAD 1.1 (Devlin et al. 2019, §4.2): 3 epochs, lr 5e-5, batch 32; rows of 384. There is no
 chance level.
@@ -22,12 +26,13 @@ chance level.
 
 from __future__ import annotations
 
-import string
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from derivlang.core.arrays import Int32, Int64, lengths_of, offsets_of, owners
+from derivlang.core.arrays import Int64, lengths_of, offsets_of, owners
 from derivlang.core.batch import Batch
 from derivlang.core.layers.answers import Answers
 from derivlang.core.layers.base import Move
@@ -35,7 +40,7 @@ from derivlang.core.order import Order
 from derivlang.core.policies import Policies
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import FinetuneSettings
-from derivlang.evaluation.metrics import Metric, exact_counts, overlap_counts, share
+from derivlang.evaluation.metrics import Metric, exact_counts, overlap_counts, squad_words
 from derivlang.evaluation.rows import LanguageRows, ParallelRows
 from derivlang.evaluation.tasks.base import PairTask
 from derivlang.sources.corpus import Corpus
@@ -44,7 +49,9 @@ from derivlang.training.languages import Languages
 if TYPE_CHECKING:
     import torch
 
-_DROPPED = {ord(mark): None for mark in string.punctuation}
+    from derivlang.evaluation.rows import RowWords
+
+CUT = ("",)  # equals no answer, and has no word of one: words are not empty
 
 
 class Questions(PairTask):
@@ -54,8 +61,11 @@ class Questions(PairTask):
     source = "squad"
     default = "en"
     needs = "answers in a context for each question"
-    metrics = (Metric("f1", overlap_counts, share, "F1"), Metric("em", exact_counts, share, "EM"))
-    headline = "f1"
+    word = "first"
+    columns = (
+        Metric("f1", "F1", count=overlap_counts, headline=True),
+        Metric("em", "EM", count=exact_counts),
+    )
     defaults = FinetuneSettings(epochs=3, lr=5e-5, max_length=384)
 
     def classes(self, corpus: Corpus) -> tuple[str, ...]:
@@ -69,18 +79,24 @@ class Questions(PairTask):
             raise self.no_labels(self.name)
         (layer,) = found
         rows = ParallelRows.of(batch, languages, self.settings.max_length)
-        forms, answers = normal_forms(batch), _by_row(rows, layer)
+        answers, gaps = _by_row(rows, layer), _gaps(batch)
+        lost = np.flatnonzero((lengths_of(layer.offsets) > 0) & (lengths_of(answers.offsets) == 0))
+        # The text of a word, with the space before it and, if it is joined to the word before, without.
+        texts = pa.concat_arrays([pc.binary_join_element_wise("", batch.types, " "), batch.types])
         rows = rows.mixed() if mixed else rows
 
         def instances(text: LanguageRows) -> Instances:
-            place = _places(rows, text.segments, text.words).astype(np.int32)
+            place = rows.in_all_rows(text.segments, text.words).astype(np.int32)
             n = int(lengths_of(batch.unit_words)[rows.segments.units].sum())
             order = Order(place, np.array([0, len(place)]), np.zeros(1, np.int32), n)
             moved = answers.realign(Move(batch, order, Policies()))
-            gold = np.stack([text.at[moved.start], text.at[moved.end - 1]], axis=1)
+            found = np.stack([text.at[moved.start], text.at[moved.end - 1]], axis=1)
+            row = np.concatenate([owners(moved.offsets).astype(np.int64), lost])
+            gold, by_row = np.append(found, np.full((len(lost), 2), -1), axis=0), np.argsort(row, kind="stable")
+            number = batch.words[text.words] + np.where(text.joined(gaps), len(batch.types), 0)
             inside = text.segments % text.n_sides == layer.side
-            words = text.at_words(np.where(inside, forms[text.words], -1).astype(np.int32))
-            return text.instances(owners(moved.offsets), np.zeros(len(gold), np.int64), gold, words)
+            words = text.at_words(np.where(inside, number, -1).astype(np.int32))
+            return text.instances(row[by_row], np.zeros(len(row), np.int64), gold[by_row], words, texts)
 
         return rows.examples(instances, classes).labelled()
 
@@ -105,38 +121,48 @@ class Questions(PairTask):
         return found
 
     def labels(self, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[list[Any]]:
-        """Return the normal forms of an answer's words, by number."""
+        """Return the words of each answer in their normal form, as a tuple; CUT for one that was cut off."""
+        texts = self.answers(instances, values)
+        return instances.by_row([CUT if text is None else squad_words(text) for text in texts])
+
+    def answers(self, instances: Instances, values: Int64) -> list[str | None]:
+        """Return the text of each answer, with single spaces; None for a gold answer that was cut off."""
         assert instances.words is not None
-        starts = np.repeat(instances.offsets[:-1], lengths_of(instances.label_offsets))[:, None] + values
-        spans = [instances.words[a : b + 1] for a, b in starts.tolist()]
-        return instances.by_row([tuple(span[span > 0].tolist()) for span in spans])
+        assert instances.texts is not None
+        begins = np.repeat(instances.offsets[:-1], lengths_of(instances.label_offsets))
+        spans = [instances.words[n + a : n + b + 1] for n, (a, b) in zip(begins, values, strict=True)]
+        texts = ["".join(instances.texts.take(pa.array(span[span >= 0])).to_pylist()).strip() for span in spans]
+        return [None if a < 0 else text for text, a in zip(texts, values[:, 0].tolist(), strict=True)]
+
+    def told(self, words: RowWords, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[Any]:
+        """Return the different answers of each row, without those that were cut off.
+
+        Each has its text, the source's text of it, which is what scores compare, and the numbers of its first and last
+        word in the context, from 0.
+        """
+        there = values.clip(0)
+        first, last = (words.find(instances, there[:, i]).tolist() for i in (0, 1))
+        numbers = words.numbers(instances, there[:, 0]).tolist()
+        answers = [
+            source and {"text": " ".join(words.forms[a : b + 1].to_pylist()), "source": source, "first": n,
+                        "last": n + b - a}
+            for source, a, b, n in zip(self.answers(instances, values), first, last, numbers, strict=True)
+        ]  # fmt: skip
+        by_row = instances.by_row(answers)
+        return [[one for i, one in enumerate(some) if one and one not in some[:i]] for some in by_row]
 
 
-def normal_forms(batch: Batch) -> Int32:
-    """Return int32[N]: the number of each word's normal form, 0 if nothing is left of it."""
-    forms = [form.lower().translate(_DROPPED) for form in batch.types.to_pylist()]
-    numbers = {"": 0, "a": 0, "an": 0, "the": 0}
-    codes = [numbers.setdefault(form, len(numbers)) for form in forms]
-    return np.array(codes, np.int32)[batch.words]
-
-
-def _places(rows: ParallelRows, segments: Int64, words: Int64) -> Int64:
-    """Return words of the batch, in these segments, as words of all rows, one row after the other.
-
-    Rows of one context share its words in the batch. Contexts of 3 words and questions of 2, units 0 1 and 0 2: words 0
-    1 2 of the context are places 0 1 2 in segment 0, and 5 6 7 in segment 2.
-    """
-    units = rows.segments.units
-    starts = offsets_of(lengths_of(rows.batch.unit_words)[units])
-    return starts[segments] + words - rows.batch.unit_words[units[segments]]
+def _gaps(batch: Batch) -> Int64:
+    """Return int64[N]: the width of the white space before each word; 1 where it is not known."""
+    return np.ones(batch.n_words, np.int64) if batch.gaps is None else batch.gaps.widths(batch.unit_words)
 
 
 def _by_row(rows: ParallelRows, layer: Answers) -> Answers:
     """Return the answers that are whole in their rows, in the words of all rows (`_places`)."""
     segments = owners(layer.offsets).astype(np.int64) * rows.segments.n_sides + layer.side
-    start, end = (_places(rows, segments, words) for words in (layer.start, layer.end))
+    start, end = (rows.in_all_rows(segments, words) for words in (layer.start, layer.end))
     in_row = np.zeros(int(lengths_of(rows.batch.unit_words)[rows.segments.units].sum()), bool)
-    in_row[_places(rows, rows.source.segments, rows.source.words)] = True
+    in_row[rows.in_all_rows(rows.source.segments, rows.source.words)] = True
     kept, all_of_it = offsets_of(in_row), offsets_of(rows.has_subwords)
     n_kept = kept[end] - kept[start]
     whole = (n_kept > 0) & (n_kept == all_of_it[layer.end] - all_of_it[layer.start])

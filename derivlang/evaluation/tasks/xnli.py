@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from derivlang.core.schema import NLI
 from derivlang.evaluation.finetune_settings import FinetuneSettings
-from derivlang.evaluation.metrics import Metric, right_counts, share
+from derivlang.evaluation.metrics import Metric, right_counts
 from derivlang.evaluation.tasks.labelling import PairLabelling
 
 
@@ -19,6 +19,5 @@ class Inference(PairLabelling):
     default = "en"
     layer = "label"
     names = NLI
-    metrics = (Metric("accuracy", right_counts, share),)
-    headline = "accuracy"
+    columns = (Metric("accuracy", count=right_counts, headline=True, chance=True),)
     defaults = FinetuneSettings(epochs=5)

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
+import numpy as np
 import torch
 
+from derivlang.evaluation.columns import Column
+from derivlang.evaluation.formulas import fixed
 from derivlang.evaluation.measures.base import Measure
 from derivlang.evaluation.measures.sets import MeasureSets
+from derivlang.evaluation.scores import Score
 from derivlang.training.encoder import Encoder
 
 
 class Centroids(Measure):
-    """Cosine between the mean sentence state of the source and that of the derived language, by layer."""
+    """How near the languages are: cosines of the states of a sentence, and of the mean states, by layer."""
 
+    columns = (
+        Column("cosine", "cosine of sentences", headline=True, over="layer"),
+        Column("centroids", "cosine of the means", formula="", over="layer"),
+    )
     reads = ("pairs",)
 
-    def measure(self, model: Encoder, sets: MeasureSets) -> list[dict[str, Any]]:
-        """Return [{"layer", "cosine"}, …], in percent, over `sets.pairs`."""
-        return [
-            {"layer": layer, "cosine": 100 * float(torch.cosine_similarity(source.mean(0), derived.mean(0), dim=0))}
-            for layer, (source, derived) in enumerate(sets.states(model).sentences)
-        ]
+    def measure(self, model: Encoder, sets: MeasureSets) -> Iterator[Score]:
+        """Yield `cosine`, the mean over `sets.pairs`, and `centroids`, which is of all of them and has no counts."""
+        every = np.ones(sets.pairs.n_sentences)
+        for layer, (source, derived) in enumerate(sets.states(model).sentences):
+            cosines = torch.cosine_similarity(source, derived).cpu().numpy()
+            yield Score("cosine", fixed(cosines, every), layer=layer, set=sets.of_pairs)
+            between = torch.cosine_similarity(source.mean(0), derived.mean(0), dim=0)
+            yield Score("centroids", value=100 * float(between), layer=layer, set=sets.of_pairs)

@@ -10,7 +10,7 @@ from derivlang.core.batch import Batch
 from derivlang.core.layers.values import Values
 from derivlang.evaluation.examples import Examples
 from derivlang.evaluation.finetune_settings import FinetuneSettings
-from derivlang.evaluation.metrics import Metric, right_counts, share
+from derivlang.evaluation.metrics import Metric, right_counts
 from derivlang.evaluation.rows import ParallelRows
 from derivlang.evaluation.tasks.labelling import Labelling
 from derivlang.sources.corpus import Corpus
@@ -25,8 +25,7 @@ class Mood(Labelling):
     default = "sample"
     layer = "mood"
     needs = "a mood for each sentence"
-    metrics = (Metric("accuracy", right_counts, share),)
-    headline = "accuracy"
+    columns = (Metric("accuracy", count=right_counts, headline=True, chance=True),)
     defaults = FinetuneSettings(epochs=3)
 
     def classes(self, corpus: Corpus) -> tuple[str, ...]:

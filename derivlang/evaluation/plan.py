@@ -10,7 +10,7 @@ from typing import Any
 
 from derivlang.core.seal import check_intact
 from derivlang.core.settings import text_of
-from derivlang.store.record import check_types, read_record, short
+from derivlang.store.record import Kind, check_types, read_record, short
 
 STUDY, FORMAT = "study.json", 1
 _LONGEST = 200  # bytes of the path of a run; file systems have names of up to 255
@@ -21,16 +21,26 @@ _LEVEL = (str, int, float)  # bool is one, too
 class StudyPlan:
     """A study. factors: the levels of each factor, in order. cells: folder of a run -> its levels. Levels are text.
 
-    baseline: the level of a factor that others are compared with. x, lines: factors of tables and figures, or None.
+    report: what the study file says of the report: baseline, x, lines, primary …
     """
 
     folder: Path
     name: str
     factors: Mapping[str, tuple[str, ...]]
-    baseline: Mapping[str, str]
-    x: str | None
-    lines: str | None
+    report: Mapping[str, Any]
     cells: Mapping[Path, Mapping[str, str]]
+
+    def cell_of(self, run: Path) -> tuple[str, Mapping[str, str]] | None:
+        """Return the name and the levels of the cell that a run is of, or None."""
+        place = place_of(run)
+        return (place.name, self.cells[place]) if place in self.cells else None
+
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON, for the attributes of a table of scores."""
+        cells = [{"run": cell.name, "factors": dict(levels)} for cell, levels in self.cells.items()]
+        baseline = levels_of(self.report.get("baseline") or {})
+        factors = {name: list(levels) for name, levels in self.factors.items()}
+        return {**self.report, "factors": factors, "baseline": baseline, "cells": cells}
 
 
 def read_plan(folder: Path) -> StudyPlan | None:
@@ -40,7 +50,7 @@ def read_plan(folder: Path) -> StudyPlan | None:
         return None
     found = read_record(path, STUDY, _check, id="run", fix="run the study again: derivlang study FILE -o OUT")
     cells = [levels_of(cell["factors"]) for cell in found["cells"]]
-    told, place = found["report"], Path(os.path.normpath(folder.absolute()))
+    place = place_of(folder)
     return StudyPlan(
         place,
         str(found.get("study") or place.name),
@@ -49,11 +59,14 @@ def read_plan(folder: Path) -> StudyPlan | None:
             name: tuple(dict.fromkeys([*map(text_of, levels), *(cell[name] for cell in cells if name in cell)]))
             for name, levels in found["factors"].items()
         },
-        levels_of(told.get("baseline") or {}),
-        told.get("x"),
-        told.get("lines"),
+        found["report"],
         {place / cell["run"]: levels for cell, levels in zip(found["cells"], cells, strict=True)},
     )
+
+
+def place_of(run: Path) -> Path:
+    """Return the absolute path of a folder as a study has it: without `..`, links not followed."""
+    return Path(os.path.normpath(run.absolute()))
 
 
 def levels_of(factors: Mapping[str, Any]) -> dict[str, str]:
@@ -70,24 +83,39 @@ def check_levels(factors: Any, where: str) -> None:
             raise ValueError(f"{where}: {short(name)} is {short(level)}, not a level")
 
 
+def check_plan(told: Mapping[str, Any], where: str = "") -> None:
+    """Raise ValueError for what is no plan of a study, as `StudyPlan.record` gives it. where: a prefix for messages."""
+    texts: dict[str, Kind] = dict.fromkeys(("x", "lines", "primary", "test"), str)
+    lists: dict[str, Kind] = {"cells": list, "published": list}
+    check_types(told, {}, {**texts, **lists, "factors": dict, "baseline": dict, "names": dict}, where=where)
+    check_levels(told.get("baseline") or {}, f"{where}baseline")
+    factors, names = told.get("factors") or {}, told.get("names") or {}
+    check_types(factors, dict.fromkeys(factors, list), where=f"{where}factors.")
+    check_types(names, dict.fromkeys(names, dict), where=f"{where}names.")
+    for factor, levels in factors.items():
+        check_levels(dict(enumerate(levels)), f"{where}factors.{factor}")
+    for factor, some in names.items():
+        check_types(some, dict.fromkeys(some, str), where=f"{where}names.{factor}.")
+    for row in told.get("published") or ():
+        check_types(
+            row, {"task": str, "value": (int, float)}, {"metric": str, "regime": str}, where=f"{where}published."
+        )
+    for cell in told.get("cells") or ():
+        check_types(cell, {"run": str, "factors": dict}, where=f"{where}cells.")
+        check_levels(cell["factors"], f"{where}cells")
+
+
 def _check(found: dict[str, Any]) -> None:
     """Raise ValueError for a study.json that the report cannot show."""
     if found.get("format") != FORMAT:
         raise ValueError(f"format {short(found.get('format'))}, but this version reads {FORMAT}")
     check_types(found, {"factors": dict, "report": dict, "cells": list}, {"study": str})
     check_intact(found, ["derivlang"])
-    for name, levels in found["factors"].items():
-        if not isinstance(levels, list):
-            raise ValueError(f"factors: {short(name)} is {short(levels)}")
-        check_levels(dict(enumerate(levels)), f"factors: {name}")
-    check_types(found["report"], {}, {"baseline": dict, "x": str, "lines": str})
-    check_levels(found["report"].get("baseline") or {}, "baseline")
+    check_plan({**found["report"], "factors": found["factors"], "cells": found["cells"]})
     for cell in found["cells"]:
-        check_types(cell, {"run": str, "factors": dict})
         path = Path(cell["run"])
         if path.is_absolute() or ".." in path.parts or len(path.parts) != 2 or len(str(path).encode()) > _LONGEST:
             raise ValueError(f"a cell has the path {short(cell['run'])}, not one such as runs/CELL")
-        check_levels(cell["factors"], "cells")
         if unknown := [name for name in cell["factors"] if name not in found["factors"]]:
             raise ValueError(f"a cell has the factor {short(unknown[0])}, which is in no list")
         for name, level in cell["factors"].items():

@@ -1,0 +1,235 @@
+"""Collect the table of scores (`table.py`) from studies, run folders, and tables that somebody else wrote.
+
+A run without an evaluation has no rows; `states` says so. Any file that is unreadable, or not the one that was written,
+is an error, because leaving it out would silently select runs.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from derivlang.core.errors import StoreError, UsageError
+from derivlang.core.messages import counted, warn
+from derivlang.evaluation import results
+from derivlang.evaluation.plan import STUDY, StudyPlan, check_levels, levels_of, place_of, read_plan
+from derivlang.evaluation.results import AGAIN, COUNTS, EVALUATION
+from derivlang.evaluation.scores import SCHEMA
+from derivlang.evaluation.table import ATTRIBUTES, FACTOR, OF_RUN, SETTING, frame_of, read_scores
+from derivlang.store.record import Kind, check_types, read_record
+from derivlang.training.checkpoint import MODEL
+from derivlang.training.folder import RUN, check
+from derivlang.training.run_files import AGAIN as AGAIN_MODEL
+from derivlang.training.run_files import check_files, has_hashes, has_last_checkpoint, lacks_model
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_RERUN = "leave this run out, restore the file, or make the run again"
+_ANY_STEP = "remove this file, or evaluate again: derivlang evaluate RUN --every-checkpoint"
+
+
+def scores(*places: Path | str, warn: Callable[[str], None] = warn) -> DataFrame:
+    """Return the table of scores of studies, run folders, folders of run folders, and files scores.parquet.
+
+    warn: called once if runs cannot be checked, as they are of an earlier version, and once if finished runs have no
+    model. Raise UsageError if there is no run, StoreError for a folder without a run and for damaged files.
+    """
+    import pandas as pd
+
+    files = [path for path in map(Path, places) if path.is_file()]
+    found: dict[Path, Path] = {}
+    for folder in map(Path, places):
+        for run in _find(folder) if folder not in files else ():
+            found.setdefault(run.resolve(), run)
+    if not found and not files:
+        raise UsageError("there are no runs to report", where="RUNS", fix="give run folders", id="no-runs")
+    frames = [read_scores(path) for path in files]
+    if found:
+        frames.append(_Collection.of(found.values(), warn).frame())
+    if len(frames) == 1:
+        return frames[0]
+    whole = pd.concat(frames, ignore_index=True)
+    whole.attrs = {name: dict(ChainMap(*(one.attrs[name] for one in frames))) for name in ATTRIBUTES}
+    return whole
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Collection:
+    """Rows of runs, and what rows cannot say."""
+
+    rows: list[pa.Table] = field(default_factory=list)
+    attributes: dict[str, dict[str, Any]] = field(default_factory=lambda: {name: {} for name in ATTRIBUTES})
+    early: list[Path] = field(default_factory=list)
+    without_model: list[Path] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, runs: Iterable[Path], warn: Callable[[str], None]) -> _Collection:
+        found = cls()
+        plans: dict[Path, StudyPlan | None] = {}
+        for run in runs:
+            above = place_of(run).parent.parent  # the folder that may be the study's: OUT of OUT/runs/CELL
+            if above not in plans:
+                plans[above] = read_plan(above)
+                names = [plan.name for plan in plans.values() if plan]
+                if (plan := plans[above]) and names.count(plan.name) > 1:
+                    raise StoreError(
+                        f"two studies have the name {plan.name}",
+                        where=", ".join(str(p.folder) for p in plans.values() if p and p.name == plan.name),
+                        fix="write separate reports, or name them in [study]",
+                        id="run",
+                    )
+            found._add(run, plans[above])
+        if found.early:
+            told = "cannot be checked, as an earlier version wrote files without hashes"
+            warn(f"{counted(len(found.early), 'run')} {told}: {_some(found.early)}")
+        if found.without_model:
+            warn(f"{MODEL}/ is missing in {_some(found.without_model)}; {AGAIN_MODEL}")
+        return found
+
+    def frame(self) -> DataFrame:
+        empty = pa.schema([*OF_RUN, *SCHEMA]).empty_table()
+        return frame_of(pa.concat_tables([empty, *self.rows], promote_options="default"), self.attributes)
+
+    def _add(self, folder: Path, plan: StudyPlan | None) -> None:
+        facts = read_record(folder / RUN, RUN, _check, id="run", fix=_RERUN)
+        check_files(folder, facts, missing=False, warn=None)
+        if not has_hashes(facts):
+            self.early.append(folder)
+        if lacks_model(folder, facts) and has_last_checkpoint(folder, facts):
+            self.without_model.append(folder)
+        cell = plan.cell_of(folder) if plan else None
+        study, run, levels = (plan.name, *cell) if plan and cell else ("", str(folder), {})
+        if facts.get("factors") and levels_of(facts["factors"]) != levels and cell:
+            raise StoreError(f"has other factors than {STUDY} of its study", where=str(folder), fix=_RERUN, id="run")
+        if plan and cell:
+            self.attributes["studies"][study] = plan.record()
+        else:
+            levels = levels_of(facts.get("factors") or {})
+        name = f"{study}/{run}"
+        evaluated = False
+        seen: set[tuple[int, str]] = set()  # (step, task or measure): the last checkpoint may be evaluated, too
+        for record, cells in evaluations(folder):
+            evaluated = evaluated or cells == folder / COUNTS
+            self._rows(facts, record, cells, {"study": study, "run": run}, levels, seen)
+        self.attributes["states"][name] = _state(facts, evaluated)
+        if isinstance(facts.get("doses"), dict):
+            self.attributes["doses"][name] = facts["doses"]
+
+    def _rows(
+        self,
+        facts: Mapping[str, Any],
+        path: Path,
+        cells: Path,
+        names: Mapping[str, str],
+        levels: Mapping[str, str],
+        seen: set[tuple[int, str]],
+    ) -> None:
+        record = results.read(path)
+        signature = record["signature"]
+        last = path.name == EVALUATION
+        made = {"fingerprint": facts["fingerprint"]}
+        if last:
+            made |= {"steps": facts.get("step", facts["steps"]), "weights": facts.get("weights")}
+        for key, value in made.items():
+            if value and signature.get(key) and signature[key] != value:
+                raise StoreError(
+                    f"is of another state of the run: {key} {signature[key]}, and run.json has {value}",
+                    where=str(path),
+                    fix=AGAIN if last else _ANY_STEP,
+                    id="stale-evaluation",
+                )
+        of_run = {
+            **names,
+            "fingerprint": facts["fingerprint"],
+            "weights": signature.get("weights") or "",
+            "version": signature.get("derivlang") or "",
+            "seed": facts["seed"],
+            "step": signature.get("steps") or 0,
+        }
+        settings = _settings(facts)
+        for kind in results.KINDS:
+            for label, entry in record[kind].items():
+                if (of_run["step"], label) in seen:
+                    continue
+                seen.add((of_run["step"], label))
+                table, columns_of = results.scores_of(cells, record, [label])
+                self.attributes["columns"] |= columns_of
+                if "test" in entry and last:
+                    tests = self.attributes["tests"].setdefault(f"{names['study']}/{names['run']}", {})
+                    tests[label] = entry["test"]
+                prefix = "ft_" if kind == "tasks" else ""
+                own = {f"{prefix}{key}": _text(value) for key, value in entry["settings"].items()}
+                columns = {f"{SETTING}{key}": value for key, value in {**settings, **own}.items() if value is not None}
+                columns |= {f"{FACTOR}{key}": value for key, value in levels.items()}
+                for key, value in {**of_run, **columns}.items():
+                    field = OF_RUN.field(key) if key in OF_RUN.names else pa.field(key, pa.string())
+                    table = table.append_column(field, pa.array([value] * table.num_rows, field.type))
+                self.rows.append(table)
+
+
+def evaluations(run: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield the record of the results of a run, and of each checkpoint, with the folder of their files."""
+    if (run / EVALUATION).exists():
+        yield run / EVALUATION, run / COUNTS
+    for path in sorted((run / COUNTS).glob("step-*.json")):
+        yield path, path.with_suffix("")
+
+
+def _check(facts: dict[str, Any]) -> None:
+    """Raise ValueError for a run.json whose scores cannot be collected."""
+    texts: dict[str, Kind] = dict.fromkeys(("source", "spec", "objective", "fingerprint"), str)
+    check_types(facts, {**texts, "seed": int, "steps": int, "model": dict}, {"doses": dict, "init": dict})
+    check(facts)
+    check_levels(facts.get("factors") or {}, "factors")
+
+
+def _find(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise StoreError("there is no such folder", where=str(folder), id="missing-folder")
+    if (folder / RUN).exists():
+        return [folder]
+    if plan := read_plan(folder):
+        inside = [folder / cell.relative_to(plan.folder) for cell in plan.cells if (cell / RUN).exists()]
+        if not inside:
+            raise UsageError(f"no cell of the study has been run: {STUDY} alone", where=str(folder), id="no-runs")
+        return inside
+    inside = sorted(path.parent for path in folder.glob(f"*/{RUN}"))
+    if not inside:
+        raise StoreError(
+            f"not a run: there is no {RUN}, here or in its subfolders",
+            where=str(folder),
+            fix="make one: derivlang pretrain … -o RUN",
+            id="not-a-run",
+        )
+    return inside
+
+
+def _settings(facts: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the settings of a run as text. The model's are those that it was built with."""
+    model = facts.get("model") or {}
+    found = {**(facts.get("settings") or {}), "spec": facts["spec"], "objective": facts["objective"]}
+    found |= {"source": facts["source"], "model": model.get("name"), "data": facts.get("data")}
+    found |= {"init": (facts.get("init") or {}).get("weights")}
+    return {name: _text(value) for name, value in found.items() if name != "seed"}
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _state(facts: Mapping[str, Any], evaluated: bool) -> str:
+    """Return the state of a run: done, or unfinished or not evaluated."""
+    status = facts.get("status")
+    unfinished = [] if status in (None, "done") else [f"{status} at step {facts.get('step')} of {facts.get('steps')}"]
+    return ", ".join(unfinished + ([] if evaluated else ["not evaluated"])) or "done"
+
+
+def _some(names: list[Path]) -> str:
+    """Return the first names of a list, and the number of the others."""
+    return ", ".join(map(str, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,221 @@
+"""Scores as lines of text, for the command line. All follows from columns and rows: no task or measure has a rule.
+
+    pos: epochs 10, lr 2e-05, train 12,544, test 2,077; of test cut 3, labels 25,094
+      SUP       accuracy   61.2 %  [60.1, 62.3]  ± 0.5 over 3 seeds  (chance 17.0 %)
+      ZS        accuracy   40.3 %  [39.0, 41.6]  ± 1.2 over 3 seeds  (chance 17.0 %)
+      SUP - ZS  accuracy   20.9 %  [19.4, 22.4]  ± 1.3 over 3 seeds
+      pos accuracy | set UD-EWT#5f0c3a91 | split test | unit document:32 | ft seeds 1-3 | step 20 | derivlang 0.1
+    links, layer 0: AER by argmax 89.3 %, AER by itermax 88.0 %
+
+An interval of 95 % covers the choice of the set's units alone, not that of seeds: it is that of one run. The last line
+of each set is its signature: what a score depends on besides the run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from derivlang.core.arrays import Int64
+from derivlang.core.messages import counted
+from derivlang.evaluation.columns import Column
+from derivlang.evaluation.formulas import Float64
+from derivlang.evaluation.influence import influences
+from derivlang.evaluation.scores import counts_of
+
+_WIDTH = 1.96  # of an interval of 95 %, in standard errors
+_TUNED = {"sup": "SUP", "zs": "ZS", "cs": "CS", "delta": "SUP - ZS", "source": "ZS, on the source",
+          "oracle": "ZS, dev oracle"}  # fmt: skip
+_Place = tuple[str, str, str, int | None]  # regime, group, metric, layer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """A score by fine-tuning seed. row: the first one. counts: int64[U, k], of the first one. influence: float64[U], of
+    each unit on the mean. Both are None if a score has no units."""
+
+    column: Column
+    row: Mapping[str, Any]
+    seeds: tuple[int, ...]
+    values: Float64
+    counts: Int64 | None
+    influence: Float64 | None
+    signed: bool = False  # a difference
+
+    @classmethod
+    def of(cls, column: Column, rows: Sequence[Mapping[str, Any]]) -> _Found:
+        seeds = tuple(row["ft_seed"] for row in rows if row["ft_seed"] is not None)
+        counts = [counts_of(column.formula, row["counts"]) for row in rows if row["counts"] is not None]
+        whole = bool(column.formula) and len(counts) == len(rows)
+        influence = influences(column.formula, counts).mean(axis=0) if whole else None
+        return cls(
+            column, rows[0], seeds, np.array([row["value"] for row in rows]), counts[0] if whole else None, influence
+        )
+
+    def __sub__(self, other: _Found) -> _Found:
+        pair = (self.influence, other.influence) if self.row["set_hash"] == other.row["set_hash"] else (None, None)
+        influence = None if pair[0] is None or pair[1] is None else pair[0] - pair[1]
+        return replace(self, values=self.values - other.values, influence=influence, signed=True)
+
+    @property
+    def value(self) -> str:
+        return _number(self.column, float(self.values.mean()))
+
+    @property
+    def told(self) -> str:
+        """The mean with its interval, and the deviation over fine-tuning seeds."""
+        mean, spread, over = float(self.values.mean()), "", ""
+        if self.influence is not None and (n := len(self.influence)) > 1:
+            half = _WIDTH * math.sqrt(float((self.influence**2).sum()) / (n * (n - 1)))
+            if half > 0:  # not NaN, and not of equal units, which tell nothing of others
+                low, high = mean - half, mean + half
+                if self.column.unit == "%" and not self.signed:  # a share
+                    low, high = max(low, 0.0), min(high, 100.0)
+                spread = f"  [{low:z,.1f}, {high:z,.1f}]"
+        if len(self.values) > 1:
+            over = f"  ± {self.values.std(ddof=1):.1f} over {len(self.values)} seeds"
+        return f"{self.value:>9}{spread:<16}{over}"
+
+
+def lines(
+    columns: Mapping[str, Sequence[Mapping[str, Any]]], scores: pa.Table, record: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield what `evaluate` prints.
+
+    columns: records of those of each task and measure, by its label. scores: their rows, of one run and step. record:
+    the content of evaluation.json (`results.py`).
+    """
+    for label, found in _read(columns, scores):
+        entry = record["tasks" if label in record["tasks"] else "measures"][label]
+        yield from _lines(label, found, entry, record["signature"])
+
+
+def short_lines(columns: Mapping[str, Sequence[Mapping[str, Any]]], scores: pa.Table) -> Iterator[str]:
+    """Yield the headline of each task and measure, of the last layer, in each language or regime."""
+    for label, found in _read(columns, scores):
+        main = next((one.column for one in found.values() if one.column.headline), next(iter(found.values())).column)
+        last = {
+            place[0]: (place, one) for place, one in found.items()
+            if one.column == main and not place[1] and place[0] != "chance"
+        }  # fmt: skip
+        if "sup" in last or "zs" in last:
+            last = {regime: last[regime] for regime in ("sup", "zs", "cs") if regime in last}
+        told = [f"{_where(place, one)} {one.value}".strip() for place, one in last.values()]
+        yield f"{label} {main.shown} {', '.join(told)}"
+
+
+def _read(
+    columns: Mapping[str, Sequence[Mapping[str, Any]]], scores: pa.Table
+) -> Iterator[tuple[str, dict[_Place, _Found]]]:
+    """Yield each label with its scores by place, in the order of its columns; those on dev are left out."""
+    rows = scores.drop_columns(["counts"]).to_pylist()
+    by_place: dict[tuple[str, _Place], list[dict[str, Any]]] = {}
+    for row, counts in zip(rows, scores["counts"], strict=True):
+        if row["split"] != "dev":
+            place = row["regime"], row["group"], row["metric"], row["layer"]
+            numbers = counts.values.to_numpy() if counts.is_valid else None
+            by_place.setdefault((row["task"], place), []).append(row | {"counts": numbers})
+    for label, records in columns.items():
+        found = {
+            place: _Found.of(column, some) for column in (Column(**record) for record in records)
+            for (task, place), some in by_place.items() if task == label and place[2] == column.name
+        }  # fmt: skip
+        if found:
+            yield label, found
+
+
+def _lines(
+    label: str, found: Mapping[_Place, _Found], entry: Mapping[str, Any], signature: Mapping[str, Any]
+) -> Iterator[str]:
+    of_test = f"; of test {', '.join(_settings(entry['test']))}" if entry.get("test") else ""
+    yield f"{label}: {', '.join(_settings(entry['settings']))}{of_test}".rstrip()
+    for layer in sorted({place[3] for place in found if place[3] is not None}):
+        told = [
+            f"{one.column.shown} {one.value}{_chance(found, place)}"
+            for place, one in found.items() if place[3] == layer and place[0] != "chance"
+        ]  # fmt: skip
+        yield f"{label}, layer {layer}: {', '.join(told)}"
+    rows = []
+    for place, one in _whole(found).items():
+        chance = "" if place[0] == "delta" else _chance(found, place)
+        of = "" if one.counts is None or not place[1] else counted(int(one.counts.any(axis=1).sum()), one.row["unit"])
+        rows.append((_where(place, one), one.column.shown, "  ".join(filter(None, (one.told + chance, of)))))
+    widths = [max((len(row[i]) for row in rows), default=0) for i in (0, 1)]
+    for *names, score in rows:
+        text = "  ".join(f"{name:<{n}}" for name, n in zip(names, widths, strict=True) if n)
+        yield f"  {text}  {score}".rstrip()
+    tails: dict[str, dict[str, None]] = {}
+    for (regime, group, metric, _), one in found.items():
+        if one.row["set"] and regime != "chance" and not group:
+            tails.setdefault(_signature(one, entry["settings"], signature), {})[metric] = None
+    for tail, metrics in tails.items():
+        yield f"  {label} {', '.join(metrics)} | {tail}"
+
+
+def _whole(found: Mapping[_Place, _Found]) -> dict[_Place, _Found]:
+    """Return the scores without layers, with SUP - ZS, in the order of regimes, groups last.
+
+    Of groups, the headline alone; of those that a column of the set names, the groups of the first column.
+    """
+    named = next((place[1].partition("=")[0] for place in found if "=" in place[1]), "")
+    whole = {
+        place: one for place, one in found.items()
+        if place[0] != "chance" and place[3] is None
+        and (not place[1] or (one.column.headline and place[1].partition("=")[0] in (named, place[1])))
+    }  # fmt: skip
+    for (regime, *_), one in list(whole.items()):
+        place = "", "", one.column.name, None
+        other = whole.get(("zs", *place[1:])) if regime == "sup" else None
+        if other is not None and other.seeds == one.seeds:
+            whole["delta", *place[1:]] = one - other
+    order = list(_TUNED) if any(one.seeds for one in whole.values()) else []
+    return dict(
+        sorted(
+            whole.items(), key=lambda item: (order.index(item[0][0]) if item[0][0] in order else 0, bool(item[0][1]))
+        )
+    )
+
+
+def _where(place: _Place, one: _Found) -> str:
+    regime = _TUNED.get(place[0], place[0]) if one.seeds else place[0]
+    return ", ".join(filter(None, (regime, place[1])))
+
+
+def _chance(found: Mapping[_Place, _Found], place: _Place) -> str:
+    """What a guess reaches, in brackets: in this group, or in all of the set."""
+    _, group, metric, layer = place
+    guesses = [found.get(("chance", some, metric, n)) for some in (group, "") for n in (layer, None)]
+    guess = next(filter(None, guesses), None)
+    return f" (chance {guess.value})" if guess else ""
+
+
+def _signature(one: _Found, settings: Mapping[str, Any], signature: Mapping[str, Any]) -> str:
+    """Return what a score depends on, besides the run and the task."""
+    row, seeds = one.row, one.seeds
+    every = seeds == tuple(range(seeds[0], seeds[-1] + 1)) if seeds else False
+    parts = {
+        "set": f"{row['set']}#{row['set_hash'][:8]}",
+        "split": row["split"],
+        "unit": row["unit"] if one.counts is None else f"{row['unit']}:{len(one.counts)}",
+        "word": settings.get("word"),
+        "ft seeds": f"{seeds[0]}-{seeds[-1]}" if every and len(seeds) > 1 else ",".join(map(str, seeds)),
+        "step": signature["steps"],
+        "derivlang": signature["derivlang"],
+    }
+    return " | ".join(f"{name} {value}" for name, value in parts.items() if value not in (None, ""))
+
+
+def _settings(settings: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in settings.items():
+        yield f"{name.replace('_', ' ')} {f'{value:,}' if type(value) is int else value}"
+
+
+def _number(column: Column, value: float) -> str:
+    """A value with its unit; a number of things, which has no counts, as it is."""
+    whole = not column.formula and not column.over and value == round(value) if math.isfinite(value) else False
+    return f"{value:,.0f}" if whole else f"{value:z,.1f} {column.unit}".rstrip() if math.isfinite(value) else "NaN"

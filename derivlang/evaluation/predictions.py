@@ -1,0 +1,127 @@
+"""Predictions on a test set as a table: RUN/evaluation/TASK.REGIME.SEED.predictions.parquet.
+
+    on       row  id   words           source_words    gold                       predicted
+    derived  0    s1   [it' low' we']  [it lower we]   [PRON, VERB, PRON]         [PRON, NOUN, PRON]
+    derived  0    q1   context, question, source_…     [{text, source, …}, …]     [{text, source, …}]
+
+    on             the language of the words: derived, or, for ZS, also source
+    row            number in the test split, from 0; pairs without a label, which are not scored, are left out
+    id             as in the set (the columns `id`, `idx` or `pairID`); null if it has none
+    words          of the row, in the order of the language; of a pair a column for each side, named as in the set
+    source_words   the source's word of each, so that derived words can be read; likewise of each side
+    gold, predicted    as the task tells labels (`Task.told`)
+
+Scores are computed from labels alone, so they can be computed again from this file by other programs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from derivlang.core.arrays import Int64
+from derivlang.core.arrow import to_arrow
+from derivlang.core.errors import DataError
+from derivlang.core.layers.values import Values
+from derivlang.evaluation.examples import Examples
+from derivlang.evaluation.rows import RowWords
+from derivlang.evaluation.scores import FACTS
+from derivlang.store.files import writing
+from derivlang.training.languages import DERIVED, SOURCE, Languages
+
+if TYPE_CHECKING:
+    from derivlang.evaluation.tasks.base import Task
+
+_IDS = ("id", "idx", "pairID")  # columns that name a row
+_NAMES = {DERIVED: "derived", SOURCE: "source"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToldRows:
+    """R rows of a test set, for people. numbers: int64[R], in the split; ids: Arrow strings [R]; words: by language."""
+
+    numbers: Int64
+    ids: pa.Array
+    sides: tuple[str, ...]
+    words: Mapping[int, RowWords]
+
+    @classmethod
+    def of(cls, found: Examples, languages: Languages, begun: int) -> ToldRows:
+        """Return the rows of the examples of a batch. begun: number of rows in the batches before.
+
+        Raise DataError for examples of another package that `ParallelRows.examples` did not make.
+        """
+        if found.origin is None:
+            raise DataError(
+                "the words of the task's examples are not known",
+                where="--predictions",
+                fix="leave it out; a task makes its examples by ParallelRows.examples",
+                id="predictions",
+            )
+        rows, some = found.origin
+        batch = rows.batch
+        source, derived = batch.strings(), languages.derived_words(batch)
+        layers = [layer for name in _IDS if isinstance(layer := batch.layers.get(name), Values)]
+        named = [layer.values for layer in layers if not pa.types.is_nested(layer.values.type)]
+        ids = named[0].cast(pa.string()) if named else pa.nulls(batch.n_records, pa.string())
+        words = {
+            SOURCE: RowWords.of(rows.source, some, source, source),
+            DERIVED: RowWords.of(rows.derived, some, derived, source),
+        }
+        ids = pc.if_else(pc.equal(ids, ""), None, ids).take(to_arrow(some))
+        return cls(begun + some, ids, batch.sides, words)
+
+    @classmethod
+    def joined(cls, parts: Sequence[ToldRows]) -> ToldRows:
+        return cls(
+            np.concatenate([part.numbers for part in parts]),
+            pa.concat_arrays([part.ids for part in parts]),
+            parts[0].sides,
+            {n: RowWords.joined([part.words[n] for part in parts]) for n in (SOURCE, DERIVED)},
+        )
+
+
+def write_predictions(
+    path: Path, facts: Mapping[str, Any], task: Task, found: Examples, rows: ToldRows, predicted: Mapping[int, Int64]
+) -> str:
+    """Write the predictions on a test set, completely or not at all, and return the SHA-256 of the file.
+
+    predicted: int64[G, k], by the language of the rows. Raise DataError if the task's labels have no one Arrow type.
+    """
+    sides = [found.derived if number == DERIVED else found.source for number in predicted]
+    words = [rows.words[number] for number in predicted]
+    values = [[side.gold for side in sides], predicted.values()]
+    told = [
+        [label for one in zip(words, sides, some, strict=True) for label in task.told(*one, found.classes)]
+        for some in values
+    ]
+    n = len(sides)
+    columns: dict[str, Any] = {
+        "on": [_NAMES[number] for number in predicted for _ in range(found.n_rows)],
+        "row": np.tile(rows.numbers, n),
+        "id": pa.concat_arrays([rows.ids] * n),
+    }
+    lists = [one.columns(rows.sides) for one in words]
+    columns |= {name: pa.concat_arrays([one[name] for one in lists]) for name in lists[0]}
+    try:
+        labels = pa.array([*told[0], *told[1]])  # both at once: a list without a label has no type of its own
+        table = pa.table(columns | {"gold": labels[: len(told[0])], "predicted": labels[len(told[0]) :]})
+    except pa.ArrowException as error:
+        raise DataError(
+            f"{task.label}: its `told` does not return one value a row, of one type: {error}",
+            fix="return lists, structs (as dict) or values that Arrow can hold",
+            id="predictions",
+        ) from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path) as stream:
+        pq.write_table(table.replace_schema_metadata({FACTS: json.dumps(dict(facts))}), stream, compression="zstd")
+    return sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,285 @@
+"""Means, contrasts with the baseline and interactions of a table of scores, as one table of their own.
+
+    mean           of a condition, over pre-training seeds
+    difference     a level minus the baseline's, paired by seed: in each condition, and over all conditions that both
+                   have, with the same weight
+    interaction    of two factors: (level, other) - (base, other) - (level, other base) + (base, other base)
+
+Each is a weighted sum of what runs have: the seeds' values, and the influence of each test document on them, where all
+sides were tested on the same set. Fine-tuning seeds are averaged within a run. Δ = SUP − ZS is such a sum of regimes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from derivlang.core.errors import DataError
+from derivlang.core.threads import one_thread
+from derivlang.evaluation.formulas import Float64
+from derivlang.evaluation.influence import influences
+from derivlang.evaluation.report.cells import MEAN
+from derivlang.evaluation.report.factors import INTERACTION, Condition, Section, sections_of
+from derivlang.evaluation.report.frame import CHANCE, DELTA, FACTOR, OUTCOME, SUP, ZS, ScoreTable
+from derivlang.evaluation.scores import counts_of
+from derivlang.evaluation.statistics import Estimate, estimate, holm
+
+PRIMARY, EXPLORATORY = "primary", "exploratory"
+DIFFERENCE = "difference"  # besides MEAN and INTERACTION
+OTHER_SETS = "other test sets"
+Terms: TypeAlias = Sequence[tuple[float, Condition]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunValue:
+    """An outcome of one run, over its fine-tuning seeds, or a weighted sum of such.
+
+    influence: float64[U], of each of the U units of the set; None without counts, or of several sets. set: its hash,
+    and the unit. lost: whether documents are left out since sets differ.
+    """
+
+    value: float
+    influence: Float64 | None = None
+    set: tuple[str, str] = ("", "")
+    lost: bool = False
+
+
+RunValues: TypeAlias = Mapping[Condition, Mapping[int, RunValue]]  # condition -> pre-training seed -> value
+
+
+def compare(
+    scores: pd.DataFrame, baseline: Mapping[str, Any] | None = None, primary: str | None = None, test: str | None = None
+) -> pd.DataFrame:
+    """Return means by condition, contrasts with the baseline and interactions, a row each.
+
+    scores: of `derivlang.scores`. baseline: factor -> level. primary: the outcome that counts, such as "pos.zs", a
+    task's headline in a regime. test: "level", what is tested of it are differences; or "interaction". What is not
+    given is as the study's file says.
+
+    Columns: `study`; `kind`, mean, difference or interaction; `factor.NAME`, the condition (a difference has the level
+    that is compared; NaN where a condition lacks the factor, or over `conditions`, their number); `contrast`, such as
+    "objective align-mlm − mlm"; `task`, `metric`, `regime` (`delta`: SUP − ZS), `split`, `group`, `layer`; `step`, NA
+    for finished models; `n` seeds; `value`, its 95 % interval `low` to `high`, and `p`, of a value of 0; `p_holm`, in
+    the `family` "primary" alone; `why` there is no interval, or what it leaves out; `units`, the number of test
+    documents in it, of kind `unit`; `seeds` and their `values`.
+
+    Raise DataError for what is no table of scores, StoreError for two runs that differ in nothing, and UsageError for
+    a baseline or a primary outcome that the table lacks.
+    """
+    checked = ScoreTable.of(scores)
+    return pd.concat([compared(one) for one in sections_of(checked, baseline, primary, test)], ignore_index=True)
+
+
+@one_thread()
+def compared(section: Section) -> pd.DataFrame:
+    """Return the comparisons of a section, with the columns of `compare`."""
+    rows = section.rows.assign(step=section.rows["step"].mask(section.rows["final"]))
+    found: list[dict[str, Any]] = []
+    for names, some in rows.groupby([*OUTCOME, "step"], sort=False, dropna=False):
+        told = {"study": section.name, **dict(zip((*OUTCOME, "step"), names, strict=True))}
+        for regime, values in _regimes(section, some).items():
+            is_compared = told["step"] is pd.NA and regime != CHANCE
+            made = _comparisons(section, values) if is_compared else _means(section, values)
+            found += ({**one, **told, "regime": regime} for one in made)
+    return _with_families(section, pd.DataFrame(found).astype({"layer": "Int64", "step": "Int64"}))
+
+
+def _regimes(section: Section, rows: pd.DataFrame) -> dict[str, RunValues]:
+    """Return the values of an outcome in each regime, and Δ if it has both of its sides."""
+    found = {str(regime): _run_values(section, some) for regime, some in rows.groupby("regime", sort=False)}
+    if {SUP, ZS} <= found.keys():
+        sides = [(1.0, found[SUP]), (-1.0, found[ZS])]
+        found[DELTA] = {
+            condition: {seed: _sum([(weight, side[condition][seed]) for weight, side in sides])
+                        for seed in _shared([side.get(condition, {}) for _, side in sides])}
+            for condition in found[SUP]
+        }  # fmt: skip
+    return found
+
+
+def _run_values(section: Section, rows: pd.DataFrame) -> RunValues:
+    """Return the outcome of each run, by condition and seed. rows: of one outcome in one regime."""
+    counted = rows[rows["counts"].notna() & (rows["formula"] != "") & (rows["set_hash"] != "")]
+    influence: dict[Any, Float64] = {}
+    for (formula, _), some in counted.groupby(["formula", "set_hash"], sort=False):
+        try:
+            found_of_rows = influences(formula, [counts_of(formula, one) for one in some["counts"]])
+            influence |= zip(some.index, found_of_rows, strict=True)
+        except ValueError:
+            row = some.iloc[0]
+            raise DataError(
+                f"the counts of {row['task']} {row['metric']} do not fit {formula}, or are not all of one set",
+                where=row["run"], fix="evaluate the run again", id="other-sentences",
+            ) from None  # fmt: skip
+    found: dict[Condition, dict[int, list[RunValue]]] = {}
+    sets = zip(rows["set_hash"], rows["unit"], strict=True)
+    for (at, run), value, known in zip(rows["run"].items(), rows["value"], sets, strict=True):
+        condition, seed = section.runs[run]
+        found.setdefault(condition, {}).setdefault(seed, []).append(RunValue(value, influence.get(at), known))
+    return {
+        condition: {seed: _sum([(1 / len(some), one) for one in some]) for seed, some in seeds.items()}
+        for condition, seeds in found.items()
+    }
+
+
+def _sum(terms: Sequence[tuple[float, RunValue]]) -> RunValue:
+    """Return a weighted sum, of values and, if all have the same set, of the influences of its units."""
+    value = sum(weight * one.value for weight, one in terms)
+    same, lost = _one_set([one for _, one in terms])
+    if not same:
+        return RunValue(value, lost=lost)
+    influence = sum((weight * np.asarray(one.influence) for weight, one in terms), np.zeros(1))
+    return RunValue(value, influence, terms[0][1].set, lost)
+
+
+def _one_set(values: Sequence[RunValue]) -> tuple[bool, bool]:
+    """Return (whether all have influences of the same set, whether some are lost since sets differ)."""
+    units = [(one.set, len(one.influence)) for one in values if one.influence is not None]
+    known = len(units) == len(values)
+    n = len(set(units)) if known else 0
+    return n == 1, n > 1 or any(one.lost for one in values)
+
+
+def _comparisons(section: Section, values: RunValues) -> Iterator[dict[str, Any]]:
+    """Yield all comparisons of an outcome in a regime."""
+    yield from _means(section, values)
+    for factor, base in section.baseline.items():
+        for level in filter(None, section.levels[factor]):  # to lack a factor is no level
+            sums = [
+                (condition, [(1.0, condition), (-1.0, partner)])
+                for condition in _with_level(section, factor, level)
+                if (partner := section.partner(condition, factor)) is not None
+            ]
+            told = {"kind": DIFFERENCE, "factor": factor, "contrast": f"{level} − {base}"}
+            yield from _contrasts(section, values, sums, {factor: level}, told)
+    for first, second in combinations(section.baseline, 2):
+        for one in section.levels[first]:
+            for other in section.levels[second]:
+                sums = list(_crossed(section, first, one, second, other))
+                told = {"kind": INTERACTION, "factor": f"{first} × {second}"}
+                told["contrast"] = f"({one} − {section.baseline[first]}) × ({other} − {section.baseline[second]})"
+                yield from _contrasts(section, values, sums, {first: one, second: other}, told)
+
+
+def _means(section: Section, values: RunValues) -> Iterator[dict[str, Any]]:
+    for condition in section.planned:
+        if condition in values:
+            levels = dict(zip(section.factors, condition, strict=True))
+            told = {"kind": MEAN, "factor": "", "contrast": ""}
+            yield _row(section, values, [(1.0, condition)], levels, 1, told)
+
+
+def _with_level(section: Section, factor: str, level: str) -> list[Condition]:
+    at = section.factors.index(factor)
+    return [condition for condition in section.planned if condition[at] == level]
+
+
+def _crossed(
+    section: Section, first: str, one: str, second: str, other: str
+) -> Iterator[tuple[Condition, list[tuple[float, Condition]]]]:
+    """Yield (condition, its interaction with the baselines) where all four sides are conditions of their own."""
+    at = section.factors.index(second)
+    for condition in _with_level(section, first, one):
+        sides = [section.partner(condition, name) for name in (first, second)]
+        if condition[at] == other and sides[0] is not None and sides[1] is not None:
+            corner, same = section.partner(sides[0], second), section.partner(sides[1], first)
+            if corner is not None and corner == same and len({condition, *sides, corner}) == 4:
+                yield condition, [(1.0, condition), (-1.0, sides[0]), (-1.0, sides[1]), (1.0, corner)]
+
+
+def _contrasts(
+    section: Section,
+    values: RunValues,
+    sums: Sequence[tuple[Condition, Terms]],
+    levels: Mapping[str, str],
+    told: Mapping[str, Any],
+) -> Iterator[dict[str, Any]]:
+    """Yield a contrast in each condition whose sides all have the outcome, and its mean over these."""
+    measured = [(c, terms) for c, terms in sums if all(side in values for _, side in terms)]
+    for condition, terms in measured:
+        yield _row(section, values, terms, dict(zip(section.factors, condition, strict=True)), 1, told)
+    if len(measured) > 1:
+        terms = [(weight / len(measured), side) for _, terms in measured for weight, side in terms]
+        yield _row(section, values, terms, levels, len(measured), told)
+
+
+def _row(
+    section: Section,
+    values: RunValues,
+    terms: Terms,
+    levels: Mapping[str, str],
+    conditions: int,
+    told: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return a comparison: the weighted sum of conditions by seed, over the seeds that all of them have."""
+    seeds = _shared([values[condition] for _, condition in terms])
+    found = [_sum([(weight, values[condition][seed]) for weight, condition in terms]) for seed in seeds]
+    same, lost = _one_set(found)
+    made = _estimate(found, same=same)
+    return {
+        **{f"{FACTOR}{name}": levels.get(name) or None for name in section.factors},
+        **told,
+        "conditions": conditions,
+        "n": made.n,
+        "value": made.mean,
+        "low": made.low,
+        "high": made.high,
+        "p": made.p,
+        "why": ", ".join(filter(None, [made.why, OTHER_SETS if lost else ""])),
+        "units": made.units,
+        "unit": found[0].set[1] if same and found else "",
+        "seeds": tuple(seeds),
+        "values": tuple(one.value for one in found),
+    }
+
+
+def _estimate(values: Sequence[RunValue], *, same: bool) -> Estimate:
+    if not values:
+        return Estimate(0, float("nan"), None, why="no seed in common")
+    influences = np.stack([one.influence for one in values if one.influence is not None]) if same else None
+    return estimate([one.value for one in values], influences)
+
+
+def _with_families(section: Section, found: pd.DataFrame) -> pd.DataFrame:
+    """Return comparisons with `family`, and with `p_holm` in that of the primary outcome (Holm 1979).
+
+    Means have no p, unless they are those of Δ: that a score is not 0 is no finding.
+    """
+    found.loc[(found["kind"] == MEAN) & (found["regime"] != DELTA), "p"] = None
+    primary = pd.Series(False, found.index)
+    if section.primary is not None:
+        task, metric, regime = section.primary
+        kind = INTERACTION if section.test == INTERACTION else DIFFERENCE
+        whole = is_whole(found, last_layer(found, task, metric))
+        of_outcome = (found["task"] == task) & (found["metric"] == metric) & (found["regime"] == regime) & whole
+        primary = of_outcome & (found["kind"] == kind) & (found["conditions"] == 1)
+    found["family"] = np.where(primary, PRIMARY, EXPLORATORY)
+    found["p_holm"] = np.nan
+    tested = primary & found["p"].notna()
+    found.loc[tested, "p_holm"] = holm(found.loc[tested, "p"].tolist())
+    numbers = ["n", "value", "low", "high", "p", "p_holm", "units"]
+    found[numbers] = found[numbers].astype(float)
+    return found.astype({"n": int, "units": "Int64"})
+
+
+def is_whole(found: pd.DataFrame, layer: int | None = None) -> pd.Series[bool]:
+    """Return which rows are of a finished model on a whole test set, those by layer of one layer."""
+    here = found["layer"].isna() if layer is None else found["layer"] == layer
+    return found["step"].isna() & (found["split"] != "dev") & (found["group"] == "") & here.fillna(False)
+
+
+def last_layer(found: pd.DataFrame, task: str, metric: str) -> int | None:
+    """Return the last layer of which there is a metric, None of one that is not by layer."""
+    layers = found.loc[(found["task"] == task) & (found["metric"] == metric), "layer"].dropna()
+    return None if layers.empty else int(layers.max())
+
+
+def _shared(found: Iterable[Mapping[int, Any]]) -> list[int]:
+    """Return the seeds that all of these have, in order."""
+    several = list(found)
+    return sorted(set.intersection(*(set(one) for one in several))) if several else []

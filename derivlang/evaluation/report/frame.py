@@ -1,0 +1,136 @@
+"""Check a table of scores, which may be somebody else's, and fill in the columns that it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from derivlang.core.errors import DataError
+from derivlang.core.settings import text_of
+from derivlang.evaluation.columns import Column
+from derivlang.evaluation.formulas import formula_of
+
+FACTOR, SETTING = "factor.", "set."
+NEEDED = ("run", "seed", "task", "metric", "value")
+_TEXTS = (
+    "study", "run", "fingerprint", "weights", "version", "task", "metric", "regime", "split", "group", "set",
+    "set_hash", "unit", "formula",
+)  # fmt: skip
+_NUMBERS = ("seed", "step", "layer", "ft_seed")
+# A number of a run is one of these, in a regime; fine-tuning seeds repeat it.
+OUTCOME = ("task", "metric", "split", "group", "layer")
+SUP, ZS, DELTA, CHANCE = "sup", "zs", "delta", "chance"
+REGIMES = {SUP: "SUP", ZS: "ZS", "cs": "CS", DELTA: "Δ"}  # of fine-tuned tasks, with their titles
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreTable:
+    """A checked table. columns: what is declared of each (task, metric). told: the metadata of the table.
+
+    rows: all columns of the table, and `final`, whether a row is of the last step of its run.
+    """
+
+    rows: pd.DataFrame
+    columns: Mapping[tuple[str, str], Column]
+    told: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, scores: pd.DataFrame) -> ScoreTable:
+        """Raise DataError for a table that lacks a column, or has a row that is none of a table of scores."""
+        if missing := [name for name in NEEDED if name not in scores]:
+            raise _bad(f"the table of scores has no column {', '.join(missing)}")
+        if scores.empty:
+            raise DataError("there are no scores", fix="evaluate the runs: derivlang evaluate RUN", id="scores")
+        rows = pd.DataFrame(scores.reset_index(drop=True))
+        rows.attrs = {}  # pandas copies them with every part of the table
+        for name in _TEXTS:
+            rows[name] = rows[name].astype(object).fillna("").astype(str) if name in rows else ""
+        for name in (*_NUMBERS, "value"):
+            given = rows[name] if name in rows else pd.Series(0 if name == "step" else pd.NA, rows.index, "Int64")
+            found = pd.to_numeric(given, errors="coerce")
+            wrong = found.isna() & given.notna() if name != "seed" else found.isna()
+            if wrong.any():
+                raise _bad(f"row {wrong.idxmax() + 1:,} has the {name} {given[wrong.idxmax()]!r}")
+            rows[name] = found.astype("float64" if name == "value" else "Int64")
+        if "counts" not in rows:
+            rows["counts"] = None
+        for formula in rows["formula"].unique():
+            try:
+                formula_of(formula) if formula else None
+            except ValueError as error:
+                raise _bad(str(error)) from None
+        rows["final"] = rows["step"] == rows.groupby(["study", "run"])["step"].transform("max")
+        same = rows.duplicated(["study", "run", *OUTCOME, "regime", "step", "ft_seed"])
+        if same.any():
+            row = rows.loc[same.idxmax()]
+            raise _bad(f"{named(row['study'], row['run'])} has two values of {row['task']} {row['metric']}")
+        return cls(rows, _columns(rows, scores.attrs.get("columns") or {}), scores.attrs)
+
+    def of_study(self, name: str) -> Mapping[str, Any]:
+        """Return what the metadata say of a study: factors, baseline, cells; {} if nothing."""
+        found: Mapping[str, Any] = (self.told.get("studies") or {}).get(name) or {}
+        return found
+
+    def of_run(self, what: str, study: str, run: str) -> Any:
+        """Return what the metadata say of a run, such as its `doses`, or None."""
+        return (self.told.get(what) or {}).get(f"{study}/{run}")
+
+
+def with_names(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with the names that studies give to levels of their factors, in place of these."""
+    frame, studies = scores.copy(), {}
+    for study, told in (scores.attrs.get("studies") or {}).items():
+        names: Mapping[str, Mapping[str, str]] = told.get("names") or {}
+
+        def renamed(levels: Mapping[str, Any], names: Mapping[str, Mapping[str, str]] = names) -> dict[str, Any]:
+            return {factor: names.get(factor, {}).get(text_of(level), level) for factor, level in levels.items()}
+
+        for factor in names:
+            column, here = f"{FACTOR}{factor}", frame["study"] == study
+            levels = frame[column].astype(object)
+            frame[column] = levels.where(~here, levels.map(lambda level, f=factor: renamed({f: level})[f]))
+        studies[study] = {
+            **told,
+            "factors": {f: [renamed({f: one})[f] for one in some] for f, some in (told.get("factors") or {}).items()},
+            "baseline": renamed(told.get("baseline") or {}),
+            "cells": [{**cell, "factors": renamed(cell["factors"])} for cell in told.get("cells") or ()],
+            "published": [renamed(one) for one in told.get("published") or ()],
+        }
+    frame.attrs = {**scores.attrs, "studies": studies}
+    return frame
+
+
+def not_finite(values: pd.Series[float]) -> pd.Series[bool]:
+    """Return which values are NaN or infinite: they are shown and counted, but nothing is computed of them."""
+    return ~pd.Series(np.isfinite(values), values.index)
+
+
+def _columns(rows: pd.DataFrame, declared: Mapping[str, Any]) -> dict[tuple[str, str], Column]:
+    """Return the columns of all metrics, in the order of their declaration; fine-tuned tasks first.
+
+    A metric that is not declared has its name. If a task declares no headline, that is its first metric.
+    """
+    known = {field.name for field in fields(Column)} - {"formula"}  # rows have it
+    tuned = set(rows.loc[rows["regime"].isin(list(REGIMES)), "task"])
+    found: dict[tuple[str, str], Column] = {}
+    for task in sorted(rows["task"].unique(), key=lambda task: task not in tuned):
+        there = rows.loc[rows["task"] == task, "metric"].unique()
+        records = {record["name"]: record for record in declared.get(task) or () if record["name"] in there}
+        records |= {name: {"name": name, "unit": "", "better": ""} for name in there if name not in records}
+        columns = [Column(**{key: one[key] for key in one if key in known}) for one in records.values()]
+        if not any(column.headline for column in columns):
+            columns[0] = replace(columns[0], headline=True)
+        found |= {(task, column.name): column for column in columns}
+    return found
+
+
+def named(study: str, run: str) -> str:
+    return f"{study}/{run}" if study else run
+
+
+def _bad(what: str) -> DataError:
+    return DataError(what, fix="write it with derivlang.scores or `derivlang report`", id="scores")

@@ -1,0 +1,279 @@
+"""Tables of a section, from the rows of `compare`: a score by factor, contrasts, by layer, over steps, every score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import pandas as pd
+
+from derivlang.evaluation.report.cells import (
+    EMPTY,
+    MEAN,
+    Table,
+    estimate_cell,
+    file_name,
+    listed,
+    number,
+    p_value,
+    signed,
+)
+from derivlang.evaluation.report.compare import DIFFERENCE, PRIMARY, is_whole, last_layer
+from derivlang.evaluation.report.factors import INTERACTION, NONE, Condition, Section
+from derivlang.evaluation.report.frame import CHANCE, FACTOR, REGIMES
+from derivlang.evaluation.report.signature import signature
+
+_COMPARED = ("difference", "p", "p (Holm)", "by seed")  # columns of a contrast
+_ACROSS = 6  # levels at most of a factor whose levels are columns
+_INTERVALS = "Means over n pre-training seeds, with 95 % intervals."
+
+
+def title_of(section: Section, task: str, metric: str) -> str:
+    """Return the name of a score for titles, such as "pos: accuracy"."""
+    return f"{task}: {section.scores.columns[task, metric].shown}"
+
+
+def regimes_of(found: pd.DataFrame) -> list[str]:
+    """Return the regimes of a score that tables by factor show: SUP, ZS, CS, Δ, or of a measure all but chance."""
+    there = found["regime"].unique()
+    return [one for one in REGIMES if one in there] or [one for one in there if one != CHANCE]
+
+
+def regime_title(regime: str) -> str:
+    """Return the title of a regime."""
+    return REGIMES.get(regime, regime)
+
+
+def of_score(found: pd.DataFrame, task: str, metric: str, kind: str, *, layers: bool = False) -> pd.DataFrame:
+    """Return the comparisons of a score on whole test sets, of finished models; of the last layer, or of all."""
+    some = found[(found["task"] == task) & (found["metric"] == metric) & (found["kind"] == kind)]
+    whole = is_whole(some, last_layer(found, task, metric))
+    return some[is_whole(some.assign(layer=pd.NA)) if layers else whole]
+
+
+def condition_of(section: Section, row: Mapping[str, Any]) -> Condition:
+    """Return the condition of a mean."""
+    return tuple(level if isinstance(level := row[f"{FACTOR}{name}"], str) else NONE for name in section.factors)
+
+
+def score_table(section: Section, found: pd.DataFrame, task: str, metric: str) -> Table:
+    """Return the table of a score by condition: rows of x and other factors, columns of regimes and of lines."""
+    some = of_score(found, task, metric, MEAN)
+    column, regimes = section.scores.columns[task, metric], regimes_of(some)
+    lines = next((name for name in section.factors[1:2] if len(section.levels[name]) <= _ACROSS), None)
+    at = section.factors.index(lines) if lines else 0
+    across = section.levels[lines] if lines else ("",)
+    published = _published(section, task, metric, column.headline)
+
+    def of(regime: str) -> str:
+        return regime_title(regime) or column.shown
+
+    def place(row: Mapping[str, Any], condition: Condition) -> Hashable:
+        return (of(row["regime"]), *((condition[at],) if lines else ()))
+
+    def more(row: Mapping[str, Any], condition: Condition) -> str:
+        return ", ".join(
+            f"published {number(one['value'], column.unit)}" for one in published
+            if one.get("regime", "") == row["regime"] and _named_by(section, one, condition)
+        )  # fmt: skip
+
+    columns = [(of(one), *((level,) if lines else ())) for one in regimes for level in across]
+    sources = dict.fromkeys(str(one["source"]) for one in published if one.get("source"))
+    layer = last_layer(found, task, metric)
+    note = [
+        f"Columns: {lines}." if lines else "",
+        f"Unit: {column.unit}." if column.unit else "",
+        {"down": "Smaller is better.", "up": ""}.get(column.better, ""),
+        f"Layer {layer}." if layer is not None else "",
+        _chance(section, task, metric),
+        f"Published: {'; '.join(sources)}." if sources else "",
+        _INTERVALS,
+    ]
+    return Table(
+        file_name(task, metric),
+        f"{title_of(section, task, metric)}{_by(section)}",
+        _grid(section, some[some["regime"].isin(regimes)], columns, place, without=lines, more=more),
+        some,
+        " ".join(filter(None, note)),
+        signature(section, task, metric),
+        latex=True,
+    )
+
+
+def contrast_table(section: Section, found: pd.DataFrame, task: str, metric: str, kind: str) -> Table | None:
+    """Return the table of differences or of interactions, a line for each condition; None if there are none."""
+    some = of_score(found, task, metric, kind)
+    regimes = regimes_of(some)
+    some = some[some["regime"].isin(regimes)]
+    if some.empty:
+        return None
+    column = section.scores.columns[task, metric]
+    cells: dict[tuple[str, ...], dict[tuple[str, str], str]] = {}
+    for row in some.to_dict("records"):
+        contrasted = row["factor"].split(" × ")
+        told = section.label(condition_of(section, row), contrasted) if row["conditions"] == 1 else (
+            f"mean of {row['conditions']} conditions"
+        )  # fmt: skip
+        line = cells.setdefault((row["factor"], row["contrast"], told), {})
+        of = regime_title(row["regime"]) or column.shown
+        line[of, "difference"] = estimate_cell(row, column)
+        line[of, "p"] = p_value(row["p"])
+        if row["family"] == PRIMARY:
+            line[of, "p (Holm)"] = p_value(row["p_holm"])
+        line[of, "by seed"] = "" if row["n"] == 2 else ", ".join(signed(value, column.unit) for value in row["values"])
+    used = {name for line in cells.values() for name in line}
+    columns = [one for one in product([regime_title(one) or column.shown for one in regimes], _COMPARED) if one in used]
+    index = pd.MultiIndex.from_tuples(cells, names=["Factor", "Contrast", "Condition"])
+    shown = pd.DataFrame(cells.values(), index).reindex(columns=pd.MultiIndex.from_tuples(columns)).fillna("")
+    if (shown.index.get_level_values("Condition") == "").all():
+        shown.index = shown.index.droplevel("Condition")
+    primary = (some["family"] == PRIMARY).any()
+    baseline = ", ".join(f"{name} {level}" for name, level in section.baseline.items())
+    note = {
+        DIFFERENCE: f"A level minus the baseline ({baseline}), paired by pre-training seed, on the same test set.",
+        INTERACTION: f"How far a difference from the baseline ({baseline}) depends on another factor.",
+    }[kind]
+    mean = "A mean of conditions is over those that all sides have, each with the same weight."
+    family = (
+        f"p: of no difference. The primary outcome is {'.'.join(filter(None, section.primary))}: "
+        f"{some['family'].eq(PRIMARY).sum()} tests, corrected by Holm's method; * is p < 0.05 after it. "
+        "All other p-values are exploratory."
+        if primary and section.primary
+        else "p: of no difference; all are exploratory and not corrected."
+    )
+    return Table(
+        file_name(task, metric, f"{kind}s"),
+        f"{title_of(section, task, metric)}, {'contrasts with the baseline' if kind == DIFFERENCE else 'interactions'}",
+        shown,
+        some,
+        " ".join([note, *([mean] if len(section.factors) > 1 else []), family]),
+        signature(section, task, metric),
+        latex=True,
+    )
+
+
+def layer_table(section: Section, found: pd.DataFrame, task: str, metric: str) -> Table | None:
+    """Return the table of a score by layer, or None of one that has none."""
+    some = of_score(found, task, metric, MEAN, layers=True)
+    if some["layer"].nunique() < 2:
+        return None
+    return _over(section, some, task, metric, "layer", "by layer", "Layer 0 is the embeddings. ")
+
+
+def curve_table(section: Section, found: pd.DataFrame, task: str, metric: str) -> Table | None:
+    """Return the table of a score over steps, or None if no checkpoint was evaluated."""
+    some = curve_rows(section, found, task, metric)
+    return None if some is None else _over(section, some, task, metric, "step", "over steps", "")
+
+
+def curve_rows(section: Section, found: pd.DataFrame, task: str, metric: str) -> pd.DataFrame | None:
+    """Return the means of checkpoints and of finished models, which get their last step; None without checkpoints."""
+    layer = last_layer(found, task, metric)
+    some = found[(found["task"] == task) & (found["metric"] == metric) & (found["kind"] == MEAN)]
+    some = some[is_whole(some.assign(step=pd.NA), layer)]
+    if some["step"].notna().sum() == 0:
+        return None
+    last: dict[Condition, int] = {}
+    for run, step in section.rows.groupby("run")["step"].max().items():
+        condition = section.runs[run][0]
+        last[condition] = max(last.get(condition, 0), int(step))
+    ends = pd.Series([last[condition_of(section, row)] for row in some.to_dict("records")], some.index, dtype="Int64")
+    return some.assign(step=some["step"].fillna(ends)).sort_values("step", kind="stable")
+
+
+def every_score(section: Section, found: pd.DataFrame, task: str) -> Table:
+    """Return the table of all numbers of a task in finished models: rows of outcomes, columns of conditions."""
+    some = found[(found["task"] == task) & (found["kind"] == MEAN) & found["step"].isna()]
+    columns = [section.label(condition) or "mean" for condition in section.planned]
+    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in some.to_dict("records"):
+        layer = "" if pd.isna(row["layer"]) else str(row["layer"])
+        column = section.scores.columns[task, row["metric"]]
+        place = (column.shown, regime_title(row["regime"]), row["split"], row["group"], layer)
+        cells.setdefault(place, {})[section.label(condition_of(section, row)) or "mean"] = estimate_cell(row, column)
+    names = ["Score", "Regime", "Split", "Part", "Layer"]
+    index = pd.MultiIndex.from_tuples(cells, names=names)
+    shown = pd.DataFrame(cells.values(), index).reindex(columns=columns).fillna(EMPTY)
+    empty = [name for name in names[1:] if (shown.index.get_level_values(name) == "").all()]
+    shown.index = shown.index.droplevel(empty)
+    return Table(file_name(task, "scores"), f"{task}: every score", shown, some, _INTERVALS, folded=True)
+
+
+def _over(section: Section, some: pd.DataFrame, task: str, metric: str, over: str, title: str, note: str) -> Table:
+    """Return the table of a score over layers or steps: rows of conditions, columns of its places."""
+    regimes, places = regimes_of(some), sorted(some[over].dropna().unique())
+    some = some[some["regime"].isin(regimes) & some[over].notna()]
+    several = len(regimes) > 1
+    columns = [(*((regime_title(one),) if several else ()), f"{place:,}") for one in regimes for place in places]
+
+    def place(row: Mapping[str, Any], condition: Condition) -> Hashable:
+        return (*((regime_title(row["regime"]),) if several else ()), f"{row[over]:,}")
+
+    shown = _grid(section, some, columns, place)
+    name = f"{title_of(section, task, metric)}, {title}"
+    return Table(file_name(task, metric, f"{over}s"), name, shown, some, note + _INTERVALS, folded=True)
+
+
+def _grid(
+    section: Section,
+    some: pd.DataFrame,
+    columns: Sequence[Any],
+    place: Callable[[Mapping[str, Any], Condition], Hashable],
+    without: str | None = None,
+    more: Callable[[Mapping[str, Any], Condition], str] = lambda row, condition: "",
+) -> pd.DataFrame:
+    """Return the cells of means: rows of the factors but `without`, x last; columns are where `place` puts a mean.
+
+    A condition that was planned and has no result is EMPTY; what was never planned is blank.
+    """
+    order = [name for name in (*section.factors[1:], *section.factors[:1]) if name != without]
+    at = [section.factors.index(name) for name in order]
+    cells: dict[Any, dict[Any, str]] = {}
+    for row in some.to_dict("records"):
+        condition = condition_of(section, row)
+        column = section.scores.columns[row["task"], row["metric"]]
+        cells.setdefault(tuple(condition[i] for i in at), {})[place(row, condition)] = estimate_cell(
+            row, column, section.planned[condition], more(row, condition)
+        )
+    planned = {tuple(condition[i] for i in at) for condition in section.planned}
+    rows = [one for one in product(*(section.levels[name] for name in order)) if one in planned]
+    lines = section.factors.index(without) if without else 0
+    there = {(tuple(condition[i] for i in at), condition[lines]) for condition in section.planned if without}
+
+    def blank(row: Condition, column: Any) -> str:
+        return EMPTY if not without or (row, column[-1]) in there else ""
+
+    values = [[cells.get(row, {}).get(column, blank(row, column)) for column in columns] for row in rows]
+    labels = [[level or "none" for level in row] for row in rows]
+    index = pd.MultiIndex.from_tuples(labels, names=order) if order else pd.Index([section.name or "all"], name="runs")
+    columns = [(*names[:-1], names[-1] or "none") for names in columns]
+    titles = pd.MultiIndex.from_tuples(columns) if len(columns[0]) > 1 else pd.Index([name for (name,) in columns])
+    return pd.DataFrame(values, index, titles)
+
+
+def _by(section: Section) -> str:
+    return f", by {listed(section.factors)}" if section.factors else ""
+
+
+def _chance(section: Section, task: str, metric: str) -> str:
+    """Return the range of what a guess reaches, as a sentence."""
+    rows = section.of_score[task, metric]
+    some = rows[(rows["regime"] == CHANCE) & rows["final"]]
+    values = some.loc[is_whole(some.assign(step=pd.NA), last_layer(some, task, metric)), "value"].dropna()
+    if values.empty:
+        return ""
+    return f"Chance: {' to '.join(dict.fromkeys([number(values.min()), number(values.max())]))}."
+
+
+def _published(section: Section, task: str, metric: str, headline: bool) -> list[Mapping[str, Any]]:
+    """Return the published numbers of a score that the study names; those without a metric are of the headline."""
+    published: Iterable[Mapping[str, Any]] = section.scores.of_study(section.name).get("published") or ()
+    other = metric if headline else None
+    return [one for one in published if one["task"] == task and one.get("metric", other) == metric]
+
+
+def _named_by(section: Section, published: Mapping[str, Any], condition: Condition) -> bool:
+    """Return whether a condition has the levels that a published number names."""
+    levels = zip(section.factors, condition, strict=True)
+    return all(str(published.get(name, published.get(f"{FACTOR}{name}", level))) == level for name, level in levels)

@@ -1,0 +1,308 @@
+"""Files of predictions: other programs compute the scores of the table from them; and when they are kept."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+import seqeval.metrics
+import sklearn.metrics
+from seqeval.scheme import IOB2
+
+from derivlang.core.errors import DataError
+from derivlang.evaluation import cell as cells
+from derivlang.evaluation.evaluate import Evaluated, evaluate
+from derivlang.evaluation.results import damages
+from derivlang.evaluation.settings import EvaluateOptions
+from derivlang.evaluation.tasks.pos import PartsOfSpeech
+from derivlang.evaluation.tasks.registry import task_of
+from derivlang.lexical.foreign import ForeignTokenizer
+from derivlang.pipeline import Pipeline
+from derivlang.training.languages import Languages, TextLanguages
+from tests import squad
+from tests.checkpoints import checkpoint
+from tests.tiny_runs import batch, data_folder, languages, write_run
+
+TASKS = ("pos", "ner", "dep", "xnli", "pawsx", "qa")
+EWT = "ud/UD_English-EWT/en_ewt-ud-test.conllu"
+Table = dict[str, list[Any]]
+
+PARAPHRASES = [
+    ("The old mill by the river belongs to Anna.", "Anna owns the old mill by the river.", 1),
+    ("The teacher praised the girl after the race.", "The girl praised the teacher after the race.", 0),
+    ("From Oslo the ship went to Bergen.", "The ship went from Oslo to Bergen.", 1),
+    ("From Bergen the ship went to Oslo.", "The ship went from Oslo to Bergen.", 0),
+    ("Only Paul saw the map on the wall.", "Paul saw only the map on the wall.", 0),
+    ("Yesterday it rained in the valley.", "It rained in the valley yesterday.", 1),
+    ("The cook gave the guest the bread.", "The cook gave the bread to the guest.", 1),
+    ("The guest gave the cook the bread.", "The cook gave the guest the bread.", 0),
+    ("Two ponds feed the long canal.", "The long canal feeds two ponds.", 0),
+    ("Nobody has heard the bell since May.", "Since May nobody has heard the bell.", 1),
+]
+
+CONTEXT = 'The ferry to the island leaves at noon. An engine, the "Otter", moves a boat of twelve metres.'
+ANSWERS = {
+    "When does the ferry leave?": ["noon", "at noon"],
+    "What is the engine called?": ["the \"Otter\"", "Otter"],
+    "What does the engine move?": ["a boat of twelve metres", "a boat"],
+    "Where does the ferry go?": ["the island", "to the island"],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's sets, a tree with a word without a tag and one without a name, paraphrases, and several answers."""
+    folder = data_folder(tmp_path_factory.mktemp("data"))
+    lines = (folder / EWT).read_text("utf-8").splitlines(keepends=True)
+    tagged = next(i for i, line in enumerate(lines) if line.startswith("3\t"))
+    fields = lines[tagged].split("\t")
+    lines[tagged] = "\t".join([*fields[:3], "_", *fields[4:]])
+    del lines[next(i for i, line in enumerate(lines) if line.startswith("# sent_id"))]
+    (folder / EWT).write_text("".join(lines), "utf-8")
+    rows = "".join(f"{i}\t{a}\t{b}\t{label}\n" for i, (a, b, label) in enumerate(PARAPHRASES, 1))
+    for split in ("train", "dev", "test"):
+        (folder / "pawsx" / f"{split}.en.tsv").write_text(f"id\tsentence1\tsentence2\tlabel\n{rows}", "utf-8")
+    asked = [
+        {"id": f"ferry-{i}", "question": question,
+         "answers": [{"text": text, "answer_start": CONTEXT.index(text)} for text in texts]}
+        for i, (question, texts) in enumerate(ANSWERS.items())
+    ]  # fmt: skip
+    place = folder / "qa" / "xquad" / "xquad.en.json"
+    found = json.loads(place.read_text("utf-8"))
+    found["data"].append({"title": "Ferry", "paragraphs": [{"context": CONTEXT, "qas": asked}]})
+    for file in (place, folder / "qa" / "squad" / "train-v1.1.json", folder / "qa" / "squad" / "dev-v1.1.json"):
+        file.write_text(json.dumps(found), "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("run"), "trans,inv")
+
+
+@pytest.fixture
+def run(template: Path, tmp_path: Path) -> Path:
+    shutil.copytree(template, tmp_path / "run", ignore=shutil.ignore_patterns("evaluation*"))
+    return tmp_path / "run"
+
+
+def asked(data: Path, *names: str, predictions: bool = True, regimes: Any = ("sup", "zs"), **settings: Any) -> Any:
+    tasks = tuple(task_of(name).with_settings(**{"epochs": 1, "lr": 1e-2, "batch_size": 16, **settings})  # type: ignore[attr-defined]
+                  for name in names)  # fmt: skip
+    return EvaluateOptions(
+        tasks=tasks, regimes=regimes, seeds=1, measures=(), data_dir=data, device="cpu", predictions=predictions
+    )
+
+
+def table_of(path: Path, on: str = "derived") -> Table:
+    table = pq.read_table(path)
+    found: Table = table.filter(pc.equal(table["on"], on)).to_pydict()
+    return found
+
+
+# The scores, by other programs
+
+
+def flat(table: Table, column: str) -> list[Any]:
+    return [label for row in table[column] for label in row if label is not None]
+
+
+def labels(table: Table, column: str) -> list[list[Any]]:
+    return [[label for label in row if label is not None] for row in table[column]]
+
+
+def of_pos(table: Table) -> dict[str, float]:
+    both = flat(table, "gold"), flat(table, "predicted")
+    return {
+        "accuracy": 100 * sklearn.metrics.accuracy_score(*both),
+        "macro_f1": 100 * sklearn.metrics.f1_score(*both, average="macro"),
+        "seqeval_f1": 100 * seqeval.metrics.f1_score(labels(table, "gold"), labels(table, "predicted")),
+    }
+
+
+def of_ner(table: Table) -> dict[str, float]:
+    both = labels(table, "gold"), labels(table, "predicted")
+    rules = {"f1": seqeval.metrics.f1_score, "precision": seqeval.metrics.precision_score,
+             "recall": seqeval.metrics.recall_score}  # fmt: skip
+    return {name: 100 * rule(*both, mode="strict", scheme=IOB2, zero_division=0) for name, rule in rules.items()}
+
+
+def of_dep(table: Table) -> dict[str, float]:
+    pairs = list(zip(flat(table, "gold"), flat(table, "predicted"), strict=True))
+    uas, las = sum(a["head"] == b["head"] for a, b in pairs), sum(a == b for a, b in pairs)
+    return {"uas": 100 * uas / len(pairs), "las": 100 * las / len(pairs)}
+
+
+def of_pairs(table: Table) -> dict[str, float]:
+    return {"accuracy": 100 * sklearn.metrics.accuracy_score(table["gold"], table["predicted"])}
+
+
+def of_qa(table: Table) -> dict[str, float]:
+    """In the source's words, since SQuAD's normal form is of English."""
+    exact, overlap = [], []
+    for gold, (answer,) in zip(table["gold"], table["predicted"], strict=True):
+        found = squad.words(answer["source"])
+        exact.append(any(found == squad.words(one["source"]) for one in gold))
+        overlap.append(max((squad.f1(answer["source"], one["source"]) for one in gold), default=0.0))
+    return {"em": 100 * float(np.mean(exact)), "f1": 100 * float(np.mean(overlap))}
+
+
+SCORERS: dict[str, Callable[[Table], dict[str, float]]] = {
+    "pos": of_pos, "ner": of_ner, "dep": of_dep, "xnli": of_pairs, "pawsx": of_pairs, "qa": of_qa,
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*seems not to be NE tag:UserWarning")
+@pytest.mark.parametrize(("kind", "length"), [*((kind, 300) for kind in TASKS), ("pos", 10), ("dep", 10), ("qa", 40)])
+def test_other_programs_compute_the_scores_from_the_file(kind: str, length: int, run: Path, data: Path) -> None:
+    regimes = ("sup", "zs", "cs") if kind in ("xnli", "pawsx", "qa") else ("sup", "zs")
+    found = evaluate(run, asked(data, kind, epochs=20 if kind == "ner" else 6, regimes=regimes, max_length=length))
+    wanted = {
+        (row["regime"], row["metric"]): row["value"] for row in found.scores.to_pylist() if row["split"] == "test"
+    }
+    files = {regime: run / "evaluation" / f"{kind}.{regime}.1.predictions.parquet" for regime in regimes}
+    tables = {regime: table_of(path) for regime, path in files.items()} | {"source": table_of(files["zs"], "source")}
+    for regime, table in tables.items():
+        for name, value in SCORERS[kind](table).items():
+            assert value == pytest.approx(wanted[regime, name], abs=1e-4), (regime, name)
+    (headline,) = (column["name"] for column in found.columns[kind] if column["headline"])
+    assert 0 < wanted["sup", headline] < 100  # or the test shows little
+    test = found.record["tasks"][kind]["test"]
+    assert (test["cut"] > 0) == (length < 300)
+    assert not table_of(files["sup"], "source")["row"]
+
+
+# What a row has
+
+
+def test_rows_have_their_words_labels_and_names(run: Path, data: Path) -> None:
+    evaluate(run, asked(data, "pos", "dep", "xnli", "pawsx", "qa", regimes=("zs",)))
+
+    def tables(kind: str) -> list[Table]:
+        return [table_of(run / "evaluation" / f"{kind}.zs.1.predictions.parquet", on) for on in ("source", "derived")]
+
+    text = batch(split="test")
+    sentences = text.unit_lists().to_pylist()
+    for kind in ("pos", "dep"):
+        for table, turned in zip(tables(kind), (False, True), strict=True):
+            assert table["row"] == list(range(len(sentences)))
+            assert table["id"] == [None, *(f"demo-test-{i:03}" for i in range(2, 24))]
+            assert [sorted(words) for words in table["source_words"]] == [sorted(words) for words in sentences]
+            assert (table["words"] == table["source_words"]) is not turned
+            assert [len(words) for words in table["gold"]] == [len(words) for words in sentences]
+    source, derived = tables("pos")
+    assert [sum(label is None for label in flat) for flat in source["gold"]] == [1] + [0] * 22
+    # A label moves with its word, and so does a governor.
+    assert tagged(source) == tagged(derived)
+    source, derived = tables("dep")
+    assert tagged(source, governor) == tagged(derived, governor)
+    source, _ = tables("xnli")
+    assert set(source["gold"]) == {"entailment", "neutral", "contradiction"} >= set(source["predicted"])
+    source, derived = tables("pawsx")
+    assert source["gold"] == derived["gold"] == [str(label) for _, _, label in PARAPHRASES]
+    assert [words[-1] for words in source["sentence1"]] == ["."] * len(PARAPHRASES)
+    for table in tables("qa"):
+        assert table["id"][-1] == "ferry-3"
+        for words, answers in zip(table["context"] * 2, table["gold"] + table["predicted"], strict=True):
+            assert all(one["text"] == " ".join(words[one["first"] : one["last"] + 1]) for one in answers)
+        for gold in table["gold"]:
+            assert len({(one["first"], one["last"]) for one in gold}) == len(gold)
+    source, _ = tables("qa")
+    assert [{one["text"] for one in answers} for answers in source["gold"][-4:]] == [
+        {"noon", "at noon"}, {'the " Otter "', "Otter"}, {"a boat of twelve metres", "a boat"},
+        {"the island", "to the island"},
+    ]  # fmt: skip
+
+
+def tagged(table: Table, told: Callable[[list[str], Any], Any] = lambda words, label: label) -> list[list[Any]]:
+    """The source words of each row with their gold labels, in one order for both languages."""
+    rows = zip(table["source_words"], table["gold"], strict=True)
+    return [sorted(((word, told(words, label)) for word, label in zip(words, gold, strict=True)), key=str)
+            for words, gold in rows]  # fmt: skip
+
+
+def governor(words: list[str], label: dict[str, Any]) -> tuple[str, str]:
+    return words[label["head"] - 1] if label["head"] else "root", label["deprel"]
+
+
+def test_derived_words_are_those_of_a_derived_set(tmp_path: Path) -> None:
+    """Also where the place of a word chooses its image."""
+    (tmp_path / "words.txt").write_text("the ce\nthe cette\nand et\nof de\n", "utf-8")
+    chosen = Pipeline.parse(f"lex:{tmp_path}/words.txt:rate=50,perm")
+    found: list[Languages] = [languages("trans,inv"), languages("trans:overlap=50,perm")]
+    found.append(TextLanguages(chosen, ForeignTokenizer.load(checkpoint("roberta")), chosen.fit()))
+    text = batch()
+    for one in found:
+        counts = np.bincount(text.words)
+        lexicon = one.lexicon if isinstance(one, TextLanguages) else one.pipeline.fit(text.types, counts)
+        made = one.pipeline.derive(text, lexicon, split=False)
+        words = one.derived_words(text).take(pa.array(made.order.index))
+        assert words.to_pylist() == made.derived.strings().to_pylist()
+        assert words.to_pylist() != text.strings().to_pylist()
+
+
+# When they are kept
+
+
+def test_predictions_are_kept_and_made_again_where_they_lack(
+    run: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    make = cells.FinetuneCell.make
+    monkeypatch.setattr(
+        cells.FinetuneCell, "make", lambda cell, *rest: (made.append(cell.regime), make(cell, *rest))[1]
+    )
+
+    def evaluated(**changes: Any) -> set[str]:
+        """The predictions of the record; `made` has the regimes that were fine-tuned."""
+        made.clear()
+        found: Evaluated = evaluate(run, asked(data, "pos", **changes))
+        assert not damages(run / "evaluation", found.record)
+        entry = found.record["tasks"]["pos"]
+        assert len(entry["scores"]) == 3
+        names = {name for name in entry["files"] if "predictions" in name}
+        assert names == {path.name for path in (run / "evaluation").glob("*predictions*")}
+        return names
+
+    def file(regime: str) -> str:
+        return f"pos.{regime}.1.predictions.parquet"
+
+    assert (evaluated(predictions=False), made) == (set(), ["sup", "zs"])
+    assert (evaluated(), made) == ({file("sup"), file("zs")}, ["sup", "zs"])
+    assert (evaluated(), made) == ({file("sup"), file("zs")}, [])
+    assert (evaluated(predictions=False), made) == ({file("sup"), file("zs")}, [])
+    changed = run / "evaluation" / file("zs")
+    changed.write_bytes(changed.read_bytes()[:-1])
+    assert (evaluated(predictions=False), made) == ({file("sup")}, [])
+    assert (evaluated(), made) == ({file("sup"), file("zs")}, ["zs"])
+    assert (evaluated(predictions=False, lr=1e-3), made) == (set(), ["sup", "zs"])
+
+
+def test_scores_are_the_same_with_predictions(run: Path, data: Path) -> None:
+    plain = evaluate(run, asked(data, "dep", predictions=False)).scores
+    assert evaluate(run, asked(data, "dep")).scores.equals(plain)
+
+
+class Lengths(PartsOfSpeech):
+    """What a plug-in may get wrong: labels of two types."""
+
+    def told(self, *given: Any) -> list[Any]:
+        return [label if i else len(label) for i, label in enumerate(super().told(*given))]
+
+
+def test_labels_of_several_types_are_one_message(run: Path, data: Path) -> None:
+    options = asked(data, "pos", regimes=("sup",))
+    wrong = replace(options, tasks=(Lengths("pos", options.tasks[0].given),))
+    with pytest.raises(DataError, match="does not return one value a row, of one type") as caught:
+        evaluate(run, wrong)
+    assert caught.value.id == "predictions"
+    assert not list(run.glob("evaluation*/*"))
