@@ -1,4 +1,4 @@
-"""What `evaluate` prints follows from columns and rows, of tasks and measures of any package."""
+"""The lines that `evaluate` prints: they follow from columns and rows alone, whoever wrote the task or measure."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_each_score_has_its_title_value_unit_and_chance() -> None:
     value = 10 * counts(1)[:, 0].mean()
     assert first.startswith(f"source the first {value:.1f} % [")
     assert (second, third) == ("source the second 3 (chance 1.2)", "derived the second NaN (chance 1.2)")
-    assert signature == ("x a | set words#01234567 | unit document:30 | word first sub-word | step 20 | derivlang 0.1")
+    assert signature == "x.a|set:words#01234567|units:30 documents|word:first sub-word|step:20|derivlang:0.1"
 
 
 def test_a_line_for_each_layer() -> None:
@@ -80,9 +80,9 @@ def test_a_difference_is_paired_where_the_sets_are_the_same(other: ScoredSet) ->
     half = 1.96 * math.sqrt(((ours - theirs) ** 2).sum() / (30 * 29))
     assert (f"[{np.mean(values) - half:.1f}, {np.mean(values) + half:.1f}]" in line) == (other is SET)
     assert ("[" in line) == (other is SET)
-    signatures = [line for line in found if " | " in line]
+    signatures = [line for line in found if "|" in line]
     assert len(signatures) == (1 if other is SET else 2)
-    assert all("split test" in line and "ft seeds 1-3" in line for line in signatures)
+    assert all("|split:test|" in line and "|ft_seeds:1-3|" in line for line in signatures)
 
 
 def test_groups_show_the_headline_and_one_column_of_the_set() -> None:

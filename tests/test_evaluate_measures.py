@@ -55,7 +55,7 @@ def values(measure: Measure, model: Encoder, sets: MeasureSets) -> dict[Any, flo
 
 
 def sets_of(text: Heldout | None, found: TwinLanguages | None = None, folder: Path = Path("nowhere")) -> MeasureSets:
-    """Sets of a text, all of which is compared; without one for measures that need no text."""
+    """The sets that a measure reads: all sentences of `text`, or none for a measure that needs no text."""
     n = 1 if text is None else text.n_sentences
     return MeasureSets(folder, found or languages("trans"), "demo", lambda: cast("Heldout", text), n, n)
 

@@ -20,7 +20,7 @@ from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.messages import DerivlangWarning
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.report.cells import Table, number, signed
-from tests.frames import ALIGNMENT, LINKS, NER, PERPLEXITY, PICTURE, POS, FakeTask, frame, study
+from tests.frames import ALIGNMENT, DOCUMENTS, LINKS, NER, PERPLEXITY, PICTURE, POS, FakeTask, frame, study
 from tests.helpers import python
 
 stats = pytest.importorskip("scipy.stats")
@@ -37,6 +37,7 @@ from derivlang.evaluation.report.page import _template  # noqa: E402
 from derivlang.evaluation.report.tables import contrast_table, curve_table, layer_table, score_table  # noqa: E402
 from derivlang.evaluation.report.transfer import correlation_table, scatters_of  # noqa: E402
 from derivlang.evaluation.report.write import part_of, report  # noqa: E402
+from derivlang.evaluation.statistics import FEW_UNITS  # noqa: E402
 
 LEVELS = {"t": ["trans", "trans,inv"], "objective": ["mlm", "align-mlm"]}
 # A measure of a package that derivlang does not know.
@@ -52,6 +53,7 @@ def scores() -> pd.DataFrame:
     return told(
         found,
         states={"overlap/trans.mlm.4": "training at step 5 of 20"},
+        tests={f"overlap/trans.mlm.{n}": {"pos": {"cut": cut, "in_train": 4}} for n, cut in ((1, 1_003), (2, 7))},
         doses={"overlap/trans.mlm.1": {"tokens": 1_234_567, "translated_percent": 52.71}},
     )
 
@@ -211,7 +213,7 @@ def test_a_study_of_one_condition_has_no_contrasts(tmp_path: Path) -> None:
 
 
 def test_signatures_name_set_split_settings_seeds_and_version(written: Path) -> None:
-    line = "pos.accuracy|set:set of pos#00000000|split:test|units:40 documents|epochs:1|lr:0.002|seeds:1,2,3|ft_seeds:2"
+    line = "pos.accuracy|set:set of pos#00000000|split:test|units:40 documents|epochs:1|lr:0.002|seeds:1-3|ft_seeds:1-2"
     line += "|derivlang:0.9.0"
     for text in ((written / "index.html").read_text("utf-8").replace("<wbr>", ""),
                  (written / "tables" / "pos-accuracy-zs.tex").read_text("utf-8").replace("\\allowbreak ", "")
@@ -219,10 +221,23 @@ def test_signatures_name_set_split_settings_seeds_and_version(written: Path) -> 
         assert line in text
 
 
-def test_states_and_doses_are_listed(written: Path) -> None:
+def test_states_doses_and_rows_of_test_sets_are_listed(written: Path) -> None:
     text = (written / "report.md").read_text("utf-8")
     assert "training at step 5 of 20" in text
     assert "| 1,234,567 | 52.7 |" in text
+    assert re.search(r"\| Task +\| cut +\| in train +\|\n.*\n\| pos +\| 7 to 1,003 +\| 4 +\|", text)
+
+
+@pytest.mark.parametrize("units", [FEW_UNITS, FEW_UNITS - 1])
+def test_tables_warn_where_intervals_are_of_few_units(units: int) -> None:
+    found = study({"objective": ["mlm", "clm"]}, [POS], **TOLD | {"baseline": {"objective": "mlm"}, "x": "objective"})
+    found["counts"] = found["counts"].map(lambda counts: np.resize(counts, len(counts) // DOCUMENTS * units))
+    one = section(found)
+    compared_ = compared(one)
+    contrasts = contrast_table(one, compared_, "pos", "accuracy", "difference")
+    for table in (score_table(one, compared_, "pos", "accuracy"), contrasts):
+        assert table is not None
+        assert (f"The test set has {units} documents" in table.note) == (units < FEW_UNITS)
 
 
 def test_tables_for_papers_are_whole(written: Path) -> None:

@@ -70,7 +70,7 @@ BAD = {
     "a name that is no text": ("[report.names.t]\ntrans = 3", "t is no table of names"),
     "names of an unknown factor": ("[report.names.tt]\ntrans = 'T'", "no factor 'tt'"),
     "names of an unknown level": ("[report.names.t]\ntrans2 = 'T'", "no level of t 'trans2'; did you mean trans"),
-    "published that is no list": ("[report]\npublished = 3", "published is not a list of tables.*\n.*report.published"),
+    "published that is no list": ("[report]\npublished = 3", "published must be a list of tables.*\n.*\\[\\[report"),
     "published without a task": ("[[report.published]]\nsource = 'A'\nvalue = 3", "published 1: task is missing"),
     "published without a source": ("[[report.published]]\ntask = 'pos'", "published 1: source is missing"),
     "published without a value": (ROW, "published 1: there is no published value"),
@@ -97,7 +97,7 @@ def test_a_fault_is_one_message_with_its_place(name: str) -> None:
 
 
 def test_studies_of_a_paper_have_its_numbers() -> None:
-    """Of each objective and language of Table 3 that they have, and no number twice."""
+    """Each study has the numbers of Table 3 for its objectives and languages, and none of them twice."""
     for name, n in {
         "align-mlm-paper": 120,
         "align-mlm-small": 120,

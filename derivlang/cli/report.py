@@ -22,7 +22,7 @@ from derivlang.core.errors import UsageError
               help="Level that the others of its factor are compared with, such as objective=mlm; may be repeated.  "
               "[default: that of the study]")  # fmt: skip
 @click.option("--primary", metavar="TASK.REGIME",
-              help="Outcome that counts, such as pos.zs; all else is exploratory.  "
+              help="Main outcome, such as pos.zs: only its differences are corrected for their number and have stars.  "
               "[default: that of the study]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
 def command(

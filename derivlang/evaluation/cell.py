@@ -1,11 +1,13 @@
-"""One fine-tuning of one task and regime, and the file of its scores: RUN/evaluation/TASK.REGIME.SEED.parquet.
+"""One fine-tuning: of a run, for a task, in a regime, with a seed.
 
-The file (`scores.py`) has the scores on the derived test set and on the derived dev set (which published tables use),
-and for ZS those of the regime `source`, on the source's test set. A ZS fine-tuning of several epochs has those of the
-regime `oracle` as well: on the derived test set, of the epoch that the derived dev set chooses. Its facts say what it
-was made of. A file of other settings, data or weights, or with a changed content, is ignored, so an interrupted
-evaluation resumes with the next cell. If predictions are asked for, TASK.REGIME.SEED.predictions.parquet has them
-(`predictions.py`), and the facts its hash: other predictions are not those that were scored.
+Its scores are in RUN/evaluation/TASK.REGIME.SEED.parquet (`scores.py`): on the derived test set, on the derived dev
+set (which published tables use), and for ZS on the source's test set, as the regime `source`. A ZS fine-tuning of
+several epochs has the regime `oracle` as well: scores on the derived test set of the epoch that the derived dev set
+chooses. The facts of the file say what it was made of. A file of other settings, data or weights, or one that was
+changed, is ignored, so an interrupted evaluation resumes with the next cell.
+
+If predictions are asked for, TASK.REGIME.SEED.predictions.parquet has them (`predictions.py`). Its hash is among the
+facts, so that other predictions are not taken for those that were scored.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from derivlang.evaluation.formulas import formula_of
 
+PERCENT = "%"  # a unit: values are shares, from 0 to 100
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -22,7 +24,7 @@ class Column:
 
     name: str
     title: str = ""
-    unit: str = "%"
+    unit: str = PERCENT
     better: Literal["up", "down", ""] = "up"
     formula: str = "percent"
     headline: bool = False
@@ -37,6 +39,10 @@ class Column:
     def shown(self) -> str:
         """The title."""
         return self.title or self.name
+
+    def within(self, low: float, high: float) -> tuple[float, float]:
+        """Return the ends of an interval of a score; those of a share in percent are cut at 0 and 100."""
+        return (max(low, 0.0), min(high, 100.0)) if self.unit == PERCENT else (low, high)
 
     def record(self) -> dict[str, Any]:
         """Return it as JSON, for the metadata of a table."""

@@ -32,7 +32,7 @@ _LARGEST_COUNT = 2**31 - 1
 
 
 def percent(totals: Int64 | Float64) -> Float64:
-    """Return the percentage. totals: [..., 2]."""
+    """Return 100 · part / whole. totals: [..., 2], the part and the whole."""
     return _share(totals[..., 0], totals[..., 1])
 
 

@@ -32,6 +32,12 @@ def influences(formula: str, counts: Sequence[Int64]) -> Float64:
     return np.stack([_of_score(formula, one) for one in counts])
 
 
+def variance_of(influence: Float64) -> float:
+    """Return the variance that the choice of units gives to a score. influence: float64[U], U at least 2."""
+    units = len(influence)
+    return float(np.square(influence).sum()) / (units * (units - 1))
+
+
 def _of_score(formula: str, counts: Int64) -> Float64:
     score, width = formula_of(formula)
     totals = counts.sum(axis=0)

@@ -4,11 +4,11 @@
       SUP       accuracy   61.2 %  [60.1, 62.3]  ± 0.5 over 3 seeds  (chance 17.0 %)
       ZS        accuracy   40.3 %  [39.0, 41.6]  ± 1.2 over 3 seeds  (chance 17.0 %)
       SUP - ZS  accuracy   20.9 %  [19.4, 22.4]  ± 1.3 over 3 seeds
-      pos accuracy | set UD-EWT#5f0c3a91 | split test | unit document:32 | ft seeds 1-3 | step 20 | derivlang 0.1
+      pos.accuracy|set:UD EWT#5f0c3a91|split:test|units:32 documents|ft_seeds:1-3|step:20|derivlang:0.1
     links, layer 0: AER by argmax 89.3 %, AER by itermax 88.0 %
 
 An interval of 95 % covers the choice of the set's units alone, not that of seeds: it is that of one run. The last line
-of each set is its signature: what a score depends on besides the run.
+of each set is its signature (`signature.py`): what a score depends on besides the run.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from derivlang.core.arrays import Int64
 from derivlang.core.messages import counted
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.formulas import Float64
-from derivlang.evaluation.influence import influences
+from derivlang.evaluation.influence import influences, variance_of
 from derivlang.evaluation.scores import counts_of
+from derivlang.evaluation.signature import seeds_told, set_told, signature_line, units_told
 
 _WIDTH = 1.96  # of an interval of 95 %, in standard errors
 _TUNED = {"sup": "SUP", "zs": "ZS", "cs": "CS", "delta": "SUP - ZS", "source": "ZS, on the source",
@@ -70,12 +71,11 @@ class _Found:
     def told(self) -> str:
         """The mean with its interval, and the deviation over fine-tuning seeds."""
         mean, spread, over = float(self.values.mean()), "", ""
-        if self.influence is not None and (n := len(self.influence)) > 1:
-            half = _WIDTH * math.sqrt(float((self.influence**2).sum()) / (n * (n - 1)))
+        if self.influence is not None and len(self.influence) > 1:
+            half = _WIDTH * math.sqrt(variance_of(self.influence))
             if half > 0:  # not NaN, and not of equal units, which tell nothing of others
-                low, high = mean - half, mean + half
-                if self.column.unit == "%" and not self.signed:  # a share
-                    low, high = max(low, 0.0), min(high, 100.0)
+                ends = mean - half, mean + half
+                low, high = ends if self.signed else self.column.within(*ends)
                 spread = f"  [{low:z,.1f}, {high:z,.1f}]"
         if len(self.values) > 1:
             over = f"  ± {self.values.std(ddof=1):.1f} over {len(self.values)} seeds"
@@ -85,7 +85,7 @@ class _Found:
 def lines(
     columns: Mapping[str, Sequence[Mapping[str, Any]]], scores: pa.Table, record: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield what `evaluate` prints.
+    """Yield the lines that `evaluate` prints.
 
     columns: records of those of each task and measure, by its label. scores: their rows, of one run and step. record:
     the content of evaluation.json (`results.py`).
@@ -149,12 +149,14 @@ def _lines(
     for *names, score in rows:
         text = "  ".join(f"{name:<{n}}" for name, n in zip(names, widths, strict=True) if n)
         yield f"  {text}  {score}".rstrip()
-    tails: dict[str, dict[str, None]] = {}
+    alike: dict[str, tuple[dict[str, Any], dict[str, None]]] = {}
     for (regime, group, metric, _), one in found.items():
         if one.row["set"] and regime != "chance" and not group:
-            tails.setdefault(_signature(one, entry["settings"], signature), {})[metric] = None
-    for tail, metrics in tails.items():
-        yield f"  {label} {', '.join(metrics)} | {tail}"
+            parts = _parts(one, entry["settings"], signature)
+            alike.setdefault(str(parts), (parts, {}))[1][metric] = None
+    for parts, metrics in alike.values():
+        name = f"{label}.{','.join(metrics)}"
+        yield f"  {signature_line(name, parts)}"
 
 
 def _whole(found: Mapping[_Place, _Found]) -> dict[_Place, _Found]:
@@ -194,20 +196,18 @@ def _chance(found: Mapping[_Place, _Found], place: _Place) -> str:
     return f" (chance {guess.value})" if guess else ""
 
 
-def _signature(one: _Found, settings: Mapping[str, Any], signature: Mapping[str, Any]) -> str:
-    """Return what a score depends on, besides the run and the task."""
-    row, seeds = one.row, one.seeds
-    every = seeds == tuple(range(seeds[0], seeds[-1] + 1)) if seeds else False
-    parts = {
-        "set": f"{row['set']}#{row['set_hash'][:8]}",
-        "split": row["split"],
-        "unit": row["unit"] if one.counts is None else f"{row['unit']}:{len(one.counts)}",
-        "word": settings.get("word"),
-        "ft seeds": f"{seeds[0]}-{seeds[-1]}" if every and len(seeds) > 1 else ",".join(map(str, seeds)),
-        "step": signature["steps"],
-        "derivlang": signature["derivlang"],
+def _parts(one: _Found, settings: Mapping[str, Any], signature: Mapping[str, Any]) -> dict[str, list[object]]:
+    """Return what a score depends on, besides the run and the task: the parts of its signature."""
+    row = one.row
+    return {
+        "set": [set_told(row["set"], row["set_hash"])],
+        "split": [row["split"]],
+        "units": [units_told(0 if one.counts is None else len(one.counts), row["unit"])],
+        "word": [settings.get("word")],
+        "ft_seeds": [seeds_told(one.seeds)],
+        "step": [signature["steps"]],
+        "derivlang": [signature["derivlang"]],
     }
-    return " | ".join(f"{name} {value}" for name, value in parts.items() if value not in (None, ""))
 
 
 def _settings(settings: Mapping[str, Any]) -> Iterator[str]:

@@ -25,8 +25,7 @@ from derivlang.store.disk import file_lock
 from derivlang.store.files import writing
 from derivlang.store.folders import remove_files
 from derivlang.store.listing import check_listed, faults, listed
-from derivlang.store.record import Kind as KindOfValue
-from derivlang.store.record import check_types, read_record, record_text
+from derivlang.store.record import Kind, check_types, read_record, record_text
 
 if TYPE_CHECKING:  # reports, which load no torch, read these files, too
     from derivlang.evaluation.trained import PretrainedRun
@@ -34,8 +33,8 @@ if TYPE_CHECKING:  # reports, which load no torch, read these files, too
 EVALUATION, COUNTS = "evaluation.json", "evaluation"  # the record of a run's results, and the folder of their files
 FORMAT = 2
 FILES, SCORES = "files", "scores"  # of an entry
-Kind = Literal["tasks", "measures"]
-KINDS: tuple[Kind, ...] = ("tasks", "measures")
+ResultKind = Literal["tasks", "measures"]
+KINDS: tuple[ResultKind, ...] = ("tasks", "measures")
 AGAIN = "evaluate the run again: derivlang evaluate RUN"
 
 
@@ -57,7 +56,7 @@ def check(found: Mapping[str, Any]) -> None:
     if found.get("format") != FORMAT:
         raise ValueError(f"format {found.get('format')!r}, but this version reads {FORMAT}")
     check_types(found, {"signature": dict, "tasks": dict, "measures": dict})
-    texts: dict[str, KindOfValue] = dict.fromkeys(("weights", "derivlang", "fingerprint"), str)
+    texts: dict[str, Kind] = dict.fromkeys(("weights", "derivlang", "fingerprint"), str)
     check_types(found["signature"], {}, {**texts, "steps": int, "seed": int}, where="signature.")
     check_intact(found, ["format"])
     for kind in KINDS:
@@ -148,7 +147,7 @@ def stored(trained: PretrainedRun, *, force: bool, drop: bool = False) -> dict[s
     return {name: value for name, value in found.items() if name != HASH}
 
 
-def add(trained: PretrainedRun, kind: Kind, label: str, entry: dict[str, Any], *, force: bool) -> dict[str, Any]:
+def add(trained: PretrainedRun, kind: ResultKind, label: str, entry: dict[str, Any], *, force: bool) -> dict[str, Any]:
     """Write an entry into the record as it is now, and return the record.
 
     Another process may have added others since this one began.

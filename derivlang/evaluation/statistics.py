@@ -14,8 +14,8 @@ what they do to this seed alone. The mean of n seeds has the variance var(S)/n +
 differ by S_i and I_i, so s²/n already estimates var(S)/n + var(I)/n, and only var(D) = V_shared is missing: the mean
 covariance of two different seeds over units (`influence.py`). A negative estimate counts as 0.
 
-A few seeds may be alike by chance, and s is then too small. V_mean = var(D) + var(I)/n does not depend on s, so it is
-the floor: no interval is narrower than that of the units alone.
+The values of a few seeds may lie close together by chance, and s is then too small. V_mean = var(D) + var(I)/n does
+not depend on s. It is the floor: no interval is narrower than the one that the units alone give.
 
 A difference of two objectives is a mean, too: that of the differences of runs with the same seed on the same units.
 """
@@ -31,11 +31,12 @@ import numpy as np
 
 from derivlang.core.errors import UsageError
 from derivlang.evaluation.formulas import Float64
+from derivlang.evaluation.influence import variance_of
 
 LEVEL = 0.95
 SEEDS = 3  # the smallest number of seeds with an interval: two give a t of 12.7
-# Pages say where a test set has fewer units. In simulations (docs/studies/statistics.md) intervals of accuracy hold the
-# truth in 94 % of the studies with 50 units, but in 91 % with 20.
+# A report warns below this number of units. In simulations (docs/studies/statistics.md), 95 % intervals of accuracy
+# hold the true value in 94 % of the studies with 50 units, but in only 91 % of those with 20.
 FEW_UNITS = 50
 _SMALLEST = 1e-300  # of p
 
@@ -119,9 +120,9 @@ def _why_not(values: Sequence[float], influences: Float64 | None) -> str:
 
 def _variances(influences: Float64) -> tuple[float, float]:
     """Return (V_shared, V_mean). influences: float64[n, U], n and U at least 2."""
-    n, units = influences.shape
-    own = float(np.square(influences).sum()) / (units * (units - 1))  # the sum of the seeds' variances
-    whole = float(np.square(influences.mean(axis=0)).sum()) / (units * (units - 1))
+    n = len(influences)
+    own = sum(map(variance_of, influences))
+    whole = variance_of(influences.mean(axis=0))
     # n² · whole is the sum of all covariances; without `own`, that of the n (n - 1) pairs of different seeds
     return max(0.0, (n * n * whole - own) / (n * (n - 1))), whole
 

@@ -34,7 +34,7 @@ from derivlang.sources.named import SOURCES
 from derivlang.study.begins import linked, with_needs
 from derivlang.study.cells import Axis, Cell, Grid, cells_of, named_in
 from derivlang.study.commands import CommandOptions, Level, TypedFloat
-from derivlang.study.report import read_report
+from derivlang.study.report import read_report, tables_of
 from derivlang.training.objectives.registry import read_objective
 from derivlang.training.streams.bitext import PARTS
 
@@ -193,7 +193,7 @@ class _Reader:
         grids = []
         if "factors" in self.found or "zip" in self.found:
             grids.append(Grid("", self._axes(self.found, ""), common, evaluate))
-        for number, block in enumerate(self._blocks(self.found, "grid"), 1):
+        for number, block in enumerate(tables_of(self.found, "grid", self.place), 1):
             where = f"grid {number} "
             self._known(block, _GRID, "key of [[grid]]", self.place)
             name = block.get("name", "")
@@ -214,7 +214,7 @@ class _Reader:
         for name, value in self._table(table, "factors").items():
             found.append(tuple({name: level} for level in self._levels(name, value, place)))
         place = f"{self.place} {where}[[zip]]"
-        for block in self._blocks(table, "zip"):
+        for block in tables_of(table, "zip", self.place):
             lists = {name: self._levels(name, value, place, distinct=False) for name, value in block.items()}
             lengths = {len(levels) for levels in lists.values()}
             if len(lengths) != 1:
@@ -312,12 +312,6 @@ class _Reader:
         found = table.get(name, {})
         if not isinstance(found, dict):
             raise UsageError(f"{name} is not a table", where=self.place, fix=f"write [{name}]", id="study")
-        return found
-
-    def _blocks(self, table: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-        found = table.get(name, [])
-        if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-            raise UsageError(f"{name} is not a list of tables", where=self.place, fix=f"write [[{name}]]", id="study")
         return found
 
     def _known(self, table: Mapping[str, Any], names: Iterable[str], what: str, where: str) -> None:

@@ -160,7 +160,7 @@ def _record(study: Study, place: Place) -> dict[str, Any]:
 
 
 def _former_primary(study: Study, place: Place) -> dict[str, Any]:
-    """Return {"changed_primary", "former_primary"} if the outcome that counts was changed after runs existed, else {}.
+    """Return {"changed_primary", "former_primary"} if the main outcome was changed after runs existed, else {}.
 
     former_primary: the one before the first change, null for none. Once it is recorded it stays.
     """

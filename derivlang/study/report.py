@@ -1,4 +1,4 @@
-"""[report] of a study file: what is compared, the outcome that counts, names of levels, and published numbers.
+"""[report] of a study file: what is compared, the main outcome, names of levels, and published numbers.
 
     [report]
     baseline = { objective = "mlm" }
@@ -66,10 +66,7 @@ def read_report(
         found["names"] = dict(_names(report["names"], factors, f"{where} names"))
     if report.get("test", _TESTS[0]) not in _TESTS:
         raise unknown("test", text_of(report["test"]), _TESTS, where=where)
-    rows = report.get("published", [])
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        fix = "write [[report.published]]"
-        raise UsageError("published is not a list of tables", where=where, fix=fix, id="study")
+    rows = tables_of(report, "published", where, "report.published")
     asked = [*filter(None, [report.get("primary")]), *(row.get("task") for row in rows)]
     outcomes = dict(_outcomes(evaluations, [str(name).partition(".")[0] for name in asked])) if asked else {}
     if "primary" in report:
@@ -78,6 +75,18 @@ def read_report(
         found["published"] = list(chain.from_iterable(
             _published(row, factors, outcomes, f"{where} published {number}") for number, row in enumerate(rows, 1)
         ))  # fmt: skip
+    return found
+
+
+def tables_of(table: Mapping[str, Any], name: str, where: str, path: str = "") -> list[dict[str, Any]]:
+    """Return the tables [[path]] of a file, by default [[name]]; [] without any.
+
+    where: place of the file. Raise UsageError for anything else that `name` is.
+    """
+    found = table.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        fix = f"write [[{path or name}]]"
+        raise UsageError(f"{name} must be a list of tables", where=where, fix=fix, id="study")
     return found
 
 

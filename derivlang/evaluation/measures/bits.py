@@ -41,7 +41,7 @@ class SentenceBits:
 
     @property
     def sentences(self) -> Floats:
-        """float64[S], of all sub-words and of `</s>`."""
+        """The bits of each whole sentence, its sub-words and its closing `</s>`: float64[S]."""
         return np.asarray(np.bincount(owners(self.offsets), self.subwords, minlength=len(self.ends)) + self.ends)
 
     @classmethod

@@ -13,12 +13,11 @@ from zlib import crc32
 
 import pandas as pd
 
-from derivlang.evaluation.columns import Column
+from derivlang.evaluation.columns import PERCENT, Column
 from derivlang.evaluation.report.frame import DELTA
 
 EMPTY = "–"
 MEAN = "mean"
-_PERCENT = "%"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,17 +71,17 @@ class Document:
     parts: list[Part]
 
 
-def number(value: float, unit: str = _PERCENT) -> str:
+def number(value: float, unit: str = PERCENT) -> str:
     """Return a number with a true minus sign: one decimal in percent, two of other small numbers; never -0.0."""
     if value != value:
         return "NaN"
     if abs(value) >= 1e9:
         return f"{value:.1e}".replace("-", "−")
-    text = f"{value:.{1 if unit == _PERCENT or abs(value) >= 100 else 2}f}"
+    text = f"{value:.{1 if unit == PERCENT or abs(value) >= 100 else 2}f}"
     return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
 
 
-def signed(value: float, unit: str = _PERCENT) -> str:
+def signed(value: float, unit: str = PERCENT) -> str:
     """Return a number with its sign; 0 has none."""
     text = number(value, unit)
     return text if value != value or text.startswith("−") or float(text) == 0 else f"+{text}"
@@ -96,14 +95,14 @@ def p_value(value: float) -> str:
 def estimate_cell(row: Mapping[str, Any], column: Column, planned: int = 0, more: str = "") -> str:
     """Return the cell of a row of `compare`: the value; its interval, or the values of two seeds; and n.
 
-    The interval of a score in percent is cut at 0 and 100. planned: the number of runs. more: what else is said.
+    planned: the number of runs. more: what else is said.
     """
     score = row["kind"] == MEAN
     write = number if score else signed
     low, high = row["low"], row["high"]
     if low == low:
-        if column.unit == _PERCENT and score and row["regime"] != DELTA:
-            low, high = max(0.0, low), min(100.0, high)
+        if score and row["regime"] != DELTA:
+            low, high = column.within(low, high)
         ends = write(low, column.unit), write(high, column.unit)
         told = f"{ends[0]}–{ends[1]}" if score and low >= 0 else f"{ends[0]} to {ends[1]}"
     else:

@@ -25,9 +25,10 @@ from derivlang.evaluation.formulas import Float64
 from derivlang.evaluation.influence import influences
 from derivlang.evaluation.report.cells import MEAN
 from derivlang.evaluation.report.factors import INTERACTION, Condition, Section, sections_of
-from derivlang.evaluation.report.frame import CHANCE, DELTA, FACTOR, OUTCOME, SUP, ZS, ScoreTable
+from derivlang.evaluation.report.frame import CHANCE, DELTA, OUTCOME, SUP, ZS, ScoreTable
 from derivlang.evaluation.scores import counts_of
 from derivlang.evaluation.statistics import Estimate, estimate, holm
+from derivlang.evaluation.table import FACTOR
 
 PRIMARY, EXPLORATORY = "primary", "exploratory"
 DIFFERENCE = "difference"  # besides MEAN and INTERACTION
@@ -57,7 +58,7 @@ def compare(
 ) -> pd.DataFrame:
     """Return means by condition, contrasts with the baseline and interactions, a row each.
 
-    scores: of `derivlang.scores`. baseline: factor -> level. primary: the outcome that counts, such as "pos.zs", a
+    scores: of `derivlang.scores`. baseline: factor -> level. primary: the main outcome, such as "pos.zs", a
     task's headline in a regime. test: "level", what is tested of it are differences; or "interaction". What is not
     given is as the study's file says.
 

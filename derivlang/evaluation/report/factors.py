@@ -24,7 +24,8 @@ import pandas as pd
 
 from derivlang.core.errors import StoreError, UsageError, unknown
 from derivlang.core.settings import text_of
-from derivlang.evaluation.report.frame import DELTA, FACTOR, SETTING, SUP, ZS, ScoreTable, named
+from derivlang.evaluation.report.frame import DELTA, SUP, ZS, ScoreTable, named
+from derivlang.evaluation.table import FACTOR, SETTING
 
 NONE = ""  # the level of a run that lacks a factor
 SEED, LEVEL, INTERACTION = "seed", "level", "interaction"
@@ -40,7 +41,7 @@ class Section:
     rows: of the table. runs: run -> (condition, seed). factors: of a condition; x, then lines, then others. levels: of
     each factor, in order. planned: condition -> its number of runs, in order. constant: settings that all runs share.
     of_task: those that belong to a task. follows: factors that make no condition. baseline: the level of a factor that
-    others are compared with. primary: the outcome that counts; test: what of it. notes: for the reader.
+    others are compared with. primary: the main outcome; test: what of it. notes: for the reader.
     """
 
     name: str

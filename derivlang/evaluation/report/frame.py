@@ -13,8 +13,8 @@ from derivlang.core.errors import DataError
 from derivlang.core.settings import text_of
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.formulas import formula_of
+from derivlang.evaluation.table import FACTOR
 
-FACTOR, SETTING = "factor.", "set."
 NEEDED = ("run", "seed", "task", "metric", "value")
 _TEXTS = (
     "study", "run", "fingerprint", "weights", "version", "task", "metric", "regime", "split", "group", "set",

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 import pandas as pd
 
 from derivlang.evaluation.report.cells import EMPTY, Table, number
+from derivlang.evaluation.report.compare import is_whole
 from derivlang.evaluation.report.factors import Section, told_of
-from derivlang.evaluation.report.frame import not_finite
-from derivlang.evaluation.report.signature import signature, units_of
+from derivlang.evaluation.report.frame import CHANCE, not_finite
+from derivlang.evaluation.scores import counts_of
+from derivlang.evaluation.signature import seeds_told, set_told, signature_line, units_told
 
 _LONGEST = 3  # runs that a line names
 
@@ -40,12 +42,12 @@ def _not_finite(rows: pd.DataFrame) -> Iterable[str]:
 
 
 def test_sets(section: Section) -> Table:
-    """Return the table of what scores were measured on, and how: a signature for each metric."""
+    """Return the table of what scores were measured on."""
     rows = section.rows.drop_duplicates(["run", "task", "metric", "split", "set", "set_hash", "unit"])
     known = rows[(rows["set"] != "") | (rows["set_hash"] != "")]
     sets = []
     for names, some in known.groupby(["task", "split", "set", "set_hash"], sort=False):
-        units = max(units_of(row)[0] for _, row in some.drop_duplicates("formula").iterrows())
+        units = max(_units_of(row) for _, row in some.drop_duplicates("formula").iterrows())
         sets.append((*names, f"{units:,}" if units else EMPTY, some["unit"].iloc[0], some["run"].nunique()))
     names = ["Task", "Split", "Set", "Hash", "Units", "Unit", "Runs"]
     data = pd.DataFrame(sets, columns=names).astype(str)
@@ -59,6 +61,31 @@ def test_sets(section: Section) -> Table:
     )
 
 
+def test_rows(section: Section) -> Table | None:
+    """Return the table of what became of the labels of test sets, by task; None if nothing is known.
+
+    Runs cut sentences with their own tokenizers, so a cell has the range over runs.
+    """
+    found: dict[str, dict[str, list[int]]] = {}
+    for run in section.runs:
+        for task, numbers in (section.scores.of_run("tests", section.name, run) or {}).items():
+            for name, value in numbers.items():
+                found.setdefault(task, {}).setdefault(name, []).append(value)
+    if not found:
+        return None
+    ranges = [
+        {name.replace("_", " "): " to ".join(dict.fromkeys([f"{min(some):,}", f"{max(some):,}"]))
+         for name, some in numbers.items()} for numbers in found.values()
+    ]  # fmt: skip
+    shown = pd.DataFrame(ranges, pd.Index(found, name="Task")).fillna(EMPTY)
+    note = (
+        "Numbers of the derived test set. Cut: sentences longer than the model reads. Unscored: labels that have no "
+        "score. Cut answers: answers outside of what the model reads; they count as wrong. In train: rows that "
+        "also stand in the part of the train set that was taken, or in the whole of it."
+    )
+    return Table("test-rows", "Rows of test sets", shown, shown.reset_index(), note)
+
+
 def signatures(section: Section) -> Table:
     """Return the table of the signatures of all metrics."""
     found = {key: signature(section, *key) for key in section.of_score}
@@ -66,6 +93,30 @@ def signatures(section: Section) -> Table:
     shown = pd.DataFrame({"Signature": list(found.values())}, index)
     note = "How a score was computed, for a paper that prints it."
     return Table("signatures", "Signatures", shown, shown.reset_index(), note)
+
+
+def signature(section: Section, task: str, metric: str) -> str:
+    """Return the signature of a metric in a section. What differs among its runs is listed."""
+    rows = section.of_score[task, metric]
+    some = rows[(rows["regime"] != CHANCE) & rows["final"]]
+    some = some[is_whole(some.assign(step=pd.NA, layer=pd.NA))]
+    of_sets = some.drop_duplicates(["set_hash", "formula"])
+    parts = {
+        "set": dict.fromkeys(set_told(*names) for names in zip(some["set"], some["set_hash"], strict=True)),
+        "split": some["split"].unique(),
+        "units": dict.fromkeys(units_told(_units_of(row), row["unit"]) for _, row in of_sets.iterrows()),
+        **{name: [value] for name, value in section.of_task.get(task, {}).items()},
+        "seeds": [seeds_told(some["seed"])],
+        "ft_seeds": [seeds_told(some["ft_seed"].dropna())],
+        "derivlang": some["version"].unique(),
+    }
+    return signature_line(f"{task}.{metric}", parts)
+
+
+def _units_of(row: pd.Series[str]) -> int:
+    """Return the number of units of a row of scores; 0 without counts."""
+    known = row["counts"] is not None and row["formula"]
+    return len(counts_of(row["formula"], row["counts"])) if known else 0
 
 
 def doses(section: Section) -> Table | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from derivlang.core.messages import counted
 from derivlang.evaluation.report.cells import (
     EMPTY,
     MEAN,
@@ -21,8 +22,10 @@ from derivlang.evaluation.report.cells import (
 )
 from derivlang.evaluation.report.compare import DIFFERENCE, PRIMARY, is_whole, last_layer
 from derivlang.evaluation.report.factors import INTERACTION, NONE, Condition, Section
-from derivlang.evaluation.report.frame import CHANCE, FACTOR, REGIMES
-from derivlang.evaluation.report.signature import signature
+from derivlang.evaluation.report.frame import CHANCE, REGIMES
+from derivlang.evaluation.report.listings import signature
+from derivlang.evaluation.statistics import FEW_UNITS
+from derivlang.evaluation.table import FACTOR
 
 _COMPARED = ("difference", "p", "p (Holm)", "by seed")  # columns of a contrast
 _ACROSS = 6  # levels at most of a factor whose levels are columns
@@ -89,6 +92,7 @@ def score_table(section: Section, found: pd.DataFrame, task: str, metric: str) -
         _chance(section, task, metric),
         f"Published: {'; '.join(sources)}." if sources else "",
         _INTERVALS,
+        _few(some),
     ]
     return Table(
         file_name(task, metric),
@@ -147,7 +151,7 @@ def contrast_table(section: Section, found: pd.DataFrame, task: str, metric: str
         f"{title_of(section, task, metric)}, {'contrasts with the baseline' if kind == DIFFERENCE else 'interactions'}",
         shown,
         some,
-        " ".join([note, *([mean] if len(section.factors) > 1 else []), family]),
+        " ".join(filter(None, [note, mean if len(section.factors) > 1 else "", family, _few(some)])),
         signature(section, task, metric),
         latex=True,
     )
@@ -254,6 +258,16 @@ def _grid(
 
 def _by(section: Section) -> str:
     return f", by {listed(section.factors)}" if section.factors else ""
+
+
+def _few(some: pd.DataFrame) -> str:
+    """Return a warning, as a sentence, if intervals are of few units."""
+    few = some[some["low"].notna() & (some["units"] < FEW_UNITS)]
+    if few.empty:
+        return ""
+    least = few.loc[few["units"].idxmin()]
+    there = counted(least["units"], least["unit"])
+    return f"The test set has {there}: intervals of fewer than {FEW_UNITS} are inexact."
 
 
 def _chance(section: Section, task: str, metric: str) -> str:

@@ -27,7 +27,7 @@ from derivlang.evaluation.report.factors import INTERACTION, Section, sections_o
 from derivlang.evaluation.report.figures import correlation_figure, score_figures
 from derivlang.evaluation.report.frame import ScoreTable, with_names
 from derivlang.evaluation.report.latex import latex_tables
-from derivlang.evaluation.report.listings import doses, facts_of, run_list, signatures, test_sets
+from derivlang.evaluation.report.listings import doses, facts_of, run_list, signatures, test_rows, test_sets
 from derivlang.evaluation.report.markdown import markdown
 from derivlang.evaluation.report.page import page
 from derivlang.evaluation.report.tables import contrast_table, curve_table, every_score, layer_table, score_table
@@ -93,7 +93,7 @@ def part_of(section: Section, prefix: str = "") -> Part:
     if scatters:
         blocks += [correlation_table(section, scatters), *(correlation_figure(section, one) for one in scatters)]
     blocks += [every_score(section, found, task) for task in dict.fromkeys(task for task, _ in section.of_score)]
-    blocks += [test_sets(section), signatures(section), doses(section), run_list(section)]
+    blocks += [test_sets(section), test_rows(section), signatures(section), doses(section), run_list(section)]
     name = section.name or "Runs"
     named = [replace(block, name=f"{prefix}{block.name}") for block in blocks if block is not None]
     return Part(file_name(name), name, facts_of(section), named)
