@@ -249,7 +249,9 @@ def test_a_tokenizer_and_its_twin_without_an_output(tmp_path: Path, monkeypatch:
         assert f"{out}{os.sep} is already complete" in again.err
         Path(out).rename("TOK") if words[0] == "train" else None
     (tmp_path / "TOK.trans" / "tokenizer.json").write_text("{}")
-    assert "holds a tokenizer already" in run("tokenizer", "twin", "TOK", "--t", "trans", code=1).err
+    damaged = run("tokenizer", "twin", "TOK", "--t", "trans", code=1).err
+    assert "TOK.trans/tokenizer.json: this is not a valid tokenizer" in damaged
+    assert "or --force" in damaged
 
 
 def test_pretraining_without_an_output_goes_on_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -681,7 +681,7 @@ def test_a_set_that_changed_on_the_hub_is_another_source(
     assert manifest(make("inv", source, tmp_path / "out", **options)) == before
     changed = {name: rows_.map(lambda row: {"text": row["text"] + " More ."}) for name, rows_ in splits.items()}
     hub({key: changed})
-    with pytest.raises(StoreError, match="another plan"):
+    with pytest.raises(StoreError, match="holds another set"):
         make("inv", source, tmp_path / "out", **options)
     assert rows(make("inv", source, tmp_path / "new", **options), "test") != rows(out, "test")
 

@@ -50,7 +50,7 @@ def counts_of(corpus: Path) -> Counter[str]:
 
 
 def dictionary(source: Path, out: Path, *options: object, spec: str = "trans") -> Any:
-    return run("dict", "--t", spec, source, "-o", out, "--json", *options).json
+    return run("dict", "--t", spec, source, "-o", out, "--json", "--force", *options).json
 
 
 def sources(path: Path) -> list[str]:

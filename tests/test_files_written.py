@@ -77,7 +77,7 @@ def test_undo_writes_no_file_of_another_name(name: str, tmp_path: Path) -> None:
 )
 def test_export_takes_the_format_from_the_suffix(name: str, begins: bytes, tmp_path: Path) -> None:
     out = make("inv", written(tmp_path / "a.jsonl", ROWS), tmp_path / "out")
-    run("export", out, "-o", tmp_path / name)
+    run("export", out, "-o", tmp_path / name, "--force")
     assert (tmp_path / name).read_bytes().startswith(begins)
 
 

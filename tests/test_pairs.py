@@ -50,7 +50,7 @@ def derived(tmp_path: Path) -> Path:
 
 
 def pair(folder: Path, out: Path, kind: str, *options: object) -> Any:
-    return run("pair", folder, "--format", kind, "-o", out, "--json", *options).json
+    return run("pair", folder, "--format", kind, "-o", out, "--json", "--force", *options).json
 
 
 def read_links(path: Path) -> list[list[tuple[int, int]]]:
@@ -401,7 +401,7 @@ def test_an_older_file_stays_where_a_run_fails(derived: Path, tmp_path: Path, mo
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("derivlang.lexical.bitext._Text.close", broken)
-    ran = run("pair", derived, "--format", "text", "-o", tmp_path / "p", "--rate", 50, code=1)
+    ran = run("pair", derived, "--format", "text", "-o", tmp_path / "p", "--rate", 50, "--force", code=1)
     assert "No space left" in ran.err
     assert {path.name: path.read_bytes() for path in tmp_path.glob("p.*")} == before
     assert not list(tmp_path.glob(".p*"))

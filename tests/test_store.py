@@ -452,17 +452,25 @@ def test_equal_specs_are_one_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    "options",
-    [["--limit", 3], ["--shard-tokens", 50], ["--seed", 2], ["--sentences", "unit"], ["--columns", "tokens"],
-     ["--entities", "drop"], ["--repair-tags"], ["--words", "unicode"]],
-)  # fmt: skip
-def test_another_plan_is_refused_without_force(tmp_path: Path, options: list[object]) -> None:
+    ("options", "told"),
+    [
+        (["--limit", 3], "limit was not given, and is 3 now"),
+        (["--shard-tokens", 50], "its shards have another size, or its transforms other files or rules"),
+        (["--seed", 2], "spec is perm, not perm:seed=2"),
+        (["--sentences", "unit"], "sentences is marks, not unit"),
+        (["--columns", "tokens"], "columns_left_out is none, not "),
+        (["--entities", "drop"], "policies.entities is split, not drop"),
+        (["--repair-tags"], "options is none, not --repair-tags"),
+        (["--words", "unicode"], "words is space, not unicode"),
+    ],
+)
+def test_another_plan_is_refused_without_force(tmp_path: Path, options: list[object], told: str) -> None:
     source, out = wiki(tmp_path, TEXT), tmp_path / "out"
     make("perm", source, out, *SHARD)
     before = snapshot(out)
     size = () if "--shard-tokens" in options else SHARD
     ran = run("make", "--t", "perm", source, "-o", out, *size, *options, code=1)
-    assert f"derivlang: {out}: the folder holds a set made by another plan (perm)" in ran.err
+    assert f"derivlang: {out}: the folder holds another set ({told}" in ran.err
     assert "--force" in ran.err
     assert snapshot(out) == before
 

@@ -370,7 +370,7 @@ def test_a_tokenizer_is_kept_only_for_the_same_reading(tmp_path: Path) -> None:
         words = made(name, **first)
         assert made(name, **first) == made(name) == words
         assert len(kept) == 2
-        with pytest.raises(StoreError, match="holds a tokenizer already"):
+        with pytest.raises(StoreError, match=r"holds another tokenizer: reading\."):
             made(name, **second)
         recipe = tmp_path / f"{name}.tok" / RECIPE
         earlier = json.loads(recipe.read_text("utf-8"))
@@ -491,7 +491,7 @@ def test_another_file_of_kept_sub_words_is_another_twin(source: Path) -> None:
     some = [next(row for row in rows[2:] if row[2:] == [both, how]) for how in ("kept", "changed")]
     some[0][3], some[1][3] = some[1][3], some[0][3]
     file.write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
-    with pytest.raises(StoreError, match="holds a tokenizer already"):
+    with pytest.raises(StoreError, match="holds another tokenizer: its kept sub-words are others"):
         make_twin(tokenizer, "trans", source / "out", shared=Shared(file=file))
 
 

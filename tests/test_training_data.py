@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.errors import DataError, StoreError
+from derivlang.core.messages import DerivlangWarning
 from derivlang.engine.batches import Source
 from derivlang.lexical.tokenizer import Tokenizer
 from derivlang.pipeline import Pipeline
@@ -350,7 +351,7 @@ def test_what_is_there_is_taken(tmp_path: Path) -> None:
 )
 def test_data_of_another_run_is_refused(changes: dict[str, object], named: str, tmp_path: Path) -> None:
     prepared(tmp_path / "data")
-    with pytest.raises(StoreError, match=f"holds data of another run: {named} is"):
+    with pytest.raises(StoreError, match=f"holds another encoded text: {named} (is|was)"):
         prepared(tmp_path / "data", **changes)  # type: ignore[arg-type]
 
 
@@ -359,9 +360,9 @@ def test_data_is_taken_as_it_is(tmp_path: Path) -> None:
     found = take(tmp_path / "data", pair().languages, seq_len=SEQ_LEN)
     assert found.fingerprint == made.fingerprint
     for changes, named in (({"seq_len": 16}, "seq_len"), ({"packing": "stream"}, "packing"), ({"limit": 3}, "limit")):
-        with pytest.raises(StoreError, match=f"holds data of another run: {named} is"):
+        with pytest.raises(StoreError, match=f"holds another encoded text: {named} (is|was)"):
             take(tmp_path / "data", pair().languages, **{"seq_len": SEQ_LEN, **changes})  # type: ignore[arg-type]
-    with pytest.raises(StoreError, match="holds data of another run: spec is"):
+    with pytest.raises(StoreError, match="holds another encoded text: spec is"):
         take(tmp_path / "data", pair("trans,perm").languages, seq_len=SEQ_LEN)
     with pytest.raises(StoreError, match="no encoded data"):
         take(tmp_path / "other", pair().languages, seq_len=SEQ_LEN)
@@ -376,7 +377,7 @@ def test_a_file_that_was_cut_off_is_refused(name: str, tmp_path: Path) -> None:
         prepared(tmp_path / "data")
     assert str(path) in str(error.value)
     path.unlink()
-    with pytest.raises(StoreError, match=r"is missing or was cut off"):
+    with pytest.warns(DerivlangWarning, match=rf"{name}\.bin is missing; the encoded text is made again"):
         prepared(tmp_path / "data")
     record = tmp_path / "data" / "data.json"
     recipe = json.loads(record.read_text("utf-8"))
@@ -480,12 +481,12 @@ def test_a_tokenizer_of_another_source_is_refused(two_columns: Path) -> None:
     first = prepare_of(two_columns, "t.csv", texts=("text",))
     assert prepare_of(two_columns, "t.csv").data.fingerprint == first.data.fingerprint  # read in the same way
     prepare_of(two_columns, "t.csv", texts=("text",), seq_len=16)
-    with pytest.raises(StoreError, match=r"tokenizer: was made from t\.csv, not z\.txt"):
+    with pytest.raises(StoreError, match=r"tokenizer: was made of another text: it is of t\.csv, not of z\.txt"):
         prepare_of(two_columns, "z.txt", seq_len=64)
-    with pytest.raises(StoreError, match=r"tokenizer: was made from other words: columns was \[\"text\"\]"):
+    with pytest.raises(StoreError, match=r"tokenizer: was made of another text: reading\.columns is text, not other"):
         prepare_of(two_columns, "t.csv", texts=("other",), seq_len=64)
     (two_columns / "t.csv").write_text("text,other,label\nalpha beta gamma,zulu,1\n", "utf-8")
-    with pytest.raises(StoreError, match=r"tokenizer: was made before t\.csv changed"):
+    with pytest.raises(StoreError, match=r"tokenizer: was made of another text: t\.csv has changed since"):
         prepare_of(two_columns, "t.csv", seq_len=64)
 
 
@@ -504,7 +505,7 @@ def test_a_source_that_changes_while_it_is_prepared_is_refused(
 
     with monkeypatch.context() as after_the_dictionary:
         after_the_dictionary.setattr(preparing, "_encoded", longer(preparing._encoded))
-        with pytest.raises(StoreError, match=r"data: was made before t\.csv changed"):
+        with pytest.raises(StoreError, match=r"data: was made of another text: t\.csv has changed since"):
             prepare_of(two_columns, "t.csv", texts=("text",))
     shutil.rmtree(two_columns / "data")
     with monkeypatch.context() as while_it_is_encoded:
@@ -535,7 +536,7 @@ def test_data_as_it_is_must_be_of_the_source_that_is_named(two_columns: Path) ->
 def test_a_dictionary_of_another_source_is_refused(two_columns: Path) -> None:
     prepare_of(two_columns, "t.csv")
     tokenizer = two_columns / "data" / TOKENIZER
-    with pytest.raises(StoreError, match=r"dictionary-25-random-1\.tsv: was made from t\.csv, not z\.txt"):
+    with pytest.raises(StoreError, match=r"-1\.tsv: was made of another text: it is of t\.csv, not of z\.txt"):
         prepare_of(two_columns, "z.txt", seq_len=64, tokenizer=tokenizer)
 
 
@@ -543,7 +544,7 @@ def test_encoded_data_of_another_column_is_refused(two_columns: Path) -> None:
     prepare_of(two_columns, "t.csv")
     given = {"tokenizer": two_columns / "data" / TOKENIZER}
     (two_columns / "data" / "dictionary-25-random-1.tsv.recipe.json").unlink()
-    with pytest.raises(StoreError, match=r"train-32: holds data of another run: reading is .*'columns': \['text'\]"):
+    with pytest.raises(StoreError, match=r"train-32: holds another encoded text: reading.columns is text, not other"):
         prepare_of(two_columns, "t.csv", texts=("other",), **given)
 
 
@@ -569,5 +570,5 @@ def test_a_lexicon_of_another_source_is_refused(two_columns: Path) -> None:
     given = {"tokenizer": checkpoint(), "spec": "trans:overlap=50,inv"}
     first = prepare_of(two_columns, "t.csv", **given)
     assert prepare_of(two_columns, "t.csv", **given).data.fingerprint == first.data.fingerprint
-    with pytest.raises(StoreError, match=r"lexicon\.tsv: was made from t\.csv, not z\.txt"):
+    with pytest.raises(StoreError, match=r"lexicon\.tsv: was made of another text: it is of t\.csv, not of z\.txt"):
         prepare_of(two_columns, "z.txt", seq_len=64, **given)

@@ -140,7 +140,7 @@ def test_a_run_from_a_checkpoint(kind: str, bitext: Path, tmp_path: Path) -> Non
     pretrain(bitext, tmp_path / "run", *own, "--resume", kind=kind)
     (tmp_path / "words.txt").write_text(f"{DICTIONARY}a ein\n")
     told = pretrain(bitext, tmp_path / "run", *own, "--resume", kind=kind, code=1)
-    assert "is another run: its dictionary was not the given one" in told
+    assert "is another run: its dictionary is not the given one" in told
 
 
 def test_what_is_missing(bitext: Path, tmp_path: Path) -> None:

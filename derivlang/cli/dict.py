@@ -38,6 +38,7 @@ _FORMATS = click.Choice(["muse", "tsv", "json"])
 @click.option("--repair-tags", is_flag=True, help="Repair ill-formed tags of entities, without losing a label.")
 @click.option("--read", "given", type=FILE,
               help="Dictionary file to check instead of writing one; -o writes a clean copy.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace a file that holds something else.")
 @click.option("--strict", is_flag=True, help="Stop at the first fault (with --read).")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(source: str | None, given: Path | None, as_json: bool, **options: Any) -> None:
@@ -56,7 +57,7 @@ def command(source: str | None, given: Path | None, as_json: bool, **options: An
             "give either a source or --read FILE", where="SOURCE", fix="see derivlang dict --help", id="usage"
         )
     if given is not None:
-        of_making = set(options) - {"out", "kind", "strict"}
+        of_making = set(options) - {"out", "kind", "strict", "force"}
         refuse_given("has no effect with --read, which makes no dictionary", *of_making)
         _read(given, options, as_json)
         return
@@ -77,6 +78,7 @@ def command(source: str | None, given: Path | None, as_json: bool, **options: An
         options["lexicon"],
         options["kind"] or ("muse" if out == STDOUT else None),
         options["repair_tags"],
+        options["force"],
     )
     assert source is not None
     with Bar() as bar, bar.stage("reading"):
@@ -100,7 +102,8 @@ def _read(given: Path, options: dict[str, Any], as_json: bool) -> None:
 
     if options["out"] is None:
         refuse_given("is the format of -o, which is not given", "kind")
-    _, result = check_dictionary(given, strict=options["strict"], out=options["out"], out_format=options["kind"])
+    kind, force = options["kind"], options["force"]
+    _, result = check_dictionary(given, strict=options["strict"], out=options["out"], out_format=kind, force=force)
     if as_json:
         echo(json.dumps(result, ensure_ascii=False))
         return

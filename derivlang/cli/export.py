@@ -51,6 +51,7 @@ _BY_SUFFIX = {
     is_flag=True,
     help="Put an apostrophe before cells that a spreadsheet would run as formulas; csv and tsv only.",
 )
+@click.option("--force", is_flag=True, help="Replace a file that holds something else, or a model.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     derived: Path,
@@ -60,6 +61,7 @@ def command(
     source: bool,
     documents: bool,
     escape_formulas: bool,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Write a derived set in another format, or a run's model with a tokenizer, for use in other tools.
@@ -82,7 +84,7 @@ def command(
     kind = kind or _format_of(out)
     if kind == TRANSFORMERS:
         unfit = {"--split": split, "--documents": documents, "--escape-formulas": escape_formulas}
-        _export_model(derived, out, source=source, unfit=unfit, as_json=as_json)
+        _export_model(derived, out, source=source, force=force, unfit=unfit, as_json=as_json)
         return
     from derivlang.store.export import ExportRequest, export, refuse_other_suffix
 
@@ -91,7 +93,8 @@ def command(
     own = [suffix for suffix, name in _BY_SUFFIX.items() if name == kind]
     refuse_other_suffix(f"the format {kind}", list(dict.fromkeys([*own, ".txt", ".tokens"])), out)  # .txt is any text
     with Bar() as bar, bar.stage("exporting", total=set_size(derived, split)):
-        result = export(derived, ExportRequest(split, kind, source, documents, named_by, escape_formulas), out)
+        request = ExportRequest(split, kind, source, documents, named_by, escape_formulas, force)
+        result = export(derived, request, out)
     spaces = f"; a space inside {counted(result['spaces'], 'word')}" if result["spaces"] else ""
     text = json.dumps(result) if as_json else f"{counted(result['rows'], 'row')}: {place_of(out)}{spaces}"
     told(text, as_json=as_json, out=out)
@@ -110,7 +113,7 @@ def _format_of(out: Path) -> str:
     return _BY_SUFFIX[out.suffix.lower()]
 
 
-def _export_model(run: Path, out: Path, *, source: bool, unfit: dict[str, Any], as_json: bool) -> None:
+def _export_model(run: Path, out: Path, *, source: bool, force: bool, unfit: dict[str, Any], as_json: bool) -> None:
     from derivlang.training.needs import require_torch
 
     require_torch()
@@ -126,7 +129,7 @@ def _export_model(run: Path, out: Path, *, source: bool, unfit: dict[str, Any], 
     if out == STDOUT:
         raise UsageError("a folder cannot be written to standard output", where="-o", fix="name it", id="usage")
     trained = PretrainedRun.load(*run_and_step(run))
-    result = export_model(trained, SOURCE if source else DERIVED, out)
+    result = export_model(trained, SOURCE if source else DERIVED, out, force=force)
     text = f"{out}: the model, with a tokenizer of {result['entries']:,} entries for the {result['language']} language"
     if trained.language_ids and not source:
         text += "; give the model token_type_ids of 1, as in training"

@@ -28,6 +28,7 @@ from derivlang.core.messages import counted
               help="Kind of noise: links moved to a wrong source word, or derived sides of other pairs.")  # fmt: skip
 @click.option("--tokenizer", type=FOLDER, help="Tokenizer of the source, to add sub-words and their gold links.")
 @click.option("--twin", type=FOLDER, help="Tokenizer of the derived language (with --tokenizer).")
+@click.option("--force", is_flag=True, help="Replace files that hold something else.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(derived: Path, rate: str, noise: str, as_json: bool, out: Path | None, **options: Any) -> None:
     """Write a given share of the sentence pairs of DERIVED, in source order, with gold word links and a recipe.
@@ -64,6 +65,7 @@ def command(derived: Path, rate: str, noise: str, as_json: bool, out: Path | Non
         percent(noise, "--noise", zero=True),
         options["noise_kind"],
         None if folders[0] is None else folders,
+        options["force"],
     )
     size = set_size(derived, options["split"])
     with Bar() as bar, bar.stage("pairing", total=size and size * (5 if settings.noise else 2)):

@@ -22,7 +22,7 @@ from derivlang.core.splits import split_name
 from derivlang.engine.engines import Engine, choose
 from derivlang.engine.events import Events
 from derivlang.engine.job import Job, Plan, count_vocabulary
-from derivlang.engine.manifest import Results, manifest_of, plan_hash
+from derivlang.engine.manifest import Results, asked_of, manifest_of, plan_hash
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.plan import as_earlier, look, make_plan, source_files, source_size, total_size
 from derivlang.engine.vocabulary import TypeCounts, read_vocabulary, save_vocabulary, shares
@@ -61,7 +61,15 @@ def build(job: Job, options: MakeOptions, events: Events) -> dict[str, Any]:
         planned, files = earlier, as_earlier(files)
     kept = job.pipeline.files_to_keep()  # before the fingerprint, so that another content would be noticed
     before, fingerprint = job.lexicon_text, job.pipeline.fingerprint(job.lexicon_text)
-    journal = Journal(options.out, planned)
+    asked = asked_of(job, files) | {
+        "splits": list(plan),
+        "limit": options.limit,
+        "columns_left_out": list(job.drop_columns),
+        "options": list(job.options),
+        "shard_tokens": options.shard_tokens,
+    }
+    del asked["fingerprint"]  # that of a finished set has the fitted lexicon
+    journal = Journal(options.out, planned, asked)
     if not journal.is_begun():  # else another run may be changing the folder: it is looked at when that has ended
         finished = journal.finished(force=options.force)
         if finished is not None:

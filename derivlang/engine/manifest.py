@@ -68,6 +68,31 @@ def plan_hash(job: Job, plan: Plan, files: Files, fitted_on: Files | None = None
     return sha256(repr(parts).encode()).hexdigest()
 
 
+def asked_of(job: Job, files: Files) -> dict[str, Any]:
+    """Return what the manifest says of the command: a set that was asked for otherwise is another one."""
+    corpus = job.corpus
+    told = corpus.options.get("told", {})  # of a derived source: how its own source was read
+    return {
+        "spec": job.pipeline.stored,
+        "fingerprint": job.pipeline.fingerprint(job.lexicon_text),
+        "fingerprint_format": fingerprint.FORMAT,
+        "source": {
+            "name": corpus.name,
+            "format": corpus.origin or corpus.format,
+            "language": corpus.language,
+            "licence": corpus.licence,
+            "citation": corpus.citation,
+            "files": files,
+            **({"layout": corpus.layout} if corpus.layout else {}),
+        },
+        "words": corpus.word_rule,
+        "sentences": job.rule,
+        "sentence_rule_version": RULE_VERSION,
+        "policies": asdict(job.policies),
+        "encoding": told.get("encoding", job.encoding),
+    }
+
+
 def manifest_of(
     job: Job, plan: Plan, files: Files, plan_hash: str, results: Results, shared: dict[str, Any], limit: int | None
 ) -> dict[str, Any]:
@@ -100,23 +125,7 @@ def manifest_of(
     return {
         "format": FORMAT,
         "derivlang": __version__,
-        "spec": job.pipeline.stored,
-        "fingerprint": job.pipeline.fingerprint(job.lexicon_text),
-        "fingerprint_format": fingerprint.FORMAT,
-        "source": {
-            "name": corpus.name,
-            "format": corpus.origin or corpus.format,
-            "language": corpus.language,
-            "licence": corpus.licence,
-            "citation": corpus.citation,
-            "files": files,
-            **({"layout": corpus.layout} if corpus.layout else {}),
-        },
-        "words": corpus.word_rule,
-        "sentences": job.rule,
-        "sentence_rule_version": RULE_VERSION,
-        "policies": asdict(job.policies),
-        "encoding": told.get("encoding", job.encoding),
+        **asked_of(job, files),
         "schema": corpus.schema.to_json(),
         "splits": splits,
         "missing": corpus.missing,

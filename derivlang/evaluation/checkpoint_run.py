@@ -22,6 +22,7 @@ from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.files import writing
 from derivlang.store.folders import is_free, replace_folder, settle
+from derivlang.store.record import difference
 from derivlang.training import folder
 from derivlang.training.checkpoint import hash_of_weights
 from derivlang.training.foreign import checkpoint_folder, config_of
@@ -55,8 +56,10 @@ def write_checkpoint_run(out: Path, init: str, spec: str, request: SourceRequest
     fingerprint = sha256("|".join(identity).encode()).hexdigest()[:16]
     if before is not None:
         if before["fingerprint"] != fingerprint:
+            wanted = {"source": request.source, "spec": pipeline.stored, "weights": weights}
+            told = difference(before, wanted, {"weights": "the weights of the checkpoint are others"})
             raise StoreError(
-                "is of another checkpoint, derived language or source, or a file of one of them has changed",
+                f"is another evaluation: {told or 'a file that it was made from has changed'}",
                 where=str(out),
                 fix="give another folder with -o",
                 id="other-run",

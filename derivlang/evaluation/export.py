@@ -20,17 +20,21 @@ from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.tokenizer import TOKENIZER, Tokenizer
 from derivlang.lexical.twin import joint_file
 from derivlang.store.folders import is_free, replace_folder
+from derivlang.training.folder import MODEL_FILES
 from derivlang.training.languages import DERIVED, SOURCE, TwinLanguages
 
+_RECORD = "config.json"  # a folder with it holds a model
 
-def export_model(trained: PretrainedRun, language: int, out: Path) -> dict[str, Any]:
+
+def export_model(trained: PretrainedRun, language: int, out: Path, *, force: bool = False) -> dict[str, Any]:
     """Write the folder of the model with the tokenizer of a language, completely or not at all.
 
-    Return {"out", "language", "entries"}. Raise StoreError if `out` is not empty, DataError if no file can be the
-    tokenizer of the language.
+    Return {"out", "language", "entries"}. Raise StoreError if `out` is not empty, unless with `force` a model there is
+    replaced, and DataError if no file can be the tokenizer of the language.
     """
-    if not is_free(out):
-        raise StoreError("is not empty", where=str(out), fix="give another folder", id="output")
+    if not is_free(out) and not (force and (out / _RECORD).exists()):
+        what = "holds something else than a model" if force else "is not empty"
+        raise StoreError(what, where=str(out), fix="give another folder", id="output")
     languages = trained.languages
     library = library_file(languages, language) if isinstance(languages, TwinLanguages) else None
 
@@ -42,7 +46,7 @@ def export_model(trained: PretrainedRun, language: int, out: Path) -> dict[str, 
                 json.dumps(library, ensure_ascii=False, separators=(",", ":")), "utf-8", newline="\n"
             )
 
-    replace_folder(out, write)
+    replace_folder(out, write, MODEL_FILES, record=_RECORD, what="model")
     name = {SOURCE: "source", DERIVED: "derived"}[language]
     entries = languages.tokenizer.size if library is None else len(library["model"]["vocab"])
     return {"out": str(out), "language": name, "entries": entries}

@@ -38,6 +38,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
+from derivlang.store.artifact import check_replaceable
 from derivlang.store.disk import remove
 from derivlang.store.files import held_file, is_stream, writing
 from derivlang.store.record import check_types, read_record, record_text
@@ -51,7 +52,8 @@ FORMAT = 1
 class DictionaryOptions:
     """Options of a dictionary besides the pipeline and the source.
 
-    coverage, noise, heldout: in percent. tokenizer: the folder of `tokenizer.json`, for level token.
+    coverage, noise, heldout: in percent. tokenizer: the folder of `tokenizer.json`, for level token. force: whether a
+    dictionary that was made with other settings, or a file of unknown origin, is replaced.
     """
 
     out: Path
@@ -65,6 +67,7 @@ class DictionaryOptions:
     lexicon: Path | None = None
     format: str | None = None
     repair_tags: bool = False
+    force: bool = False
 
 
 def make_dictionary(
@@ -169,10 +172,13 @@ def _make(
         "wrong": [[pairs[i][0], found, pairs[i][1]] for i, found in sorted(wrong.items())],
     }
     texts = {name: text for name, (text, _) in files.items()}
+    told = options.out.with_name(f"{options.out.name}.recipe.json")
+    if not options.force:
+        wanted = {name: value for name, value in recipe.items() if name not in ("result", "files", "wrong")}
+        check_replaceable(map(options.out.with_name, texts), told, wanted, noun="dictionary")
     if is_stream(options.out):  # which has no room for a second file
         write_texts(options.out, texts)
         return {"out": str(options.out), **result}
-    told = options.out.with_name(f"{options.out.name}.recipe.json")
     apart = heldout_name(options.out)
     old = apart not in texts and apart in files_of_recipe(told)  # its words may be in this dictionary
     write_texts(options.out, {**texts, told.name: record_text(recipe)})
@@ -187,8 +193,9 @@ def check_dictionary(
     strict: bool = False,
     out: Path | None = None,
     out_format: str | None = None,
+    force: bool = False,
 ) -> tuple[Dictionary, dict[str, Any]]:
-    """Read a dictionary file and, if `out` is given, write its valid pairs there.
+    """Read a dictionary file and, if `out` is given, write its valid pairs there; with `force` over any other file.
 
     Return it with {"pairs", "types", "skipped", "faults": {kind: n}, "unit", "lines": [{"line", "kind", "what"}]}.
     "lines" has the first hundred faults. For JSON files "unit" is "entry" and "line" the entry's number. Raise
@@ -198,7 +205,7 @@ def check_dictionary(
     found = read_dictionary(path, strict=strict)
     if out is not None and kind is not None:
         text, _ = written(found.pairs, found.numbers, kind)
-        write_texts(out, {out.name: text})
+        write_texts(out, {out.name: text}, replace=force)
     return found, {
         "pairs": len(found.pairs),
         "types": len(found.entries()),
@@ -223,11 +230,15 @@ def files_of_recipe(path: Path) -> list[str]:
         return []
 
 
-def write_texts(out: Path, texts: dict[str, str]) -> None:
-    """Write several files: `out`, and others beside it. None of them appears before all are complete."""
+def write_texts(out: Path, texts: dict[str, str], *, replace: bool = True) -> None:
+    """Write several files: `out`, and others beside it. None of them appears before all are complete.
+
+    replace: as of `writing`.
+    """
     with ExitStack() as files:
         streams = {
-            name: files.enter_context(writing(out if name == out.name else out.with_name(name))) for name in texts
+            name: files.enter_context(writing(out if name == out.name else out.with_name(name), replace=replace))
+            for name in texts
         }
         for name, text in texts.items():
             streams[name].write(text.encode())

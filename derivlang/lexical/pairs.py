@@ -30,6 +30,7 @@ from derivlang.lexical.bitext import FORMATS, Format, Pairs, files_of, holding_s
 from derivlang.lexical.pair_subwords import PairEncoder
 from derivlang.lexical.percent import Share, number, portion
 from derivlang.lexical.segments import GoldLinks, Segments, links_of, segment_keys, segments
+from derivlang.store.artifact import check_replaceable
 from derivlang.store.disk import remove
 from derivlang.store.files import held_file, is_stream, writing
 from derivlang.store.load import Loaded, load
@@ -45,7 +46,8 @@ class PairOptions:
     """Options of sentence pairs.
 
     rate, noise: in percent. split: None for the only one. noise_kind: what noise makes wrong. tokenizers: folders of
-    the source's and of the derived language's tokenizer, to add sub-words and their links.
+    the source's and of the derived language's tokenizer, to add sub-words and their links. force: whether pairs that
+    were made with other settings, or a file of unknown origin, are replaced.
     """
 
     out: Path
@@ -56,6 +58,7 @@ class PairOptions:
     noise: Share = Fraction(0)
     noise_kind: Literal["links", "pairs"] = "links"
     tokenizers: tuple[Path, Path] | None = None
+    force: bool = False
 
 
 def write_pairs(folder: Path, options: PairOptions) -> dict[str, Any]:
@@ -216,6 +219,9 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
     }
     aside = not is_stream(out)  # which has no room for a second file
     told, list_of_noise = (out.with_name(f"{out.name}.{ending}") for ending in ("recipe.json", "noise.tsv"))
+    wanted = _recipe(plan, encoder)
+    if not options.force:
+        check_replaceable(files_of(out, options.format), told, wanted, noun="choice of pairs")
     old = aside and not options.noise and _had_noise(told)
     with ExitStack() as files:
         language = plan.derived.manifest["source"]["language"]
@@ -248,7 +254,8 @@ def _write(plan: _Plan, sentences: int) -> dict[str, Any]:
         if unfit := getattr(writer, "unfit", 0):
             result["unfit"] = unfit
         if recipe is not None:
-            recipe.write(record_text(_recipe(plan, result, encoder)).encode())
+            shown = {name: value for name, value in result.items() if name != "out"}
+            recipe.write(record_text({**wanted, "result": shown}).encode())
     if old:
         remove(list_of_noise)
     return result
@@ -299,7 +306,8 @@ def _words(batch: Batch, begin: Int64, end: Int64) -> pa.Array:
     return list_array(offsets_of(sizes), batch.types.take(to_arrow(batch.words[expand_ranges(begin, sizes)])))
 
 
-def _recipe(plan: _Plan, result: dict[str, Any], encoder: PairEncoder | None) -> dict[str, Any]:
+def _recipe(plan: _Plan, encoder: PairEncoder | None) -> dict[str, Any]:
+    """Return what the content of the files depends on."""
     manifest, options = plan.derived.manifest, plan.options
     return {
         "format": FORMAT,
@@ -317,7 +325,6 @@ def _recipe(plan: _Plan, result: dict[str, Any], encoder: PairEncoder | None) ->
         "noise": number(options.noise),
         "noise_kind": options.noise_kind if options.noise else None,
         "tokenizers": [] if encoder is None else encoder.fingerprints,
-        "result": {name: value for name, value in result.items() if name != "out"},
     }
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -27,7 +27,7 @@ from derivlang.core.errors import DataError, StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.lexical.bpe import SPECIAL_TOKENS, SUFFIX, Bpe, as_merge
 from derivlang.lexical.specials import normalizer
-from derivlang.store.folders import is_free, replace_folder
+from derivlang.store.artifact import Kind
 from derivlang.store.manifest import LEXICON
 from derivlang.store.record import record_text
 from derivlang.transforms.scripts import load_script, script_names
@@ -104,7 +104,7 @@ class Tokenizer:
         return built  # type: ignore[no-any-return]
 
     def save(self, folder: Path) -> None:
-        """Write `tokenizer.json` and its configuration into a folder that `whole_folder` fills."""
+        """Write `tokenizer.json` and its configuration into a folder."""
         config = {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "clean_up_tokenization_spaces": False,
@@ -131,7 +131,7 @@ class Tokenizer:
             raise StoreError(
                 "is not the tokenizer of its recipe: it was changed, or belongs to another folder",
                 where=str(path),
-                fix="train it again, or restore the right file",
+                fix="make it again with --force, or restore the right file",
                 id="tokenizer",
             )
         return tokenizer
@@ -160,41 +160,25 @@ def read_recipe(folder: Path) -> dict[str, Any]:
     return recipe
 
 
-def write_folder(out: Path, write: Callable[[Path], None], *, force: bool = False) -> None:
-    """Write a folder completely or not at all; of an earlier tokenizer, only its own files are replaced.
-
-    Raise StoreError if it holds something else than a tokenizer or, without force, if it holds a tokenizer.
-    """
-    check_free(out, force=force)
-    replace_folder(out, write, FILES, record=RECIPE, what="tokenizer")
+def check_tokenizer(folder: Path) -> None:
+    """Raise StoreError if the tokenizer of a folder is not that of its recipe."""
+    Tokenizer.load(folder)
 
 
-def check_free(out: Path, *, force: bool = False) -> None:
-    """Raise StoreError if `write_folder` would."""
-    if is_free(out):
-        return
-    if not (out / RECIPE).exists():
-        raise StoreError(
-            "holds something else than a tokenizer", where=str(out), fix="give another folder", id="output"
-        )
-    if not force:
-        raise StoreError(
-            "holds a tokenizer already", where=str(out), fix="give another folder, or --force", id="output"
-        )
+def files_of(recipe: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the files of a whole folder besides the recipe."""
+    yield from (TOKENIZER, CONFIG)
+    if recipe["kind"] == "source":
+        yield WORDS
+    if recipe.get("lexicon"):
+        yield LEXICON
+    if recipe.get("subwords"):
+        yield SUBWORDS
+    if (recipe.get("joint") or {}).get("file"):
+        yield from (f"{JOINT}/{TOKENIZER}", f"{JOINT}/{CONFIG}")
 
 
-def same_recipe(out: Path, wanted: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the recipe in a folder if it has all these entries and its tokenizer is valid, else None.
-
-    The version of the package is not compared: a version that makes other tokenizers raises `FORMAT`.
-    """
-    try:
-        recipe = Tokenizer.load(out).recipe
-    except StoreError:
-        return None
-    known = json.loads(json.dumps(wanted))  # turns tuples into lists, as in the file
-    same = all(recipe.get(name) == value for name, value in known.items() if name != "derivlang")
-    return dict(recipe) if same else None
+TOKENIZERS = Kind(noun="tokenizer", record=RECIPE, names=FILES, read=read_recipe, files=files_of, check=check_tokenizer)
 
 
 def require_source(tokenizer: Tokenizer, where: str) -> Tokenizer:

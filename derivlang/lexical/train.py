@@ -24,12 +24,10 @@ from derivlang.formats.opening import check_encoding
 from derivlang.formats.progress import LOOKING, stage
 from derivlang.lexical.bpe import SUFFIX, train_bpe
 from derivlang.lexical.encoding import SubwordEncoder
-from derivlang.lexical.tokenizer import FORMAT, RECIPE, WORDS, Tokenizer, check_free, same_recipe, write_folder
+from derivlang.lexical.tokenizer import FORMAT, TOKENIZERS, WORDS, Tokenizer
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
-from derivlang.store.disk import file_lock, is_begun
-from derivlang.store.folders import settle
-from derivlang.store.record import record_text
+from derivlang.store.artifact import Artifact
 
 
 def train(
@@ -46,9 +44,7 @@ def train(
     found: called if the folder already holds the same tokenizer, which is kept. Raise DerivlangError if the source
     cannot be read, the size does not fit it, or the folder holds something else; nothing is written then.
     """
-    settle(out)
-    if not (out / RECIPE).exists():
-        check_free(out, force=force)
+    Artifact(kind=TOKENIZERS, path=out, wanted={}, force=force).check_free()  # before anything is read
     check_encoding(request.encoding)
     with stage(LOOKING):
         corpus = find(request)
@@ -74,26 +70,16 @@ def train(
     }
     reading = corpus.reading(request.encoding)
 
-    def same() -> dict[str, Any] | None:
-        """Return the recipe of the same tokenizer in the folder, or None. Those of earlier versions tell no reading."""
-        before = None if force else same_recipe(out, inputs)
-        return before if before is not None and before.get("reading", reading) == reading else None
-
-    if not is_begun(out) and (before := same()) is not None:
-        found(out)
-        return before
-    with file_lock(out):
-        if (before := same()) is not None:  # another process has just trained it
-            found(out)
-            return before
-        check_free(out, force=force)
+    def write(folder: Path) -> dict[str, Any]:
         with stage("planning"):
             tasks = make_plan(job, out, splits=[split])[split]
         with stage("counting words", total=total_size(tasks)):
             types, counts = count_vocabulary(job, tasks)
         bpe = train_bpe(types, counts, vocab_size, min_frequency)
         tokenizer = Tokenizer(bpe)
-        recipe = {
+        tokenizer.save(folder)
+        save_words(folder / WORDS, types, counts)
+        return {
             **inputs,
             "reading": reading,
             "fingerprint": tokenizer.fingerprint(),
@@ -109,13 +95,14 @@ def train(
             },
         }
 
-        def write(folder: Path) -> None:
-            tokenizer.save(folder)
-            save_words(folder / WORDS, types, counts)
-            (folder / RECIPE).write_text(record_text(recipe), "utf-8", newline="\n")
-
-        write_folder(out, write, force=force)
-    return recipe
+    wanted = Artifact(
+        kind=TOKENIZERS,
+        path=out,
+        wanted={**inputs, "reading": reading},
+        later={"reading": lambda: reading},
+        force=force,
+    )
+    return wanted.make(write, found)
 
 
 def save_words(path: Path, types: pa.Array, counts: Int64) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, get_args
@@ -33,19 +33,16 @@ from derivlang.lexical.tokenizer import (
     JOINT,
     RECIPE,
     SUBWORDS,
+    TOKENIZERS,
     Tokenizer,
-    check_free,
     require_source,
-    same_recipe,
-    write_folder,
 )
 from derivlang.lexical.train import read_words
 from derivlang.lexical.twin import Compat, JointIds, clashes, joint_file, twin_of
 from derivlang.pipeline import Pipeline
-from derivlang.store.disk import file_lock, is_begun
-from derivlang.store.folders import settle
+from derivlang.store.artifact import Artifact
+from derivlang.store.listing import file_hash
 from derivlang.store.manifest import LEXICON
-from derivlang.store.record import record_text
 from derivlang.transforms.lexicon_file import read_lexicon
 from derivlang.transforms.scripts import load_script
 from derivlang.transforms.trans import By, Trans, Transliteration, map_script
@@ -112,6 +109,19 @@ class Twin:
         return Encoded(self.joint.of(encoded, self.kept(types)[words]), encoded.offsets)
 
 
+TWINS = replace(
+    TOKENIZERS,
+    check=Twin.load,
+    words={
+        "of": "it is of another tokenizer",
+        "fingerprint": "its entries are others",
+        "lexicon": "its lexicon is another one",
+        "overlap": "other words or sub-words are shared",
+        "subwords_sha256": "its kept sub-words are others",
+    },
+)
+
+
 def make_twin(
     folder: Path,
     spec: str,
@@ -133,9 +143,7 @@ def make_twin(
     """
     if folder.resolve() == out.resolve():
         raise UsageError("a twin cannot be written over its source", where="-o", fix="give another folder", id="output")
-    settle(out)
-    if not (out / RECIPE).exists():
-        check_free(out, force=force)
+    Artifact(kind=TWINS, path=out, wanted={}, force=force).check_free()
     trans = trans_of(Pipeline.parse(spec))
     if shared is not None and trans.overlap:
         raise UsageError(
@@ -189,21 +197,12 @@ def make_twin(
         "subwords": None if shared is None or kept is None else _said(shared),
     }
     text = None if kept is None else subwords_text(source, entry_counts, kept)
-    wanted = dict(recipe)
-
-    def same() -> dict[str, Any] | None:
-        """Return the recipe of the same twin in the folder, or None."""
-        before = None if force else same_recipe(out, wanted)
-        return before if before is not None and _holds(out, text) else None
-
-    if not is_begun(out) and (before := same()) is not None:
-        found(out)
-        return before
-    if text is not None and shared is not None and shared.file is not None:
-        recipe["subwords_sha256"] = sha256(text.encode()).hexdigest()  # not compared: earlier versions tell none
+    # Of kept sub-words that are chosen, the recipe tells the choice; of given ones, the content of their file.
+    kept_hash = None if text is None else sha256(text.encode()).hexdigest()
+    is_given = shared is not None and shared.file is not None
     both = joint_file(source, twin, script) if joint else None
 
-    def write(fresh: Path) -> None:
+    def write(fresh: Path) -> dict[str, Any]:
         twin.save(fresh)
         if saved is not None:
             (fresh / LEXICON).write_text(saved, "utf-8", newline="\n")
@@ -212,20 +211,16 @@ def make_twin(
         if both is not None:
             (fresh / JOINT).mkdir()
             both.save(fresh / JOINT)
-        (fresh / RECIPE).write_text(record_text(recipe), "utf-8", newline="\n")
+        return recipe | ({"subwords_sha256": kept_hash} if is_given else {})
 
-    with file_lock(out):
-        if (before := same()) is not None:  # another process has just written it
-            found(out)
-            return before
-        write_folder(out, write, force=force)
-    return recipe
-
-
-def _holds(folder: Path, text: str | None) -> bool:
-    """Return whether a twin's folder holds this file of kept sub-words. A recipe tells only the name of a given one."""
-    path = folder / SUBWORDS
-    return text is None or (path.is_file() and path.read_bytes() == text.encode())
+    wanted = Artifact(
+        kind=TWINS,
+        path=out,
+        wanted=recipe | ({} if kept_hash is None else {"subwords_sha256": kept_hash}),
+        later={"subwords_sha256": lambda: file_hash(out / SUBWORDS) if (out / SUBWORDS).is_file() else kept_hash},
+        force=force,
+    )
+    return wanted.make(write, found)
 
 
 def check_twin(twin: Tokenizer, tokenizer: Tokenizer, spec: str, folder: Path, fix: str) -> None:

@@ -53,7 +53,8 @@ class ExportRequest:
 
     split: None for the only one. source: write the source instead of the derived words. documents: write one document
     on a line (format text). named_by: the option that named the format, for messages. escape_formulas: put an
-    apostrophe before cells that a spreadsheet would run (formats tsv and csv).
+    apostrophe before cells that a spreadsheet would run (formats tsv and csv). force: replace a file with another
+    content.
     """
 
     split: str | None
@@ -62,6 +63,7 @@ class ExportRequest:
     documents: bool = False
     named_by: str = "--format"
     escape_formulas: bool = False
+    force: bool = False
 
 
 def export(folder: Path, request: ExportRequest, out: Path) -> dict[str, Any]:
@@ -85,7 +87,7 @@ def export(folder: Path, request: ExportRequest, out: Path) -> dict[str, Any]:
             yield group
 
     told = f"export of {folder}, {request.format}"
-    with held_file(out, told, request), writing(out) as stream:
+    with held_file(out, told, request), writing(out, replace=request.force) as stream:
         formulas = _WRITERS[request.format](groups(), derived.schema, request, stream)
     if formulas and not request.escape_formulas:
         warn(

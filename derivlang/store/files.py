@@ -15,6 +15,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from filecmp import cmp
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,8 +37,11 @@ def is_stream(out: Path) -> bool:
 
 
 @contextmanager
-def writing(out: Path) -> Iterator[BinaryIO]:
-    """Open a file that appears only when it is complete; a stream is written to. StoreError if it cannot be written."""
+def writing(out: Path, *, replace: bool = True) -> Iterator[BinaryIO]:
+    """Open a file that appears only when it is complete; a stream is written to.
+
+    replace: whether a file with another content is replaced. StoreError if it is not, or if `out` cannot be written.
+    """
     if is_stream(out):
         with _open_stream(out) as stream:
             yield stream
@@ -54,6 +58,13 @@ def writing(out: Path) -> Iterator[BinaryIO]:
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
+            if not replace and place.exists() and not cmp(fresh, place, shallow=False):
+                raise StoreError(
+                    "holds something else than this command writes",
+                    where=str(out),
+                    fix="name another file, or --force; the file is as it was",
+                    id="out-exists",
+                )
             fresh.replace(place)
         finally:
             fresh.unlink(missing_ok=True)

@@ -25,6 +25,7 @@ from derivlang.store.disk import LOCK, disk, held
 from derivlang.store.folders import remove_files
 from derivlang.store.listing import file_hash
 from derivlang.store.manifest import LEXICON, NAME, Derived, is_intact, read_manifest
+from derivlang.store.record import difference
 
 STAGE = ".derivlang"
 _FILES = {NAME, LEXICON, CARD}
@@ -39,8 +40,9 @@ class Journal:
             ...                         # add() each shard, then close(); give_up() after a failure
     """
 
-    def __init__(self, folder: Path, plan: str):
-        self.folder, self.plan = folder, plan
+    def __init__(self, folder: Path, plan: str, asked: Mapping[str, Any]):
+        """plan: the hash of everything that the set depends on. asked: the part of it that people know by name."""
+        self.folder, self.plan, self.asked = folder, plan, asked
         self.stage = folder / STAGE
         self.done: dict[str, dict[str, Any]] = {}
         self._path = self.stage / "journal.jsonl"
@@ -75,7 +77,7 @@ class Journal:
             return None
         manifest = read_manifest(self.folder)
         if manifest.get("plan") != self.plan:
-            raise self._other(str(manifest.get("spec")))
+            raise self._other({"options": [], **manifest, "splits": list(manifest["splits"])})
         return manifest if is_intact(manifest) and self._whole(manifest) else None
 
     def open(self, *, force: bool = False) -> dict[str, Any] | None:
@@ -99,7 +101,7 @@ class Journal:
     def _remove_old_stage(self) -> None:
         """Remove what a run of this plan left if it was killed just before its end."""
         try:
-            plan = _plan_of(self._path.read_bytes())
+            plan, _ = _first_line(self._path.read_bytes())
         except OSError:
             plan = None
         if self.stage.is_dir() and plan in (None, self.plan):
@@ -112,7 +114,10 @@ class Journal:
             (self.stage / "data").mkdir(parents=True, exist_ok=True)
             for leftover in (self.stage / "data").glob(".*.tmp"):
                 leftover.unlink()
-            lines = [{"plan": self.plan}, *(_line(name, entry) for name, entry in self.done.items())]
+            lines = [
+                {"plan": self.plan, "asked": self.asked},
+                *(_line(name, entry) for name, entry in self.done.items()),
+            ]
             fresh = self._path.with_suffix(".tmp")  # so that nothing is appended to a torn last line
             try:
                 fresh.write_text(
@@ -208,7 +213,8 @@ class Journal:
     def _read(self, force: bool) -> None:
         """Take the finished shards of an earlier run of this plan. Those of another plan are refused, or removed."""
         done: dict[str, dict[str, Any]] = {}
-        plan = None
+        plan: str | None = None
+        asked: dict[str, Any] = {}
         with suppress(DerivlangError), parse_errors(str(self._path), "journal"):  # a damaged journal counts as none
             content = self._path.read_bytes()
             for line in content.split(b"\n")[1:-1]:  # text after the last line end is a torn line
@@ -217,12 +223,12 @@ class Journal:
                 name, shard = entry.pop("task"), entry["shard"]
                 if intact and shard["rows"] and self._same_vocabulary(name, entry) and _same(self.stage, shard):
                     done[name] = entry
-            plan = _plan_of(content)
+            plan, asked = _first_line(content)
         if plan == self.plan:
             self.done = done
             return
         if plan is not None and done and not force:
-            raise self._other("another plan, unfinished")
+            raise self._other(asked, "begun, but not finished: ")
         with disk(self.stage):
             shutil.rmtree(self.stage)
 
@@ -243,9 +249,12 @@ class Journal:
         path = self.vocabulary(name)
         return bool(path.is_file() and file_hash(path) == entry["vocabulary"])
 
-    def _other(self, spec: str) -> StoreError:
+    def _other(self, recorded: Mapping[str, Any], state: str = "") -> StoreError:
+        """Return the error for a set of another plan. recorded: what its manifest or its journal says of it."""
+        known = {name: value for name, value in self.asked.items() if name in recorded}
+        told = difference(recorded, known) or "its shards have another size, or its transforms other files or rules"
         return StoreError(
-            f"the folder holds a set made by another plan ({spec})",
+            f"the folder holds another set ({state}{told})",
             where=str(self.folder),
             fix="choose another folder with -o, or pass --force to replace it",
             id="other-plan",
@@ -274,8 +283,12 @@ def _same(folder: Path, shard: dict[str, Any]) -> bool:
     return bool(path.is_file() and path.stat().st_size == shard["bytes"] and file_hash(path) == shard["sha256"])
 
 
-def _plan_of(journal: bytes) -> str | None:
-    """Return the plan's hash in the first line of a journal, or None if that is damaged."""
+def _first_line(journal: bytes) -> tuple[str | None, dict[str, Any]]:
+    """Return (the plan's hash, what was asked for) of a journal; (None, {}) if its first line is damaged.
+
+    Journals of earlier versions do not say what was asked for.
+    """
     with suppress(DerivlangError), parse_errors("journal", "journal"):
-        return str(json.loads(journal.split(b"\n", 1)[0])["plan"])
-    return None
+        line = json.loads(journal.split(b"\n", 1)[0])
+        return str(line["plan"]), dict(line.get("asked") or {})
+    return None, {}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.core.parse_errors import parse_errors
@@ -43,6 +43,65 @@ def record_text(found: Mapping[str, Any]) -> str:
 def digest(value: Any) -> str:
     """Return 16 hex digits that identify a value by its JSON."""
     return sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def difference(
+    recorded: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    words: Mapping[str, str] = {},
+    *,
+    earlier: Mapping[str, Any] = {},
+    later: Mapping[str, Callable[[], Any]] = {},
+    inside: str = "",
+) -> str:
+    """Return the first field of `wanted` that was recorded otherwise, as a reader calls it; "" if there is none.
+
+    {"vocab_size": 60} and {"vocab_size": 70}                 ->  vocab_size is 60, not 70
+    {"source": {"name": "demo"}} and {"source": {"name": "wikitext2"}}    ->  source.name is demo, not wikitext2
+    [{"name": "a.txt", "sha256": "3f…"}] and another hash     ->  a.txt has changed since
+
+    words: field -> what is said in place of its values. earlier: field -> a value that earlier versions recorded, which
+    counts as the same. later: field that earlier versions did not record -> its value, computed. inside: the prefix of
+    the fields of an inner object. The version of derivlang is no difference.
+    """
+    plain = json.loads(json.dumps(wanted))  # as in a file: tuples are lists there
+    for name, value in sorted(plain.items(), key=lambda one: f"{inside}{one[0]}" in words):  # what can be read first
+        place = f"{inside}{name}"
+        was = later[place]() if name not in recorded and place in later else recorded.get(name)
+        if was in (value, earlier.get(place, value)) or place == "derivlang":
+            continue
+        if place in words:
+            return words[place]
+        if isinstance(was, dict) and isinstance(value, dict):
+            every = {**value, **{other: None for other in was if other not in value}}
+            if told := difference(was, every, words, earlier=earlier, later=later, inside=f"{place}."):
+                return told
+            continue
+        if _are_files(was) and _are_files(value):
+            return _difference_of_files(was, value)
+        if was is None:
+            return f"{place} was not given, and is {_plain(value)} now"
+        return f"{place} is {_plain(was)}, not {_plain(value)}"
+    return ""
+
+
+def _are_files(value: Any) -> TypeGuard[list[dict[str, Any]]]:
+    """Return whether a value lists files by name and hash."""
+    return isinstance(value, list) and all(isinstance(one, dict) and {"name", "sha256"} <= one.keys() for one in value)
+
+
+def _difference_of_files(recorded: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> str:
+    names = [[str(file["name"]) for file in some] for some in (recorded, wanted)]
+    if names[0] != names[1]:
+        return f"it is of {', '.join(names[0]) or 'no file'}, not of {', '.join(names[1]) or 'none'}"
+    changed = (one["name"] for one, other in zip(recorded, wanted, strict=True) if one != other)
+    return f"{next(changed)} has changed since"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return ", ".join(value) or "none"
+    return value if isinstance(value, str) and value else "given now" if value is None else short(value)
 
 
 def check_types(

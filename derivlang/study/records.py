@@ -8,7 +8,6 @@ OUT/runs/CELL/pretrained.json, evaluated.json
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -28,7 +27,7 @@ from derivlang.formats.registry import suffixes
 from derivlang.grammar.load import files_of_pair
 from derivlang.store.files import writing
 from derivlang.store.listing import file_hash
-from derivlang.store.record import check_types, digest, read_record, record_text
+from derivlang.store.record import check_types, difference, digest, read_record, record_text
 from derivlang.study.begins import RUNS
 from derivlang.study.cells import Cell
 from derivlang.study.file import TEXT, Study
@@ -197,7 +196,7 @@ def check_shared(study: Study, steps: Sequence[PlannedCommand], place: Place) ->
         if earlier is not None and earlier != step.facts and (place.out / step.name).exists():
             where = str(place.out / step.name)
             raise StoreError(
-                f"was trained with {_difference(earlier, step.facts)}", where=where, fix=fix, id="other-study"
+                f"was trained otherwise: {_options_differ(earlier, step.facts)}", where=where, fix=fix, id="other-study"
             )
     for name, found in _sources(steps, place).items():
         if (before.get("files") or {}).get(name, found) != found and (place.out / name).exists():
@@ -216,23 +215,21 @@ def check_fits(step: PlannedCommand, place: Place) -> None:
         return
     told = ""
     if done.get("options") != step.facts:
-        told = _difference(dict(done.get("options") or {}), step.facts)
+        told = _options_differ(dict(done.get("options") or {}), step.facts)
     elif changed := _changed(done, _files(step.cell.options, place)):
-        told = f"{changed} = {json.dumps(step.facts[changed])}, and its content has changed since"
+        told = f"the content of {changed} ({step.facts[changed]}) has changed since"
     if told:
         raise StoreError(
-            f"was trained with {told}",
+            f"was trained otherwise: {told}",
             where=str(run),
             fix="give another -o, or remove this folder to train it again",
             id="other-study",
         )
 
 
-def _difference(before: dict[str, Any], now: dict[str, Any]) -> str:
-    """Return the first option that differs, as in `warmup = 0.1, and the study gives 0.2`."""
-    name = next(name for name in [*before, *now] if before.get(name) != now.get(name))
-    was, given = (f"{json.dumps(some[name])}" if name in some else "no value" for some in (before, now))
-    return f"{name} = {was}, and the study gives {given}"
+def _options_differ(before: dict[str, Any], now: dict[str, Any]) -> str:
+    """Return the first option that differs, as in `warmup is 0.1, not 0.2`; one that is left out now, too."""
+    return difference(before, {**dict.fromkeys(before), **now})
 
 
 def _write(path: Path, record: dict[str, Any]) -> None:

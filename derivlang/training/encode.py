@@ -21,14 +21,30 @@ from derivlang.engine.plan import as_earlier
 from derivlang.sources.find import name_of
 from derivlang.sources.named import SOURCES, split_name
 from derivlang.sources.request import SourceRequest
-from derivlang.store.folders import replace_folder
-from derivlang.store.record import digest, record_text
+from derivlang.store.artifact import Artifact, Kind
+from derivlang.store.record import digest
 from derivlang.training.data import FORMAT, NAME, Data, read_recipe
 from derivlang.training.languages import SOURCE, Both, Languages
 from derivlang.training.packing import cut
 from derivlang.training.settings import Packing
 from derivlang.training.text_data import TextData, TextWriter
 from derivlang.training.twin_data import TwinData, TwinWriter
+
+DATA = Kind(
+    noun="encoded text",
+    record=NAME,
+    names=(NAME, "*.bin"),
+    read=read_recipe,
+    files=lambda recipe: (f"{name}.bin" for name in recipe["files"]),
+    words={
+        "input": "the files of the source have changed since, or are others",
+        "pipeline": "the rules or the files of its transforms are others",
+        "tokenizer": "it was encoded with another tokenizer",
+        "twin": "it was encoded with another twin",
+    },
+    fix="give another folder, or remove this one",
+    id="other-data",
+)
 
 # By `Languages.has_twin`: how encoded data is read and written.
 _KINDS: dict[bool, tuple[Any, Any]] = {True: (TwinData, TwinWriter), False: (TextData, TextWriter)}
@@ -49,6 +65,7 @@ def encode(
     Raise StoreError if the folder holds other data, DataError for a split without words.
     """
     files = source.files([split])
+    reading = source.corpus.reading(source.encoding)
     wanted = _of_languages(languages, seq_len, limit, packing) | {
         "parser": source.corpus.options.get("parser"),
         "source": source.corpus.name,
@@ -58,17 +75,14 @@ def encode(
         "encoding": source.encoding,
         "input": digest(files),
     }
-    if (folder / NAME).exists():
-        before = read_recipe(folder)
-        if "reading" in before:  # earlier versions tell none
-            wanted["reading"] = source.corpus.reading(source.encoding)
-        if before.get("input") == digest(as_earlier(files)):
-            wanted["input"] = before["input"]
-        _check(folder, wanted)
-        return open_data(folder, languages)
-    replace_folder(
-        folder, lambda fresh: _write(fresh, source, languages, split, seq_len, limit, wanted), record=NAME, what="data"
+    data = Artifact(
+        kind=DATA,
+        path=folder,
+        wanted=wanted | {"reading": reading},
+        earlier={"input": digest(as_earlier(files))},
+        later={"reading": lambda: reading},
     )
+    data.make(lambda fresh: _write(fresh, source, languages, split, seq_len, limit, wanted))
     return open_data(folder, languages)
 
 
@@ -79,7 +93,7 @@ def take(
 
     Raise StoreError if there is no data, or if it is of other languages or settings.
     """
-    _check(folder, _of_languages(languages, seq_len, limit, packing))
+    Artifact(kind=DATA, path=folder, wanted=_of_languages(languages, seq_len, limit, packing)).required()
     return open_data(folder, languages)
 
 
@@ -126,19 +140,6 @@ def _of_languages(languages: Languages, seq_len: int, limit: int | None, packing
     }
 
 
-def _check(folder: Path, wanted: dict[str, Any]) -> None:
-    """Raise StoreError if the folder's recipe differs."""
-    recipe = read_recipe(folder)
-    other = [name for name, value in wanted.items() if recipe.get(name) != value]
-    if other:
-        raise StoreError(
-            f"holds data of another run: {other[0]} is {recipe.get(other[0])!r}, not {wanted[other[0]]!r}",
-            where=str(folder),
-            fix="give another folder, or remove this one",
-            id="other-data",
-        )
-
-
 def _write(
     folder: Path,
     source: Source,
@@ -147,7 +148,8 @@ def _write(
     seq_len: int,
     limit: int | None,
     wanted: dict[str, Any],
-) -> None:
+) -> dict[str, Any]:
+    """Write the files of a split, and return the recipe."""
     writer = _KINDS[languages.has_twin][1](languages)
     types = {**writer.types, "sentences": "<i8", "keys": "<i8", "pieces": "<i8"}
     whole = sha256(json.dumps(wanted, sort_keys=True).encode())
@@ -192,7 +194,7 @@ def _write(
     subwords, by_language = writer.sizes(offsets, last, seq_len, wanted["packing"])
     _check_rows(by_language[SOURCE][0], seq_len)
     rows, filled = (sum(side) for side in zip(*by_language, strict=True))
-    recipe = {
+    return {
         "format": FORMAT,
         "derivlang": __version__,
         **wanted,
@@ -209,7 +211,6 @@ def _write(
         **writer.facts(),
         "fingerprint": whole.hexdigest()[:16],
     }
-    (folder / NAME).write_text(record_text(recipe), "utf-8", newline="\n")
 
 
 def open_data(folder: Path, languages: Languages) -> Data:

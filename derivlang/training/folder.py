@@ -39,15 +39,18 @@ _OF_TRANSFORMERS = (
     "tekken.json", "word_*.json",
 )  # fmt: skip
 _TOKENIZER = (*TOKENIZER_FILES, *_OF_TRANSFORMERS)
-_MODEL = (*checkpoint.MODEL_FILES, TOKENIZER_FILE, CONFIG, *_OF_TRANSFORMERS)
+MODEL_FILES = (*checkpoint.MODEL_FILES, TOKENIZER_FILE, CONFIG, *_OF_TRANSFORMERS)
 _CELLS = ("*.*.[0-9]*.npz", "*.documents.npz", "surprisal.*.parquet")
-_NEVER_FIRST = (LOG, *(f"{checkpoint.MODEL}/{name}" for name in _MODEL))  # written after run.json, over what is there
+_NEVER_FIRST = (
+    LOG,
+    *(f"{checkpoint.MODEL}/{name}" for name in MODEL_FILES),
+)  # written after run.json, over what is there
 # The files of a run, which `pretrain --force` removes, without its encoded data.
 _FILES = (
     RUN, LOG, LEXICON, DICTIONARY, f"{DICTIONARY}.*", f"{SPEC_FILES}/*",
     "evaluation.json", "pretrained.json", "evaluated.json", "evaluation/step-*.json",
     *(f"{folder}/{name}" for folder in (TOKENIZER, TWIN) for name in _TOKENIZER),
-    *(f"{checkpoint.MODEL}/{name}" for name in _MODEL),
+    *(f"{checkpoint.MODEL}/{name}" for name in MODEL_FILES),
     *(f"{checkpoint.FOLDER}/step-*/{name}" for name in checkpoint.FILES),
     *(f"{folder}/{name}" for folder in ("evaluation", "evaluation/step-*") for name in _CELLS),
 )  # fmt: skip
@@ -200,7 +203,7 @@ def finish(run: Path, steps: int) -> None:
             for name in split_files(folder, names)[0]:
                 shutil.copyfile(folder / name, fresh / name)
 
-    replace_folder(run / checkpoint.MODEL, write, _MODEL, record="config.json", warn=_silent)
+    replace_folder(run / checkpoint.MODEL, write, MODEL_FILES, record="config.json", warn=_silent)
 
 
 def _silent(message: str) -> None:

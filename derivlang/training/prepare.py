@@ -24,15 +24,15 @@ from derivlang.lexical import dictionary as dictionaries
 from derivlang.lexical import train as tokenizers
 from derivlang.lexical.foreign import ForeignTokenizer
 from derivlang.lexical.percent import percent
-from derivlang.lexical.tokenizer import Tokenizer
-from derivlang.lexical.twin_folder import make_twin, trans_of
+from derivlang.lexical.tokenizer import TOKENIZERS, Tokenizer
+from derivlang.lexical.twin_folder import TWINS, make_twin, trans_of
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.disk import file_lock
 from derivlang.store.files import writing
 from derivlang.store.folders import replace_folder, sweep
-from derivlang.store.record import check_types, read_record, record_text, short
+from derivlang.store.record import check_types, difference, read_record, record_text
 from derivlang.training.data import Data
 from derivlang.training.dictionary import DICTIONARY, JointDictionary
 from derivlang.training.encode import check_source, encode, take
@@ -132,20 +132,18 @@ def _check_origin(path: Path, recipe: Mapping[str, Any], origin: dict[str, Any] 
     """Raise StoreError if the recipe of a file in the data folder names another source. None: there is none to ask."""
     if origin is None:
         return
-    what = ""
     with parse_errors(str(path), "recipe", error=StoreError, id="data"):
-        check_types(recipe, {}, {"source": dict, "reading": dict})  # earlier versions have no reading
-        files, reading = (recipe.get("source") or {}).get("files"), recipe.get("reading")
-        if files is not None and files not in (origin["files"], as_earlier(origin["files"])):
-            names = [", ".join(str(file["name"]) for file in some) for some in (files, origin["files"])]
-            what = f"from {names[0]}, not {names[1]}" if names[0] != names[1] else f"before {names[0]} changed"
-        elif reading is not None and reading != origin["reading"]:
-            now = origin["reading"]
-            name = next(name for name in {**now, **reading} if reading.get(name) != now.get(name))
-            what = f"from other words: {name} was {short(reading.get(name))}, and is now {short(now.get(name))}"
+        check_types(recipe, {}, {"source": dict, "reading": dict})
+        told = {"files": (recipe.get("source") or {}).get("files"), "reading": recipe.get("reading")}
+        recorded = {name: value for name, value in told.items() if value is not None}  # earlier versions lack some
+        wanted = {name: origin[name] for name in recorded}
+        what = difference(recorded, wanted, earlier={"files": as_earlier(origin["files"])})
     if what:
         raise StoreError(
-            f"was made {what}", where=str(path), fix="give another --data folder, or the same source", id="other-data"
+            f"was made of another text: {what}",
+            where=str(path),
+            fix="give another --data folder, or the same source",
+            id="other-data",
         )
 
 
@@ -174,7 +172,7 @@ def _languages(
     tokenizer = where.tokenizer or folder / TOKENIZER
     if is_foreign(tokenizer):
         return _of_checkpoint(folder, pipeline, request, where, tokenizer, origin)
-    if where.tokenizer is None and not tokenizer.exists():
+    if where.tokenizer is None and not TOKENIZERS.is_whole(tokenizer):
         _required(origin, tokenizer)
         say("training the tokenizer")
         tokenizers.train(request, tokenizer, vocab_size=settings.vocab_size)
@@ -189,7 +187,7 @@ def _languages(
     if where.tokenizer is None:
         _check_origin(tokenizer, found.recipe, origin)
     twin = folder / TWIN
-    if not twin.exists():
+    if not TWINS.is_whole(twin):
         make_twin(tokenizer, settings.spec, twin)
     languages = TwinLanguages.of(pipeline, found, twin, "give another --data folder")
     return languages, {TOKENIZER: tokenizer, TWIN: twin}

@@ -16,7 +16,7 @@ from derivlang.core.errors import StoreError
 from derivlang.core.version import __version__
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
-from derivlang.store.record import digest
+from derivlang.store.record import difference, digest
 from derivlang.training import folder
 from derivlang.training.begin import Init
 from derivlang.training.config import ModelConfig
@@ -105,24 +105,26 @@ class RunInputs:
         """Raise StoreError if the run to resume, with the record `before`, had other settings or data."""
         if before["fingerprint"] == self.fingerprint:
             return
-        now, prepared = record_of(self.settings), self.prepared
-        began, begins = (before.get("init") or {}).get("run"), self.init and self.init.facts["run"]
-        streams, settings = before.get("streams") or {}, {**before["settings"], **(before.get("unread") or {})}
         dictionary = before.get("dictionary") or before.get("alignment_dictionary") or {}
-        other = [name for name, value in now.items() if settings.get(name) != value]
-        if other:
-            name = other[0]
-            what = f"{name.replace('_', '-')} was {settings.get(name)!r}, and is now {now[name]!r}"
-        elif before.get("data") != prepared.data.fingerprint:
-            what = f"its data was {before.get('data')}, and is now {prepared.data.fingerprint}"
-        elif prepared.pairs is not None and dictionary.get("sha256") != prepared.pairs.sha256:
-            what = f"its dictionary was not {prepared.files.get(DICTIONARY, 'the given one')}"
-        elif began != begins:
-            what = f"it began from {began or 'a new model'}, and now begins from {begins or 'a new model'}"
-        elif any(streams.get(name, {}).get("sha256") != facts.get("sha256") for name, facts in self.facts.items()):
-            what = "its sentence pairs were others"
-        else:
-            what = f"the config of the model {self.settings.model}, or derivlang's rules, have changed since"
+        pairs = self.prepared.pairs
+        recorded = {
+            **before["settings"],
+            **(before.get("unread") or {}),
+            "init": (before.get("init") or {}).get("run"),
+            "data": before.get("data"),
+            "dictionary": dictionary.get("sha256"),
+            "streams": {name: facts.get("sha256") for name, facts in (before.get("streams") or {}).items()},
+        }
+        wanted = {
+            **record_of(self.settings),
+            "init": self.init and self.init.facts["run"],
+            "data": self.prepared.data.fingerprint,
+            "dictionary": dictionary.get("sha256") if pairs is None else pairs.sha256,
+            "streams": {name: facts.get("sha256") for name, facts in self.facts.items()},
+        }
+        of_dictionary = f"its dictionary is not {self.prepared.files.get(DICTIONARY, 'the given one')}"
+        what = difference(recorded, wanted, {**_WORDS, "dictionary": of_dictionary})
+        what = what or f"the config of the model {self.settings.model}, or derivlang's rules, have changed since"
         raise StoreError(
             f"is another run: {what}",
             where=str(run),
@@ -181,6 +183,13 @@ class RunInputs:
         chosen = {"coverage": settings.coverage, "by": settings.dictionary_by, "seed": settings.dictionary_seed}
         origin = {"file": prepared.given} if prepared.given else chosen
         return {**origin, "pairs": len(prepared.pairs.pairs), "sha256": prepared.pairs.sha256}
+
+
+# What `difference` says of values that mean nothing to a reader.
+_WORDS = {
+    "data": "its encoded text is another one",
+    "streams": "its sentence pairs are others",
+}
 
 
 def record_of(settings: TrainingSettings) -> dict[str, Any]:

@@ -1,0 +1,154 @@
+"""What a command makes in one go: is it there already, and may it be used?
+
+    found  ->  lock  ->  found again  ->  written whole (replace_folder)  ->  recorded
+
+    nothing there                         it is made
+    the same, and whole                   it is kept
+    the same, but a file is missing       it is made again, with a warning
+    another one, or a damaged one         a StoreError names the first difference; with `force` it is replaced
+
+The same: its record has what is wanted (`record.difference`). Whole: all files of the recipe are there. Sets, runs and
+studies live longer lives (a journal, checkpoints); they use `difference` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from derivlang.core.errors import StoreError
+from derivlang.core.messages import warn
+from derivlang.store.disk import file_lock, is_begun
+from derivlang.store.files import is_stream
+from derivlang.store.folders import is_free, replace_folder
+from derivlang.store.record import difference, read_record, record_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of artifact, such as tokenizers.
+
+    noun: for messages. record: the file in its folder that tells its recipe. names: patterns of the files that it owns
+    (`folders.py`). read: returns the record of a folder, or raises StoreError. files: the other files of a whole one,
+    by its record. check: raises StoreError for files that are not those of the record. words: fields of the record that
+    mean nothing to a reader, such as hashes -> what is wrong if they differ. fix: what to do with another one that is
+    there. id: of that error.
+    """
+
+    noun: str
+    record: str
+    names: tuple[str, ...]
+    read: Callable[[Path], Mapping[str, Any]]
+    files: Callable[[Mapping[str, Any]], Iterable[str]]
+    check: Callable[[Path], object] = lambda path: None
+    words: Mapping[str, str] = field(default_factory=dict)
+    fix: str = "give another folder, or --force"
+    id: str = "output"
+
+    def is_whole(self, folder: Path) -> bool:
+        """Return whether a folder holds an artifact with all its files. Raise StoreError for a damaged record."""
+        if not (folder / self.record).exists():
+            return False
+        return all((folder / name).is_file() for name in self.files(self.read(folder)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """An artifact that is wanted in a folder.
+
+    wanted: what the record of the same one has. earlier, later: as of `difference`. force: whether what is there is
+    replaced, the same or another one.
+    """
+
+    kind: Kind
+    path: Path
+    wanted: Mapping[str, Any]
+    earlier: Mapping[str, Any] = field(default_factory=dict)
+    later: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    force: bool = False
+
+    def check_free(self) -> None:
+        """Raise StoreError if the folder holds something else than an artifact of this kind."""
+        free = is_free(self.path)  # first: it finishes what a killed process was writing
+        if not free and not (self.path / self.kind.record).exists():
+            raise StoreError(
+                f"holds something else than a {self.kind.noun}",
+                where=str(self.path), fix="give another folder", id="output",
+            )  # fmt: skip
+
+    def found(self, warn: Callable[[str], None] = warn) -> dict[str, Any] | None:
+        """Return the record of the same artifact if it is there and whole; None if it has to be made.
+
+        Raise StoreError if the folder holds another one, a damaged one or something else.
+        """
+        self.check_free()
+        if self.force or not (self.path / self.kind.record).exists():
+            return None
+        record = self.required()
+        for name in self.kind.files(record):
+            if not (self.path / name).is_file():
+                warn(f"{self.path}: {name} is missing; the {self.kind.noun} is made again")
+                return None
+        self._read(self.kind.check)
+        return record
+
+    def required(self) -> dict[str, Any]:
+        """Return the record of the artifact, which must be there. Raise StoreError if it is not, or is another one."""
+        record, kind = self._read(self.kind.read), self.kind
+        if told := difference(record, self.wanted, kind.words, earlier=self.earlier, later=self.later):
+            raise StoreError(f"holds another {kind.noun}: {told}", where=str(self.path), fix=kind.fix, id=kind.id)
+        return dict(record)
+
+    def make(
+        self, write: Callable[[Path], Mapping[str, Any]], kept: Callable[[Path], None] = lambda path: None
+    ) -> dict[str, Any]:
+        """Make the artifact unless it is there, in one process at a time, and return its record.
+
+        write: fills an empty folder and returns the record, which is written last. kept: called with the folder if the
+        artifact is there already. Raise StoreError as `found`; nothing is changed then.
+        """
+        # Another process may be at work in the folder: what it leaves is looked at once it has ended.
+        record = None if is_begun(self.path) else self.found(warn=lambda message: None)
+        if record is not None:
+            kept(self.path)
+            return record
+        with file_lock(self.path):
+            record = self.found()
+            if record is not None:  # another process has just made it
+                kept(self.path)
+                return record
+            made: dict[str, Any] = {}
+
+            def fill(folder: Path) -> None:
+                made.update(write(folder))
+                (folder / self.kind.record).write_text(record_text(made), "utf-8", newline="\n")
+
+            replace_folder(self.path, fill, self.kind.names, record=self.kind.record, what=self.kind.noun)
+            return made
+
+    def _read(self, read: Callable[[Path], Any]) -> Any:
+        """Read the folder. An error says what to do with the folder, unless it knows better."""
+        try:
+            return read(self.path)
+        except StoreError as error:
+            raise StoreError(error.what, where=error.where, fix=error.fix or self.kind.fix, id=error.id) from error
+
+
+def check_replaceable(files: Iterable[Path], recipe: Path, wanted: Mapping[str, Any], *, noun: str) -> None:
+    """Raise StoreError if files that a command writes are there, and their recipe beside them tells other settings.
+
+    recipe: of the files that are there. wanted: what the recipe of the new ones has, as far as the content depends on
+    it. noun: for messages. Files of the same recipe may be written again: their content is the same.
+    """
+    there = next((path for path in files if path.exists() and not is_stream(path)), None)
+    if there is None:
+        return
+    fix = "name another file, or --force"
+    if not recipe.exists():
+        raise StoreError(
+            f"exists already, and no {recipe.name} says how it was made", where=str(there), fix=fix, id="out-exists"
+        )
+    if told := difference(read_record(recipe, "recipe", id="data", fix=fix), wanted):
+        raise StoreError(f"is another {noun}: {told}", where=str(there), fix=fix, id="out-exists")
