@@ -100,10 +100,9 @@ def command(
     """Evaluate RUN, the folder of a pre-trained run, and write RUN/evaluation.json.
 
     For each task, it measures the upper bound (SUP), zero-shot transfer (ZS) and the gap between them on the test
-    split, over several seeds, with 95 % intervals over the units of the test set. The task blimp compares the
-    log-likelihoods of minimal pairs in both languages, without fine-tuning. It also measures how well the embeddings
-    and the contextual states of the two languages align, and the perplexity. The same command continues an interrupted
-    evaluation.
+    split, over several seeds. The task blimp compares the log-likelihoods of minimal pairs in both languages, without
+    fine-tuning. It also measures how well the embeddings and the contextual states of the two languages align, and the
+    perplexity. The same command continues an interrupted evaluation.
 
     The defaults are the published settings, which do not suit small models. An option of fine-tuning takes one number
     for all tasks, or one for each, such as --epochs 1,2.

@@ -1,14 +1,14 @@
 """Scores as lines of text, for the command line. All follows from columns and rows: no task or measure has a rule.
 
     pos: epochs 10, lr 2e-05, train 12,544, test 2,077; of test cut 3, labels 25,094
-      SUP       accuracy   61.2 %  [60.1, 62.3]  ± 0.5 over 3 seeds  (chance 17.0 %)
-      ZS        accuracy   40.3 %  [39.0, 41.6]  ± 1.2 over 3 seeds  (chance 17.0 %)
-      SUP - ZS  accuracy   20.9 %  [19.4, 22.4]  ± 1.3 over 3 seeds
+      SUP       accuracy   61.2 %  ± 0.5 over 3 seeds  (chance 17.0 %)
+      ZS        accuracy   40.3 %  ± 1.2 over 3 seeds  (chance 17.0 %)
+      SUP - ZS  accuracy   20.9 %  ± 1.3 over 3 seeds
       pos.accuracy|set:UD EWT#5f0c3a91|split:test|units:32 documents|ft_seeds:1-3|step:20|derivlang:0.1
     links, layer 0: AER by argmax 89.3 %, AER by itermax 88.0 %
 
-An interval of 95 % covers the choice of the set's units alone, not that of seeds: it is that of one run. The last line
-of each set is its signature (`signature.py`): what a score depends on besides the run.
+Numbers are means over fine-tuning seeds with their standard deviation; intervals need several runs and are the
+report's. The last line of each set is its signature (`signature.py`): what a score depends on besides the run.
 """
 
 from __future__ import annotations
@@ -25,11 +25,9 @@ from derivlang.core.arrays import Int64
 from derivlang.core.messages import counted
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.formulas import Float64
-from derivlang.evaluation.influence import influences, variance_of
 from derivlang.evaluation.scores import counts_of
 from derivlang.evaluation.signature import seeds_told, set_told, signature_line, units_told
 
-_WIDTH = 1.96  # of an interval of 95 %, in standard errors
 _TUNED = {"sup": "SUP", "zs": "ZS", "cs": "CS", "delta": "SUP - ZS", "source": "ZS, on the source",
           "oracle": "ZS, dev oracle"}  # fmt: skip
 _Place = tuple[str, str, str, int | None]  # regime, group, metric, layer
@@ -37,49 +35,35 @@ _Place = tuple[str, str, str, int | None]  # regime, group, metric, layer
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Found:
-    """A score by fine-tuning seed. row: the first one. counts: int64[U, k], of the first one. influence: float64[U], of
-    each unit on the mean. Both are None if a score has no units."""
+    """A score by fine-tuning seed. row: the first one. counts: int64[U, k], of the first one; None without units."""
 
     column: Column
     row: Mapping[str, Any]
     seeds: tuple[int, ...]
     values: Float64
     counts: Int64 | None
-    influence: Float64 | None
-    signed: bool = False  # a difference
 
     @classmethod
     def of(cls, column: Column, rows: Sequence[Mapping[str, Any]]) -> _Found:
-        seeds = tuple(row["ft_seed"] for row in rows if row["ft_seed"] is not None)
-        counts = [counts_of(column.formula, row["counts"]) for row in rows if row["counts"] is not None]
-        whole = bool(column.formula) and len(counts) == len(rows)
-        influence = influences(column.formula, counts).mean(axis=0) if whole else None
+        counts = rows[0]["counts"] if column.formula else None
         return cls(
-            column, rows[0], seeds, np.array([row["value"] for row in rows]), counts[0] if whole else None, influence
+            column,
+            rows[0],
+            tuple(row["ft_seed"] for row in rows if row["ft_seed"] is not None),
+            np.array([row["value"] for row in rows]),
+            None if counts is None else counts_of(column.formula, counts),
         )
-
-    def __sub__(self, other: _Found) -> _Found:
-        pair = (self.influence, other.influence) if self.row["set_hash"] == other.row["set_hash"] else (None, None)
-        influence = None if pair[0] is None or pair[1] is None else pair[0] - pair[1]
-        return replace(self, values=self.values - other.values, influence=influence, signed=True)
 
     @property
     def value(self) -> str:
+        """The mean."""
         return _number(self.column, float(self.values.mean()))
 
     @property
-    def told(self) -> str:
-        """The mean with its interval, and the deviation over fine-tuning seeds."""
-        mean, spread, over = float(self.values.mean()), "", ""
-        if self.influence is not None and len(self.influence) > 1:
-            half = _WIDTH * math.sqrt(variance_of(self.influence))
-            if half > 0:  # not NaN, and not of equal units, which tell nothing of others
-                ends = mean - half, mean + half
-                low, high = ends if self.signed else self.column.within(*ends)
-                spread = f"  [{low:z,.1f}, {high:z,.1f}]"
-        if len(self.values) > 1:
-            over = f"  ± {self.values.std(ddof=1):.1f} over {len(self.values)} seeds"
-        return f"{self.value:>9}{spread:<16}{over}"
+    def deviation(self) -> str:
+        """The standard deviation over fine-tuning seeds; "" of one."""
+        n = len(self.values)
+        return f"± {self.values.std(ddof=1):.1f} over {n} seeds" if n > 1 else ""
 
 
 def lines(
@@ -144,7 +128,8 @@ def _lines(
     for place, one in _whole(found).items():
         chance = "" if place[0] == "delta" else _chance(found, place)
         of = "" if one.counts is None or not place[1] else counted(int(one.counts.any(axis=1).sum()), one.row["unit"])
-        rows.append((_where(place, one), one.column.shown, "  ".join(filter(None, (one.told + chance, of)))))
+        score = "  ".join(filter(None, (f"{one.value:>9}", one.deviation + chance, of)))
+        rows.append((_where(place, one), one.column.shown, score))
     widths = [max((len(row[i]) for row in rows), default=0) for i in (0, 1)]
     for *names, score in rows:
         text = "  ".join(f"{name:<{n}}" for name, n in zip(names, widths, strict=True) if n)
@@ -174,7 +159,7 @@ def _whole(found: Mapping[_Place, _Found]) -> dict[_Place, _Found]:
         place = "", "", one.column.name, None
         other = whole.get(("zs", *place[1:])) if regime == "sup" else None
         if other is not None and other.seeds == one.seeds:
-            whole["delta", *place[1:]] = one - other
+            whole["delta", *place[1:]] = replace(one, values=one.values - other.values)
     order = list(_TUNED) if any(one.seeds for one in whole.values()) else []
     return dict(
         sorted(
