@@ -16,7 +16,7 @@ import torch
 from derivlang.core.errors import UsageError
 from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.examples import Examples, Instances
-from derivlang.evaluation.finetune import Padded, batches
+from derivlang.evaluation.finetune import LabelBatch, batches
 from derivlang.evaluation.rows import LanguageRows
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import PairTask
@@ -126,10 +126,10 @@ def test_the_model_gets_the_language_of_each_position() -> None:
             given.update(options)
             return SimpleNamespace(last_hidden_state=None)
 
-    padded = Padded.of(found, np.array([3, 0]))
+    padded = LabelBatch.of(found, np.array([3, 0]), torch.device("cpu"))
     assert padded.languages is not None
     encoder = Encoder(Recorder(), MARKS, language_ids=True)
-    encoder(torch.from_numpy(padded.ids), torch.from_numpy(padded.mask), torch.from_numpy(padded.languages))
+    encoder(padded.ids, padded.mask, padded.languages)
     types = given["token_type_ids"]
     for row, number in zip(types, (3, 0), strict=True):
         wanted = values_by_row(found, found.languages)[number]

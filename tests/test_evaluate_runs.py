@@ -18,10 +18,9 @@ from derivlang.core.errors import DataError, DerivlangError, StoreError, UsageEr
 from derivlang.core.seal import sealed
 from derivlang.engine.events import Events
 from derivlang.evaluation import cell as cells
-from derivlang.evaluation import evaluate as evaluation
-from derivlang.evaluation.evaluate import evaluate, request_of
+from derivlang.evaluation.evaluate import Evaluation, evaluate, request_of
 from derivlang.evaluation.examples import Instances
-from derivlang.evaluation.finetune import Padded, TaskModel, batches, fine_tune, predict
+from derivlang.evaluation.finetune import LabelBatch, TaskModel, batches, fine_tune, predict
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.formulas import value_of
 from derivlang.evaluation.measures.registry import MEASURES
@@ -124,8 +123,8 @@ def test_predictions_do_not_depend_on_the_batch(kind: str) -> None:
     for row in range(0, found.n_rows, 9):
         a, b = found.derived.label_offsets[row : row + 2]
         with torch.inference_mode():
-            logits = model.scores(Padded.of(found.derived, np.array([row])), 1)
-            wide = model.scores(Padded.of(found.derived, np.array([row, int(np.argmax(found.derived.lengths))])), 1)
+            rows = np.array([row, int(np.argmax(found.derived.lengths))])
+            logits, wide = (model.scores(LabelBatch.of(found.derived, some, CPU), 1) for some in (rows[:1], rows))
         assert together[a:b, 0].tolist() == logits.argmax(1).tolist()
         assert torch.allclose(logits, wide[: b - a], atol=1e-5)
 
@@ -153,15 +152,15 @@ class Fixed(torch.nn.Module):
 @pytest.mark.parametrize("name", ["pos", "xnli"])
 def test_only_labelled_places_get_a_gradient(name: str) -> None:
     found, _, _ = made("trans,inv", task_of(name), 40, "demo" if name == "pos" else "demo:nli")
-    block = Padded.of(found.derived, np.arange(5))
+    block = LabelBatch.of(found.derived, np.arange(5), CPU)
     model = TaskModel.of(task_of(name), Encoder(Fixed((*block.ids.shape, 4)), MARKS), 17)
     loss = model.loss(block, 1)
     loss.backward()
     touched = model.encoder.module.states.grad.abs().sum(-1) > 0
     expected = torch.zeros_like(touched)
-    expected[torch.from_numpy(block.row), torch.from_numpy(block.column)] = True
+    expected[block.row, block.column] = True
     assert torch.equal(touched, expected)
-    assert not expected[torch.from_numpy(~block.mask)].any()
+    assert not expected[~block.mask].any()
     # the loss is the mean over the labels
     with torch.no_grad():
         logs = model.scores(block, 1).double().log_softmax(1)
@@ -354,7 +353,7 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Pat
 
 
 def test_results_that_another_process_adds_stay(run: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tuned = evaluation._tuned
+    tuned = Evaluation.tuned
 
     def meanwhile(*arguments: Any) -> dict[str, Any]:
         found = tuned(*arguments)
@@ -362,7 +361,7 @@ def test_results_that_another_process_adds_stay(run: Path, data: Path, monkeypat
         evaluate(run, options(data, "ner", regimes=("sup",), measures=("links",), pairs=9))
         return found
 
-    monkeypatch.setattr(evaluation, "_tuned", meanwhile)
+    monkeypatch.setattr(Evaluation, "tuned", meanwhile)
     found = evaluate(run, options(data, "pos", regimes=("sup",), measures=("perplexity",)))
     assert found.record == stored(run)
     assert set(found.record["measures"]) == {"links", "perplexity"}

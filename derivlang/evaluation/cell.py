@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from derivlang.evaluation.scores import Score, read_part, write_part
 from derivlang.evaluation.sets import Sets
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.trained import PretrainedRun
+from derivlang.store.listing import file_hash
 from derivlang.store.record import digest
 from derivlang.training.languages import DERIVED, SOURCE
 
@@ -84,7 +84,7 @@ class FinetuneCell:
     def has_predictions(self) -> bool:
         """Return whether the predictions that were scored are there."""
         told, path = self._read()[0].get("predictions"), self.predictions
-        return told is not None and path.is_file() and told == sha256(path.read_bytes()).hexdigest()
+        return told is not None and path.is_file() and told == file_hash(path)
 
     def _read(self) -> tuple[dict[str, Any], pa.Table | None]:
         """Return (facts, scores) of its file, or ({}, None)."""

@@ -22,15 +22,15 @@ from derivlang.align.bitext import Bitext
 from derivlang.align.lexical import Floats
 from derivlang.align.links import Links
 from derivlang.align.similarity import METHODS, cosine, usual_layer
-from derivlang.core.arrays import Bool, Int32, Int64, lengths_of, offsets_of, owners
+from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, offsets_of, owners, positions
 from derivlang.core.errors import UsageError
 from derivlang.core.messages import warn
-from derivlang.evaluation.padding import by_length, framed, inside, padded, tokens_on
+from derivlang.evaluation.measures.states import StateRows, mean_states
+from derivlang.evaluation.padding import framed
 from derivlang.evaluation.trained import PretrainedRun
-from derivlang.formats.progress import rows_done, stage
+from derivlang.formats.progress import stage
 from derivlang.parsing.device import device_of
 from derivlang.training.checkpoint import run_and_step
-from derivlang.training.devices import to_device
 from derivlang.training.encoder import Encoder
 from derivlang.training.foreign import checkpoint_folder
 from derivlang.training.languages import DERIVED, SOURCE, Languages
@@ -72,7 +72,6 @@ class LinkEncoder:
             )
         use_threads(None, trained.config.hidden_size)
         model = trained.encoder(device_of(device))
-        model.module.train(False)
         return cls(trained.languages, model, usual_layer(n_layers) if layer is None else layer, trained.longest)
 
     def links(self, bitext: Bitext, method: str = "ot", warn: Callable[[str], None] = warn) -> tuple[Links, int]:
@@ -81,38 +80,24 @@ class LinkEncoder:
         method: a name of METHODS. warn: called if sentences were cut, or if the tokenizer hardly knows a side.
         """
         with stage("dividing words into sub-words", None):
-            source = self._side(bitext.source, bitext.source_offsets, bitext.source_types, SOURCE)
-            target = self._side(bitext.target, bitext.target_offsets, bitext.target_types, DERIVED)
-        for name, side in (("source", source), ("target", target)):
-            share = self.languages.unknown_percent(side.ids)
-            if told := unknown_warning(share, f"the {name}", "the tokenizer of the encoder"):
-                warn(told)
-            if side.n_cut:
-                warn(
-                    f"{side.n_cut:,} sentences of the {name} are longer than the {self.longest:,} sub-words of the "
-                    "model's rows; the words behind have no links"
-                )
+            source = self._side("source", bitext.source, bitext.source_offsets, bitext.source_types, warn)
+            target = self._side("target", bitext.target, bitext.target_offsets, bitext.target_types, warn)
         found: list[tuple[Int64, Int64, Int64]] = [(np.zeros(0, np.int64),) * 3]
-        with stage("encoding and aligning", "rows", len(bitext)), torch.inference_mode():
+        with stage("encoding and aligning", "rows", 2 * len(bitext)), torch.inference_mode():
             for begin in range(0, len(bitext), _PAIRS):
                 end = min(begin + _PAIRS, len(bitext))
                 states = [self._states(side, begin, end) for side in (source, target)]
-                for row in range(begin, end):
-                    words = [side.words(row) for side in (source, target)]
-                    if min(map(len, words)):
-                        ours, theirs = (
-                            own[at - side.offsets[begin]]
-                            for own, at, side in zip(states, words, (source, target), strict=True)
-                        )
+                for row, (ours, theirs) in enumerate(zip(*states, strict=True), begin):
+                    if len(ours) and len(theirs):
                         i, j = METHODS[method](cosine(ours, theirs).astype(np.float64)).nonzero()
-                        places = words[0][i] - source.offsets[row], words[1][j] - target.offsets[row]
+                        places = source.places[source.offsets[row] + i], target.places[target.offsets[row] + j]
                         found.append((np.full(len(i), row), *places))
-                rows_done(end - begin)
         rows, ours, theirs = (np.concatenate(column) for column in zip(*found, strict=True))
         links = Links.of(rows, ours.astype(np.int32), theirs.astype(np.int32), len(bitext))
         return links, source.n_cut + target.n_cut
 
-    def _side(self, codes: Int32, offsets: Int64, types: list[str], language: int) -> _Side:
+    def _side(self, name: str, codes: Int32, offsets: Int64, types: list[str], warn: Callable[[str], None]) -> _Side:
+        language = {"source": SOURCE, "target": DERIVED}[name]
         encoded = self.languages.encode(pa.array(types, pa.string()), codes, offsets, language)
         # The last sub-word of each word, counted from 1 in its sentence: words of 2 and 3 sub-words have 2 and 5.
         ends = encoded.offsets[1:] - encoded.offsets[offsets[:-1]][owners(offsets)]
@@ -120,45 +105,42 @@ class LinkEncoder:
         sizes = np.where(inside_row, lengths_of(encoded.offsets), 0)
         ids = encoded.ids[np.repeat(inside_row, lengths_of(encoded.offsets))]
         n_cut = len(np.unique(owners(offsets)[~inside_row]))
-        return _Side(language, ids, offsets_of(sizes), offsets, sizes > 0, n_cut)
+        if told := unknown_warning(self.languages.unknown_percent(ids), f"the {name}", "the tokenizer of the encoder"):
+            warn(told)
+        if n_cut:
+            warn(
+                f"{n_cut:,} sentences of the {name} are longer than the {self.longest:,} sub-words of the model's "
+                "rows; the words behind have no links"
+            )
+        linkable = sizes > 0
+        within = offsets_of(sizes)[offsets]
+        whole, row_offsets = framed(ids, within, self.model.marks)
+        of_word = np.full(len(whole), -1, np.int64)
+        of_word[expand_ranges(row_offsets[:-1] + 1, lengths_of(within))] = owners(offsets_of(sizes[linkable]))
+        rows = StateRows(whole, np.full(len(whole), language, np.int32), row_offsets, (of_word,))
+        return _Side(rows, positions(offsets)[linkable], offsets_of(linkable)[offsets], n_cut)
 
-    def _states(self, side: _Side, begin: int, end: int) -> Floats:
-        """Return the mean state of each word of some sentences, [W, D]; zeros for a word without sub-words."""
-        to = self.model.device
-        words = side.offsets[begin : end + 1]
-        subwords = side.subwords[words[0] : words[-1] + 1]
-        within = side.subwords[words] - subwords[0]
-        whole, offsets = framed(side.ids[subwords[0] : subwords[-1]], within, self.model.marks)
-        word = owners(subwords - subwords[0])
-        sums = torch.zeros(len(subwords) - 1, self.model.module.config.hidden_size, device=to)
-        lengths = lengths_of(within)
-        rows = np.flatnonzero(lengths)
-        for some in by_length(lengths[rows] + 2, tokens_on(to)):
-            block, mask = padded(whole, offsets, rows[some])
-            states = self.model(to_device(block, to), to_device(mask, to), side.language, layer=self.layer)
-            states = states.flatten(0, 1)[to_device(np.flatnonzero(inside(mask)), to)].float()
-            owner = np.concatenate([word[within[row] : within[row + 1]] for row in rows[some]]).astype(np.int64)
-            sums.index_add_(0, to_device(owner, to), states)
-        return np.asarray(sums.cpu().numpy() / np.maximum(lengths_of(subwords), 1)[:, None])
+    def _states(self, side: _Side, begin: int, end: int) -> list[Floats]:
+        """Return the states of the words of each of some sentences, [W, D]."""
+        rows, first, last = side.rows, *side.rows.offsets[[begin, end]]
+        of_word = rows.groupings[0][first:last]
+        groups = np.where(of_word < 0, -1, of_word - side.offsets[begin])
+        some = StateRows(
+            rows.ids[first:last], rows.language[first:last], rows.offsets[begin : end + 1] - first, (groups,)
+        )
+        ((states,),) = mean_states(self.model, some, self.layer)
+        return np.split(states.cpu().numpy(), side.offsets[begin + 1 : end] - side.offsets[begin])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Side:
     """One side of a bitext as the encoder reads it.
 
-    ids: int32[M], sub-words of the words that fit into rows. subwords: int64[N + 1], those of each word. offsets:
-    int64[S + 1], words of each sentence. linkable: bool[N], words with sub-words in a row. n_cut: sentences that do not
-    fit.
+    rows: a row for each sentence, whose groups are the W words that have sub-words in it. places: int32[W], the place
+    of each word in its sentence. offsets: int64[S + 1], these words of each sentence. n_cut: sentences that do not fit.
     """
 
-    language: int
-    ids: Int32
-    subwords: Int64
+    rows: StateRows
+    places: Int32
     offsets: Int64
-    linkable: Bool
     n_cut: int
-
-    def words(self, row: int) -> Int64:
-        """Return the words of a sentence that can have links."""
-        begin = int(self.offsets[row])
-        return np.flatnonzero(self.linkable[begin : self.offsets[row + 1]]) + begin

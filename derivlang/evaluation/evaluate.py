@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,7 @@ from derivlang.engine.plan import source_files
 from derivlang.evaluation import results
 from derivlang.evaluation.cell import FinetuneCell, forget
 from derivlang.evaluation.documents import by_unit
-from derivlang.evaluation.finetune_settings import MAX_LENGTH, REGIMES, SPLITS, Regime
+from derivlang.evaluation.finetune_settings import MAX_LENGTH, REGIMES, SPLITS
 from derivlang.evaluation.heldout import Heldout, check_files
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.measures.sets import MeasureSets
@@ -54,6 +53,7 @@ from derivlang.sources.corpus import Corpus
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.store.folders import sweep
+from derivlang.store.listing import file_hash
 from derivlang.store.record import digest
 from derivlang.training.folder import RUN
 from derivlang.training.languages import TextLanguages
@@ -91,28 +91,28 @@ def evaluate(
     trained = PretrainedRun.load(folder, step, events.warn)
     check_mixed(options)
     for task in options.tasks:
-        _check(trained, task)
-    device = device_of(options.device)
+        _check_model(trained, task)
+    evaluation = Evaluation(trained, options, device_of(options.device), events)
     use_threads(options.threads, trained.config.hidden_size)
     sweep(trained.folder)
     sweep(trained.cells)
     result = results.stored(trained, force=options.force, drop=True)
-    opened = {task.label: _opened(trained, task, options, events) for task in options.tasks}
-    made = [task.label for task in options.tasks]
-    for name, entry in _measures(trained, device, options, events):
-        made.append(name)
+    labels = [task.label for task in options.tasks]
+    sources = {task.label: evaluation.sources(task) for task in options.tasks}
+    for name, entry in evaluation.measures():
+        labels.append(name)
         result = results.add(trained, "measures", name, entry, force=options.force)
     for task in options.tasks:
         if isinstance(task, UntunedTask):
-            entry = _untuned(trained, device, task, opened[task.label])
+            entry = evaluation.untuned(task, *sources[task.label])
         else:
             assert isinstance(task, Task)
-            entry = _tuned(trained, device, task, opened[task.label], options, events)
+            entry = evaluation.tuned(task, sources[task.label])
         result = results.add(trained, "tasks", task.label, entry, force=options.force)
-    return Evaluated(result, *results.scores_of(trained.cells, result, made))
+    return Evaluated(result, *results.scores_of(trained.cells, result, labels))
 
 
-def _check(trained: PretrainedRun, task: NamedTask) -> None:
+def _check_model(trained: PretrainedRun, task: NamedTask) -> None:
     """Raise UsageError if the model cannot do the task."""
     if isinstance(task, UntunedTask):
         if not trained.has_lm_head:
@@ -133,200 +133,181 @@ def _check(trained: PretrainedRun, task: NamedTask) -> None:
 
 def check_mixed(options: EvaluateOptions) -> None:
     """Raise UsageError for the regime cs if a fine-tuned task has no mixed pairs, or if two do not fit into a batch."""
-    for task in options.tasks if "cs" in options.regimes else ():
-        if isinstance(task, Task):
-            _check_mixed(task)
+    tuned = [task for task in options.tasks if isinstance(task, Task)]
+    for task in tuned if "cs" in options.regimes else ():
+        if not isinstance(task, PairTask):
+            names = ", ".join(sorted(name for name, found in tuned_tasks().items() if issubclass(found, PairTask)))
+            raise UsageError(
+                f"cs mixes the two sides of pairs, which {task.kind} does not have",
+                where="--regime",
+                fix=f"leave out cs, or evaluate apart the tasks that have pairs: {names}",
+                id="no-pairs",
+            )
+        if task.settings.batch_size % 2:
+            raise UsageError(
+                f"cs puts the two mixed pairs of an example into one batch; got {task.settings.batch_size}",
+                where="--batch-size",
+                fix="give an even number",
+                id="bad-value",
+            )
 
 
-def _check_mixed(task: Task) -> None:
-    if not isinstance(task, PairTask):
-        names = ", ".join(sorted(name for name, found in tuned_tasks().items() if issubclass(found, PairTask)))
-        raise UsageError(
-            f"cs mixes the two sides of pairs, which {task.kind} does not have",
-            where="--regime",
-            fix=f"leave out cs, or evaluate apart the tasks that have pairs: {names}",
-            id="no-pairs",
-        )
-    if task.settings.batch_size % 2:
-        raise UsageError(
-            f"cs puts the two mixed pairs of an example into one batch; got {task.settings.batch_size}",
-            where="--batch-size",
-            fix="give an even number",
-            id="bad-value",
-        )
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """An evaluation of a run. It writes files of scores, and returns the entries of the record."""
 
+    trained: PretrainedRun
+    options: EvaluateOptions
+    device: torch.device
+    events: Events
 
-# Measures
+    def measures(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the name of each measure with its entry, once its scores are written."""
+        trained, options, warn = self.trained, self.options, self.events.warn
+        if not options.measures:
+            return
+        model = trained.language_model(self.device)
+        source = short_name(str(trained.facts["source"]))
+        of_sets = trained.folder, trained.languages, source, self._heldout, options.pairs, options.sentences
+        sets = MeasureSets(*of_sets, trained.cells)
+        for name in options.measures:
+            measure = MEASURES.find(name)
+            if measure.needs_head and not trained.has_lm_head:
+                warn(f"the model has no language-model head, so there is no {name}")
+                continue
+            if measure.needs_causal and not (trained.causal and trained.has_lm_head):
+                warn(f"{name} needs a causal language model, so there is none of this {trained.config.model_type}")
+                continue
+            if measure.needs_twin and not trained.languages.has_twin:
+                warn(f"{name} needs a tokenizer with a twin, so there is none of this checkpoint")
+                continue
+            with stage(name, None):
+                found = list(measure.measure(model, sets))
+            path = trained.cells / f"{name}.parquet"
+            write_part(path, {"derivlang": __version__, "weights": trained.weights}, name, measure.columns, found)
+            settings: dict[str, Any] = {option: getattr(options, option) for option in measure.reads}
+            if settings:
+                settings |= {"length": self._longest, "split": sets.text.split}
+            yield name, results.entry_of(settings, [path], [trained.cells / file for file in measure.files])
 
+    def sources(self, task: NamedTask) -> list[Source]:
+        """Return the sources of a task, which have what it needs. Raise DerivlangError for others."""
+        if isinstance(task, UntunedTask):
+            request = request_of(task.source, self.options, {"texts": list(task.texts)})
+            try:
+                corpus = find(request)
+            except UsageError as error:
+                if error.id not in ("unused-option", "no-columns"):
+                    raise
+                raise DataError(
+                    f"has no columns {' and '.join(task.texts)}",
+                    where=task.source,
+                    fix="give JSON lines, or a TSV file with a header, that have them",
+                    id="unknown-column",
+                ) from None
+            task.check(corpus)  # before it may be parsed: a set of parses has no lines for messages
+            return [self._open(request, ())]
+        assert isinstance(task, Task)
+        splits = [tuple(SPLITS.values())] if len(task.sources) == 1 else [("train", "validation"), ()]
+        names = zip(task.sources, splits, strict=True)
+        sources = [self._open(request_of(name, self.options), wanted) for name, wanted in names]
+        check_sources(task, [source.corpus for source in sources])
+        return sources
 
-def _measures(
-    trained: PretrainedRun, device: torch.device, options: EvaluateOptions, events: Events
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name of each measure with its entry, once its scores are written."""
-    if not options.measures:
-        return
-    model = trained.language_model(device)
-    of_text: dict[str, Any] = {"length": _longest(trained, options)}
+    def untuned(self, task: UntunedTask, source: Source) -> dict[str, Any]:
+        """Return the entry of a task without fine-tuning, once its scores are written."""
+        trained = self.trained
+        settings, scores = task.score(trained.language_model(self.device), trained.languages, source, trained.longest)
+        path = trained.cells / f"{task.file_name}.parquet"
+        write_part(path, {"derivlang": __version__, "weights": trained.weights}, task.label, task.columns, scores)
+        told = {"source": short_name(*task.sets), "data": _digest_of(source.corpus), **settings}
+        return results.entry_of(told, [path])
 
-    def read() -> Heldout:
-        text = _heldout(trained, options, events)
-        of_text["split"] = text.split
+    def tuned(self, task: Task, sources: Sequence[Source]) -> dict[str, Any]:
+        """Return the entry of a task with fine-tuning: settings, and files of the regimes whose cells are finished."""
+        trained, options = self.trained, self.options
+        task = _fitted(task, trained)
+        with stage(f"reading {task.name}"):
+            asked = {"mixed": "cs" in options.regimes, "predictions": options.predictions}
+            sets = Sets.read(trained.languages, task, sources, **asked)
+        seeds = range(1, options.seeds + 1)
+        cells = {
+            regime: [FinetuneCell(trained, task, regime, seed, sets.key, sets.words) for seed in seeds]
+            for regime in REGIMES
+        }
+        for regime in options.regimes:
+            for cell in cells[regime]:
+                if options.force or cell.scores() is None or (options.predictions and not cell.has_predictions()):
+                    with stage(f"{task.name} {regime} {cell.seed}", "rows", cell.n_rows(sets)):
+                        cell.make(sets, self.device)
+        forget(trained, task, sets.key, sets.words)
+        paths: list[Path] = []
+        predictions: list[Path] = []
+        for regime, wanted in cells.items():
+            done = [cell for cell in wanted if cell.scores() is not None]
+            if len(done) == len(wanted):
+                paths += [cell.path for cell in done]
+                predictions += [cell.predictions for cell in done if cell.has_predictions()]
+            elif done:
+                told = f"{task.label} has no score of {regime}, as {len(done)} of {len(wanted)} fine-tunings are there"
+                self.events.warn(f"{told}: --regime {regime} makes the others")
+        paths.append(self._chance(task, sets))
+        settings = {
+            "source": "+".join(map(short_name, task.sources)),
+            **_data_of(task, sources),
+            **({"word": task.word} if task.word else {}),
+            **{name: value for name, value in task.settings.record().items() if not name.endswith("_examples")},
+            **{name: getattr(sets, name).n_rows for name in SPLITS},
+        }
+        return results.entry_of(settings, paths, predictions, sets.told_of_test)
+
+    def _chance(self, task: Task, sets: Sets) -> Path:
+        """Write the scores of a guess on the test set, and return their file."""
+        counts = task.chance(sets.train.derived, sets.test.derived, sets.test.classes)
+        scored, units = sets.scored["test"]
+        told: dict[str, Any] = {"regime": "chance", "split": "test", "set": scored}
+        scores = [Score(name, by_unit(by_row, units), **told) for name, by_row in counts.items()]
+        path = self.trained.cells / f"{task.file_name}.chance.parquet"
+        write_part(path, {"derivlang": __version__}, task.label, task.columns, scores)
+        return path
+
+    @property
+    def _longest(self) -> int:
+        """The maximum length of held-out sentences."""
+        return min(self.trained.longest, self.options.heldout_length or MAX_LENGTH)
+
+    def _heldout(self) -> Heldout:
+        """Return the held-out text of the run's source, with a warning if the model hardly knows it."""
+        trained, options, languages = self.trained, self.options, self.trained.languages
+        request = request_of(trained.facts["source"], options, trained.facts.get("reading"))
+        corpus = find(request)
+        split = corpus.heldout
+        files = source_files(Job(corpus, encoding=request.encoding), [split])
+        check_files(trained.facts.get("heldout_files"), files, f"the source of {trained.folder}")
+        if split == corpus.splits[0] and "checkpoint" not in trained.facts:
+            self.events.warn(
+                f"{corpus.name} has no held-out split: the sentences are those of {split}, which the run was trained on"
+            )
+        source = self._open(request, (split,))
+        with stage("reading held-out text"):
+            text = Heldout.read(source, split, languages, max(options.pairs, options.sentences), self._longest)
+        if isinstance(languages, TextLanguages):
+            share = languages.unknown_percent(text.derived.ids)
+            tokenizer = f"the tokenizer of {languages.tokenizer.folder}"
+            if told := unknown_warning(share, "the derived language", tokenizer, SCRIPT_HINT):
+                self.events.warn(told)
         return text
 
-    source, numbers_of = short_name(str(trained.facts["source"])), (options.pairs, options.sentences)
-    sets = MeasureSets(trained.folder, trained.languages, source, read, *numbers_of, trained.cells)
-    for name in options.measures:
-        measure = MEASURES.find(name)
-        if measure.needs_head and not trained.has_lm_head:
-            events.warn(f"the model has no language-model head, so there is no {name}")
-            continue
-        if measure.needs_causal and not (trained.causal and trained.has_lm_head):
-            events.warn(f"{name} needs a causal language model, so there is none of this {trained.config.model_type}")
-            continue
-        if measure.needs_twin and not trained.languages.has_twin:
-            events.warn(f"{name} needs a tokenizer with a twin, so there is none of this checkpoint")
-            continue
-        with stage(name, None):
-            found = list(measure.measure(model, sets))
-        path = trained.cells / f"{name}.parquet"
-        write_part(path, {"derivlang": __version__, "weights": trained.weights}, name, measure.columns, found)
-        numbers = {option: getattr(options, option) for option in measure.reads}
-        settings = numbers | of_text if numbers else {}
-        yield name, results.entry_of(settings, [path], [trained.cells / file for file in measure.files])
-
-
-def _heldout(trained: PretrainedRun, options: EvaluateOptions, events: Events) -> Heldout:
-    request = request_of(trained.facts["source"], options, trained.facts.get("reading"))
-    corpus = find(request)
-    split = corpus.heldout
-    files = source_files(Job(corpus, encoding=request.encoding), [split])
-    check_files(trained.facts.get("heldout_files"), files, f"the source of {trained.folder}")
-    if split == corpus.splits[0] and "checkpoint" not in trained.facts:
-        events.warn(
-            f"{corpus.name} has no held-out split: the sentences are those of {split}, which the run was trained on"
-        )
-    source = _open(trained, request, (split,), options, events)
-    n, longest = max(options.pairs, options.sentences), _longest(trained, options)
-    with stage("reading held-out text"):
-        text = Heldout.read(source, split, trained.languages, n, longest)
-    if isinstance(trained.languages, TextLanguages):
-        share = trained.languages.unknown_percent(text.derived.ids)
-        tokenizer = f"the tokenizer of {trained.languages.tokenizer.folder}"
-        if told := unknown_warning(share, "the derived language", tokenizer, SCRIPT_HINT):
-            events.warn(told)
-    return text
-
-
-def _longest(trained: PretrainedRun, options: EvaluateOptions) -> int:
-    return min(trained.longest, options.heldout_length or MAX_LENGTH)
-
-
-# Tasks
-
-
-def _opened(trained: PretrainedRun, task: NamedTask, options: EvaluateOptions, events: Events) -> list[Source]:
-    """Return the sources of a task, which have what it needs. Raise DerivlangError for others."""
-    if isinstance(task, UntunedTask):
-        request = request_of(task.source, options, {"texts": list(task.texts)})
+    def _open(self, request: SourceRequest, splits: tuple[str, ...]) -> Source:
+        self.trained.check_pipeline()
+        pipeline, parser, parses = self.trained.languages.pipeline, self.options.parser, self.options.parses
         try:
-            corpus = find(request)
+            return Source.open(pipeline, request, splits=splits, parser=parser, parses=parses, events=self.events)
         except UsageError as error:
-            if error.id not in ("unused-option", "no-columns"):
+            if error.id != "no-columns":
                 raise
-            raise DataError(
-                f"has no columns {' and '.join(task.texts)}",
-                where=task.source,
-                fix="give JSON lines, or a TSV file with a header, that have them",
-                id="unknown-column",
-            ) from None
-        task.check(corpus)  # before it may be parsed: a set of parses has no lines for messages
-        return [_open(trained, request, (), options, events)]
-    assert isinstance(task, Task)
-    splits = [tuple(SPLITS.values())] if len(task.sources) == 1 else [("train", "validation"), ()]
-    sources = [
-        _open(trained, request_of(name, options), wanted, options, events)
-        for name, wanted in zip(task.sources, splits, strict=True)
-    ]
-    check_sources(task, [source.corpus for source in sources])
-    return sources
-
-
-def _untuned(
-    trained: PretrainedRun, device: torch.device, task: UntunedTask, sources: Sequence[Source]
-) -> dict[str, Any]:
-    """Return the entry of a task without fine-tuning, once its scores are written."""
-    (source,) = sources
-    settings, scores = task.score(trained.language_model(device), trained.languages, source, trained.longest)
-    path = trained.cells / f"{task.file_name}.parquet"
-    write_part(path, {"derivlang": __version__, "weights": trained.weights}, task.label, task.columns, scores)
-    told = {"source": short_name(*task.sets), "data": _digest_of(source.corpus), **settings}
-    return results.entry_of(told, [path])
-
-
-def _tuned(
-    trained: PretrainedRun,
-    device: torch.device,
-    task: Task,
-    sources: Sequence[Source],
-    options: EvaluateOptions,
-    events: Events,
-) -> dict[str, Any]:
-    """Return the entry of a task with fine-tuning: settings, and the files of the regimes whose cells are finished."""
-    task = _fitted(task, trained)
-    with stage(f"reading {task.name}"):
-        asked = {"mixed": "cs" in options.regimes, "predictions": options.predictions}
-        sets = Sets.read(trained.languages, task, sources, **asked)
-    seeds = range(1, options.seeds + 1)
-
-    def cell(regime: Regime, seed: int) -> FinetuneCell:
-        return FinetuneCell(trained, task, regime, seed, sets.key, sets.words)
-
-    for regime in options.regimes:
-        for seed in seeds:
-            one = cell(regime, seed)
-            if options.force or one.scores() is None or (options.predictions and not one.has_predictions()):
-                with stage(f"{task.name} {regime} {seed}", "rows", one.n_rows(sets)):
-                    one.make(sets, device)
-    forget(trained, task, sets.key, sets.words)
-    paths: list[Path] = []
-    predictions: list[Path] = []
-    for regime in REGIMES:
-        done = [cell(regime, seed) for seed in seeds if cell(regime, seed).scores() is not None]
-        if len(done) == len(seeds):
-            paths += [one.path for one in done]
-            predictions += [one.predictions for one in done if one.has_predictions()]
-        elif done:
-            told = f"{task.label} has no score of {regime}, as {len(done)} of {len(seeds)} fine-tunings are there"
-            events.warn(f"{told}: --regime {regime} makes the others")
-    paths.append(_chance(trained, task, sets))
-    sizes = {name: getattr(sets, name) for name in SPLITS}
-    settings = {
-        "source": "+".join(map(short_name, task.sources)),
-        **_data_of(task, sources),
-        **({"word": task.word} if task.word else {}),
-        **{k: v for k, v in task.settings.record().items() if not k.endswith("_examples")},
-        **{name: found.n_rows for name, found in sizes.items()},
-    }
-    test = {
-        "cut": int(sets.test.truncated.sum()),
-        "labels": len(sets.test.source.gold) + sets.test.unscored,
-        "unscored": sets.test.unscored,
-        "cut_answers": int(sets.test.wrong.sum()),
-        "in_train": sets.in_train,
-        "in_whole_train": sets.in_whole_train,
-    }
-    return results.entry_of(settings, paths, predictions, test)
-
-
-def _chance(trained: PretrainedRun, task: Task, sets: Sets) -> Path:
-    """Write the scores of a guess on the test set, and return their file."""
-    counts = task.chance(sets.train.derived, sets.test.derived, sets.test.classes)
-    scored, units = sets.scored["test"]
-    told: dict[str, Any] = {"regime": "chance", "split": "test", "set": scored}
-    scores = [Score(name, by_unit(by_row, units), **told) for name, by_row in counts.items()]
-    path = trained.cells / f"{task.file_name}.chance.parquet"
-    write_part(path, {"derivlang": __version__}, task.label, task.columns, scores)
-    return path
+            fix = "give the file a header row with the names of its columns"  # this command has no --column-names
+            raise DataError(error.what, where=error.where, fix=fix, id=error.id) from None
 
 
 def _data_of(task: Task, sources: Sequence[Source]) -> dict[str, str]:
@@ -339,7 +320,7 @@ def _data_of(task: Task, sources: Sequence[Source]) -> dict[str, str]:
 
 def _digest_of(corpus: Corpus) -> str:
     """Return 16 hex digits of the files of a corpus."""
-    return digest([sha256(part.path.read_bytes()).hexdigest() for part in corpus.parts])
+    return digest([file_hash(part.path) for part in corpus.parts])
 
 
 def _fitted(task: Task, trained: PretrainedRun) -> Task:
@@ -364,17 +345,3 @@ def request_of(name: str, options: EvaluateOptions, reading: dict[str, Any] | No
     }
     with parse_errors(f"{RUN}: reading", "way to read a source", error=StoreError, id="run"):
         return SourceRequest(name, options.data_dir, **found)
-
-
-def _open(
-    trained: PretrainedRun, request: SourceRequest, splits: tuple[str, ...], options: EvaluateOptions, events: Events
-) -> Source:
-    trained.check_pipeline()
-    pipeline, parser, parses = trained.languages.pipeline, options.parser, options.parses
-    try:
-        return Source.open(pipeline, request, splits=splits, parser=parser, parses=parses, events=events)
-    except UsageError as error:
-        if error.id != "no-columns":
-            raise
-        fix = "give the file a header row with the names of its columns"  # this command has no --column-names
-        raise DataError(error.what, where=error.where, fix=fix, id=error.id) from None

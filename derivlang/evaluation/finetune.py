@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of, owners
+from derivlang.core.arrays import Int64, expand_ranges, lengths_of, owners
 from derivlang.core.errors import DataError
 from derivlang.core.keys import Draws
 from derivlang.evaluation.examples import Instances
@@ -30,23 +30,24 @@ _POOL = 32  # number of batches whose rows are sorted by length together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Padded:
-    """B padded rows of T. ids: int64[B, T]; mask: bool[B, T]; row, column: int64[G], of labels; gold: int64[G, k].
+class LabelBatch:
+    """B padded rows of T with G labels, on a device.
 
-    words: int32[B, T], at least 0 where a label may name the position; None if labels name none. languages: int64[B,
-    T], of each position; None: one for all.
+    ids: int64[B, T]; mask: bool[B, T]; row, column: int64[G], the places of labels; gold: int64[G, k]. words: int32[B,
+    T], at least 0 where a label may name the position; None if labels name none. languages: int64[B, T], of each
+    position, in mixed rows; None: one for all.
     """
 
-    ids: Int64
-    mask: Bool
-    row: Int64
-    column: Int64
-    gold: Int64
-    words: Int32 | None = None
-    languages: Int64 | None = None
+    ids: torch.Tensor
+    mask: torch.Tensor
+    row: torch.Tensor
+    column: torch.Tensor
+    gold: torch.Tensor
+    words: torch.Tensor | None = None
+    languages: torch.Tensor | None = None
 
     @classmethod
-    def of(cls, instances: Instances, rows: Int64) -> Padded:
+    def of(cls, instances: Instances, rows: Int64, device: torch.device) -> LabelBatch:
         """Return some rows int64[B] of the instances, padded to the longest."""
         some = instances.take(rows)
         ids, mask = padded(some.ids, some.offsets, np.arange(len(rows)))
@@ -57,16 +58,11 @@ class Padded:
         if some.languages is not None:
             languages = np.zeros_like(ids)
             languages[mask] = some.languages
-        return cls(ids, mask, owners(some.label_offsets).astype(np.int64), some.at, some.gold, words, languages)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LabelBatch:
-    """The places of G labels in padded rows, on a device: row, column: int64[G]; words: int32[B, T] or None."""
-
-    row: torch.Tensor
-    column: torch.Tensor
-    words: torch.Tensor | None
+        row = owners(some.label_offsets).astype(np.int64)
+        return cls(
+            *(to_device(array, device) for array in (ids, mask, row, some.at, some.gold)),
+            *(None if array is None else to_device(array, device) for array in (words, languages)),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,20 +92,15 @@ class TaskModel:
         self.encoder.module.train(on and not self.frozen)
         self.head.train(on)
 
-    def scores(self, batch: Padded, language: int) -> Any:
+    def scores(self, batch: LabelBatch, language: int) -> Any:
         """Return the scores of the head for the labels of the batch. language: of rows that are not mixed."""
-        device = self.encoder.device
-        ids, mask, row, column = (to_device(a, device) for a in (batch.ids, batch.mask, batch.row, batch.column))
-        words = None if batch.words is None else to_device(batch.words, device)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
-            of = language if batch.languages is None else to_device(batch.languages, device)
-            states = self.encoder(ids, mask, of)
-        return self.head(states, LabelBatch(row, column, words))
+            states = self.encoder(batch.ids, batch.mask, language if batch.languages is None else batch.languages)
+        return self.head(states, batch)
 
-    def loss(self, batch: Padded, language: int) -> torch.Tensor:
+    def loss(self, batch: LabelBatch, language: int) -> torch.Tensor:
         """Return the mean loss over the labels of the batch."""
-        gold = to_device(batch.gold, self.encoder.device)
-        return self.task.loss(self.scores(batch, language), gold)
+        return self.task.loss(self.scores(batch, language), batch.gold)
 
     def state(self) -> list[torch.Tensor]:
         """Return a copy of the weights that are trained."""
@@ -149,7 +140,7 @@ def fine_tune(
             model.train(True)
             losses = []
             for rows in batches(train, settings.batch_size, seed, epoch, together):
-                batch = Padded.of(train, rows)
+                batch = LabelBatch.of(train, rows, model.encoder.device)
                 if len(batch.gold):
                     loss = model.loss(batch, language)
                     optimiser.zero_grad(set_to_none=True)
@@ -200,7 +191,7 @@ def predict(model: TaskModel, instances: Instances, language: int) -> Int64:
     out = np.zeros_like(instances.gold)
     with torch.inference_mode():
         for rows in by_length(instances.lengths, tokens_on(model.encoder.device)):
-            batch = Padded.of(instances, rows)
+            batch = LabelBatch.of(instances, rows, model.encoder.device)
             if len(batch.gold):
                 counts = lengths_of(instances.label_offsets)[rows]
                 found = model.task.decode(model.scores(batch, language)).cpu().numpy()

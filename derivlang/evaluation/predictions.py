@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +35,7 @@ from derivlang.evaluation.examples import Examples
 from derivlang.evaluation.rows import RowWords
 from derivlang.evaluation.scores import FACTS
 from derivlang.store.files import writing
+from derivlang.store.listing import file_hash
 from derivlang.training.languages import DERIVED, SOURCE, Languages
 
 if TYPE_CHECKING:
@@ -124,4 +124,4 @@ def write_predictions(
     path.parent.mkdir(parents=True, exist_ok=True)
     with writing(path) as stream:
         pq.write_table(table.replace_schema_metadata({FACTS: json.dumps(dict(facts))}), stream, compression="zstd")
-    return sha256(path.read_bytes()).hexdigest()
+    return file_hash(path)

@@ -44,6 +44,19 @@ class Sets:
     mixed: Instances | None = None
     told: ToldRows | None = None
 
+    @property
+    def told_of_test(self) -> dict[str, int]:
+        """Numbers of the test set's rows and labels, for the record."""
+        test = self.test
+        return {
+            "cut": int(test.truncated.sum()),
+            "labels": len(test.source.gold) + test.unscored,
+            "unscored": test.unscored,
+            "cut_answers": int(test.wrong.sum()),
+            "in_train": self.in_train,
+            "in_whole_train": self.in_whole_train,
+        }
+
     @classmethod
     def read(
         cls,

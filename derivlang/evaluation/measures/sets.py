@@ -40,18 +40,19 @@ class MeasureSets:
     _joint: dict[Encoder, JointStates] = field(default_factory=dict)
 
     @cached_property
-    def _text(self) -> Heldout:
+    def text(self) -> Heldout:
+        """The held-out text, of which `pairs` and `sentences` are."""
         return self.read()
 
     @cached_property
     def pairs(self) -> Heldout:
         """The sentences whose states are compared."""
-        return self._text.first(self.n_pairs)
+        return self.text.first(self.n_pairs)
 
     @cached_property
     def sentences(self) -> Heldout:
         """The sentences whose sub-words are predicted."""
-        return self._text.first(self.n_sentences)
+        return self.text.first(self.n_sentences)
 
     @cached_property
     def words(self) -> ParallelWords:

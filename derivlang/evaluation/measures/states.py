@@ -101,7 +101,7 @@ class ParallelStates:
     def of(cls, model: Encoder, text: Heldout, words: ParallelWords) -> ParallelStates:
         """Return the states of a text. Any head of the model is left out."""
         with stage("encoding parallel sentences", "rows", 2 * text.n_sentences):
-            ours, theirs = (_means(model, side) for side in _sides(text, words, model))
+            ours, theirs = (mean_states(model, side) for side in _sides(text, words, model))
         return cls(*(list(zip(*sides, strict=True)) for sides in zip(ours, theirs, strict=True)))
 
 
@@ -127,11 +127,11 @@ class JointStates:
         if not text.n_sentences:
             return cls(text, words, [])
         with stage("encoding pairs of sentences", "rows", text.n_sentences):
-            ours, theirs = _means(model, _joined(*_sides(text, words, model)))
+            ours, theirs = mean_states(model, _joined(*_sides(text, words, model)))
         return cls(text, words, list(zip(ours, theirs, strict=True)))
 
 
-class _Rows(NamedTuple):
+class StateRows(NamedTuple):
     """R rows with special ids. ids, language: [M]. offsets: int64[R + 1].
 
     groupings: int64[M] each, the group of each sub-word, or -1; each number from 0 occurs.
@@ -143,7 +143,7 @@ class _Rows(NamedTuple):
     groupings: tuple[Int64, ...]
 
 
-def _sides(text: Heldout, words: ParallelWords, model: Encoder) -> tuple[_Rows, _Rows]:
+def _sides(text: Heldout, words: ParallelWords, model: Encoder) -> tuple[StateRows, StateRows]:
     """Return a row for each sentence, of each language. Groups: words, sentences, and the `<s>` of each sentence."""
     found = []
     for side, language in ((text.source, SOURCE), (text.derived, DERIVED)):
@@ -154,11 +154,11 @@ def _sides(text: Heldout, words: ParallelWords, model: Encoder) -> tuple[_Rows, 
         of_word[subwords] = words.of_source if language == SOURCE else words.of_derived
         sentence[subwords] = owners(within)
         first[offsets[:-1]] = np.arange(text.n_sentences)
-        found.append(_Rows(ids, np.full(len(ids), language, np.int32), offsets, (of_word, sentence, first)))
+        found.append(StateRows(ids, np.full(len(ids), language, np.int32), offsets, (of_word, sentence, first)))
     return found[SOURCE], found[DERIVED]
 
 
-def _joined(source: _Rows, derived: _Rows) -> _Rows:
+def _joined(source: StateRows, derived: StateRows) -> StateRows:
     """Return rows of both sides. Groups: words of the source, words of the derived language.
 
     rows of 3 and 2 sub-words, of 4 and 5: joint offsets [0, 7, 14], sides at [0, 3] and [3, 9]
@@ -170,11 +170,14 @@ def _joined(source: _Rows, derived: _Rows) -> _Rows:
     for grouping, side, start in zip(groupings, sides, starts, strict=True):
         at = expand_ranges(start, lengths_of(side.offsets))
         ids[at], language[at], grouping[at] = side.ids, side.language, side.groupings[0]
-    return _Rows(ids, language, offsets, tuple(groupings))
+    return StateRows(ids, language, offsets, tuple(groupings))
 
 
-def _means(model: Encoder, rows: _Rows) -> list[list[torch.Tensor]]:
-    """Return for each grouping, and in it for each layer, the mean state of each group's sub-words, [groups, D]."""
+def mean_states(model: Encoder, rows: StateRows, layer: int | None = None) -> list[list[torch.Tensor]]:
+    """Return for each grouping, and in it for each layer, the mean state of each group's sub-words, [groups, D].
+
+    layer: the only one that is wanted; None: all.
+    """
     to = model.device
     model.module.train(False)
     lengths = lengths_of(rows.offsets)
@@ -185,15 +188,17 @@ def _means(model: Encoder, rows: _Rows) -> list[list[torch.Tensor]]:
         language, _ = padded(rows.language, rows.offsets, some)
         with torch.no_grad():  # not inference mode, so that a measure may train a probe on the states
             layers = model.layers(to_device(block, to), to_device(mask, to), to_device(language, to))
+        if layer is not None:
+            layers = layers[layer : layer + 1]
         if not sums:
             sums = [[torch.zeros(len(size), layers[0].shape[-1], device=to) for _ in layers] for size in sizes]
         at, positions = expand_ranges(rows.offsets[some], lengths[some]), np.flatnonzero(mask)
         groups = [grouping[at] for grouping in rows.groupings]
         numbers = [(to_device(positions[g >= 0], to), to_device(g[g >= 0], to)) for g in groups]
-        for layer, states in enumerate(layers):
+        for at_layer, states in enumerate(layers):
             flat = states.flatten(0, 1).float()
             for total, (taken, number) in zip(sums, numbers, strict=True):
-                total[layer].index_add_(0, number, flat[taken])
+                total[at_layer].index_add_(0, number, flat[taken])
         rows_done(len(some))
     counts = [to_device(size[:, None].astype(np.float32), to) for size in sizes]
     return [[total / count for total in totals] for totals, count in zip(sums, counts, strict=True)]
