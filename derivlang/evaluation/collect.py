@@ -112,65 +112,56 @@ class _Collection:
         else:
             levels = levels_of(facts.get("factors") or {})
         name = f"{study}/{run}"
-        evaluated = False
+        of_run = {"study": study, "run": run, "fingerprint": facts["fingerprint"], "seed": facts["seed"]}
+        places = list(evaluations(folder))
         seen: set[tuple[int, str]] = set()  # (step, task or measure): the last checkpoint may be evaluated, too
-        for record, cells in evaluations(folder):
-            evaluated = evaluated or cells == folder / COUNTS
-            self._rows(facts, record, cells, {"study": study, "run": run}, levels, seen)
-        self.attributes["states"][name] = _state(facts, evaluated)
+        for path, cells in places:
+            record = results.read(path)
+            signature = record["signature"]
+            _check_signature(signature, facts, path)
+            step = signature.get("steps") or 0
+            of_weights = {"weights": signature.get("weights") or "", "version": signature.get("derivlang") or ""}
+            for label, entry in (record["tasks"] | record["measures"]).items():
+                if (step, label) in seen:
+                    continue
+                seen.add((step, label))
+                table, columns_of = results.scores_of(cells, record, [label])
+                self.attributes["columns"] |= columns_of
+                if "test" in entry and path.name == EVALUATION:
+                    self.attributes["tests"].setdefault(name, {})[label] = entry["test"]
+                prefix = "ft_" if label in record["tasks"] else ""
+                own = {f"{prefix}{key}": _text(value) for key, value in entry["settings"].items()}
+                settings = {f"{SETTING}{key}": value for key, value in {**_settings(facts), **own}.items()}
+                factors = {f"{FACTOR}{key}": value for key, value in levels.items()}
+                self.rows.append(_with_columns(table, {**of_run, **of_weights, "step": step, **settings, **factors}))
+        self.attributes["states"][name] = _state(facts, any(cells == folder / COUNTS for _, cells in places))
         if isinstance(facts.get("doses"), dict):
             self.attributes["doses"][name] = facts["doses"]
 
-    def _rows(
-        self,
-        facts: Mapping[str, Any],
-        path: Path,
-        cells: Path,
-        names: Mapping[str, str],
-        levels: Mapping[str, str],
-        seen: set[tuple[int, str]],
-    ) -> None:
-        record = results.read(path)
-        signature = record["signature"]
-        last = path.name == EVALUATION
-        made = {"fingerprint": facts["fingerprint"]}
-        if last:
-            made |= {"steps": facts.get("step", facts["steps"]), "weights": facts.get("weights")}
-        for key, value in made.items():
-            if value and signature.get(key) and signature[key] != value:
-                raise StoreError(
-                    f"is of another state of the run: {key} {signature[key]}, and run.json has {value}",
-                    where=str(path),
-                    fix=AGAIN if last else _ANY_STEP,
-                    id="stale-evaluation",
-                )
-        of_run = {
-            **names,
-            "fingerprint": facts["fingerprint"],
-            "weights": signature.get("weights") or "",
-            "version": signature.get("derivlang") or "",
-            "seed": facts["seed"],
-            "step": signature.get("steps") or 0,
-        }
-        settings = _settings(facts)
-        for kind in results.KINDS:
-            for label, entry in record[kind].items():
-                if (of_run["step"], label) in seen:
-                    continue
-                seen.add((of_run["step"], label))
-                table, columns_of = results.scores_of(cells, record, [label])
-                self.attributes["columns"] |= columns_of
-                if "test" in entry and last:
-                    tests = self.attributes["tests"].setdefault(f"{names['study']}/{names['run']}", {})
-                    tests[label] = entry["test"]
-                prefix = "ft_" if kind == "tasks" else ""
-                own = {f"{prefix}{key}": _text(value) for key, value in entry["settings"].items()}
-                columns = {f"{SETTING}{key}": value for key, value in {**settings, **own}.items() if value is not None}
-                columns |= {f"{FACTOR}{key}": value for key, value in levels.items()}
-                for key, value in {**of_run, **columns}.items():
-                    field = OF_RUN.field(key) if key in OF_RUN.names else pa.field(key, pa.string())
-                    table = table.append_column(field, pa.array([value] * table.num_rows, field.type))
-                self.rows.append(table)
+
+def _check_signature(signature: Mapping[str, Any], facts: Mapping[str, Any], path: Path) -> None:
+    """Raise StoreError if results are of other weights than those of the run."""
+    last = path.name == EVALUATION
+    made = {"fingerprint": facts["fingerprint"]}
+    if last:
+        made |= {"steps": facts.get("step", facts["steps"]), "weights": facts.get("weights")}
+    for key, value in made.items():
+        if value and signature.get(key) and signature[key] != value:
+            raise StoreError(
+                f"is of another state of the run: {key} {signature[key]}, and run.json has {value}",
+                where=str(path),
+                fix=AGAIN if last else _ANY_STEP,
+                id="stale-evaluation",
+            )
+
+
+def _with_columns(table: pa.Table, values: Mapping[str, Any]) -> pa.Table:
+    """Return the rows of a table with columns of one value each; None is no column."""
+    for name, value in values.items():
+        kind = OF_RUN.field(name).type if name in OF_RUN.names else pa.string()
+        if value is not None:
+            table = table.append_column(name, pa.repeat(pa.scalar(value, kind), table.num_rows))
+    return table
 
 
 def evaluations(run: Path) -> Iterator[tuple[Path, Path]]:

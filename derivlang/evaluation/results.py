@@ -88,9 +88,7 @@ def damages(cells: Path, found: Mapping[str, Any]) -> list[tuple[str, str]]:
 
     cells: the folder of the files. found: the record.
     """
-    present = {path.name: path for path in cells.glob("*") if path.is_file()}
-    entries = [entry for kind in KINDS for entry in found[kind].values()]
-    return [one for entry in entries for one in faults(entry[FILES], present)]
+    return _faults(cells, [entry for kind in KINDS for entry in found[kind].values()])
 
 
 def scores_of(
@@ -101,15 +99,19 @@ def scores_of(
     tables = [SCHEMA.empty_table()]
     columns: dict[str, list[dict[str, Any]]] = {}
     for label in labels:
-        entry = entries[label]
-        present = {name: cells / name for name in entry[FILES] if (cells / name).is_file() and Path(name).name == name}
-        for name, what in faults(entry[FILES], present):
+        for name, what in _faults(cells, [entries[label]]):
             raise StoreError(f"{what} since it was evaluated", where=str(cells / name), fix=AGAIN, id="damaged")
-        for name in entry[SCORES]:
+        for name in entries[label][SCORES]:
             facts, table = read_part(cells / name)
             columns[label] = facts["columns"]
             tables.append(table)
     return pa.concat_tables(tables), columns
+
+
+def _faults(cells: Path, entries: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return the name of each file of these entries that is missing or another one, and what is wrong with it."""
+    present = {path.name: path for path in cells.glob("*") if path.is_file()}
+    return [one for entry in entries for one in faults(entry[FILES], present)]
 
 
 def stored(trained: PretrainedRun, *, force: bool, drop: bool = False) -> dict[str, Any]:

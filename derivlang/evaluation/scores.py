@@ -26,11 +26,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from derivlang.core.arrays import Int64, offsets_of
-from derivlang.core.arrow import list_array, to_arrow
+from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError, StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import HASH, hash_of
@@ -39,12 +37,11 @@ from derivlang.evaluation.formulas import formula_of, value_of
 from derivlang.store.files import writing
 
 FACTS = b"derivlang"  # the key of the metadata
-COUNTS = pa.list_(pa.int32())
 SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("task", "metric", "regime", "split", "group")]
     + [("layer", pa.int64()), ("ft_seed", pa.int64())]
     + [(name, pa.string()) for name in ("set", "set_hash", "unit", "formula")]
-    + [("counts", COUNTS), ("value", pa.float64())]
+    + [("counts", pa.list_(pa.int32())), ("value", pa.float64())]
 )
 _LARGEST = 2**31 - 1
 
@@ -91,31 +88,24 @@ def table_of(task: str, columns: Sequence[Column], scores: Iterable[Score]) -> p
     Raise DataError for a score of no column, and for counts that do not fit its formula.
     """
     known = {column.name: column for column in columns}
-    found = list(scores)
-    for score in found:
+    rows: list[dict[str, Any]] = []
+    for score in scores:
         _check(task, score, known)
-    values = [
-        score.value if score.value is not None or score.counts is None else
-        value_of(known[score.metric].formula, score.counts) for score in found
-    ]  # fmt: skip
-    sets = [score.set or ScoredSet("", "", "") for score in found]
-    given: dict[str, Any] = {
-        "task": [task] * len(found),
-        **{name: [getattr(score, name) for score in found] for name in
-           ("metric", "regime", "split", "group", "layer", "ft_seed")},
-        "set": [one.name for one in sets],
-        "set_hash": [one.hash for one in sets],
-        "unit": [one.unit for one in sets],
-        "formula": [known[score.metric].formula for score in found],
-    }  # fmt: skip
-    arrays = {name: pa.array(column, SCHEMA.field(name).type) for name, column in given.items()}
-    lengths = offsets_of(np.array([0 if score.counts is None else score.counts.size for score in found], np.int64))
-    flat = [score.counts.ravel() for score in found if score.counts is not None]
-    numbers = np.concatenate([np.zeros(0, np.int64), *flat]).astype(np.int32)
-    lists = list_array(lengths, to_arrow(numbers))
-    none = pa.array([score.counts is None for score in found], pa.bool_())
-    counts = pc.if_else(none, pa.nulls(len(found), lists.type), lists).cast(COUNTS)
-    return pa.table({**arrays, "counts": counts, "value": pa.array(values, pa.float64())}, schema=SCHEMA)
+        formula, counts, value = known[score.metric].formula, score.counts, score.value
+        of = score.set or ScoredSet("", "", "")
+        rows.append(
+            {
+                **{name: getattr(score, name) for name in ("metric", "regime", "split", "group", "layer", "ft_seed")},
+                "task": task,
+                "set": of.name,
+                "set_hash": of.hash,
+                "unit": of.unit,
+                "formula": formula,
+                "counts": None if counts is None else counts.ravel(),
+                "value": value if value is not None or counts is None else value_of(formula, counts),
+            }
+        )
+    return pa.Table.from_pylist(rows, SCHEMA)
 
 
 def _check(task: str, score: Score, known: Mapping[str, Column]) -> None:

@@ -21,7 +21,7 @@ and differences are not rows. `frame.attrs` says what rows cannot:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ from derivlang.core.version import __version__
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.formulas import formula_of
 from derivlang.evaluation.plan import check_plan
-from derivlang.evaluation.scores import COUNTS, FACTS, SCHEMA, check_counts
+from derivlang.evaluation.scores import FACTS, SCHEMA, check_counts
 from derivlang.store.files import writing
 from derivlang.store.record import check_types
 
@@ -57,28 +57,15 @@ def frame_of(rows: pa.Table, attributes: Mapping[str, Any]) -> DataFrame:
     """Return the table of rows whose columns are those of OF_RUN, of `scores.SCHEMA`, factors and settings."""
     import pandas as pd
 
-    studies: Mapping[str, Any] = attributes.get("studies") or {}
-    data: dict[str, Any] = {}
-    for name in rows.column_names:
-        column = rows[name].combine_chunks()
-        if name.startswith((FACTOR, SETTING)):
-            found = column.to_pylist()
-            used = dict.fromkeys(level for level in found if level is not None)
-            if name.startswith(FACTOR):
-                told = [one["factors"].get(name.removeprefix(FACTOR)) or () for one in studies.values()]
-                used = dict.fromkeys([*(level for levels in told for level in levels if level in used), *used])
-            data[name] = pd.Categorical(found, list(used), ordered=name.startswith(FACTOR))
-        elif name == "counts":
-            flat, ends = column.flatten().to_numpy(), column.offsets.to_numpy()
-            data[name] = pd.Series(
-                [flat[a - ends[0] : b - ends[0]] if there else None
-                 for a, b, there in zip(ends[:-1], ends[1:], column.is_valid().to_pylist(), strict=True)], dtype=object
-            )  # fmt: skip
-        elif name in ("layer", "ft_seed"):
-            data[name] = pd.array(column.to_pylist(), "Int64")
-        else:
-            data[name] = column.to_pandas()
-    frame = pd.DataFrame(data)
+    frame = rows.to_pandas().astype({"layer": "Int64", "ft_seed": "Int64"})
+    for name in _levels_in(rows.column_names):
+        used = dict.fromkeys(frame[name].dropna())
+        told = []
+        if name.startswith(FACTOR):
+            plans = (attributes.get("studies") or {}).values()
+            told = [level for plan in plans for level in plan["factors"].get(name.removeprefix(FACTOR)) or ()]
+        levels = dict.fromkeys([*(level for level in told if level in used), *used])
+        frame[name] = pd.Categorical(frame[name], list(levels), ordered=name.startswith(FACTOR))
     frame.attrs = {name: attributes.get(name) or {} for name in ATTRIBUTES}
     return frame
 
@@ -92,17 +79,10 @@ def write_scores(frame: DataFrame, path: Path) -> None:
         with writing(path) as stream:
             stream.write(frame.drop(columns="counts").to_csv(sep="\t", index=False, lineterminator="\n").encode())
         return
-    columns: dict[str, pa.Array] = {}
-    for name in frame.columns:
-        if name == "counts":
-            columns[name] = pa.array(frame[name].tolist(), COUNTS)
-        elif name in OF_RUN.names or name in SCHEMA.names:
-            kind = (OF_RUN if name in OF_RUN.names else SCHEMA).field(name).type
-            columns[name] = pa.array(frame[name], kind, from_pandas=name in ("layer", "ft_seed"))
-        else:
-            columns[name] = pa.array(frame[name].astype(object).where(frame[name].notna(), None), pa.string())
     told = {"format": FORMAT, "derivlang": __version__, **{name: frame.attrs.get(name) or {} for name in ATTRIBUTES}}
-    table = pa.table(columns).replace_schema_metadata({FACTS: json.dumps(told)})
+    texts = frame.astype(dict.fromkeys(_levels_in(frame.columns), object))
+    table = pa.Table.from_pandas(texts, _schema(frame.columns), preserve_index=False)
+    table = table.replace_schema_metadata({FACTS: json.dumps(told)})
     with writing(path) as stream:
         pq.write_table(table, stream, compression="zstd")
 
@@ -118,13 +98,23 @@ def read_scores(path: Path) -> DataFrame:
         expected = [*OF_RUN, *SCHEMA]
         if missing := [field.name for field in expected if field.name not in table.column_names]:
             raise ValueError(f"it lacks the column {missing[0]}")
-        more = [name for name in table.column_names if name.startswith((FACTOR, SETTING))]
-        kinds = pa.schema([*expected, *((name, pa.string()) for name in more)])
+        kinds = _schema([*(field.name for field in expected), *_levels_in(table.column_names)])
         table = table.select(kinds.names).replace_schema_metadata(None).cast(kinds)
         check_counts(table)
         _check(table)
         _check_attributes(told)
         return frame_of(table, told)
+
+
+def _levels_in(names: Iterable[str]) -> list[str]:
+    """Return the names of the columns of factors and settings."""
+    return [name for name in names if name.startswith((FACTOR, SETTING))]
+
+
+def _schema(names: Iterable[str]) -> pa.Schema:
+    """Return the Arrow types of columns; levels are text."""
+    known = {field.name: field for field in (*OF_RUN, *SCHEMA)}
+    return pa.schema([known.get(name, pa.field(name, pa.string())) for name in names])
 
 
 def _check(table: pa.Table) -> None:
