@@ -27,7 +27,7 @@ from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import PairTask, Task
-from derivlang.evaluation.tasks.registry import TASKS, find_task, register_task, task_of, tuned_tasks
+from derivlang.evaluation.tasks.registry import TASKS, register_task, task_of, tuned_tasks
 from derivlang.formats.registry import FORMATS
 from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
@@ -93,7 +93,7 @@ def same(one: Instances, other: Instances) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_declares_itself(kind: str) -> None:
-    found = find_task(kind)
+    found = tuned_tasks()[kind]
     assert found.kind == kind
     assert found.summary().endswith(".")
     names = [column.name for column in found.columns]
@@ -225,4 +225,4 @@ def test_the_help_page_names_the_defaults_of_the_built_in_tasks() -> None:
             kind: value for names, _, value in (one.partition(": ") for one in others) for kind in names.split(" and ")
         }
         for kind in set(tuned_tasks()) & set(TASKS.built_in):
-            assert float(found.get(kind, usual)) == getattr(find_task(kind).defaults, field), kind
+            assert float(found.get(kind, usual)) == getattr(tuned_tasks()[kind].defaults, field), kind

@@ -24,7 +24,7 @@ from derivlang.evaluation.finetune import LabelBatch, TaskModel, batches, fine_t
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.formulas import value_of
 from derivlang.evaluation.measures.registry import MEASURES
-from derivlang.evaluation.padding import by_length, inside, padded
+from derivlang.evaluation.padding import by_length, padded
 from derivlang.evaluation.scores import counts_of, read_part
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.registry import task_of
@@ -100,7 +100,6 @@ def test_padding_by_hand() -> None:
     ids, mask = padded(some.ids, some.offsets, np.array([2, 1]))
     assert ids.tolist() == [[0, 20, 21, 22, 2], [0, 2, 0, 0, 0]]
     assert mask.tolist() == [[True] * 5, [True, True, False, False, False]]
-    assert inside(mask).tolist() == [[False, True, True, True, False], [False] * 5]
     assert [rows.tolist() for rows in by_length(np.array([5, 2, 3, 9]), 6)] == [[1, 2], [0], [3]]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from derivlang.evaluation.formulas import formula_of
+from derivlang.core.arrays import Int64
+from derivlang.evaluation.formulas import formula_of, value_of
 
 PERCENT = "%"  # a unit: values are shares, from 0 to 100
 
@@ -39,6 +40,10 @@ class Column:
     def shown(self) -> str:
         """The title."""
         return self.title or self.name
+
+    def value(self, counts: Int64) -> float:
+        """Return the score of all units together. counts: int64[U, k], as its formula takes them."""
+        return value_of(self.formula, counts)
 
     def within(self, low: float, high: float) -> tuple[float, float]:
         """Return the ends of an interval of a score; those of a share in percent are cut at 0 and 100."""

@@ -32,7 +32,7 @@ _LARGEST_COUNT = 2**31 - 1
 
 
 def percent(totals: Int64 | Float64) -> Float64:
-    """Return 100 · part / whole. totals: [..., 2], the part and the whole."""
+    """Return 100 · part / whole. totals: [..., 2 or more], the part and the whole first."""
     return _share(totals[..., 0], totals[..., 1])
 
 
@@ -50,11 +50,6 @@ def exp(totals: Int64 | Float64) -> Float64:
 def f1(totals: Int64 | Float64) -> Float64:
     """Return the F1 in percent. totals: [..., 3], right, found and gold."""
     return _share(2 * totals[..., 0], totals[..., 1] + totals[..., 2])
-
-
-def precision(totals: Int64 | Float64) -> Float64:
-    """Return the precision in percent. totals: [..., 3], right, found and gold."""
-    return _share(totals[..., 0], totals[..., 1])
 
 
 def recall(totals: Int64 | Float64) -> Float64:
@@ -80,7 +75,7 @@ def macro_f1(totals: Int64 | Float64) -> Float64:
 
 # Name -> (function, number of counts of a unit, or of a class of it)
 FORMULAS: Mapping[str, tuple[Formula, int]] = {
-    "percent": (percent, 2), "mean": (mean, 2), "exp": (exp, 2), "f1": (f1, 3), "precision": (precision, 3),
+    "percent": (percent, 2), "mean": (mean, 2), "exp": (exp, 2), "f1": (f1, 3), "precision": (percent, 3),
     "recall": (recall, 3), "aer": (aer, 4), "macro_f1": (macro_f1, 3),
 }  # fmt: skip
 

@@ -26,7 +26,6 @@ import numpy as np
 from derivlang.core.arrays import Int64, offsets_of
 from derivlang.core.errors import DataError
 from derivlang.evaluation.columns import Column
-from derivlang.evaluation.formulas import value_of
 
 Labels: TypeAlias = Sequence[Sequence[Any]]
 Found: TypeAlias = tuple[Int64, Int64]  # spans by number, and the last position of each
@@ -48,10 +47,6 @@ class Metric(Column):
         _check(gold, predicted)
         return self.count(gold, predicted)
 
-    def value(self, counts: Int64) -> float:
-        """Return the score of all sentences together."""
-        return value_of(self.formula, counts)
-
 
 def right_counts(gold: Labels, predicted: Labels) -> Int64:
     """Return int64[S, 2]: right, all."""
@@ -64,11 +59,6 @@ def right_counts(gold: Labels, predicted: Labels) -> Int64:
 def head_counts(gold: Labels, predicted: Labels) -> Int64:
     """Return int64[S, 2]: words with the right head, all. A label is (head, relation)."""
     return right_counts(*([[head for head, _ in words] for words in labels] for labels in (gold, predicted)))
-
-
-def relation_counts(gold: Labels, predicted: Labels) -> Int64:
-    """Return int64[S, 2]: words with the right head and relation, all. A label is (head, relation)."""
-    return right_counts(gold, predicted)
 
 
 def exact_counts(gold: Labels, predicted: Labels) -> Int64:

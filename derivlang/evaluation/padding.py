@@ -39,18 +39,6 @@ def padded(ids: Int32, offsets: Int64, rows: Int64) -> tuple[Int64, Bool]:
     return out, mask
 
 
-def inside(mask: Bool) -> Bool:
-    """Return bool[B, T]: the positions of each row except its first and its last.
-
-    mask [1 1 1 1 0]  ->  [0 1 1 0 0]
-    """
-    out = mask.copy()
-    out[:, 0] = False
-    out[:, :-1] &= mask[:, 1:]
-    out[:, -1] = False
-    return out
-
-
 def tokens_on(device: torch.device) -> int:
     """Return the number of padded sub-words in a batch without gradients. On a CPU, few fit into the cache."""
     return 1 << 11 if device.type == "cpu" else 1 << 14

@@ -147,21 +147,10 @@ def _scored(found: Examples, name: str, corpus: Corpus) -> tuple[ScoredSet, Int6
 
 
 def check_sources(task: Task, corpora: Sequence[Corpus]) -> tuple[dict[str, tuple[int, str]], tuple[str, ...]]:
-    """Return what `parts_of` does and the names of the labels, of a task's one or two corpora. No row is read.
+    """Return for train, dev and test (the number of the corpus, the split), and the names of the labels.
 
-    Raise DataError if a split or the labels are missing, or if the corpora have different labels.
-    """
-    parts = parts_of(task, corpora)
-    classes, *others = (task.classes(corpus) for corpus in corpora)
-    if any(other != classes for other in others):
-        raise DataError(f"the sets of {task.name} have different labels", where="--task", id="no-labels")
-    return parts, classes
-
-
-def parts_of(task: Task, corpora: Sequence[Corpus]) -> dict[str, tuple[int, str]]:
-    """Return for train, dev and test the number of the corpus, of one or two, and the split.
-
-    Raise DataError if a split is missing. The second corpus gives test: its split of this name, or its only one.
+    corpora: one or two, of which the second gives test: its split of this name, or its only one. No row is read. Raise
+    DataError if a split or the labels are missing, or if the corpora have different labels.
     """
     parts = {name: (0, split) for name, split in SPLITS.items()}
     if len(corpora) > 1:
@@ -169,12 +158,14 @@ def parts_of(task: Task, corpora: Sequence[Corpus]) -> dict[str, tuple[int, str]
         parts["test"] = 1, splits[0] if len(splits) == 1 else SPLITS["test"]
     for number, corpus in enumerate(corpora):
         missing = [split for owner, split in parts.values() if owner == number and split not in corpus.splits]
-        if not missing:
-            continue
-        raise DataError(
-            f"{corpus.name} lacks {' and '.join(missing)}, needed for the task {task.kind}",
-            fix="provide train (for training), validation (to choose the epoch) and test (for scores), "
-            f"or name two sets: {task.kind}:TRAIN+TEST",
-            id="missing-split",
-        )
-    return parts
+        if missing:
+            raise DataError(
+                f"{corpus.name} lacks {' and '.join(missing)}, needed for the task {task.kind}",
+                fix="provide train (for training), validation (to choose the epoch) and test (for scores), "
+                f"or name two sets: {task.kind}:TRAIN+TEST",
+                id="missing-split",
+            )
+    classes, *others = (task.classes(corpus) for corpus in corpora)
+    if any(other != classes for other in others):
+        raise DataError(f"the sets of {task.name} have different labels", where="--task", id="no-labels")
+    return parts, classes

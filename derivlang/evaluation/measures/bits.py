@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from derivlang.align.lexical import Floats
-from derivlang.core.arrays import Int32, Int64, expand_ranges, lengths_of, owners, positions
+from derivlang.core.arrays import Bool, Int32, Int64, expand_ranges, lengths_of, offsets_of, owners, positions
 from derivlang.evaluation.formulas import fixed
 from derivlang.evaluation.padding import by_length, framed, padded, tokens_on
 from derivlang.evaluation.scores import Score, ScoredSet
@@ -47,23 +47,11 @@ class SentenceBits:
     @classmethod
     def of(cls, model: Encoder, ids: Int32, offsets: Int64, language: int) -> SentenceBits:
         """Return the bits of sentences of one language. ids: int32[M], sub-words; offsets: int64[S + 1]."""
-        model.module.train(False)
         whole, ends = framed(ids, offsets, model.marks)
-        to, lengths = model.device, lengths_of(ends)
-        found = np.zeros(len(whole))
-        with torch.inference_mode():
-            for rows in by_length(lengths, tokens_for(model)):
-                block, mask = padded(whole, ends, rows)
-                before = np.zeros_like(mask)  # positions that predict the next one
-                before[:, :-1] = mask[:, 1:]
-                gold = to_device(block[:, 1:][mask[:, 1:]], to)
-                at = to_device(np.flatnonzero(before), to)
-                logits = model.logits(to_device(block, to), to_device(mask, to), language, at)
-                losses = torch.nn.functional.cross_entropy(logits, gold, reduction="none")
-                found[expand_ranges(ends[rows] + 1, lengths[rows] - 1)] = losses.double().cpu().numpy()
-                rows_done(len(rows))
-        found /= math.log(2)
-        return cls(offsets, found[expand_ranges(ends[:-1] + 1, lengths - 2)], found[ends[1:] - 1])
+        asked = np.ones(len(whole), bool)  # each position predicts the next one; the last of a row has none
+        asked[ends[1:] - 1] = False
+        bits = losses(model, whole, ends, language, asked, np.roll(whole, -1)) / math.log(2)
+        return cls(offsets, bits[expand_ranges(ends[:-1], lengths_of(offsets))], bits[ends[1:] - 2])
 
 
 def masked_bits(model: Encoder, ids: Int32, offsets: Int64, language: int) -> Floats:
@@ -74,21 +62,39 @@ def masked_bits(model: Encoder, ids: Int32, offsets: Int64, language: int) -> Fl
         sentences [we low] and [er]     rows  <s> <mask> low </s>    <s> we <mask> </s>    <s> <mask> </s>
         sentence of each row            0, 0, 1        place of its mask  1, 2, 1
     """
-    model.module.train(False)
     whole, ends = framed(ids, offsets, model.marks)
-    to, sentence, place = model.device, owners(offsets).astype(np.int64), positions(offsets) + 1
-    found = np.zeros(len(ids))
+    sentence, lengths = owners(offsets), lengths_of(ends)
+    gold, rows = whole[expand_ranges(ends[sentence], lengths[sentence])], offsets_of(lengths[sentence])
+    asked = np.zeros(len(gold), bool)
+    asked[rows[:-1] + 1 + positions(offsets)] = True
+    masked = np.where(asked, np.int32(model.marks.mask), gold)
+    return losses(model, masked, rows, language, asked, gold)[asked] / math.log(2)
+
+
+def losses(
+    model: Encoder, ids: Int32, offsets: Int64, language: int, asked: Bool, gold: Int32, share: float = 1.0
+) -> Floats:
+    """Return float64[M]: the cross-entropy of the gold sub-word at each position that is asked for, in nats; else 0.
+
+    ids, gold: int32[M], rows with special ids at offsets int64[R + 1]. asked: bool[M]. share: about how many of them.
+    """
+    model.module.train(False)
+    to, lengths = model.device, lengths_of(offsets)
+    places, found = [np.zeros(0, np.int64)], [torch.zeros(0, device=to)]  # the device is synchronised once
     with torch.inference_mode():
-        for rows in by_length(lengths_of(ends)[sentence], tokens_for(model)):
-            block, mask = padded(whole, ends, sentence[rows])
-            at = np.arange(len(rows)) * block.shape[1] + place[rows]
-            gold = to_device(block.ravel()[at], to)
-            block.ravel()[at] = model.marks.mask
-            logits = model.logits(to_device(block, to), to_device(mask, to), language, to_device(at, to))
-            losses = torch.nn.functional.cross_entropy(logits, gold, reduction="none")
-            found[rows] = losses.double().cpu().numpy()
+        for rows in by_length(lengths, tokens_for(model, share)):
+            block, mask = padded(ids, offsets, rows)
+            every = expand_ranges(offsets[rows], lengths[rows])
+            some = asked[every]
+            at = to_device(np.flatnonzero(mask)[some], to)
+            logits = model.logits(to_device(block, to), to_device(mask, to), language, at)
+            places.append(every[some])
+            wanted = to_device(gold[places[-1]].astype(np.int64), to)
+            found.append(torch.nn.functional.cross_entropy(logits, wanted, reduction="none"))
             rows_done(len(rows))
-    return np.asarray(found / math.log(2))
+    out = np.zeros(len(ids))
+    out[np.concatenate(places)] = torch.cat(found).double().cpu().numpy()
+    return out
 
 
 def averaged(metric: str, regime: str, sums: Floats, numbers: Any, of: ScoredSet) -> Score:

@@ -23,7 +23,6 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-import torch
 
 from derivlang.align.lexical import Floats
 from derivlang.core.arrays import Bool, expand_ranges, lengths_of, owners, positions
@@ -31,13 +30,12 @@ from derivlang.core.keys import Draws
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.heldout import Heldout
 from derivlang.evaluation.measures.base import Measure
-from derivlang.evaluation.measures.bits import averaged, tokens_for
+from derivlang.evaluation.measures.bits import averaged, losses
 from derivlang.evaluation.measures.sets import MeasureSets
-from derivlang.evaluation.padding import by_length, framed, inside, padded
+from derivlang.evaluation.padding import framed
 from derivlang.evaluation.scores import Score
 from derivlang.evaluation.tasks.untuned import SIDES
-from derivlang.formats.progress import rows_done, stage
-from derivlang.training.devices import to_device
+from derivlang.formats.progress import stage
 from derivlang.training.encoder import Encoder
 from derivlang.training.languages import LanguageSide
 
@@ -68,7 +66,7 @@ class Perplexity(Measure):
             for language, (regime, side) in enumerate(zip(SIDES, (text.source, text.derived), strict=True)):
                 masked = by_slot[side.slots]
                 n = np.bincount(text.rows[side.slots][masked], minlength=text.n_sentences)
-                sums = losses(model, text, side, masked, language)
+                sums = masked_losses(model, text, side, masked, language)
                 yield averaged("perplexity", regime, sums, n, sets.of_sentences)
 
 
@@ -78,26 +76,12 @@ def chosen(text: Heldout) -> Bool:
     return np.asarray(draws < np.uint64(int(RATE * 2**64)))
 
 
-def losses(model: Encoder, text: Heldout, side: LanguageSide, masked: Bool, language: int) -> Floats:
+def masked_losses(model: Encoder, text: Heldout, side: LanguageSide, masked: Bool, language: int) -> Floats:
     """Return float64[S]: the cross-entropy of the masked sub-words of each sentence, in nats. masked: bool[M]."""
-    model.module.train(False)
     within = text.offsets_in(side)
-    whole, offsets = framed(np.where(masked, np.int32(model.marks.mask), side.ids), within, model.marks)
-    to, lengths = model.device, lengths_of(offsets)
-    every, sentences = [torch.zeros(0, device=to)], [np.zeros(0, np.int32)]  # the device is synchronised once
-    with torch.inference_mode():
-        for rows in by_length(lengths, tokens_for(model, RATE)):
-            block, mask = padded(whole, offsets, rows)
-            at = expand_ranges(within[rows], lengths[rows] - 2)
-            at, hidden = at[masked[at]], masked[at]
-            asked = inside(mask)
-            asked[asked] = hidden
-            logits = model.logits(
-                to_device(block, to), to_device(mask, to), language, to_device(np.flatnonzero(asked), to)
-            )
-            gold = to_device(side.ids[at].astype(np.int64), to)
-            every.append(torch.nn.functional.cross_entropy(logits, gold, reduction="none"))
-            sentences.append(owners(within)[at])
-            rows_done(len(rows))
-    found = torch.cat(every).double().cpu().numpy()
-    return np.asarray(np.bincount(np.concatenate(sentences), found, text.n_sentences), np.float64)
+    whole, offsets = framed(side.ids, within, model.marks)
+    asked = np.zeros(len(whole), bool)
+    asked[expand_ranges(offsets[:-1] + 1, lengths_of(within))] = masked
+    shown = np.where(asked, np.int32(model.marks.mask), whole)
+    found = losses(model, shown, offsets, language, asked, whole, RATE)
+    return np.asarray(np.bincount(owners(offsets), found, text.n_sentences), np.float64)

@@ -17,7 +17,6 @@ Source: Hale (2001), section 2.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -53,15 +52,11 @@ class Surprisal(Measure):
         source, derived = text.forms, sets.languages.images(text.forms)
         forms = source.take(to_arrow(text.source.slots)), derived.take(to_arrow(text.derived.slots))
         numbers = words.of_source, words.of_derived
-        for name, bits, spelt, number in zip(SIDES, sets.bits(model), forms, numbers, strict=True):
-            with writing(path_of(sets.files, name)) as stream:
+        columns = zip(SIDES, self.files, sets.bits(model), forms, numbers, strict=True)
+        for name, file, bits, spelt, number in columns:
+            with writing(sets.files / file) as stream:
                 pq.write_table(_table(words, bits, spelt, number), stream, compression="zstd")
             yield averaged("bits", name, bits.sentences, np.ones(text.n_sentences), sets.of_sentences)
-
-
-def path_of(folder: Path, side: str) -> Path:
-    """Return the file of a language, `source` or `derived`."""
-    return folder / f"surprisal.{side}.parquet"
 
 
 def _table(words: ParallelWords, bits: SentenceBits, forms: pa.Array, number: Int64) -> pa.Table:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,8 @@ def report(
     runs = evaluated | set(scores.attrs.get("states") or {})
 
     def write(folder: Path) -> None:
-        texts = {PAGE: page(document), MARKDOWN: markdown(document), **dict(_texts(blocks))}
-        for name, content in (*texts.items(), *_pictures(blocks)):
+        texts = (PAGE, page(document)), (MARKDOWN, markdown(document))
+        for name, content in chain(texts, *map(_files_of, blocks)):
             path = folder / name
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -99,20 +100,13 @@ def part_of(section: Section, prefix: str = "") -> Part:
     return Part(file_name(name), name, facts_of(section), named)
 
 
-def _texts(blocks: Sequence[Table | Figure]) -> Iterator[tuple[str, str]]:
-    """Yield the files of tables."""
-    for one in blocks:
-        if isinstance(one, Table):
-            yield f"tables/{one.name}.csv", one.csv
-            for name, content in latex_tables(one) if one.latex else ():
-                yield f"tables/{name}.tex", content
-
-
-def _pictures(blocks: Sequence[Table | Figure]) -> Iterator[tuple[str, str | bytes]]:
-    """Yield the files of figures."""
-    for one in blocks:
-        if isinstance(one, Figure):
-            yield from ((f"figures/{one.name}.{kind}", content) for kind, content in one.files.items())
+def _files_of(block: Table | Figure) -> Iterator[tuple[str, str | bytes]]:
+    """Yield the name and the content of each file of a table or a figure."""
+    if isinstance(block, Table):
+        yield f"tables/{block.name}.csv", block.csv
+        yield from ((f"tables/{name}.tex", text) for name, text in (latex_tables(block) if block.latex else ()))
+    else:
+        yield from ((f"figures/{block.name}.{kind}", content) for kind, content in block.files.items())
 
 
 def _told(evaluated: int, missing: Sequence[str]) -> str:

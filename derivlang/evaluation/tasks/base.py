@@ -56,10 +56,6 @@ class Task(NamedTask):
 
     given: FinetuneSettings | None = None
 
-    @classmethod
-    def headline(cls) -> Metric:
-        return next(metric for metric in cls.columns if metric.headline)
-
     @property
     def settings(self) -> FinetuneSettings:
         return self.given or self.defaults

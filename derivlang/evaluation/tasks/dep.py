@@ -28,7 +28,7 @@ from derivlang.core.layers.tree import Tree
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.formulas import fixed
-from derivlang.evaluation.metrics import Metric, head_counts, relation_counts
+from derivlang.evaluation.metrics import Metric, head_counts, right_counts
 from derivlang.evaluation.rows import LanguageRows, ParallelRows
 from derivlang.evaluation.tasks.base import Task
 from derivlang.grammar.labels import V2_RELATIONS
@@ -51,7 +51,7 @@ class Dependencies(Task):
     word = "first"
     columns = (
         Metric("uas", "UAS", count=head_counts, chance=True),
-        Metric("las", "LAS", count=relation_counts, headline=True),
+        Metric("las", "LAS", count=right_counts, headline=True),
     )
     defaults = FinetuneSettings(lr=5e-5)
 

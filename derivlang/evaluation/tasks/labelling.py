@@ -36,15 +36,24 @@ if TYPE_CHECKING:
 
 
 class Labelling(Task):
-    """A task whose labels are classes. layer: the column of the corpus that holds them."""
+    """A task whose labels are classes.
+
+    layer: the column of the corpus that holds them. pooled: whether the head has one more layer, for labels at `<s>`.
+    """
 
     layer: ClassVar[str]
+    pooled: ClassVar[bool] = False
 
     def classes(self, corpus: Corpus) -> tuple[str, ...]:
         field = corpus.schema.field(self.layer)
         if field is None or field.classes is None:
             raise self.no_labels(corpus.name)
         return tuple(name for name in field.classes if name != "_")  # words without a tag are not predicted
+
+    def head(self, config: Any, n_classes: int) -> torch.nn.Module:
+        from derivlang.evaluation.heads import Classification
+
+        return Classification(config, n_classes, pooled=self.pooled)
 
     def chance(self, train: Instances, test: Instances, classes: tuple[str, ...]) -> dict[str, Int64]:
         most_frequent = int(np.bincount(train.gold[:, 0]).argmax())
@@ -87,11 +96,6 @@ class WordLabelling(Labelling):
         """Return one list a row: the label of each word, None for a word without one."""
         return words.labelled(instances, [classes[i] for i in values[:, 0].tolist()])
 
-    def head(self, config: Any, n_classes: int) -> torch.nn.Module:
-        from derivlang.evaluation.heads import Classification
-
-        return Classification(config, n_classes)
-
 
 class PairLabelling(PairTask, Labelling):
     """A task with a label a pair of sentences, at `<s>`. A pair without a label is left out.
@@ -101,6 +105,7 @@ class PairLabelling(PairTask, Labelling):
 
     needs: ClassVar[str] = "a label for each pair of sentences"
     names: ClassVar[tuple[str, ...]]
+    pooled = True
 
     def classes(self, corpus: Corpus) -> tuple[str, ...]:
         field = corpus.schema.field(self.layer)
@@ -121,8 +126,3 @@ class PairLabelling(PairTask, Labelling):
     def told(self, words: RowWords, instances: Instances, values: Int64, classes: tuple[str, ...]) -> list[Any]:
         """Return the label of each pair."""
         return [classes[i] for i in values[:, 0].tolist()]
-
-    def head(self, config: Any, n_classes: int) -> torch.nn.Module:
-        from derivlang.evaluation.heads import Classification
-
-        return Classification(config, n_classes, pooled=True)

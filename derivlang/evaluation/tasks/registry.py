@@ -31,14 +31,6 @@ def register_task(task: type[NamedTask]) -> type[NamedTask]:
     return TASKS.add(task.kind, task)
 
 
-def find_task(name: str) -> type[Task]:
-    """Return the class of a task that needs fine-tuning. Raise UsageError with similar names otherwise."""
-    found = TASKS.find(name)
-    if not issubclass(found, Task):
-        raise UsageError(f"the task {name} needs no fine-tuning", where="--task", id="usage")
-    return found
-
-
 def tuned_tasks() -> dict[str, type[Task]]:
     """Return the tasks that need fine-tuning, by name."""
     found = {name: TASKS.find(name) for name in TASKS.names()}
