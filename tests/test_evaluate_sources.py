@@ -163,5 +163,5 @@ def test_a_cell_of_another_version_of_the_word_tokenizer(tmp_path: Path) -> None
     assert found.words.startswith("spacy")
     one = FinetuneCell(trained, task, "zs", 1, found.key, found.words)
     write_part(one.path, {"key": one.key}, "xnli", task.columns, [])
-    assert one.scores() is not None
-    assert replace(one, words="spacy 2 en").scores() is None
+    assert one.facts
+    assert not replace(one, words="spacy 2 en").facts

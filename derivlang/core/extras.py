@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from derivlang.core.errors import UsageError
 
 # A package of several extras is of the first one here.
@@ -28,3 +31,15 @@ def missing_package(error: ModuleNotFoundError) -> UsageError | None:
                 id="missing-package",
             )
     return None
+
+
+def module_of(name: str, what: str) -> Any:
+    """Return a module of an extra's package. what: needs it, for the message of the UsageError without the package."""
+    try:
+        return import_module(name)
+    except ImportError:
+        package = name.partition(".")[0]
+        extra = next(extra for extra, packages in EXTRAS.items() if package in packages)
+        raise UsageError(
+            f"{what} needs {package}", fix=f"pip install 'derivlang[{extra}]'", id="missing-package"
+        ) from None

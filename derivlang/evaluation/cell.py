@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 
 from derivlang.core.arrays import Int64
@@ -77,22 +76,19 @@ class FinetuneCell:
     def predictions(self) -> Path:
         return self.path.with_suffix(".predictions.parquet")
 
-    def scores(self) -> pa.Table | None:
-        """Return its scores, or None if the file is missing, damaged or of something else."""
-        return self._read()[1]
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What its file says of it; {} if the file is missing, damaged or of something else."""
+        try:
+            found, _ = read_part(self.path)
+        except StoreError:
+            return {}
+        return found if found.get("key") == self.key else {}
 
     def has_predictions(self) -> bool:
         """Return whether the predictions that were scored are there."""
-        told, path = self._read()[0].get("predictions"), self.predictions
+        told, path = self.facts.get("predictions"), self.predictions
         return told is not None and path.is_file() and told == file_hash(path)
-
-    def _read(self) -> tuple[dict[str, Any], pa.Table | None]:
-        """Return (facts, scores) of its file, or ({}, None)."""
-        try:
-            found = read_part(self.path)
-        except StoreError:
-            return {}, None
-        return found if found[0].get("key") == self.key else ({}, None)
 
     def n_rows(self, sets: Sets) -> int:
         """Return the number of rows that `make` processes at most: training and dev sets of all epochs, the tests."""
@@ -173,5 +169,5 @@ def forget(trained: PretrainedRun, task: Task, data_key: str, words: str) -> Non
         cell = FinetuneCell(trained, task, regime_of(regime), int(seed), data_key, words)
         if not cell.has_predictions():
             cell.predictions.unlink(missing_ok=True)
-        if cell.scores() is None:
+        if not cell.facts:
             path.unlink()

@@ -237,14 +237,14 @@ class Evaluation:
         }
         for regime in options.regimes:
             for cell in cells[regime]:
-                if options.force or cell.scores() is None or (options.predictions and not cell.has_predictions()):
+                if options.force or not cell.facts or (options.predictions and not cell.has_predictions()):
                     with stage(f"{task.name} {regime} {cell.seed}", "rows", cell.n_rows(sets)):
                         cell.make(sets, self.device)
         forget(trained, task, sets.key, sets.words)
         paths: list[Path] = []
         predictions: list[Path] = []
         for regime, wanted in cells.items():
-            done = [cell for cell in wanted if cell.scores() is not None]
+            done = [cell for cell in wanted if cell.facts]
             if len(done) == len(wanted):
                 paths += [cell.path for cell in done]
                 predictions += [cell.predictions for cell in done if cell.has_predictions()]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.core.arrays import Bool, Int32, Int64, UInt64, expand_ranges, lengths_of, offsets_of, owners
 from derivlang.core.arrow import to_arrow
 from derivlang.core.batch import Batch
 from derivlang.core.errors import DataError, StoreError
@@ -45,11 +45,11 @@ class Heldout:
         return len(self.keys)
 
     @property
-    def sentence_words(self) -> Int64:
-        """int64[S]: the number of words of each sentence that have sub-words, in either language."""
-        new = np.ones(len(self.words), bool)
-        new[1:] = (np.diff(self.rows) | np.diff(self.words)) != 0
-        return np.bincount(self.rows[new], minlength=self.n_sentences)
+    def begins(self) -> Bool:
+        """bool[K]: the slots that begin a word; words that have no sub-words in either language have none."""
+        begins = np.ones(len(self.words), bool)
+        begins[1:] = (np.diff(self.rows) | np.diff(self.words)) != 0
+        return begins
 
     @property
     def rows(self) -> Int32:

@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     import torch
 
 
-def framed(ids: Int32, offsets: Int64, marks: SpecialIds) -> tuple[Int32, Int64]:
-    """Return sub-words [M] with special ids before and after each sentence, and the new offsets int64[S + 1].
+def framed(ids: Int32, offsets: Int64, marks: SpecialIds, n_sides: int = 1) -> tuple[Int32, Int64]:
+    """Return sub-words [M] with special ids: one that begins each row, one that ends each segment; and new offsets.
 
-    offsets: int64[S + 1], of the sentences in ids, int32[M].
+    offsets: int64[R * n_sides + 1], of segments in ids, int32[M], n_sides for a row. The id that begins a row belongs
+    to its first segment.
     """
     lengths = lengths_of(offsets)
-    ends = offsets_of(lengths + 2)
+    first = np.arange(len(lengths)) % n_sides == 0
+    ends = offsets_of(lengths + 1 + first)
     out = np.full(int(ends[-1]), marks.end, np.int32)
-    out[ends[:-1]] = marks.begin
-    out[expand_ranges(ends[:-1] + 1, lengths)] = ids
+    out[ends[:-1][first]] = marks.begin
+    out[expand_ranges(ends[:-1] + first, lengths)] = ids
     return out, ends
 
 

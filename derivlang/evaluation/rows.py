@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of, owners
+from derivlang.core.arrays import Bool, Int32, Int64, Ints, expand_ranges, lengths_of, offsets_of, owners, positions
 from derivlang.core.arrow import list_array, to_arrow
 from derivlang.core.batch import Batch
 from derivlang.evaluation.examples import Examples, Instances
-from derivlang.training.languages import DERIVED, SOURCE, Languages, LanguageSide, SpecialIds
+from derivlang.evaluation.padding import framed
+from derivlang.training.languages import DERIVED, SOURCE, Languages, LanguageSide
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,24 +87,6 @@ class SegmentRows:
         segment = np.repeat(np.arange(len(self.units)), lengths)
         inside = slots[at] < (self.unit_offsets[self.units] + self.kept)[segment]
         return at[inside], segment[inside]
-
-    def framed(self, ids: Int32, segment: Int64, marks: SpecialIds) -> tuple[Int32, Int64, Int64]:
-        """Return (ids with special ids, int64[R * K + 1] offsets of segments, int64[M] position of each in its row).
-
-        The id that begins a row belongs to its first segment, that which ends a segment to this segment.
-
-        ids: int32[M], segment: int64[M], as `gather` gives them.
-        """
-        sizes = np.bincount(segment, minlength=len(self.units))
-        first = np.arange(len(sizes)) % self.n_sides == 0
-        ends = offsets_of(sizes + 1 + first)
-        begins = ends[:-1] + first
-        places = expand_ranges(begins, sizes)
-        out = np.full(int(ends[-1]), marks.end, np.int32)
-        out[ends[:-1][first]] = marks.begin
-        out[places] = ids
-        offsets = ends[:: self.n_sides]
-        return out, ends, places - np.repeat(np.repeat(offsets[:-1], self.n_sides), sizes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -272,7 +255,10 @@ class ParallelRows:
 
         def rows(side: LanguageSide) -> LanguageRows:
             at, segment = segments.gather(side.slots)
-            ids, ends, places = segments.framed(side.ids[at], segment, languages.marks)
+            inside = offsets_of(np.bincount(segment, minlength=len(segments.units)))
+            ids, ends = framed(side.ids[at], inside, languages.marks, segments.n_sides)
+            # A row begins with `<s>`, and each of its segments before this one ended with `</s>`.
+            places = positions(inside[:: segments.n_sides]) + 1 + segment % segments.n_sides
             words = both.words(side)[at]
             begins = side.slots[at] == both.offsets[words]
             return LanguageRows(ids, ends, words[begins], places[begins], segment[begins], segments.n_sides)

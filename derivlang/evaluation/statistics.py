@@ -25,11 +25,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from derivlang.core.errors import UsageError
+from derivlang.core.extras import module_of
 from derivlang.evaluation.formulas import Float64
 from derivlang.evaluation.influence import variance_of
 
@@ -129,7 +128,7 @@ def _variances(influences: Float64) -> tuple[float, float]:
 
 def _half_width(n: int, deviation: float, shared: float, whole: float, alpha: float) -> float:
     """Return the half-width of the interval of level 1 - alpha."""
-    special = _special()
+    special = module_of("scipy.special", "a report")
     z = -special.ndtri(alpha / 2)
     # Of a tiny alpha t is infinite, and times a deviation of 0 would be NaN.
     seeds = special.stdtrit(n - 1, alpha / 2) * deviation / math.sqrt(n) if deviation else 0.0
@@ -153,11 +152,3 @@ def _p_value(mean: float, n: int, deviation: float, shared: float, whole: float)
         middle = (low + high) / 2
         low, high = (middle, high) if over(middle) > 0 else (low, middle)
     return math.exp(high)
-
-
-def _special() -> Any:
-    try:
-        import scipy.special
-    except ImportError:
-        raise UsageError("a report needs scipy", fix="pip install 'derivlang[train]'", id="missing-package") from None
-    return scipy.special

@@ -1133,7 +1133,7 @@ def _(folder: Path, data: bytes) -> str | None:
     made = replace(_cell(), trained=replace(_cell().trained, folder=folder / "run"))
     made.path.parent.mkdir()
     made.path.write_bytes(data)
-    made.scores()
+    made.has_predictions()
     return None
 
 

@@ -59,7 +59,8 @@ class Perplexity(Measure):
             for regime, side, bits in zip(SIDES, (text.source, text.derived), sets.bits(model), strict=True):
                 n = lengths_of(text.offsets_in(side)) + 1
                 yield averaged("perplexity", regime, bits.sentences * math.log(2), n, sets.of_sentences)
-                yield averaged("bits", regime, bits.sentences, text.sentence_words, sets.of_sentences)
+                words = np.bincount(text.rows[text.begins], minlength=text.n_sentences)
+                yield averaged("bits", regime, bits.sentences, words, sets.of_sentences)
             return
         by_slot = chosen(text)
         with stage("perplexity", "rows", 2 * text.n_sentences):

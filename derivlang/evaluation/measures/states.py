@@ -54,8 +54,7 @@ class ParallelWords:
     @classmethod
     def of(cls, text: Heldout) -> ParallelWords:
         """Return the words of sentences. Words without sub-words in one of the languages are left out."""
-        new = np.ones(len(text.words), bool)
-        new[1:] = (np.diff(text.rows) != 0) | (np.diff(text.words) != 0)
+        new = text.begins
         number, n = np.cumsum(new) - 1, int(new.sum())
         sides = [number[side.slots] for side in (text.source, text.derived)]
         there = np.logical_and(*(np.bincount(side, minlength=n) > 0 for side in sides))

@@ -19,7 +19,7 @@ from itertools import permutations, product
 import numpy as np
 
 from derivlang.core.arrays import Int64
-from derivlang.core.errors import UsageError
+from derivlang.core.extras import module_of
 from derivlang.core.keys import Draws
 from derivlang.core.threads import one_thread
 
@@ -49,17 +49,14 @@ def spearman(
 
     groups: that of each point; only points of one group are exchanged. None: all are of one.
     """
-    try:
-        from scipy.stats import rankdata, spearmanr
-    except ImportError:
-        raise UsageError("a report needs scipy", fix="pip install 'derivlang[train]'", id="missing-package") from None
+    stats = module_of("scipy.stats", "a report")
     n = len(first)
     places = _places((0,) * n if groups is None else tuple(groups))
     exact = math.prod(math.factorial(len(group)) for group in places) <= _EXACT
     if n < 3 or len(set(first)) == 1 or len(set(second)) == 1:
         return Correlation(n, None, None, None, exact)
-    rho = float(spearmanr(first, second).statistic)
-    a, b = (rankdata(side) - (n + 1) / 2 for side in (first, second))
+    rho = float(stats.spearmanr(first, second).statistic)
+    a, b = (stats.rankdata(side) - (n + 1) / 2 for side in (first, second))
     orders = _all_orders(n, places) if exact else _keyed_orders(n, places, seed)
     found = np.abs((b[orders] @ a) / math.sqrt(float(a @ a) * float(b @ b)))
     hits, most = (int((found >= value - 1e-9).sum()) for value in (abs(rho), found.max()))

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from derivlang.core.errors import UsageError
+from derivlang.core.extras import module_of
 
 INK = "#010203"  # placeholder of the text colour, used for nothing else
 GREY = "#767676"  # contrast 4.5 on white, 4.6 on black
@@ -83,14 +83,10 @@ def panels(titles: Sequence[str], title: str) -> Iterator[tuple[Any, list[Any]]]
 
 @contextmanager
 def _canvas(size: tuple[float, float]) -> Iterator[Any]:
-    try:
-        import matplotlib as mpl
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure as Canvas
-    except ImportError:
-        raise UsageError(
-            "a report needs matplotlib", fix="pip install 'derivlang[train]'", id="missing-package"
-        ) from None
+    mpl = module_of("matplotlib", "a report")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)

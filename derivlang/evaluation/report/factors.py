@@ -24,6 +24,7 @@ import pandas as pd
 
 from derivlang.core.errors import StoreError, UsageError, unknown
 from derivlang.core.settings import text_of
+from derivlang.evaluation.plan import levels_of
 from derivlang.evaluation.report.frame import DELTA, SUP, ZS, ScoreTable, named
 from derivlang.evaluation.table import FACTOR, SETTING
 
@@ -100,7 +101,7 @@ def sections_of(
     outcomes = _outcomes(scores)
     if primary is not None and primary not in outcomes:
         raise unknown("primary outcome", primary, outcomes, id="primary")
-    asked = None if baseline is None else {name: text_of(level) for name, level in baseline.items()}
+    asked = None if baseline is None else levels_of(baseline)
     found = []
     for study, rows in scores.rows.groupby("study", sort=False):
         given = {"baseline": asked, "primary": primary, "test": test}
@@ -131,8 +132,8 @@ def _section(
 ) -> Section:
     facts, of_task = _facts(rows)
     seeds = rows.groupby("run", sort=False)["seed"].first()
-    baseline = _texts(told.get("baseline") or {})
-    cells = [_texts(cell["factors"]) for cell in told.get("cells") or ()]
+    baseline = levels_of(told.get("baseline") or {})
+    cells = [levels_of(cell["factors"]) for cell in told.get("cells") or ()]
     of_study = [name.removeprefix(FACTOR) for name in rows if name.startswith(FACTOR)]
     planned = pd.DataFrame([{name: cell.get(name, NONE) for name in of_study} for cell in cells], dtype=object)
     known = pd.concat([facts[of_study], planned]) if len(planned) else facts[of_study]
@@ -291,7 +292,3 @@ def _notes(
 def told_of(levels: Levels) -> str:
     """Return levels or settings as text, such as "t trans, objective mlm"."""
     return ", ".join(f"{name} {level}" for name, level in levels.items())
-
-
-def _texts(levels: Mapping[str, Any]) -> dict[str, str]:
-    return {name: text_of(level) for name, level in levels.items()}

@@ -13,14 +13,10 @@ from derivlang.core.errors import DataError
 from derivlang.core.settings import text_of
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.formulas import formula_of
-from derivlang.evaluation.table import FACTOR
+from derivlang.evaluation.scores import SCHEMA
+from derivlang.evaluation.table import FACTOR, OF_RUN
 
 NEEDED = ("run", "seed", "task", "metric", "value")
-_TEXTS = (
-    "study", "run", "fingerprint", "weights", "version", "task", "metric", "regime", "split", "group", "set",
-    "set_hash", "unit", "formula",
-)  # fmt: skip
-_NUMBERS = ("seed", "step", "layer", "ft_seed")
 # A number of a run is one of these, in a regime; fine-tuning seeds repeat it.
 OUTCOME = ("task", "metric", "split", "group", "layer")
 SUP, ZS, DELTA, CHANCE = "sup", "zs", "delta", "chance"
@@ -47,15 +43,17 @@ class ScoreTable:
             raise DataError("there are no scores", fix="evaluate the runs: derivlang evaluate RUN", id="scores")
         rows = pd.DataFrame(scores.reset_index(drop=True))
         rows.attrs = {}  # pandas copies them with every part of the table
-        for name in _TEXTS:
-            rows[name] = rows[name].astype(object).fillna("").astype(str) if name in rows else ""
-        for name in (*_NUMBERS, "value"):
-            given = rows[name] if name in rows else pd.Series(0 if name == "step" else pd.NA, rows.index, "Int64")
-            found = pd.to_numeric(given, errors="coerce")
-            wrong = found.isna() & given.notna() if name != "seed" else found.isna()
-            if wrong.any():
-                raise _bad(f"row {wrong.idxmax() + 1:,} has the {name} {given[wrong.idxmax()]!r}")
-            rows[name] = found.astype("float64" if name == "value" else "Int64")
+        for column in (*OF_RUN, *SCHEMA):
+            name, kind = column.name, str(column.type)
+            if kind == "string":
+                rows[name] = rows[name].astype(object).fillna("").astype(str) if name in rows else ""
+            elif name != "counts":
+                given = rows[name] if name in rows else pd.Series(0 if name == "step" else pd.NA, rows.index, "Int64")
+                found = pd.to_numeric(given, errors="coerce")
+                wrong = found.isna() & given.notna() if name != "seed" else found.isna()
+                if wrong.any():
+                    raise _bad(f"row {wrong.idxmax() + 1:,} has the {name} {given[wrong.idxmax()]!r}")
+                rows[name] = found.astype("float64" if kind == "double" else "Int64")
         if "counts" not in rows:
             rows["counts"] = None
         for formula in rows["formula"].unique():

@@ -10,7 +10,7 @@ from importlib import resources
 from itertools import groupby
 from typing import Any, TypeAlias
 
-from derivlang.core.errors import UsageError
+from derivlang.core.extras import module_of
 from derivlang.evaluation.report.cells import EMPTY, Document, Table
 
 _TEMPLATE = "page.html"
@@ -41,12 +41,11 @@ def page(document: Document) -> str:
 @cache
 def _template() -> Any:
     """Return the compiled template. It calls `layout`, `by_kind` and `base64`."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-        from markupsafe import Markup
-    except ImportError:
-        raise UsageError("a report needs jinja2", fix="pip install 'derivlang[train]'", id="missing-package") from None
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    jinja2 = module_of("jinja2", "a report")
+    from markupsafe import Markup  # jinja2 depends on it
+
+    options = {"autoescape": True, "undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = jinja2.Environment(**options)
     base64 = {"base64": lambda content: b64encode(content).decode()}
     environment.globals |= {"layout": layout, "by_kind": by_kind, "text": Markup(' class="text"'), **base64}
     return environment.from_string((resources.files(__package__ or "") / _TEMPLATE).read_text("utf-8"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 
 import pandas as pd
@@ -63,8 +63,7 @@ def correlation_table(section: Section, scatters: list[Scatter]) -> Table:
     """Return the table of correlations."""
     found = [one.found for one in scatters]
     index = pd.MultiIndex.from_tuples([(one.x, one.y) for one in scatters], names=["Measure", "Task"])
-    data = pd.DataFrame({"conditions": [one.n for one in found], **{name: [getattr(one, name) for one in found]
-                         for name in ("rho", "p", "floor", "exact")}}, index)  # fmt: skip
+    data = pd.DataFrame([asdict(one) for one in found], index).rename(columns={"n": "conditions"})
     shown = pd.DataFrame(
         {
             "conditions": [str(one.n) for one in found],
