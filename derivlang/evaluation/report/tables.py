@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 import pandas as pd
 
 from derivlang.core.messages import counted
+from derivlang.evaluation.columns import Column
 from derivlang.evaluation.report.cells import (
     EMPTY,
     MEAN,
@@ -63,25 +64,9 @@ def condition_of(section: Section, row: Mapping[str, Any]) -> Condition:
 def score_table(section: Section, found: pd.DataFrame, task: str, metric: str) -> Table:
     """Return the table of a score by condition: rows of x and other factors, columns of regimes and of lines."""
     some = of_score(found, task, metric, MEAN)
-    column, regimes = section.scores.columns[task, metric], regimes_of(some)
+    column = section.scores.columns[task, metric]
     lines = next((name for name in section.factors[1:2] if len(section.levels[name]) <= _ACROSS), None)
-    at = section.factors.index(lines) if lines else 0
-    across = section.levels[lines] if lines else ("",)
     published = _published(section, task, metric, column.headline)
-
-    def of(regime: str) -> str:
-        return regime_title(regime) or column.shown
-
-    def place(row: Mapping[str, Any], condition: Condition) -> Hashable:
-        return (of(row["regime"]), *((condition[at],) if lines else ()))
-
-    def more(row: Mapping[str, Any], condition: Condition) -> str:
-        return ", ".join(
-            f"published {number(one['value'], column.unit)}" for one in published
-            if one.get("regime", "") == row["regime"] and _named_by(section, one, condition)
-        )  # fmt: skip
-
-    columns = [(of(one), *((level,) if lines else ())) for one in regimes for level in across]
     sources = dict.fromkeys(str(one["source"]) for one in published if one.get("source"))
     layer = last_layer(found, task, metric)
     note = [
@@ -97,7 +82,7 @@ def score_table(section: Section, found: pd.DataFrame, task: str, metric: str) -
     return Table(
         file_name(task, metric),
         f"{title_of(section, task, metric)}{_by(section)}",
-        _grid(section, some[some["regime"].isin(regimes)], columns, place, without=lines, more=more),
+        _grid(section, some, column, lines=lines, published=published),
         some,
         " ".join(filter(None, note)),
         signature(section, task, metric),
@@ -206,15 +191,8 @@ def every_score(section: Section, found: pd.DataFrame, task: str) -> Table:
 
 def _over(section: Section, some: pd.DataFrame, task: str, metric: str, over: str, title: str, note: str) -> Table:
     """Return the table of a score over layers or steps: rows of conditions, columns of its places."""
-    regimes, places = regimes_of(some), sorted(some[over].dropna().unique())
-    some = some[some["regime"].isin(regimes) & some[over].notna()]
-    several = len(regimes) > 1
-    columns = [(*((regime_title(one),) if several else ()), f"{place:,}") for one in regimes for place in places]
-
-    def place(row: Mapping[str, Any], condition: Condition) -> Hashable:
-        return (*((regime_title(row["regime"]),) if several else ()), f"{row[over]:,}")
-
-    shown = _grid(section, some, columns, place)
+    some = some[some["regime"].isin(regimes_of(some)) & some[over].notna()]
+    shown = _grid(section, some, section.scores.columns[task, metric], over)
     name = f"{title_of(section, task, metric)}, {title}"
     return Table(file_name(task, metric, f"{over}s"), name, shown, some, note + _INTERVALS, folded=True)
 
@@ -222,37 +200,52 @@ def _over(section: Section, some: pd.DataFrame, task: str, metric: str, over: st
 def _grid(
     section: Section,
     some: pd.DataFrame,
-    columns: Sequence[Any],
-    place: Callable[[Mapping[str, Any], Condition], Hashable],
-    without: str | None = None,
-    more: Callable[[Mapping[str, Any], Condition], str] = lambda row, condition: "",
+    score: Column,
+    over: str = "",
+    lines: str | None = None,
+    published: Sequence[Mapping[str, Any]] = (),
 ) -> pd.DataFrame:
-    """Return the cells of means: rows of the factors but `without`, x last; columns are where `place` puts a mean.
+    """Return the cells of means: rows of the factors but `lines`, x last; columns of regimes, places and lines.
 
-    A condition that was planned and has no result is EMPTY; what was never planned is blank.
+    over: layer or step, whose places are columns. A condition that was planned and has no result is EMPTY; what was
+    never planned is blank.
     """
-    order = [name for name in (*section.factors[1:], *section.factors[:1]) if name != without]
-    at = [section.factors.index(name) for name in order]
+    regimes = regimes_of(some)
+    order = [name for name in (*section.factors[1:], *section.factors[:1]) if name != lines]
+    levels = [dict(zip(section.factors, condition, strict=True)) for condition in section.planned]
+
+    def row_of(condition: Mapping[str, str]) -> Condition:
+        return tuple(condition[name] for name in order)
+
+    def column_of(regime: str, place: Any, level: str) -> tuple[str, ...]:
+        title = [] if over and len(regimes) == 1 else [regime_title(regime) or ("" if over else score.shown)]
+        return (*title, *([f"{place:,}"] if over else []), *([level] if lines else []))
+
     cells: dict[Any, dict[Any, str]] = {}
-    for row in some.to_dict("records"):
+    for row in some[some["regime"].isin(regimes)].to_dict("records"):
         condition = condition_of(section, row)
-        column = section.scores.columns[row["task"], row["metric"]]
-        cells.setdefault(tuple(condition[i] for i in at), {})[place(row, condition)] = estimate_cell(
-            row, column, section.planned[condition], more(row, condition)
-        )
-    planned = {tuple(condition[i] for i in at) for condition in section.planned}
-    rows = [one for one in product(*(section.levels[name] for name in order)) if one in planned]
-    lines = section.factors.index(without) if without else 0
-    there = {(tuple(condition[i] for i in at), condition[lines]) for condition in section.planned if without}
-
-    def blank(row: Condition, column: Any) -> str:
-        return EMPTY if not without or (row, column[-1]) in there else ""
-
-    values = [[cells.get(row, {}).get(column, blank(row, column)) for column in columns] for row in rows]
+        told = [f"published {number(one['value'], score.unit)}" for one in published
+                if one.get("regime", "") == row["regime"] and _named_by(section, one, condition)]  # fmt: skip
+        named = dict(zip(section.factors, condition, strict=True))
+        column = column_of(row["regime"], row[over] if over else None, named[lines] if lines else "")
+        cell = estimate_cell(row, score, section.planned[condition], ", ".join(told))
+        cells.setdefault(row_of(named), {})[column] = cell
+    places = sorted(some[over].unique()) if over else [None]
+    across = section.levels[lines] if lines else ("",)
+    columns = list(product(regimes, places, across))
+    planned = {(row_of(one), one[lines] if lines else "") for one in levels}
+    rows = [one for one in product(*(section.levels[name] for name in order)) if one in {row for row, _ in planned}]
+    values = [
+        [
+            cells.get(row, {}).get(column_of(*column), EMPTY if (row, column[-1]) in planned else "")
+            for column in columns
+        ]
+        for row in rows
+    ]
     labels = [[level or "none" for level in row] for row in rows]
     index = pd.MultiIndex.from_tuples(labels, names=order) if order else pd.Index([section.name or "all"], name="runs")
-    columns = [(*names[:-1], names[-1] or "none") for names in columns]
-    titles = pd.MultiIndex.from_tuples(columns) if len(columns[0]) > 1 else pd.Index([name for (name,) in columns])
+    names = [(*head, last or "none") for *head, last in (column_of(*column) for column in columns)]
+    titles = pd.MultiIndex.from_tuples(names) if len(names[0]) > 1 else pd.Index([name for (name,) in names])
     return pd.DataFrame(values, index, titles)
 
 
