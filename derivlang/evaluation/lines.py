@@ -14,7 +14,7 @@ report's. The last line of each set is its signature (`signature.py`): what a sc
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,33 +30,36 @@ from derivlang.evaluation.signature import seeds_told, set_told, signature_line,
 
 _TUNED = {"sup": "SUP", "zs": "ZS", "cs": "CS", "delta": "SUP - ZS", "source": "ZS, on the source",
           "oracle": "ZS, dev oracle"}  # fmt: skip
-_Place = tuple[str, str, str, int | None]  # regime, group, metric, layer
+CHANCE = "chance"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Found:
-    """A score by fine-tuning seed. row: the first one. counts: int64[U, k], of the first one; None without units."""
+class _Mean:
+    """A score of one run: its mean over fine-tuning seeds. row: that of the first seed."""
 
     column: Column
+    regime: str
     row: Mapping[str, Any]
     seeds: tuple[int, ...]
     values: Float64
-    counts: Int64 | None
 
     @classmethod
-    def of(cls, column: Column, rows: Sequence[Mapping[str, Any]]) -> _Found:
-        counts = rows[0]["counts"] if column.formula else None
-        return cls(
-            column,
-            rows[0],
-            tuple(row["ft_seed"] for row in rows if row["ft_seed"] is not None),
-            np.array([row["value"] for row in rows]),
-            None if counts is None else counts_of(column.formula, counts),
-        )
+    def of(cls, column: Column, rows: Sequence[Mapping[str, Any]]) -> _Mean:
+        seeds = tuple(row["ft_seed"] for row in rows if row["ft_seed"] is not None)
+        return cls(column, rows[0]["regime"], rows[0], seeds, np.array([row["value"] for row in rows]))
+
+    @property
+    def group(self) -> str:
+        return str(self.row["group"])
+
+    @property
+    def where(self) -> str:
+        """The regime and the group, for people."""
+        regime = _TUNED.get(self.regime, self.regime) if self.seeds else self.regime
+        return ", ".join(filter(None, (regime, self.group)))
 
     @property
     def value(self) -> str:
-        """The mean."""
         return _number(self.column, float(self.values.mean()))
 
     @property
@@ -64,6 +67,12 @@ class _Found:
         """The standard deviation over fine-tuning seeds; "" of one."""
         n = len(self.values)
         return f"± {self.values.std(ddof=1):.1f} over {n} seeds" if n > 1 else ""
+
+    @property
+    def counts(self) -> Int64:
+        """int64[U, k]; no rows of a score without units."""
+        known = self.column.formula and self.row["counts"].is_valid
+        return counts_of(self.column.formula, self.row["counts"].values if known else ())
 
 
 def lines(
@@ -82,112 +91,95 @@ def lines(
 def short_lines(columns: Mapping[str, Sequence[Mapping[str, Any]]], scores: pa.Table) -> Iterator[str]:
     """Yield the headline of each task and measure, of the last layer, in each language or regime."""
     for label, found in _read(columns, scores):
-        main = next((one.column for one in found.values() if one.column.headline), next(iter(found.values())).column)
-        last = {
-            place[0]: (place, one) for place, one in found.items()
-            if one.column == main and not place[1] and place[0] != "chance"
-        }  # fmt: skip
+        main = next((one.column for one in found if one.column.headline), found[0].column)
+        last = {one.regime: one for one in found if one.column == main and not one.group and one.regime != CHANCE}
         if "sup" in last or "zs" in last:
             last = {regime: last[regime] for regime in ("sup", "zs", "cs") if regime in last}
-        told = [f"{_where(place, one)} {one.value}".strip() for place, one in last.values()]
-        yield f"{label} {main.shown} {', '.join(told)}"
+        yield f"{label} {main.shown} {', '.join(f'{one.where} {one.value}'.strip() for one in last.values())}"
 
 
-def _read(
-    columns: Mapping[str, Sequence[Mapping[str, Any]]], scores: pa.Table
-) -> Iterator[tuple[str, dict[_Place, _Found]]]:
-    """Yield each label with its scores by place, in the order of its columns; those on dev are left out."""
-    rows = scores.drop_columns(["counts"]).to_pylist()
-    by_place: dict[tuple[str, _Place], list[dict[str, Any]]] = {}
-    for row, counts in zip(rows, scores["counts"], strict=True):
+def _read(columns: Mapping[str, Sequence[Mapping[str, Any]]], scores: pa.Table) -> Iterator[tuple[str, list[_Mean]]]:
+    """Yield each label with its scores, in the order of its columns; those on dev are left out."""
+    seeds: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row, counts in zip(scores.drop_columns(["counts"]).to_pylist(), scores["counts"], strict=True):
         if row["split"] != "dev":
-            place = row["regime"], row["group"], row["metric"], row["layer"]
-            numbers = counts.values.to_numpy() if counts.is_valid else None
-            by_place.setdefault((row["task"], place), []).append(row | {"counts": numbers})
+            place = tuple(row[name] for name in ("task", "metric", "regime", "group", "layer"))
+            seeds.setdefault(place, []).append(row | {"counts": counts})
     for label, records in columns.items():
-        found = {
-            place: _Found.of(column, some) for column in (Column(**record) for record in records)
-            for (task, place), some in by_place.items() if task == label and place[2] == column.name
-        }  # fmt: skip
+        found = [
+            _Mean.of(column, rows)
+            for column in (Column(**record) for record in records)
+            for (task, metric, *_), rows in seeds.items()
+            if (task, metric) == (label, column.name)
+        ]
         if found:
             yield label, found
 
 
-def _lines(
-    label: str, found: Mapping[_Place, _Found], entry: Mapping[str, Any], signature: Mapping[str, Any]
-) -> Iterator[str]:
+def _lines(label: str, found: Sequence[_Mean], entry: Mapping[str, Any], signature: Mapping[str, Any]) -> Iterator[str]:
     of_test = f"; of test {', '.join(_settings(entry['test']))}" if entry.get("test") else ""
     yield f"{label}: {', '.join(_settings(entry['settings']))}{of_test}".rstrip()
-    for layer in sorted({place[3] for place in found if place[3] is not None}):
-        told = [
-            f"{one.column.shown} {one.value}{_chance(found, place)}"
-            for place, one in found.items() if place[3] == layer and place[0] != "chance"
-        ]  # fmt: skip
+    scored = [one for one in found if one.regime != CHANCE]
+    for layer in sorted({one.row["layer"] for one in scored} - {None}):
+        told = (f"{one.column.shown} {one.value}{_chance(found, one)}" for one in scored if one.row["layer"] == layer)
         yield f"{label}, layer {layer}: {', '.join(told)}"
     rows = []
-    for place, one in _whole(found).items():
-        chance = "" if place[0] == "delta" else _chance(found, place)
-        of = "" if one.counts is None or not place[1] else counted(int(one.counts.any(axis=1).sum()), one.row["unit"])
+    for one in _whole(scored):
+        chance = "" if one.regime == "delta" else _chance(found, one)
+        of = counted(int(one.counts.any(axis=1).sum()), one.row["unit"]) if one.group and len(one.counts) else ""
         score = "  ".join(filter(None, (f"{one.value:>9}", one.deviation + chance, of)))
-        rows.append((_where(place, one), one.column.shown, score))
+        rows.append((one.where, one.column.shown, score))
     widths = [max((len(row[i]) for row in rows), default=0) for i in (0, 1)]
     for *names, score in rows:
         text = "  ".join(f"{name:<{n}}" for name, n in zip(names, widths, strict=True) if n)
         yield f"  {text}  {score}".rstrip()
-    alike: dict[str, tuple[dict[str, Any], dict[str, None]]] = {}
-    for (regime, group, metric, _), one in found.items():
-        if one.row["set"] and regime != "chance" and not group:
-            parts = _parts(one, entry["settings"], signature)
-            alike.setdefault(str(parts), (parts, {}))[1][metric] = None
-    for parts, metrics in alike.values():
-        name = f"{label}.{','.join(metrics)}"
-        yield f"  {signature_line(name, parts)}"
+    alike: dict[str, dict[str, None]] = {}  # the rest of a signature -> the scores that have it
+    for one in scored:
+        if one.row["set"] and not one.group:
+            rest = signature_line("", _parts(one, entry["settings"], signature))
+            alike.setdefault(rest, {})[one.column.name] = None
+    for rest, metrics in alike.items():
+        yield f"  {label}.{','.join(metrics)}{rest}"
 
 
-def _whole(found: Mapping[_Place, _Found]) -> dict[_Place, _Found]:
+def _whole(scored: Sequence[_Mean]) -> list[_Mean]:
     """Return the scores without layers, with SUP - ZS, in the order of regimes, groups last.
 
     Of groups, the headline alone; of those that a column of the set names, the groups of the first column.
     """
-    named = next((place[1].partition("=")[0] for place in found if "=" in place[1]), "")
-    whole = {
-        place: one for place, one in found.items()
-        if place[0] != "chance" and place[3] is None
-        and (not place[1] or (one.column.headline and place[1].partition("=")[0] in (named, place[1])))
-    }  # fmt: skip
-    for (regime, *_), one in list(whole.items()):
-        place = "", "", one.column.name, None
-        other = whole.get(("zs", *place[1:])) if regime == "sup" else None
-        if other is not None and other.seeds == one.seeds:
-            whole["delta", *place[1:]] = replace(one, values=one.values - other.values)
-    order = list(_TUNED) if any(one.seeds for one in whole.values()) else []
-    return dict(
-        sorted(
-            whole.items(), key=lambda item: (order.index(item[0][0]) if item[0][0] in order else 0, bool(item[0][1]))
-        )
-    )
+    named = next((one.group.partition("=")[0] for one in scored if "=" in one.group), "")
+    whole = [
+        one for one in scored
+        if one.row["layer"] is None
+        and (not one.group or (one.column.headline and one.group.partition("=")[0] in (named, one.group)))
+    ]  # fmt: skip
+    of_zs = {(one.column.name, one.group, one.seeds): one for one in whole if one.regime == "zs"}
+    for one in list(whole):
+        other = of_zs.get((one.column.name, one.group, one.seeds))
+        if one.regime == "sup" and other is not None:
+            whole.append(replace(one, regime="delta", values=one.values - other.values))
+    order = {regime: place for place, regime in enumerate(_TUNED)}
+    return sorted(whole, key=lambda one: (order.get(one.regime, 0) if one.seeds else 0, bool(one.group)))
 
 
-def _where(place: _Place, one: _Found) -> str:
-    regime = _TUNED.get(place[0], place[0]) if one.seeds else place[0]
-    return ", ".join(filter(None, (regime, place[1])))
-
-
-def _chance(found: Mapping[_Place, _Found], place: _Place) -> str:
+def _chance(found: Iterable[_Mean], one: _Mean) -> str:
     """What a guess reaches, in brackets: in this group, or in all of the set."""
-    _, group, metric, layer = place
-    guesses = [found.get(("chance", some, metric, n)) for some in (group, "") for n in (layer, None)]
-    guess = next(filter(None, guesses), None)
-    return f" (chance {guess.value})" if guess else ""
+    guesses = {
+        (guess.group, guess.row["layer"]): guess
+        for guess in found
+        if guess.regime == CHANCE and guess.column == one.column
+    }
+    places = [(group, layer) for group in (one.group, "") for layer in (one.row["layer"], None)]
+    return next((f" (chance {guesses[place].value})" for place in places if place in guesses), "")
 
 
-def _parts(one: _Found, settings: Mapping[str, Any], signature: Mapping[str, Any]) -> dict[str, list[object]]:
+def _parts(one: _Mean, settings: Mapping[str, Any], signature: Mapping[str, Any]) -> dict[str, list[object]]:
     """Return what a score depends on, besides the run and the task: the parts of its signature."""
     row = one.row
     return {
         "set": [set_told(row["set"], row["set_hash"])],
         "split": [row["split"]],
-        "units": [units_told(0 if one.counts is None else len(one.counts), row["unit"])],
+        "units": [units_told(len(one.counts), row["unit"])],
         "word": [settings.get("word")],
         "ft_seeds": [seeds_told(one.seeds)],
         "step": [signature["steps"]],
