@@ -54,7 +54,7 @@ def numbered(documents: Int64) -> Int64 | None:
 
 
 def unit_of(sides: tuple[str, ...], documents: Int64 | None) -> str:
-    """Return what a unit of a set is called; sentence or pair if every row is one (`ROWS`)."""
+    """Return what a unit of a set is called; sentence or pair if every row is one."""
     if len(sides) > 1:
         return "pair" if documents is None else _SIDES.get(sides[0], "first sentence")
     return "sentence" if documents is None else "document"

@@ -112,15 +112,14 @@ class Examples:
 
     def take(self, rows: Ints) -> Examples:
         """Return these rows, in this order, with the same number of unscored labels."""
-        return Examples(
-            self.source.take(rows),
-            self.derived.take(rows),
-            self.keys[rows],
-            self.classes,
-            self.truncated[rows],
-            self.documents[rows],
-            self.unscored,
-            None if self.origin is None else (self.origin[0], self.origin[1][rows]),
+        return replace(
+            self,
+            source=self.source.take(rows),
+            derived=self.derived.take(rows),
+            keys=self.keys[rows],
+            truncated=self.truncated[rows],
+            documents=self.documents[rows],
+            origin=None if self.origin is None else (self.origin[0], self.origin[1][rows]),
         )
 
     def labelled(self) -> Examples:

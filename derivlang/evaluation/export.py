@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError, StoreError
+from derivlang.evaluation.tasks.untuned import SIDES
 from derivlang.evaluation.trained import PretrainedRun
 from derivlang.lexical.tokenizer import TOKENIZER, Tokenizer
 from derivlang.lexical.twin import joint_file
 from derivlang.store.folders import is_free, replace_folder
 from derivlang.training.folder import MODEL_FILES
-from derivlang.training.languages import DERIVED, SOURCE, TwinLanguages
+from derivlang.training.languages import SOURCE, TwinLanguages
 
 _RECORD = "config.json"  # a folder with it holds a model
 
@@ -47,9 +48,8 @@ def export_model(trained: PretrainedRun, language: int, out: Path, *, force: boo
             )
 
     replace_folder(out, write, MODEL_FILES, record=_RECORD, what="model")
-    name = {SOURCE: "source", DERIVED: "derived"}[language]
     entries = languages.tokenizer.size if library is None else len(library["model"]["vocab"])
-    return {"out": str(out), "language": name, "entries": entries}
+    return {"out": str(out), "language": SIDES[language], "entries": entries}
 
 
 def library_file(languages: TwinLanguages, language: int) -> dict[str, Any]:

@@ -12,7 +12,6 @@ MAX_LENGTH = 128
 Regime = Literal["sup", "zs", "cs"]
 REGIMES: tuple[Regime, ...] = ("sup", "zs", "cs")
 USUAL_REGIMES: tuple[Regime, ...] = ("sup", "zs")
-ROWS = ("sentence", "pair")  # names of documents that are rows (`documents.unit_of`)
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 

@@ -28,7 +28,7 @@ Formula: TypeAlias = Callable[[Int64 | Float64], Float64]
 
 LARGEST = 1e14  # a diverged model's perplexity would be too large to add up and to print
 SCALE = 10_000  # of `fixed`
-_LARGEST_COUNT = 2**31 - 1
+LARGEST_COUNT = 2**31 - 1  # tables keep counts as 32-bit integers
 
 
 def percent(totals: Int64 | Float64) -> Float64:
@@ -102,7 +102,7 @@ def fixed(sums: Any, numbers: Any) -> Int64:
     [0.5, 2.25], [1, 3]   ->   [[5000, 10000], [22500, 30000]]
     """
     found = np.stack([np.asarray(sums, np.float64) * SCALE, np.asarray(numbers, np.float64) * SCALE], axis=-1)
-    return np.rint(np.clip(np.nan_to_num(found, nan=0.0), -_LARGEST_COUNT, _LARGEST_COUNT)).astype(np.int64)
+    return np.rint(np.clip(np.nan_to_num(found, nan=0.0), -LARGEST_COUNT, LARGEST_COUNT)).astype(np.int64)
 
 
 def _share(part: Int64 | Float64, whole: Int64 | Float64) -> Float64:

@@ -34,6 +34,7 @@ from derivlang.core.layers.values import Values
 from derivlang.evaluation.examples import Examples
 from derivlang.evaluation.rows import RowWords
 from derivlang.evaluation.scores import FACTS
+from derivlang.evaluation.tasks.untuned import SIDES
 from derivlang.store.files import writing
 from derivlang.store.listing import file_hash
 from derivlang.training.languages import DERIVED, SOURCE, Languages
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from derivlang.evaluation.tasks.base import Task
 
 _IDS = ("id", "idx", "pairID")  # columns that name a row
-_NAMES = {DERIVED: "derived", SOURCE: "source"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +106,7 @@ def write_predictions(
     ]
     n = len(sides)
     columns: dict[str, Any] = {
-        "on": [_NAMES[number] for number in predicted for _ in range(found.n_rows)],
+        "on": [SIDES[number] for number in predicted for _ in range(found.n_rows)],
         "row": np.tile(rows.numbers, n),
         "id": pa.concat_arrays([rows.ids] * n),
     }

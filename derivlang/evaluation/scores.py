@@ -33,7 +33,7 @@ from derivlang.core.errors import DataError, StoreError
 from derivlang.core.parse_errors import parse_errors
 from derivlang.core.seal import HASH, hash_of
 from derivlang.evaluation.columns import Column
-from derivlang.evaluation.formulas import formula_of, value_of
+from derivlang.evaluation.formulas import LARGEST_COUNT, formula_of, value_of
 from derivlang.store.files import writing
 
 FACTS = b"derivlang"  # the key of the metadata
@@ -43,7 +43,6 @@ SCHEMA = pa.schema(
     + [(name, pa.string()) for name in ("set", "set_hash", "unit", "formula")]
     + [("counts", pa.list_(pa.int32())), ("value", pa.float64())]
 )
-_LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,8 +121,8 @@ def _check(task: str, score: Score, known: Mapping[str, Column]) -> None:
         raise wrong(f"{score.metric} has counts, but no formula")
     if formula and width != formula_of(formula)[1]:
         raise wrong(f"{score.metric} has {width} counts a unit, which {formula} does not take")
-    if n and np.abs(score.counts).max() > _LARGEST:
-        raise wrong(f"a count of {score.metric} is larger than {_LARGEST:,}")
+    if n and np.abs(score.counts).max() > LARGEST_COUNT:
+        raise wrong(f"a count of {score.metric} is larger than {LARGEST_COUNT:,}")
 
 
 def counts_of(formula: str, counts: Any) -> Int64:

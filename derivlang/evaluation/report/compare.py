@@ -170,9 +170,8 @@ def _comparisons(section: Section, values: RunValues) -> Iterator[dict[str, Any]
 def _means(section: Section, values: RunValues) -> Iterator[dict[str, Any]]:
     for condition in section.planned:
         if condition in values:
-            levels = dict(zip(section.factors, condition, strict=True))
             told = {"kind": MEAN, "factor": "", "contrast": ""}
-            yield _row(section, values, [(1.0, condition)], levels, 1, told)
+            yield _row(section, values, [(1.0, condition)], section.levels_of(condition), 1, told)
 
 
 def _with_level(section: Section, factor: str, level: str) -> list[Condition]:
@@ -203,7 +202,7 @@ def _contrasts(
     """Yield a contrast in each condition whose sides all have the outcome, and its mean over these."""
     measured = [(c, terms) for c, terms in sums if all(side in values for _, side in terms)]
     for condition, terms in measured:
-        yield _row(section, values, terms, dict(zip(section.factors, condition, strict=True)), 1, told)
+        yield _row(section, values, terms, section.levels_of(condition), 1, told)
     if len(measured) > 1:
         terms = [(weight / len(measured), side) for _, terms in measured for weight, side in terms]
         yield _row(section, values, terms, levels, len(measured), told)

@@ -82,10 +82,14 @@ class Section:
         ]
         return min(found, key=lambda other: other.count(NONE), default=None)
 
+    def levels_of(self, condition: Condition) -> dict[str, str]:
+        """Return the levels of a condition by factor."""
+        return dict(zip(self.factors, condition, strict=True))
+
     def label(self, condition: Condition, without: Iterable[str] = ()) -> str:
         """Return a condition as text, such as "t trans, objective mlm"."""
-        levels = dict(zip(self.factors, condition, strict=True)).items()
-        return told_of({name: level for name, level in levels if level != NONE and name not in without})
+        levels = self.levels_of(condition)
+        return told_of({name: level for name, level in levels.items() if level != NONE and name not in without})
 
 
 def sections_of(

@@ -212,7 +212,6 @@ def _grid(
     """
     regimes = regimes_of(some)
     order = [name for name in (*section.factors[1:], *section.factors[:1]) if name != lines]
-    levels = [dict(zip(section.factors, condition, strict=True)) for condition in section.planned]
 
     def row_of(condition: Mapping[str, str]) -> Condition:
         return tuple(condition[name] for name in order)
@@ -226,14 +225,14 @@ def _grid(
         condition = condition_of(section, row)
         told = [f"published {number(one['value'], score.unit)}" for one in published
                 if one.get("regime", "") == row["regime"] and _named_by(section, one, condition)]  # fmt: skip
-        named = dict(zip(section.factors, condition, strict=True))
+        named = section.levels_of(condition)
         column = column_of(row["regime"], row[over] if over else None, named[lines] if lines else "")
         cell = estimate_cell(row, score, section.planned[condition], ", ".join(told))
         cells.setdefault(row_of(named), {})[column] = cell
     places = sorted(some[over].unique()) if over else [None]
     across = section.levels[lines] if lines else ("",)
     columns = list(product(regimes, places, across))
-    planned = {(row_of(one), one[lines] if lines else "") for one in levels}
+    planned = {(row_of(one), one[lines] if lines else "") for one in map(section.levels_of, section.planned)}
     rows = [one for one in product(*(section.levels[name] for name in order)) if one in {row for row, _ in planned}]
     values = [
         [
@@ -282,5 +281,5 @@ def _published(section: Section, task: str, metric: str, headline: bool) -> list
 
 def _named_by(section: Section, published: Mapping[str, Any], condition: Condition) -> bool:
     """Return whether a condition has the levels that a published number names."""
-    levels = zip(section.factors, condition, strict=True)
+    levels = section.levels_of(condition).items()
     return all(str(published.get(name, published.get(f"{FACTOR}{name}", level))) == level for name, level in levels)

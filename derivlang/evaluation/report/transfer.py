@@ -56,7 +56,7 @@ def scatters_of(section: Section, found: pd.DataFrame) -> list[Scatter]:
 def _group(section: Section, condition: Condition) -> Condition:
     """Return what a permutation keeps: all levels but that of the first factor with a baseline."""
     free = next(iter(section.baseline), None)
-    return tuple(level for name, level in zip(section.factors, condition, strict=True) if free not in (None, name))
+    return tuple(level for name, level in section.levels_of(condition).items() if free not in (None, name))
 
 
 def correlation_table(section: Section, scatters: list[Scatter]) -> Table:
