@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from derivlang.evaluation import influence
 from derivlang.evaluation.formulas import FORMULAS, formula_of, value_of
 from derivlang.evaluation.influence import influences
-from derivlang.evaluation.statistics import SEEDS, Estimate, estimate, holm, no_interval
+from derivlang.evaluation.statistics import SEEDS, Estimate, estimate, holm
 from tests.simulation import studies
 
 stats = pytest.importorskip("scipy.stats")
@@ -186,7 +186,6 @@ def test_fewer_than_three_seeds_have_no_interval(values: list[float]) -> None:
     assert (found.low, found.high, found.p, found.units) == (None, None, None, 30)
     assert found.mean == np.mean(values)
     assert found.why == f"an interval needs {SEEDS} pre-training seeds"
-    assert no_interval([1.0, 2.0, 4.0], "lost").why == "lost"
 
 
 def test_equal_values_without_units() -> None:

@@ -12,7 +12,6 @@ facts, so that other predictions are not taken for those that were scored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,12 +22,11 @@ import torch
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import StoreError
 from derivlang.core.version import __version__
-from derivlang.evaluation.documents import by_unit
-from derivlang.evaluation.examples import Examples, Instances
+from derivlang.evaluation.examples import Examples
 from derivlang.evaluation.finetune import TaskModel, fine_tune, predict
 from derivlang.evaluation.finetune_settings import REGIMES, Regime, regime_of
 from derivlang.evaluation.predictions import write_predictions
-from derivlang.evaluation.scores import Score, read_part, write_part
+from derivlang.evaluation.scores import read_part, write_part
 from derivlang.evaluation.sets import Sets
 from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.trained import PretrainedRun
@@ -104,11 +102,8 @@ class FinetuneCell:
         headline = task.headline()
         on_test: dict[int, Int64] = {}  # by language; the first predictions, as later ones are the oracle's
 
-        def side(found: Examples, number: int) -> Instances:
-            return found.derived if number == DERIVED else found.source
-
         def counted(model: TaskModel, found: Examples, number: int) -> Counts:
-            instances = side(found, number)
+            instances = found.side(number)
             predicted = predict(model, instances, number)
             if found is sets.test:
                 on_test.setdefault(number, predicted)
@@ -130,33 +125,27 @@ class FinetuneCell:
                 best[:] = model.state()
             return headline.value(counted(model, sets.dev, SOURCE)[headline.name])
 
-        train, together = side(sets.train, language), 1
+        train, together = sets.train.side(language), 1
         if self.regime == "cs":
             assert sets.mixed is not None
             train, together = sets.mixed, 2
         model, facts = fine_tune(make, train, language, task.settings, self.seed, dev_score, together)
         of_test = counted(model, sets.test, DERIVED)
-        found = [*self._scores(sets, "test", of_test), *self._scores(sets, "dev", on_dev[facts["epoch"] - 1])]
+        found = sets.scores("test", of_test, self.regime, self.seed)
+        found += sets.scores("dev", on_dev[facts["epoch"] - 1], self.regime, self.seed)
         if self.regime == "zs":
-            found += self._scores(sets, "test", counted(model, sets.test, SOURCE), "source")
+            found += sets.scores("test", counted(model, sets.test, SOURCE), "source", self.seed)
             if best:
                 facts["oracle_epoch"] = int(np.argmax(scores)) + 1
                 if facts["oracle_epoch"] != facts["epoch"]:
                     model.restore(best)
                     of_test = counted(model, sets.test, DERIVED)
-                found += self._scores(sets, "test", of_test, "oracle")
+                found += sets.scores("test", of_test, "oracle", self.seed)
         told: dict[str, Any] = {"key": self.key, "words": self.words, "derivlang": __version__}
         told |= {"regime": self.regime, "seed": self.seed, "settings": task.settings.record(), **facts}
         if sets.told is not None:
             told["predictions"] = write_predictions(self.predictions, told, task, sets.test, sets.told, on_test)
         write_part(self.path, told, task.label, task.columns, found)
-
-    def _scores(self, sets: Sets, split: str, counts: Counts, regime: str = "") -> Iterator[Score]:
-        """Yield the score of each metric. regime: that of the fine-tuning by default."""
-        scored, units = sets.scored[split]
-        for name, by_row in counts.items():
-            found = by_unit(by_row, units)
-            yield Score(name, found, regime=regime or self.regime, split=split, ft_seed=self.seed, set=scored)
 
 
 def forget(trained: PretrainedRun, task: Task, data_key: str, words: str) -> None:

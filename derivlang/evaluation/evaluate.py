@@ -34,12 +34,11 @@ from derivlang.engine.job import Job
 from derivlang.engine.plan import source_files
 from derivlang.evaluation import results
 from derivlang.evaluation.cell import FinetuneCell, forget
-from derivlang.evaluation.documents import by_unit
 from derivlang.evaluation.finetune_settings import MAX_LENGTH, REGIMES, SPLITS
 from derivlang.evaluation.heldout import Heldout, check_files
 from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.measures.sets import MeasureSets
-from derivlang.evaluation.scores import Score, write_part
+from derivlang.evaluation.scores import write_part
 from derivlang.evaluation.sets import Sets, check_sources
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import PairTask, Task
@@ -264,11 +263,8 @@ class Evaluation:
     def _chance(self, task: Task, sets: Sets) -> Path:
         """Write the scores of a guess on the test set, and return their file."""
         counts = task.chance(sets.train.derived, sets.test.derived, sets.test.classes)
-        scored, units = sets.scored["test"]
-        told: dict[str, Any] = {"regime": "chance", "split": "test", "set": scored}
-        scores = [Score(name, by_unit(by_row, units), **told) for name, by_row in counts.items()]
         path = self.trained.cells / f"{task.file_name}.chance.parquet"
-        write_part(path, {"derivlang": __version__}, task.label, task.columns, scores)
+        write_part(path, {"derivlang": __version__}, task.label, task.columns, sets.scores("test", counts, "chance"))
         return path
 
     @property

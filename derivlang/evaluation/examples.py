@@ -110,6 +110,10 @@ class Examples:
     def n_rows(self) -> int:
         return len(self.keys)
 
+    def side(self, language: int) -> Instances:
+        """Return the rows of a language, by its number."""
+        return (self.source, self.derived)[language]
+
     def take(self, rows: Ints) -> Examples:
         """Return these rows, in this order, with the same number of unscored labels."""
         return replace(

@@ -97,7 +97,7 @@ def write_predictions(
 
     predicted: int64[G, k], by the language of the rows. Raise DataError if the task's labels have no one Arrow type.
     """
-    sides = [found.derived if number == DERIVED else found.source for number in predicted]
+    sides = [found.side(number) for number in predicted]
     words = [rows.words[number] for number in predicted]
     values = [[side.gold for side in sides], predicted.values()]
     told = [

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from derivlang.core.arrays import Int64
 from derivlang.core.errors import DataError, UsageError
 from derivlang.engine.batches import Source
-from derivlang.evaluation.documents import numbered, unit_of, with_documents
+from derivlang.evaluation.documents import by_unit, numbered, unit_of, with_documents
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune_settings import SPLITS
 from derivlang.evaluation.predictions import ToldRows
-from derivlang.evaluation.scores import ScoredSet, set_hash
+from derivlang.evaluation.scores import Score, ScoredSet, set_hash
 from derivlang.evaluation.tasks.base import PairTask, Task
 from derivlang.evaluation.tasks.named import short_name
 from derivlang.sources.corpus import Corpus
@@ -43,6 +44,12 @@ class Sets:
     words: str
     mixed: Instances | None = None
     told: ToldRows | None = None
+
+    def scores(self, split: str, counts: Mapping[str, Int64], regime: str, seed: int | None = None) -> list[Score]:
+        """Return the score of each metric. counts: int64[S, k] by metric, of the rows of a split. seed: of the cell."""
+        scored, units = self.scored[split]
+        told: dict[str, Any] = {"regime": regime, "split": split, "ft_seed": seed, "set": scored}
+        return [Score(name, by_unit(by_row, units), **told) for name, by_row in counts.items()]
 
     @property
     def told_of_test(self) -> dict[str, int]:

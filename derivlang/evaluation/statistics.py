@@ -68,12 +68,19 @@ def estimate(values: Sequence[float], influences: Float64 | None = None, *, leve
     the same weighted sums of their influences. None if units are not known: the interval is of seeds alone.
     There is no interval with fewer than three seeds, with one unit, or if a number is NaN.
     """
-    units = None if influences is None else influences.shape[1]
-    found = replace(no_interval(values, _why_not(values, influences)), units=units)
+    n = len(values)
+    found = Estimate(
+        n,
+        float(np.mean(values)),
+        float(np.std(values, ddof=1)) if n > 1 else None,
+        why=_why_not(values, influences),
+        values=tuple(map(float, values)),
+        units=None if influences is None else influences.shape[1],
+    )
     if found.why or found.deviation is None:
         return found
     shared, whole = (0.0, 0.0) if influences is None else _variances(influences)
-    spread = found.n, found.deviation, shared, whole
+    spread = n, found.deviation, shared, whole
     half = _half_width(*spread, 1 - level)
     return replace(
         found,
@@ -82,13 +89,6 @@ def estimate(values: Sequence[float], influences: Float64 | None = None, *, leve
         high=found.mean + half,
         p=_p_value(found.mean, *spread),
     )
-
-
-def no_interval(values: Sequence[float], why: str) -> Estimate:
-    """Return the mean of one seed's value or more, without an interval for the reason `why`."""
-    n = len(values)
-    deviation = float(np.std(values, ddof=1)) if n > 1 else None
-    return Estimate(n, float(np.mean(values)), deviation, why=why, values=tuple(map(float, values)))
 
 
 def holm(values: Sequence[float]) -> list[float]:
