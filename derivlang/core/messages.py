@@ -10,6 +10,8 @@ prints on stderr.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from derivlang.core.visible import visible
 
 LOGGER = "derivlang"
@@ -23,6 +25,13 @@ def counted(count: int, noun: str) -> str:
     """Return a count with its noun, which takes an s unless the count is 1; of `entry`, `entries`."""
     plural = f"{noun.removesuffix('y')}ies" if noun.endswith("try") else f"{noun}s"
     return f"{count:,} {noun if count == 1 else plural}"
+
+
+def first_names(names: Iterable[object], most: int = 3) -> str:
+    """Return the first names of several, and the number of the others: a, b, c, d, e -> "a, b, c and 2 more"."""
+    several = list(map(str, names))
+    more = f" and {len(several) - most:,} more" if len(several) > most else ""
+    return ", ".join(several[:most]) + more
 
 
 def warn(message: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import UsageError
+from derivlang.core.messages import first_names
 from derivlang.core.policies import warn_of_unused
 from derivlang.core.splits import split_name
 from derivlang.engine.build import build, summary
@@ -16,7 +17,7 @@ from derivlang.engine.events import Events
 from derivlang.engine.job import Job
 from derivlang.engine.options import MakeOptions
 from derivlang.engine.parse import no_parser, parsed
-from derivlang.engine.plan import listed, warn_of_uncut
+from derivlang.engine.plan import warn_of_uncut
 from derivlang.engine.recipe import continued, recipe_of
 from derivlang.formats.opening import check_encoding
 from derivlang.formats.progress import LOOKING, stage
@@ -57,7 +58,7 @@ def make(
     if corpus.missing and not options.splits:
         events.warn(f"{corpus.name}: no {' and no '.join(corpus.missing)} split was found; the others are made")
     if corpus.unnamed and "train" in (options.splits or ["train"]):
-        events.warn(f"these files belong to train, as their names tell no split: {listed(corpus.unnamed)}")
+        events.warn(f"these files belong to train, as their names tell no split: {first_names(corpus.unnamed)}")
     reference = None
     if pipeline.needs_trees and not corpus.schema.has_trees:
         parsed_splits = [split_name(split) for split in options.splits] or corpus.splits

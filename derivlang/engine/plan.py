@@ -5,12 +5,13 @@ A large plain text file is cut before non-empty lines. A gz or zst file is one t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import DataError
+from derivlang.core.messages import first_names
 from derivlang.core.settings import typed
 from derivlang.core.splits import split_name
 from derivlang.engine.job import Job, Plan, ShardTask
@@ -90,7 +91,7 @@ def warn_of_uncut(job: Job, options: MakeOptions, warn: Callable[[str], None]) -
     wanted = [split_name(split) for split in options.splits] or job.corpus.splits
     names = [part.name for part in job.corpus.parts if part.split in wanted and _stays_whole(job, part, options)]
     if names:
-        warn(f"--shard-tokens does not cut {listed(names)}: only plain text in UTF-8 is cut, at its paragraphs")
+        warn(f"--shard-tokens does not cut {first_names(names)}: only plain text in UTF-8 is cut, at its paragraphs")
 
 
 def _stays_whole(job: Job, part: CorpusFile, options: MakeOptions) -> bool:
@@ -100,12 +101,6 @@ def _stays_whole(job: Job, part: CorpusFile, options: MakeOptions) -> bool:
     shard = int(options.shard_tokens * _BYTES_A_WORD)
     size = part.path.stat().st_size if part.path.is_file() else 0  # a broken link is an error later
     return size > shard and len(read.pieces(job.corpus, part, job.encoding, max(shard, size // 2))) == 1
-
-
-def listed(names: Sequence[str]) -> str:
-    """["a", "b", "c", "d", "e"]  ->  "a, b, c and 2 more"."""
-    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
 
 
 def _pieces(job: Job, part: CorpusFile, shard_tokens: int | None, limit: int | None) -> list[Piece]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from derivlang.core.errors import StoreError, UsageError
-from derivlang.core.messages import counted, warn
+from derivlang.core.messages import counted, first_names, warn
 from derivlang.evaluation import results
 from derivlang.evaluation.plan import STUDY, StudyPlan, check_levels, levels_of, place_of, read_plan
 from derivlang.evaluation.results import AGAIN, COUNTS, EVALUATION
@@ -87,9 +87,9 @@ class _Collection:
             found._add(run, plans[above])
         if found.early:
             told = "cannot be checked, as an earlier version wrote files without hashes"
-            warn(f"{counted(len(found.early), 'run')} {told}: {_some(found.early)}")
+            warn(f"{counted(len(found.early), 'run')} {told}: {first_names(found.early)}")
         if found.without_model:
-            warn(f"{MODEL}/ is missing in {_some(found.without_model)}; {AGAIN_MODEL}")
+            warn(f"{MODEL}/ is missing in {first_names(found.without_model)}; {AGAIN_MODEL}")
         return found
 
     def frame(self) -> DataFrame:
@@ -219,8 +219,3 @@ def _state(facts: Mapping[str, Any], evaluated: bool) -> str:
     status = facts.get("status")
     unfinished = [] if status in (None, "done") else [f"{status} at step {facts.get('step')} of {facts.get('steps')}"]
     return ", ".join(unfinished + ([] if evaluated else ["not evaluated"])) or "done"
-
-
-def _some(names: list[Path]) -> str:
-    """Return the first names of a list, and the number of the others."""
-    return ", ".join(map(str, names[:3])) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

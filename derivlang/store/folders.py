@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from derivlang.core.errors import StoreError
-from derivlang.core.messages import warn
+from derivlang.core.messages import first_names, warn
 from derivlang.store.disk import disk, if_dead, locked, stage_lock_of, stage_of
 from derivlang.store.files import writing
 from derivlang.store.record import check_types, read_record, record_text
@@ -116,8 +116,7 @@ def split_files(folder: Path, names: Sequence[str]) -> tuple[list[str], list[str
 def warn_of_kept(folder: Path, foreign: Sequence[str], what: str, warn: Callable[[str], None] = warn) -> None:
     """Warn of foreign files, if there are any, that stay in a folder whose result was replaced."""
     if foreign:
-        more = f" and {len(foreign) - _LONGEST:,} more" if len(foreign) > _LONGEST else ""
-        warn(f"{folder}: kept what is not part of the {what}: {', '.join(foreign[:_LONGEST])}{more}")
+        warn(f"{folder}: kept what is not part of the {what}: {first_names(foreign, _LONGEST)}")
 
 
 def is_free(out: Path) -> bool:

@@ -6,14 +6,13 @@ from collections.abc import Iterable
 
 import pandas as pd
 
+from derivlang.core.messages import first_names
 from derivlang.evaluation.report.cells import EMPTY, Table, number
 from derivlang.evaluation.report.compare import is_whole
 from derivlang.evaluation.report.factors import Section, told_of
 from derivlang.evaluation.report.frame import CHANCE, not_finite
 from derivlang.evaluation.scores import counts_of
 from derivlang.evaluation.signature import seeds_told, set_told, signature_line, units_told
-
-_LONGEST = 3  # runs that a line names
 
 
 def facts_of(section: Section) -> list[str]:
@@ -36,9 +35,8 @@ def facts_of(section: Section) -> list[str]:
 def _not_finite(rows: pd.DataFrame) -> Iterable[str]:
     """Yield a line for each metric with values that are NaN: they are shown, and means over them are NaN."""
     for (task, metric), some in rows[not_finite(rows["value"])].groupby(["task", "metric"], sort=False):
-        runs = list(some["run"].unique())
-        more = f" and {len(runs) - _LONGEST} more" if len(runs) > _LONGEST else ""
-        yield f"{len(some):,} values of {task} {metric} are NaN or infinite: {', '.join(runs[:_LONGEST])}{more}."
+        runs = first_names(some["run"].unique())
+        yield f"{len(some):,} values of {task} {metric} are NaN or infinite: {runs}."
 
 
 def test_sets(section: Section) -> Table:
