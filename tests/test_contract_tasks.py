@@ -33,9 +33,9 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.find import find
 from derivlang.sources.request import SourceRequest
 from derivlang.training.encoder import Encoder
+from tests.evaluations import of_regime
 from tests.plugin.derivlang_sample.blocks import FORMAT
 from tests.plugin.derivlang_sample.tasks import Mood
-from tests.score_rows import of_regime
 from tests.tiny_runs import MARKS, data_folder, languages, model_of, write_run
 
 SAME = "trans:overlap=100"  # a derived language that is the source

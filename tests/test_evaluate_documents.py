@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,9 +24,8 @@ from derivlang.formats import rows as tables
 from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training.languages import DERIVED, SOURCE
-from tests.score_rows import rows
-from tests.test_evaluate_runs import options
-from tests.tiny_runs import batch, data_folder, write_run
+from tests.evaluations import fresh_run, options, rows
+from tests.tiny_runs import batch, data_folder
 
 EWT = "ud/UD_English-EWT"
 STARTS = {0, 5, 6, 15}  # sentences of the demo's test set that begin a document here
@@ -47,20 +45,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_run(tmp_path_factory.mktemp("run"), "trans,inv")
-
-
 @pytest.fixture
-def run(template: Path, tmp_path: Path) -> Path:
-    shutil.copytree(template, tmp_path / "run", ignore=shutil.ignore_patterns("evaluation*"))
-    return tmp_path / "run"
+def run(tmp_path: Path) -> Path:
+    return fresh_run(tmp_path / "run")
 
 
 def sets(run: Path, data: Path, name: str, **settings: Any) -> Sets:
     trained = PretrainedRun.load(run)
-    asked = options(data, name, **settings)
+    asked = options(name, data_dir=data, **settings)
     source = Source.open(trained.languages.pipeline, request_of(asked.tasks[0].sources[0], asked))
     return Sets.read(trained.languages, asked.tasks[0], [source])
 
@@ -111,7 +103,7 @@ def test_what_a_document_is_called() -> None:
 
 
 def test_scores_have_the_counts_of_documents(run: Path, data: Path) -> None:
-    found = evaluate(run, options(data, "pos", "xnli", seeds=2))
+    found = evaluate(run, options("pos", "xnli", seeds=2, data_dir=data))
     test = found.record["tasks"]["pos"]["test"]
     assert (test["in_train"], test["in_whole_train"]) == (3, 3)
     on_test, on_dev = (
@@ -136,7 +128,7 @@ def test_examples_of_train_in_test_are_counted(run: Path, data: Path) -> None:
 def test_the_oracle_is_the_epoch_of_the_derived_dev_set(run: Path, data: Path) -> None:
     """Against a fine-tuning that the derived dev set chooses, which is the same up to the choice."""
     trained, found = PretrainedRun.load(run), sets(run, data, "pos", epochs=5, lr=2e-2)
-    (task,) = options(data, "pos", epochs=5, lr=2e-2).tasks
+    (task,) = options("pos", epochs=5, lr=2e-2, data_dir=data).tasks
     chosen = set()
     for seed in range(1, 5):
         one = cells.FinetuneCell(trained, task, "zs", seed, found.key, found.words)

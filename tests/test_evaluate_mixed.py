@@ -18,14 +18,13 @@ from derivlang.evaluation.evaluate import evaluate
 from derivlang.evaluation.examples import Examples, Instances
 from derivlang.evaluation.finetune import LabelBatch, batches
 from derivlang.evaluation.rows import LanguageRows
-from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import PairTask
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.training.encoder import Encoder
 from tests.commands import run as cli
-from tests.score_rows import of_regime, regimes, values
+from tests.evaluations import fresh_run, of_regime, options, regimes, values
 from tests.test_evaluate_examples import END, classes_of, made, rows
-from tests.tiny_runs import MARKS, batch, data_folder, languages, write_run
+from tests.tiny_runs import MARKS, batch, languages, write_run
 
 
 def mixed(spec: str, name: str, length: int, source: str) -> Examples:
@@ -140,22 +139,9 @@ def test_the_model_gets_the_language_of_each_position() -> None:
 # Whole evaluations
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return data_folder(tmp_path_factory.mktemp("data"))
-
-
-def options(data: Path, *names: str, **changes: Any) -> EvaluateOptions:
-    tasks = tuple(
-        task_of(name).with_settings(epochs=1, lr=5e-3, batch_size=16, max_length=40)  # type: ignore[attr-defined]
-        for name in names
-    )
-    return EvaluateOptions(tasks=tasks, **({"seeds": 1, "measures": (), "data_dir": data, "device": "cpu"} | changes))
-
-
-def test_cs_stands_beside_the_other_regimes(tmp_path: Path, data: Path) -> None:
+def test_cs_stands_beside_the_other_regimes(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", kind="roberta", model={"name": "roberta", "language_ids": True})
-    asked = options(data, "xnli")
+    asked = options("xnli", max_length=40)
     plain = evaluate(run, asked)
     whole = evaluate(run, replace(asked, regimes=("sup", "zs", "cs")))
     for regime in ("sup", "zs", "source"):
@@ -173,9 +159,9 @@ def test_cs_stands_beside_the_other_regimes(tmp_path: Path, data: Path) -> None:
     assert not told.err or "rror" not in told.err
 
 
-def test_what_cannot_be_mixed(tmp_path: Path, data: Path) -> None:
-    run = write_run(tmp_path / "run")
-    asked = options(data, "xnli", "pos", regimes=("cs",))
+def test_what_cannot_be_mixed(tmp_path: Path) -> None:
+    run = fresh_run(tmp_path / "run")
+    asked = options("xnli", "pos", regimes=("cs",))
     with pytest.raises(UsageError, match=r"which pos does not have \[no-pairs\]\n.*pairs: pawsx, qa, xnli"):
         evaluate(run, asked)
     (xnli, _) = asked.tasks

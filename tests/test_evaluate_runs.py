@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,36 +35,17 @@ from derivlang.formats.progress import stages_to
 from derivlang.parsing.device import device_of
 from derivlang.training.encoder import Encoder
 from tests.commands import run as cli
-from tests.score_rows import of_regime, regimes, rows, values
+from tests.evaluations import fresh_run, of_regime, options, regimes, rows, task_data, untouched_run, values
 from tests.test_evaluate_examples import made
-from tests.tiny_runs import MARKS, data_folder, languages, model_of, save_model, seal, write_run
+from tests.tiny_runs import MARKS, languages, model_of, save_model, seal, write_run
 
 CPU = torch.device("cpu")
-QUICK = {"epochs": 1, "lr": 5e-3, "batch_size": 16}
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return data_folder(tmp_path_factory.mktemp("data"))
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_run(tmp_path_factory.mktemp("run"), "trans,inv", dictionary=20)
 
 
 @pytest.fixture
-def run(template: Path, tmp_path: Path) -> Path:
+def run(tmp_path: Path) -> Path:
     """A run of its own for each test."""
-    shutil.copytree(template, tmp_path / "run", ignore=shutil.ignore_patterns("evaluation*"))
-    return tmp_path / "run"
-
-
-def options(data: Path, *names: str, **changes: Any) -> EvaluateOptions:
-    """Quick ones, with one seed and no measures unless asked."""
-    settings = {key: changes.pop(key) for key in tuple(changes) if key in FinetuneSettings.__dataclass_fields__}
-    tasks = tuple(task_of(name).with_settings(**(QUICK | settings)) for name in names)
-    return EvaluateOptions(tasks=tasks, **({"seeds": 1, "measures": (), "data_dir": data, "device": "cpu"} | changes))
+    return fresh_run(tmp_path / "run")
 
 
 def stored(run: Path) -> dict[str, Any]:
@@ -134,18 +117,14 @@ class Fixed(torch.nn.Module):
     def __init__(self, shape: tuple[int, ...]):
         super().__init__()
         self.states = torch.nn.Parameter(torch.randn(shape))
-        self.config = type(
-            "Config",
-            (),
-            {"model_type": "none", "hidden_size": shape[-1], "hidden_dropout_prob": 0.0, "pad_token_id": 1},
-        )()
+        self.config = SimpleNamespace(model_type="none", hidden_size=shape[-1], hidden_dropout_prob=0.0, pad_token_id=1)
 
     @property
     def base_model(self) -> Fixed:
         return self
 
     def forward(self, **inputs: Any) -> Any:
-        return type("Output", (), {"last_hidden_state": self.states})()
+        return SimpleNamespace(last_hidden_state=self.states)
 
 
 @pytest.mark.parametrize("name", ["pos", "xnli"])
@@ -209,19 +188,6 @@ def test_a_seed_is_of_its_fine_tuning_alone() -> None:
     assert not torch.equal(one, tuned(2))
 
 
-def test_it_learns_two_sentences() -> None:
-    found, _, _ = made("trans,inv", task_of("pos"), 40)
-    two = found.derived.take(np.array([1, 3]))
-    make = partial(classifier, "modernbert", 17)
-    rising = iter(range(99))  # the first of equal dev scores would choose the first epoch
-    model, _ = fine_tune(
-        make, two, 1, FinetuneSettings(epochs=40, lr=1e-2, batch_size=2), 1, lambda model: next(rising)
-    )
-    assert predict(model, two, 1).tolist() == two.gold.tolist()
-    told = task_of("pos").labels(two, two.gold, found.classes)
-    assert told[0] == [found.classes[c] for c in two.gold[: two.label_offsets[1], 0]]
-
-
 def test_a_loss_that_is_not_finite() -> None:
     found, _, _ = made("trans,inv", task_of("pos"), 40)
     few = found.source.take(np.arange(4))
@@ -239,18 +205,9 @@ def test_a_loss_that_is_not_finite() -> None:
 # Whole evaluations
 
 
-@pytest.mark.parametrize("kind", ["modernbert", "roberta"])
-def test_sup_is_zs_where_the_languages_are_one(kind: str, tmp_path: Path, data: Path) -> None:
-    run = write_run(tmp_path, "trans:overlap=100", kind=kind)
-    found = evaluate(run, options(data, "pos", "ner", "xnli", max_length=60))
-    for name in found.record["tasks"]:
-        assert of_regime(found, name, "sup") == of_regime(found, name, "zs") == of_regime(found, name, "source"), name
-        assert of_regime(found, name, "sup", "dev") == of_regime(found, name, "zs", "dev")
-
-
-def test_what_is_written(run: Path, data: Path) -> None:
+def test_what_is_written(run: Path) -> None:
     measures = tuple(name for name in MEASURES.built_in if name != "surprisal")
-    found = evaluate(run, options(data, "pos", seeds=2, measures=measures, pairs=5, sentences=9, epochs=4))
+    found = evaluate(run, options("pos", seeds=2, measures=measures, pairs=5, sentences=9, epochs=4))
     assert found.record == stored(run)
     assert list(stored(run)) == ["format", "signature", "tasks", "measures"]
     assert found.record["signature"]["spec"] == "trans:table=2,inv"
@@ -280,8 +237,8 @@ def test_what_is_written(run: Path, data: Path) -> None:
     assert facts["dev"][facts["epoch"] - 1] != pytest.approx(values(found, "pos", "zs", split="dev")[0])
 
 
-def test_an_evaluation_goes_on_where_it_was(run: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = options(data, "pos", "xnli", seeds=2, max_length=40)
+def test_an_evaluation_goes_on_where_it_was(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = options("pos", "xnli", seeds=2, max_length=40)
     started: list[str] = []
     stopped: list[bool] = []
 
@@ -314,15 +271,15 @@ def test_an_evaluation_goes_on_where_it_was(run: Path, data: Path, monkeypatch: 
     assert evaluate(fresh, asked).scores == found.scores
 
 
-def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Path) -> None:
-    pos = evaluate(run, options(data, "pos")).record["tasks"]["pos"]
-    both = evaluate(run, options(data, "xnli", regimes=("zs",), measures=("alignment",)))
+def test_what_is_there_stays_unless_it_is_of_something_else(run: Path) -> None:
+    pos = evaluate(run, options("pos")).record["tasks"]["pos"]
+    both = evaluate(run, options("xnli", regimes=("zs",), measures=("alignment",)))
     assert both.record["tasks"]["pos"] == pos
     assert set(both.columns) == {"xnli", "alignment"}
     assert regimes(both, "xnli") == {"zs", "source"}
-    assert regimes(evaluate(run, options(data, "xnli", regimes=("sup",))), "xnli") == {"sup", "zs", "source"}
+    assert regimes(evaluate(run, options("xnli", regimes=("sup",))), "xnli") == {"sup", "zs", "source"}
     # other settings, other numbers
-    other = evaluate(run, options(data, "pos", lr=1e-4, regimes=("sup",)))
+    other = evaluate(run, options("pos", lr=1e-4, regimes=("sup",)))
     assert regimes(other, "pos") == {"sup"}
     assert other.record["tasks"]["pos"]["settings"]["lr"] == 1e-4
     assert "alignment" in other.record["measures"]
@@ -330,7 +287,7 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Pat
     others = {run / "evaluation" / name for name in names}
     for path in others:  # of tasks such as pos.v2
         path.touch()
-    evaluate(run, options(data, "pos", lr=1e-4, regimes=("sup",)))
+    evaluate(run, options("pos", lr=1e-4, regimes=("sup",)))
     assert all(path.exists() for path in others)
     for path in others:
         path.unlink()
@@ -342,26 +299,26 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path, data: Pat
         model.get_input_embeddings().weight.mul_(2)
     save_model(run, model)
     with pytest.raises(StoreError, match="changed since then: weights"):
-        evaluate(run, options(data, "pos", regimes=("sup",), lr=1e-4))
+        evaluate(run, options("pos", regimes=("sup",), lr=1e-4))
     assert stored(run) == other.record
-    again = evaluate(run, options(data, "pos", regimes=("sup",), lr=1e-4, force=True))
+    again = evaluate(run, options("pos", regimes=("sup",), lr=1e-4, force=True))
     assert not again.record["measures"]
     assert list(again.record["tasks"]) == ["pos"]
     assert again.record["tasks"] != other.record["tasks"]
     assert not (run / "evaluation" / "alignment.parquet").exists()
 
 
-def test_results_that_another_process_adds_stay(run: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_that_another_process_adds_stay(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tuned = Evaluation.tuned
 
     def meanwhile(*arguments: Any) -> dict[str, Any]:
         found = tuned(*arguments)
         monkeypatch.undo()
-        evaluate(run, options(data, "ner", regimes=("sup",), measures=("links",), pairs=9))
+        evaluate(run, options("ner", regimes=("sup",), measures=("links",), pairs=9))
         return found
 
     monkeypatch.setattr(Evaluation, "tuned", meanwhile)
-    found = evaluate(run, options(data, "pos", regimes=("sup",), measures=("perplexity",)))
+    found = evaluate(run, options("pos", regimes=("sup",), measures=("perplexity",)))
     assert found.record == stored(run)
     assert set(found.record["measures"]) == {"links", "perplexity"}
     assert set(found.record["tasks"]) == {"pos", "ner"}
@@ -369,10 +326,10 @@ def test_results_that_another_process_adds_stay(run: Path, data: Path, monkeypat
     assert not list(run.glob(".*"))
 
 
-def test_a_causal_run(tmp_path: Path, data: Path) -> None:
+def test_a_causal_run(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", kind="gpt2")
     warnings: list[str] = []
-    asked = options(data, measures=("alignment", "contextual", "perplexity", "surprisal"))
+    asked = options(measures=("alignment", "contextual", "perplexity", "surprisal"))
     found = evaluate(run, asked, Events(warn=warnings.append))
     assert list(found.record["measures"]) == list(asked.measures)
     assert not warnings
@@ -380,57 +337,52 @@ def test_a_causal_run(tmp_path: Path, data: Path) -> None:
     assert files == {"surprisal.derived.parquet", "surprisal.source.parquet", "surprisal.parquet"}
     assert files == set(found.record["measures"]["surprisal"]["files"])
     with pytest.raises(UsageError, match="fine-tuning needs an encoder") as error:
-        evaluate(run, options(data, "pos"))
+        evaluate(run, options("pos"))
     assert error.value.id == "causal-model"
     # files of other weights do not stay
     model = model_of("gpt2", languages("trans,inv").size)
     with torch.no_grad():
         model.get_input_embeddings().weight.mul_(2)
     save_model(run, model)
-    evaluate(run, options(data, measures=("perplexity",), force=True))
+    evaluate(run, options(measures=("perplexity",), force=True))
     assert [path.name for path in (run / "evaluation").iterdir()] == ["perplexity.parquet"]
 
 
-def test_a_masked_model_has_no_surprisal(run: Path, data: Path) -> None:
+def test_a_masked_model_has_no_surprisal(run: Path) -> None:
     warnings: list[str] = []
-    found = evaluate(run, options(data, measures=("alignment", "surprisal")), Events(warn=warnings.append))
+    found = evaluate(run, options(measures=("alignment", "surprisal")), Events(warn=warnings.append))
     assert warnings == ["surprisal needs a causal language model, so there is none of this modernbert"]
     assert list(found.record["measures"]) == ["alignment"]
     assert [path.name for path in (run / "evaluation").iterdir()] == ["alignment.parquet"]
 
 
-def test_the_first_examples(run: Path, data: Path) -> None:
-    few = evaluate(run, options(data, "ner", train_examples=10, regimes=("sup",))).record["tasks"]["ner"]
-    assert few["settings"]["train"] == 10
-    every = evaluate(run, options(data, "ner", train_examples=76, regimes=("sup",))).record["tasks"]["ner"]
-    assert every["settings"]["train"] == 76
-    some = evaluate(run, options(data, "ner", train_examples=10, dev_examples=7, regimes=("sup",))).record["tasks"][
-        "ner"
-    ]
-    assert (some["settings"]["train"], some["settings"]["dev"], some["settings"]["test"]) == (10, 7, 23)
+def test_the_first_examples(run: Path) -> None:
+    asked = options("ner", train_examples=10, dev_examples=7, regimes=("sup",))
+    settings = evaluate(run, asked).record["tasks"]["ner"]["settings"]
+    assert (settings["train"], settings["dev"], settings["test"]) == (10, 7, 23)
 
 
-def test_a_regime_that_lacks_seeds_is_left_out_with_a_warning(run: Path, data: Path) -> None:
+def test_a_regime_that_lacks_seeds_is_left_out_with_a_warning(run: Path) -> None:
     warnings: list[str] = []
     few = {"epochs": 1, "train_examples": 5}
-    evaluate(run, options(data, "pos", seeds=1, regimes=("zs",), measures=(), **few))
-    asked = options(data, "pos", seeds=2, regimes=("sup",), measures=(), **few)
+    evaluate(run, options("pos", seeds=1, regimes=("zs",), measures=(), **few))
+    asked = options("pos", seeds=2, regimes=("sup",), measures=(), **few)
     found = evaluate(run, asked, Events(warn=warnings.append))
     assert regimes(found, "pos") == {"sup"}
     assert warnings == ["pos has no score of zs, as 1 of 2 fine-tunings are there: --regime zs makes the others"]
-    found = evaluate(run, options(data, "pos", seeds=2, regimes=("zs",), measures=(), **few))
+    found = evaluate(run, options("pos", seeds=2, regimes=("zs",), measures=(), **few))
     assert {"sup", "zs"} <= regimes(found, "pos")
 
 
-def test_orders_that_need_trees(tmp_path: Path, data: Path) -> None:
+def test_orders_that_need_trees(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", "trans,syn:fr")
-    asked = options(data, "pos", "ner", "xnli", measures=("contextual",), parses=tmp_path / "parses")
+    asked = options("pos", "ner", "xnli", measures=("contextual",), parses=tmp_path / "parses")
     found = evaluate(run, asked)
     assert set(found.record["tasks"]) == {"pos", "ner", "xnli"}
     assert rows(found, "contextual", metric="words", layer=0, regime="")[0]["value"] > 0
 
 
-def test_language_ids_reach_the_model(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_language_ids_reach_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = {"model": {"name": "roberta", "language_ids": True}}
     run = write_run(tmp_path, "trans:overlap=100", kind="roberta", **facts)
     seen: list[int] = []
@@ -442,7 +394,7 @@ def test_language_ids_reach_the_model(tmp_path: Path, data: Path, monkeypatch: p
         return call(self, ids, mask, language, **more)
 
     monkeypatch.setattr(Encoder, "__call__", spy)
-    found = evaluate(run, options(data, "pos", max_length=60))
+    found = evaluate(run, options("pos", max_length=60))
     assert set(seen) == {0, 1}
     assert of_regime(found, "pos", "sup") != of_regime(found, "pos", "source")  # one text, told as two languages
 
@@ -450,8 +402,8 @@ def test_language_ids_reach_the_model(tmp_path: Path, data: Path, monkeypatch: p
 # The command line
 
 
-def test_the_command_as_scripts_call_it(run: Path, data: Path) -> None:
-    words = ["--task", "pos", "--seeds", 1, "--epochs", 1, "--lr", "5e-3", "--data-dir", data, "--device", "cpu"]
+def test_the_command_as_scripts_call_it(run: Path) -> None:
+    words = ["--task", "pos", "--seeds", 1, "--epochs", 1, "--lr", "5e-3", "--data-dir", task_data(), "--device", "cpu"]
     found = cli("evaluate", run, *words, "--regime", "sup,zs", "--pairs", 5, "--sentences", 5, "--json")
     assert found.err == ""
     assert list(found.json) == ["pos", "alignment", "contextual", "retrieval", "links", "perplexity"]
@@ -500,9 +452,11 @@ def test_two_folders_of_one_relative_name_are_two_sets(
     assert found[0] != found[1]
 
 
-def test_each_task_has_its_own_number(run: Path, data: Path) -> None:
+def test_each_task_has_its_own_number(run: Path) -> None:
     words = ["--task", "xnli,pos", "--epochs", "1,2", "--lr", "1e-3", "--train-examples", "20,10", "--seeds", 1]
-    found = cli("evaluate", run, *words, "--regime", "sup", "--measure", "none", "--data-dir", data, "--json").json
+    found = cli(
+        "evaluate", run, *words, "--regime", "sup", "--measure", "none", "--data-dir", task_data(), "--json"
+    ).json
     settings = [found[task]["settings"] for task in ("xnli", "pos")]
     assert [(s["epochs"], s["lr"], s["train"]) for s in settings] == [(1, 1e-3, 20), (2, 1e-3, 10)]
 
@@ -527,8 +481,8 @@ def test_each_task_has_its_own_number(run: Path, data: Path) -> None:
         (["--device", "quantum"], "no device 'quantum'"),
     ],
 )
-def test_options_that_cannot_be_used(words: list[str], told: str, template: Path, data: Path) -> None:
-    error = cli("evaluate", template, *words, "--data-dir", data, code=2).err
+def test_options_that_cannot_be_used(words: list[str], told: str) -> None:
+    error = cli("evaluate", untouched_run(), *words, "--data-dir", task_data(), code=2).err
     assert told in error
     assert error.count("\n") <= 3
 
@@ -566,8 +520,6 @@ def damaged(run: Path, how: str) -> None:
             record.write_text(json.dumps(facts | {"model": {"language_ids": True}}), "utf-8")
         case "no twin":
             shutil.rmtree(run / "twin")
-        case "evaluation":
-            (run / "evaluation.json").write_text("[", "utf-8")
     if how not in ("no run", "no json"):
         seal(run)
 
@@ -587,13 +539,12 @@ def damaged(run: Path, how: str) -> None:
         ("other twin", "twin of another tokenizer"),
         ("no token types", "lacks two token types"),
         ("no twin", "no such folder"),
-        ("evaluation", r"this is not a valid evaluation\.json"),
     ],
 )
-def test_a_run_that_cannot_be_used(how: str, told: str, run: Path, data: Path) -> None:
+def test_a_run_that_cannot_be_used(how: str, told: str, run: Path) -> None:
     damaged(run, how)
     with pytest.raises(StoreError, match=told):
-        evaluate(run, options(data, measures=("alignment",)))
+        evaluate(run, options(measures=("alignment",)))
 
 
 @pytest.mark.parametrize("value", [None, True, 10**400, "text", "\ud800", [], [{}], {"x": 1}], ids=ascii)
@@ -612,28 +563,28 @@ def test_a_record_with_a_field_of_another_kind(field: str, value: object, run: P
 @pytest.mark.parametrize(
     "content", ["[" * 100_000, '{"signature": ' + "1" * 5000, '{"signature": {}, "format": 2, "tasks": []}', "{}"]
 )
-def test_an_evaluation_that_no_parser_takes(content: str, run: Path, data: Path) -> None:
+def test_an_evaluation_that_no_parser_takes(content: str, run: Path) -> None:
     (run / "evaluation.json").write_text(content, "utf-8")
     with pytest.raises(StoreError, match=r"this is not a valid evaluation\.json"):
-        evaluate(run, options(data, measures=("alignment",)))
+        evaluate(run, options(measures=("alignment",)))
 
 
-def test_data_that_is_not_there(run: Path, data: Path, tmp_path: Path) -> None:
+def test_data_that_is_not_there(run: Path, tmp_path: Path) -> None:
     assert (
         "source pos:English-EWT was not found"
         in cli("evaluate", run, "--task", "pos", "--data-dir", tmp_path, code=1).err
     )
     lacking = tmp_path / "data"
-    shutil.copytree(data, lacking)
+    shutil.copytree(task_data(), lacking)
     (lacking / "xnli" / "dev.en.tsv").unlink()
     assert "lacks validation" in cli("evaluate", run, "--task", "xnli", "--data-dir", lacking, code=1).err
     assert cli("evaluate", tmp_path / "nothing", code=1).err.count("\n") <= 3
 
 
-def test_rows_that_the_model_has_no_positions_for(tmp_path: Path, data: Path) -> None:
+def test_rows_that_the_model_has_no_positions_for(tmp_path: Path) -> None:
     run = write_run(tmp_path, kind="roberta")
     assert PretrainedRun.load(run).longest == 64
-    found = evaluate(run, options(data, "pos", regimes=("sup",)))
+    found = evaluate(run, options("pos", regimes=("sup",)))
     assert found.record["tasks"]["pos"]["settings"]["max_length"] == 64
 
 
@@ -642,40 +593,28 @@ def test_devices() -> None:
     assert device_of(None).type in ("cpu", "cuda")
 
 
-def test_a_set_without_labels(run: Path, data: Path, tmp_path: Path) -> None:
-    plain = tmp_path / "plain"
-    plain.mkdir()
+def write_words(folder: Path, tagged: Mapping[str, str]) -> Path:
+    """A set with the sentences `dogs` and `cats` in each split. tagged: split -> the words that have a tag."""
+    folder.mkdir()
     for split in ("train", "dev", "test"):
-        (plain / f"{split}.txt").write_text("One line.\n", "utf-8")
-    told = cli("evaluate", run, "--task", f"pos:{plain}", "--measure", "none", "--data-dir", data, code=1).err
-    assert "has no labels of the task pos, which needs a label for each word" in told
-    assert told.count("\n") == 2
+        tags = {word: "NOUN" if word in tagged.get(split, "dogs cats") else "_" for word in ("dogs", "cats")}
+        words = (f"1\t{word}\t_\t{tag}\t_\t_\t0\troot\t_\t_\n\n" for word, tag in tags.items())
+        (folder / f"{split}.conllu").write_text("".join(words), "utf-8")
+    return folder
 
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
-def test_a_split_whose_words_have_no_tag(split: str, run: Path, data: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "set"
-    folder.mkdir()
-    for name in ("train", "dev", "test"):
-        tags = "__" if name == split else "N_"
-        words = (f"{i}\t{word}\t_\t{tag.replace('N', 'NOUN')}\t_\t_\t0\troot\t_\t_\n\n" for i, word, tag in (
-            (1, "dogs", tags[0]), (1, "cats", tags[1])))  # fmt: skip
-        (folder / f"{name}.conllu").write_text("".join(words), "utf-8")
-    asked = options(data, f"pos:{folder}", train_examples=None, dev_examples=None)
+def test_a_split_whose_words_have_no_tag(split: str, run: Path, tmp_path: Path) -> None:
+    folder = write_words(tmp_path / "set", {split: ""})
     with pytest.raises(DataError, match=f"has no labelled example in {split.replace('dev', 'validation')} "):
-        evaluate(run, asked)
+        evaluate(run, options(f"pos:{folder}"))
 
 
-def test_examples_without_a_label(run: Path, data: Path, tmp_path: Path) -> None:
+def test_examples_without_a_label(run: Path, tmp_path: Path) -> None:
     """Of two sentences of train, one has a tag. The first example by the ranking is the same one each time."""
     told = []
     for tagged in ("dogs", "cats"):
-        folder = tmp_path / tagged
-        folder.mkdir()
-        for name in ("train", "dev", "test"):
-            tags = {word: "NOUN" if name != "train" or word == tagged else "_" for word in ("dogs", "cats")}
-            words = (f"1\t{word}\t_\t{tag}\t_\t_\t0\troot\t_\t_\n\n" for word, tag in tags.items())
-            (folder / f"{name}.conllu").write_text("".join(words), "utf-8")
+        folder = write_words(tmp_path / tagged, {"train": tagged})
         words = ("evaluate", run, "--task", f"pos:{folder}", "--train-examples", "1", "--epochs", "1", "--seeds", "1")
         told.append(cli(*words, "--regime", "sup", "--measure", "none", code=None).err)
     (wrong,) = [text for text in told if "no-examples" in text]

@@ -24,10 +24,9 @@ from derivlang.training.languages import SpecialIds
 from derivlang.training.loss_module import optimizer_of
 from derivlang.training.model import build_model, is_tied
 from derivlang.training.start import settings_of
+from tests.evaluations import options, rows
 from tests.test_evaluate_measures import alignment, heldout, sets_of, values
-from tests.test_evaluate_runs import options
 from tests.test_training_loop import Stop, stopping, torchrun
-from tests.tiny_runs import data_folder as task_data
 from tests.tiny_runs import write_run
 from tests.training import data_folder, log, network, pair, settings, trained, weights
 
@@ -236,11 +235,11 @@ def test_measures_are_those_of_a_processor(kind: str, tmp_path: Path) -> None:
 
 def test_an_evaluation(tmp_path: Path) -> None:
     found = {}
-    data = task_data(tmp_path / "data")
     for device in ("cuda", "cpu"):
         run = write_run(tmp_path / device, kind="roberta")
-        asked = options(data, "pos", "ner", "xnli", max_length=60, device=device, measures=("alignment",))
+        asked = options("pos", "ner", "xnli", max_length=60, device=device, measures=("alignment",))
         found[device] = evaluate(run, asked)
-    near, far = (found[device]["tasks"]["pos"]["sup"]["accuracy"]["mean"] for device in ("cpu", "cuda"))
-    assert far == pytest.approx(near, abs=10)
-    assert found["cuda"]["alignment"]["all"] == pytest.approx(found["cpu"]["alignment"]["all"], abs=0.5)
+    accuracy = {"task": "pos", "metric": "accuracy", "regime": "sup", "split": "test"}
+    for where, close in ((accuracy, 10), ({"task": "alignment", "metric": "all", "regime": ""}, 0.5)):
+        (far,), (near,) = (rows(found[device], **where) for device in ("cuda", "cpu"))
+        assert far["value"] == pytest.approx(near["value"], abs=close)

@@ -23,6 +23,7 @@ from derivlang.training.config import CAUSAL
 from derivlang.training.languages import TOKENIZER, TWIN, SpecialIds, TwinLanguages
 from derivlang.training.run_files import with_hashes
 
+torch.set_num_threads(1)  # models this small: a second one only waits
 DEMO = Path(__file__).parents[1] / "derivlang" / "sources" / "demo"
 MARKS = SpecialIds(0, 1, 2, 4)  # of every tokenizer of derivlang
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}
