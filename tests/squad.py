@@ -43,6 +43,19 @@ def f1(answer: str, gold: str) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
+def article(title: str, context: str, questions: Sequence[tuple[str, Sequence[str]]]) -> dict[str, Any]:
+    """An article of a SQuAD file. questions: each with its answers, which are texts of the context."""
+    asked = [
+        {
+            "id": f"{title}-{number}",
+            "question": question,
+            "answers": [{"text": text, "answer_start": context.index(text)} for text in texts],
+        }
+        for number, (question, texts) in enumerate(questions)
+    ]
+    return {"title": title, "paragraphs": [{"context": context, "qas": asked}]}
+
+
 def scores(data: Mapping[str, Any], answers: Mapping[str, str]) -> dict[str, float]:
     """EM and F1 in percent over the questions that have an answer. answers: a text for each question, by its id."""
     exact: list[float] = []

@@ -36,25 +36,8 @@ def data(extra: str = "") -> dict[str, Any]:
     """Questions on the contexts; extra: in front of each."""
     return {
         "data": [
-            {
-                "title": f"{c}",
-                "paragraphs": [
-                    {
-                        "context": extra + context,
-                        "qas": [
-                            {
-                                "id": f"{c}-{q}",
-                                "question": "Which words are it?",
-                                "answers": [
-                                    {"text": text, "answer_start": len(extra) + context.index(text)} for text in answers
-                                ],
-                            }
-                            for q, answers in enumerate(questions)
-                        ],
-                    }
-                ],
-            }
-            for c, (context, questions) in enumerate(CONTEXTS)
+            squad.article(str(c), extra + context, [("Which words are it?", texts) for texts in answers])
+            for c, (context, answers) in enumerate(CONTEXTS)
         ]
     }
 

@@ -17,10 +17,9 @@ from derivlang.core.layers.spans import Spans
 from derivlang.core.layers.words import Words
 from derivlang.engine.batches import Source
 from derivlang.evaluation.examples import Examples, Instances
-from derivlang.evaluation.finetune_settings import FinetuneSettings, regime_of
+from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.sets import check_sources
 from derivlang.evaluation.tasks.base import Task
-from derivlang.evaluation.tasks.qa import CUT
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.lexical.bpe import SPECIAL_TOKENS
 from derivlang.pipeline import Pipeline
@@ -102,42 +101,28 @@ def test_rows_are_the_derived_text_encoded_with_its_own_tags(spec: str, name: st
     assert found.unscored == 0
 
 
-def test_an_order_of_sub_words_takes_labels_along() -> None:
-    found, _, both = made("trans,inv:unit=token", task_of("pos"))
-    for ours, theirs, gold, moved in zip(
-        rows(found.source), rows(found.derived), labels(found.source), labels(found.derived), strict=True
-    ):
-        there = back(both, theirs)
-        assert Counter(ours) == Counter(there)
-        assert Counter((ours[at], c) for at, c in gold.items()) == Counter((there[at], c) for at, c in moved.items())
-
-
 @pytest.mark.parametrize("spec", ["trans,inv", "trans,perm", "trans,syn:fr", "trans,inv:unit=token"])
 @pytest.mark.parametrize("name", ["pos", "ner"])
 @pytest.mark.parametrize("length", [8, 13, 30])
-def test_cut_rows_hold_the_same_in_both_languages(spec: str, name: str, length: int) -> None:
+def test_a_row_is_cut_before_a_word_and_labels_stay_with_their_words(spec: str, name: str, length: int) -> None:
+    """Besides what rows of every task promise in test_contract_tasks.py."""
     cut, _, both = made(spec, task_of(name), length)
     whole, _, _ = made(spec, task_of(name), 512)
     assert cut.truncated.any()
-    for i, (ours, theirs, full) in enumerate(zip(*map(rows, (cut.source, cut.derived, whole.source)), strict=True)):
-        assert len(ours) <= length
-        assert Counter(ours) == Counter(back(both, theirs))
+    for i, (ours, full) in enumerate(zip(rows(cut.source), rows(whole.source), strict=True)):
         assert ours[:-1] == full[: len(ours) - 1]
         assert cut.truncated[i] == (len(ours) < len(full))
         # what follows the cut begins a word, unless the first word fills the row
         marks = {at for at in labels(whole.source)[i]} | {len(full) - 1}
         assert len(ours) - 1 in marks or len(labels(cut.source)[i]) == 1
-    assert [len(row) for row in labels(cut.source)] == [len(row) for row in labels(cut.derived)]
-    assert cut.unscored == len(whole.source.gold) - len(cut.source.gold)
-    for side in (cut.source, cut.derived):
-        if name == "ner":
-            for row in labels(side):
-                tags = ["O", *(cut.classes[c] for _, c in sorted(row.items()))]
-                pairs = itertools.pairwise(tags)
-                assert all(not b.startswith("I-") or a[1:] == b[1:] for a, b in pairs), tags
-    if name == "pos":
-        for gold, moved in zip(labels(cut.source), labels(cut.derived), strict=True):
-            assert Counter(gold.values()) == Counter(moved.values())
+    if name == "ner":
+        for row in [*labels(cut.source), *labels(cut.derived)]:
+            tags = ["O", *(cut.classes[c] for _, c in sorted(row.items()))]
+            assert all(not b.startswith("I-") or a[1:] == b[1:] for a, b in itertools.pairwise(tags)), tags
+    else:
+        for i, (gold, moved) in enumerate(zip(labels(cut.source), labels(cut.derived), strict=True)):
+            ours, theirs = rows(cut.source)[i], back(both, rows(cut.derived)[i])
+            assert sorted((ours[at], c) for at, c in gold.items()) == sorted((theirs[at], c) for at, c in moved.items())
 
 
 def test_entities_that_an_order_takes_apart_are_several() -> None:
@@ -209,13 +194,6 @@ def test_a_pair_without_a_label_is_left_out() -> None:
     assert found.source.gold[:, 0].tolist() == values[2:]
 
 
-def test_labels_that_are_not_there() -> None:
-    with pytest.raises(DataError, match=r"xnli has no labels .* a label for each pair"):
-        task_of("xnli").examples(batch(), languages("trans"), ("e",))
-    with pytest.raises(DataError, match=r"pos has no labels .* a label for each word"):
-        task_of("pos").examples(batch("demo:nli"), languages("trans"), UPOS)
-
-
 # Heads, answers
 
 
@@ -264,36 +242,6 @@ def test_trees_of_a_parser_are_no_labels() -> None:
         task_of("dep").classes(corpus)
 
 
-@pytest.mark.parametrize("spec", ["trans", "trans,inv", "trans,perm:seed=4"])
-def test_answers_are_spans_of_words(spec: str) -> None:
-    """The derived answer is that of a derived set."""
-    found, source, both = made(spec, task_of("qa"), 512, "demo:qa")
-    moved = realign(source, both.pipeline.order(source))
-    for side, text in ((found.source, source), (found.derived, moved)):
-        layer = text.layers["answers"]
-        words = text.strings().to_pylist()
-        expected = ["".join(words[a:b]) for a, b in zip(layer.start, layer.end, strict=True)]  # type: ignore[attr-defined]
-        told = task_of("qa").answers(side, side.gold)  # type: ignore[attr-defined]
-        assert [answer.replace(" ", "") for answer in told] == expected
-    assert found.unscored == 0
-    sizes = np.diff(found.source.gold), np.diff(found.derived.gold)
-    assert np.array_equal(*sizes) == (spec == "trans")
-
-
-@pytest.mark.parametrize("length", [20, 40, 70])
-def test_an_answer_that_was_cut_off_stays_as_wrong(length: int) -> None:
-    found, source, _ = made("trans,inv", task_of("qa"), length, "demo:qa")
-    whole, _, _ = made("trans,inv", task_of("qa"), 512, "demo:qa")
-    assert found.n_rows == whole.n_rows == source.n_records == 9
-    assert found.unscored == 0
-    assert found.wrong.any()
-    ours, theirs = (task_of("qa").labels(e.source, e.source.gold, ()) for e in (found, whole))
-    assert [CUT in row for row in ours] == found.wrong.tolist()
-    assert [row for row in ours if CUT not in row] == [
-        row for row, wrong in zip(theirs, found.wrong, strict=True) if not wrong
-    ]
-
-
 def test_the_best_span_does_not_end_before_it_starts() -> None:
     torch.manual_seed(1)
     scores = torch.randn(50, 9, 2)
@@ -340,25 +288,44 @@ def test_sources_that_do_not_fit_a_task() -> None:
 
 
 def test_tasks_by_name() -> None:
-    assert task_of("pos").sources == ("pos:English-EWT",)
-    assert task_of("pos:French-GSD").sources == ("pos:French-GSD",)
-    assert task_of("xnli:en+data/my.tsv").sources == ("xnli:en", "data/my.tsv")
-    assert task_of("pos:demo").sources == ("demo",)
-    assert task_of("xnli:demo:nli").sources == ("demo:nli",)
+    sources = {
+        "pos": ("pos:English-EWT",),
+        "pos:French-GSD": ("pos:French-GSD",),
+        "xnli:en+data/my.tsv": ("xnli:en", "data/my.tsv"),
+        "pos:demo": ("demo",),
+        "xnli:demo:nli": ("demo:nli",),
+    }
+    for name, expected in sources.items():
+        assert task_of(name).sources == expected
+        assert task_of(name).label == name
     assert task_of("pos:a/b").file_name == "pos-a-b"
     assert task_of("xnli").settings == FinetuneSettings(epochs=5, lr=2e-5, batch_size=32, max_length=128)
     assert task_of("ner").with_settings(lr=1e-3, epochs=None).settings == FinetuneSettings(epochs=10, lr=1e-3)
-    for name, told in (
+
+
+def test_labels_have_no_absolute_path() -> None:
+    here, there = (task_of(f"pos:/{folder}/sets+English-EWT").label for folder in ("a/b", "c"))
+    assert here != there
+    assert here.startswith("pos:sets-")
+    assert here.endswith("+English-EWT")
+    assert task_of(here).label == here
+    assert task_of("pos:/a/b/../b/sets/").label == task_of("pos:/a/b/sets").label
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
         ("poss", "did you mean pos"),
         ("pos:", "no set"),
         ("pos:a+", "no set"),
         ("pos:a+b+c", "two sets"),
+        ("blimp", "'blimp' names no set"),
         ("z", "there are: blimp, dep, "),
-    ):
-        with pytest.raises(UsageError, match=told):
-            task_of(name)
-    with pytest.raises(UsageError, match="did you mean sup"):
-        regime_of("supp")
+    ],
+)
+def test_names_that_are_no_task(name: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        task_of(name)
 
 
 @pytest.mark.parametrize(

@@ -70,14 +70,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = "".join(f"{i}\t{a}\t{b}\t{label}\n" for i, (a, b, label) in enumerate(PARAPHRASES, 1))
     for split in ("train", "dev", "test"):
         (folder / "pawsx" / f"{split}.en.tsv").write_text(f"id\tsentence1\tsentence2\tlabel\n{rows}", "utf-8")
-    asked = [
-        {"id": f"ferry-{i}", "question": question,
-         "answers": [{"text": text, "answer_start": CONTEXT.index(text)} for text in texts]}
-        for i, (question, texts) in enumerate(ANSWERS.items())
-    ]  # fmt: skip
     place = folder / "qa" / "xquad" / "xquad.en.json"
     found = json.loads(place.read_text("utf-8"))
-    found["data"].append({"title": "Ferry", "paragraphs": [{"context": CONTEXT, "qas": asked}]})
+    found["data"].append(squad.article("ferry", CONTEXT, list(ANSWERS.items())))
     for file in (place, folder / "qa" / "squad" / "train-v1.1.json", folder / "qa" / "squad" / "dev-v1.1.json"):
         file.write_text(json.dumps(found), "utf-8")
     return folder
