@@ -14,7 +14,8 @@ from safetensors.torch import load_file, save_file
 from derivlang.evaluation.collect import scores
 from derivlang.training import checkpoint
 from tests.commands import run as cli
-from tests.tiny_runs import data_folder, languages, model_of, save_model, seal, write_run
+from tests.evaluations import task_data
+from tests.tiny_runs import languages, model_of, save_model, seal, write_run
 
 STEPS = (100, 200, 300)
 QUICK = ("--device", "cpu", "--pairs", 5, "--sentences", 5)
@@ -65,13 +66,11 @@ def change(model: Path) -> None:
     save_file({name: tensor + 1 for name, tensor in tensors.items()}, model / "model.safetensors", {"format": "pt"})
 
 
-def test_results_of_a_checkpoint_have_their_own_place(run: Path, tmp_path: Path) -> None:
-    data = data_folder(tmp_path / "data")
-    whole = cli("evaluate", run, *POS, "--measure", "alignment,perplexity", *QUICK, "--data-dir", data, "--json").json
+def test_results_of_a_checkpoint_have_their_own_place(run: Path) -> None:
+    asked = (*POS, *QUICK, "--data-dir", task_data(), "--json")
+    whole = cli("evaluate", run, *asked, "--measure", "alignment,perplexity").json
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    some = ("--measure", "alignment", *QUICK, "--data-dir", data, "--json")
-    early = cli("evaluate", at(run, 100), *POS, *some).json
-    last = cli("evaluate", at(run, 300), *POS, *some).json
+    early, last = (cli("evaluate", at(run, step), *asked, "--measure", "alignment").json for step in (100, 300))
     new = {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file() and path not in before}
     folder = "evaluation/step-00000"
     files = (".json", "/pos.sup.1.parquet", "/pos.chance.parquet", "/alignment.parquet")
@@ -104,40 +103,19 @@ def test_an_unfinished_run(status: str, run: Path) -> None:
 
 
 def test_every_checkpoint_is_a_line(run: Path) -> None:
-    words = ("evaluate", run, "--every-checkpoint", "--measure", "contextual,perplexity", *QUICK)
-    lines = cli(*words).out.splitlines()
-    assert [line.split(":")[0] for line in lines] == ["step 100", "step 200", "step 300"]
-    for line in lines:
-        assert ": contextual words " in line
-        assert "; perplexity perplexity source " in line
-    found = [json.loads(line) for line in cli(*words, "--json").out.splitlines()]
-    assert [list(one) for one in found] == [["step", "contextual", "perplexity"]] * 3
-    assert [one["step"] for one in found] == list(STEPS)
-    alone = cli("evaluate", at(run, 200), "--measure", "contextual,perplexity", *QUICK, "--json").json
-    assert found[1] == {"step": 200} | alone
-    assert not (run / "evaluation.json").exists()
-
-
-def test_tasks_of_every_checkpoint(run: Path, tmp_path: Path) -> None:
-    data = data_folder(tmp_path / "data")
-    words = ("evaluate", run, "--every-checkpoint", *POS, "--measure", "none", "--data-dir", data, "--device", "cpu")
-    lines = cli(*words).out.splitlines()
+    asked = (*POS, "--measure", "contextual,perplexity", *QUICK, "--data-dir", task_data())
+    lines = cli("evaluate", run, "--every-checkpoint", *asked).out.splitlines()
     frame = scores(run)
-    chosen = frame[
-        (frame.step == 200) & (frame.metric == "accuracy") & (frame.regime == "sup") & (frame.split == "test")
-    ]
-    assert lines[1] == f"step 200: pos accuracy SUP {chosen.value.item():.1f} %"
-    assert len(lines) == 3
-
-
-def test_the_lines_of_a_run_have_the_chance(run: Path) -> None:
-    lines = cli("evaluate", run, *QUICK).out.splitlines()
-    rows = {line.split(",")[0].split(":")[0] for line in lines if not line.startswith(" ")}
-    assert rows == {"alignment", "contextual", "retrieval", "links", "perplexity"}
-    for line in lines:
-        if ", layer " in line:
-            assert ("(chance " in line) == line.startswith(("contextual", "retrieval")), line
-    assert sum("retrieval, layer" in line and "(chance 20.0 %)" in line for line in lines) == 3  # of five sentences
+    frame = frame[(frame.metric == "accuracy") & (frame.regime == "sup") & (frame.split == "test")]
+    for step, line in zip(STEPS, lines, strict=True):
+        accuracy = frame[frame.step == step].value.item()
+        assert line.startswith(f"step {step}: pos accuracy SUP {accuracy:.1f} %; contextual words ")
+        assert "; perplexity perplexity source " in line
+    found = [json.loads(line) for line in cli("evaluate", run, "--every-checkpoint", *asked, "--json").out.splitlines()]
+    assert [list(one) for one in found] == [["step", "pos", "contextual", "perplexity"]] * 3
+    assert [one["step"] for one in found] == list(STEPS)
+    assert found[1] == {"step": 200} | cli("evaluate", at(run, 200), *asked, "--json").json
+    assert not (run / "evaluation.json").exists()
 
 
 def test_held_out_sentences_have_a_length_of_ones_own(run: Path) -> None:

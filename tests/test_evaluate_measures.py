@@ -238,19 +238,9 @@ def test_equal_words_by_hand() -> None:
     assert ParallelWords.of(text_of([[7, 8]], [[0, 2]], [[0, 1]])).offsets.tolist() == [0, 2]
 
 
-def test_word_accuracy_and_its_chance_by_hand() -> None:
-    words = ParallelWords.of(TWO)
-    eye = np.eye(8)
-    assert share(contextual.right_words(eye[words.source], eye[words.derived], words)) == 100
-    ours, theirs = eye.copy(), eye[[4, 3, 2, 1, 0, 7, 6, 5]]  # states that tell equal words apart
-    assert share(contextual.right_words(ours, theirs, words)) == 100
-    wrong = contextual.right_words(ours, theirs[[4, 1, 2, 3, 0, 7, 6, 5]], words)  # `the` for `dog`, and the reverse
-    assert wrong.tolist() == [[3, 5], [3, 3]]
-    assert (
-        share(contextual.right_words(ours, theirs[[0, 4, 2, 3, 1, 7, 6, 5]], words)) == 100
-    )  # one `the` for the other
+def test_chance_of_words_by_hand() -> None:
     by_chance = 100 * (2 / 5 + 1 / 5 + 1 / 5 + 2 / 5 + 1 / 5 + 2 / 3 + 1 / 3 + 2 / 3) / 8
-    assert share(contextual.chance(words)) == pytest.approx(by_chance, rel=1e-4)
+    assert share(contextual.chance(ParallelWords.of(TWO))) == pytest.approx(by_chance, rel=1e-4)
 
 
 def test_chance_is_that_of_guesses() -> None:
@@ -365,7 +355,7 @@ def test_layers_against_a_slow_loop(kind: str) -> None:
     sets = sets_of(text)
     words, sentences = (values(measure, Encoder(model, MARKS), sets) for measure in (Contextual(), Retrieval()))
     n_right, n_words = [0, 0, 0], 0
-    means: list[list[list[torch.Tensor]]] = [[[], []] for _ in range(3)]
+    means, firsts = ([([], []) for _ in range(3)] for _ in range(2))  # by layer and side
     for s in range(text.n_sentences):
         a, b = text.offsets[s], text.offsets[s + 1]
         number, place = text.words[a:b], text.derived.slots[a:b] - a
@@ -387,26 +377,19 @@ def test_layers_against_a_slow_loop(kind: str) -> None:
                 n_right[layer] += spelt[int(np.argmax(cosines))] == spelt[w]
             for side, state in enumerate((left, right)):
                 means[layer][side].append(state[0, 1:-1].mean(0))
+                firsts[layer][side].append(state[0, 0])
     assert [words["words", layer] for layer in range(3)] == pytest.approx([100 * h / n_words for h in n_right])
-    expected = [share(retrieval.hits(*map(torch.stack, m))) for m in means]
-    assert [sentences["sentences", layer] for layer in range(3)] == expected
+    for layer in range(3):
+        assert sentences["sentences", layer] == share(retrieval.hits(*map(torch.stack, means[layer])))
+        if layer:
+            assert sentences["first", layer] == share(retrieval.hits(*map(torch.stack, firsts[layer])))
+    assert sentences["first", 0] == sentences["first", "chance"]  # every `<s>` has the same embedding
 
 
-def test_first_states_against_a_slow_loop() -> None:
-    found, text = languages("trans,inv"), heldout("trans,inv", 9)
-    model = model_of("roberta", found.size).eval()
-    got = values(Retrieval(), Encoder(model, MARKS), sets_of(text))
-    first: list[tuple[list[torch.Tensor], list[torch.Tensor]]] = [([], []) for _ in range(3)]
-    for s in range(text.n_sentences):
-        for side, ids in enumerate((text.source.ids, text.derived.ids)):
-            row = torch.tensor([[0, *ids[text.offsets[s] : text.offsets[s + 1]].tolist(), 2]])
-            with torch.inference_mode():
-                for layer, states in enumerate(model.base_model(row, output_hidden_states=True).hidden_states):
-                    first[layer][side].append(states[0, 0])
-    assert [got["first", n] for n in (1, 2)] == [share(retrieval.hits(*map(torch.stack, one))) for one in first[1:]]
-    assert got["first", 0] == got["first", "chance"]  # every `<s>` has the same embedding
-    causal = values(Retrieval(), Encoder(model_of("gpt2", found.size), MARKS), sets_of(text))
-    assert {metric for metric, _ in causal} == {"sentences"}
+def test_a_causal_model_has_no_retrieval_by_the_first_state() -> None:
+    model = Encoder(model_of("gpt2", languages("trans,inv").size), MARKS)
+    found = values(Retrieval(), model, sets_of(heldout("trans,inv", 6)))
+    assert {metric for metric, _ in found} == {"sentences"}
 
 
 @pytest.mark.parametrize("language_ids", [False, True])

@@ -1,11 +1,10 @@
-"""Scores of labels, held to seqeval and to plain references."""
+"""Scores of labels, held to other programs."""
 
 from __future__ import annotations
 
 import random
-import warnings
 from collections.abc import Sequence
-from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,78 +13,48 @@ from derivlang.core.errors import DataError
 from derivlang.evaluation.formulas import formula_of
 from derivlang.evaluation.metrics import UPOS, Metric
 from derivlang.evaluation.tasks.registry import tuned_tasks
+from tests import scorers
 
-seqeval = pytest.importorskip("seqeval.metrics")
-
-METRIC = {(task, metric.name): metric for task in ("pos", "ner", "xnli") for metric in tuned_tasks()[task].columns}
-EVERY = [metric for task in tuned_tasks().values() for metric in task.columns]
+METRIC = {(task, metric.name): metric for task, kind in tuned_tasks().items() for metric in kind.columns}
 IOB2 = ["O", *(f"{mark}-{kind}" for kind in ("PER", "LOC", "ORG") for mark in "BI")]
 
 
-def sentences(inventory: Sequence[str], seed: int, *, n: int = 60, right: float = 0.6) -> tuple[list[list[str]], ...]:
+def sentences(inventory: Sequence[Any], seed: int, *, n: int = 60, right: float = 0.6) -> tuple[list[list[Any]], ...]:
     """Gold and predicted labels, well formed or not; some sentences of one word."""
     rng = random.Random(seed)
     gold = [[rng.choice(inventory) for _ in range(rng.choice([1, 2, 5, 13]))] for _ in range(n)]
     return gold, [[tag if rng.random() < right else rng.choice(inventory) for tag in tags] for tags in gold]
 
 
-def reference(task: str, name: str, gold: list[list[str]], predicted: list[list[str]]) -> float:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if task == "ner":
-            from seqeval.scheme import IOB2 as SCHEME
-
-            score = getattr(seqeval, f"{name}_score")
-            return 100 * float(score(gold, predicted, mode="strict", scheme=SCHEME))
-        if name == "seqeval_f1":
-            return 100 * float(seqeval.f1_score(gold, predicted))
-    pairs = [(g, p) for a, b in zip(gold, predicted, strict=True) for g, p in zip(a, b, strict=True)]
-    if name == "accuracy":
-        return 100 * sum(g == p for g, p in pairs) / len(pairs)
-    scores = []
-    for tag in {tag for pair in pairs for tag in pair}:
-        right = sum(pair == (tag, tag) for pair in pairs)
-        found, wanted = (sum(pair[side] == tag for pair in pairs) for side in (1, 0))
-        scores.append(Fraction(2 * right, found + wanted))
-    return float(100 * sum(scores) / len(scores))
-
-
-def inventory(task: str) -> Sequence[str]:
-    return {"pos": UPOS, "ner": IOB2, "xnli": ("entailment", "neutral", "contradiction")}[task]
+HEADS = [(head, relation) for head in range(4) for relation in ("nsubj", "obj", "root")]
+CASES: list[tuple[str, Sequence[Any], scorers.Scorer]] = [
+    ("pos", UPOS, scorers.of_pos),
+    ("ner", IOB2, scorers.of_ner),
+    ("dep", HEADS, scorers.of_dep),
+    ("xnli", ("entailment", "neutral", "contradiction"), scorers.of_pairs),
+]
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(("task", "name"), METRIC, ids="-".join)
-def test_counts_sum_to_the_reference(task: str, name: str, seed: int) -> None:
-    metric = METRIC[task, name]
-    for labels in (inventory(task), inventory(task)[-3:]):
+@pytest.mark.parametrize(("task", "inventory", "scorer"), CASES, ids=[name for name, *_ in CASES])
+def test_counts_sum_to_the_scores_of_other_programs(
+    task: str, inventory: Sequence[Any], scorer: scorers.Scorer, seed: int
+) -> None:
+    for labels in (inventory, inventory[-3:]):
         gold, predicted = sentences(labels, seed, n=1 if seed == 4 else 60)
-        counts = metric.counts(gold, predicted)
-        assert counts.dtype == np.int64
-        assert len(counts) == len(gold)
-        assert metric.value(counts) == pytest.approx(reference(task, name, gold, predicted), abs=1e-9)
-        both = formula_of(metric.formula)[0](np.stack([counts.sum(axis=0), counts[0]]))
-        assert both[0] == metric.value(counts)
-        assert both[1] == metric.value(counts[:1])
+        expected = scorer(gold, predicted)
+        assert set(expected) == {name for kind, name in METRIC if kind == task}
+        for name, value in expected.items():
+            metric = METRIC[task, name]
+            counts = metric.counts(gold, predicted)
+            assert counts.dtype == np.int64
+            assert len(counts) == len(gold)
+            assert metric.value(counts) == pytest.approx(value, abs=1e-9)
+            both = formula_of(metric.formula)[0](np.stack([counts.sum(axis=0), counts[0]]))
+            assert both.tolist() == [metric.value(counts), metric.value(counts[:1])]
 
 
-def test_the_published_f1_is_kind_to_conjunctions_and_hard_on_runs() -> None:
-    def scores(gold: str, predicted: str) -> list[float]:
-        metrics = [METRIC["pos", name] for name in ("seqeval_f1", "accuracy")]
-        return [metric.value(metric.counts([gold.split()], [predicted.split()])) for metric in metrics]
-
-    assert scores("NOUN SCONJ VERB", "NOUN CCONJ VERB") == [100, pytest.approx(200 / 3)]
-    assert scores("NOUN NOUN NOUN VERB", "ADJ NOUN NOUN VERB") == [40, 75]
-
-
-def test_entities_are_whole_and_begin_with_b() -> None:
-    metric = METRIC["ner", "f1"]
-    gold = [["B-PER", "I-PER", "O", "B-LOC"], ["O"]]
-    assert metric.counts(gold, [["B-PER", "O", "O", "B-LOC"], ["O"]]).tolist() == [[1, 2, 2], [0, 0, 0]]
-    assert metric.counts(gold, [["I-PER", "I-PER", "O", "B-LOC"], ["I-LOC"]]).tolist() == [[1, 1, 2], [0, 0, 0]]
-
-
-@pytest.mark.parametrize("metric", EVERY, ids=lambda m: m.name)
+@pytest.mark.parametrize("metric", METRIC.values(), ids=map("-".join, METRIC))
 def test_nothing_is_zero(metric: Metric) -> None:
     assert metric.value(metric.counts([], [])) == 0
     assert metric.value(metric.counts([[]], [[]])) == 0
@@ -99,15 +68,6 @@ def test_labels_that_do_not_fit() -> None:
         metric.counts([["X"], ["X"]], [["X"], ["X", "X"]])
     with pytest.raises(DataError, match="'NN' is not one of the 17 universal POS tags"):
         METRIC["pos", "macro_f1"].counts([["NN"]], [["X"]])
-
-
-def test_heads_and_relations() -> None:
-    uas, las = (metric for metric in tuned_tasks()["dep"].columns)
-    gold = [[(2, "nsubj"), (0, "root"), (2, "obj")], [(0, "root")]]
-    predicted = [[(2, "obj"), (0, "root"), (1, "obj")], [(0, "root")]]
-    assert uas.counts(gold, predicted).tolist() == [[2, 3], [1, 1]]
-    assert las.counts(gold, predicted).tolist() == [[1, 3], [1, 1]]
-    assert (uas.value(uas.counts(gold, predicted)), las.value(las.counts(gold, predicted))) == (75, 50)
 
 
 def test_answers_are_scored_by_the_best_gold_answer() -> None:

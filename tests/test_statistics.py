@@ -80,26 +80,6 @@ def test_a_unit_is_one_however_much_it_holds(formula: str) -> None:
     assert not np.nan_to_num(nothing).any()
 
 
-def test_influences_on_a_mean_are_exact() -> None:
-    counts = np.stack([np.random.default_rng(1).integers(0, 90, 50), np.full(50, 3)], axis=1)
-    each = counts[:, 0] / 3
-    (row,) = influences("mean", [counts])
-    assert row == pytest.approx(each - each.mean())
-    assert variance(row) == pytest.approx(each.var(ddof=1) / 50)
-
-
-def test_influences_on_a_weighted_sum_are_the_weighted_sum() -> None:
-    """Of Δ of two fine-tuning seeds each, and of scores of different formulas."""
-    counts = [drawn("f1", seed) for seed in range(4)]
-    formulas, weights = ("f1", "f1", "recall", "precision"), np.array([0.5, 0.5, -0.5, -0.5])
-    left = np.array([
-        sum(w * value_of(f, np.delete(one, unit, axis=0))
-            for w, f, one in zip(weights, formulas, counts, strict=True)) for unit in range(40)
-    ])  # fmt: skip
-    rows = np.concatenate([influences(f, [one]) for f, one in zip(formulas, counts, strict=True)])
-    assert weights @ rows == pytest.approx(39 * (left.mean() - left), abs=1e-9)
-
-
 @pytest.mark.parametrize("test", [studies.ACCURACY, studies.F1_LOW, studies.F1_HIGH, studies.AER], ids=lambda t: t.name)
 def test_the_jackknife_agrees_with_a_bootstrap(test: studies.Test) -> None:
     """Deviations of a score and of a paired difference; those of 20,000 resamples are known to half a percent."""
