@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -169,27 +170,21 @@ def test_every_checkpoint_of_none_or_of_one(run: Path) -> None:
     assert "there are: none; --keep of `pretrain` keeps more" in told
 
 
-@pytest.mark.parametrize(
-    ("damage", "told"),
-    [
-        ("cut", "model/model.safetensors was cut off"),
-        ("changed", "model/model.safetensors was changed"),
-        ("missing", "model/config.json is missing"),
-        ("state", "state.json is missing or damaged"),
-    ],
-)
-def test_a_damaged_checkpoint(damage: str, told: str, run: Path) -> None:
-    folder = run / "checkpoints" / "step-00000200"
-    weights = folder / "model" / "model.safetensors"
-    match damage:
-        case "cut":
-            weights.write_bytes(weights.read_bytes()[:-9])
-        case "changed":
-            change(folder / "model")
-        case "missing":
-            (folder / "model" / "config.json").unlink()
-        case "state":
-            (folder / "state.json").write_text("{", "utf-8")
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "model/model.safetensors was cut off": lambda folder: cut(folder / "model" / "model.safetensors"),
+    "model/model.safetensors was changed": lambda folder: change(folder / "model"),
+    "model/config.json is missing": lambda folder: (folder / "model" / "config.json").unlink(),
+    "state.json is missing or damaged": lambda folder: (folder / "state.json").write_text("{", "utf-8"),
+}
+
+
+def cut(weights: Path) -> None:
+    weights.write_bytes(weights.read_bytes()[:-9])
+
+
+@pytest.mark.parametrize("told", DAMAGES)
+def test_a_damaged_checkpoint(told: str, run: Path) -> None:
+    DAMAGES[told](run / "checkpoints" / "step-00000200")
     found = cli("evaluate", at(run, 200), code=1).err
     assert f"the checkpoint is damaged: {told}" in found
     assert "there are: 100, 300" in found

@@ -243,18 +243,6 @@ def test_chance_of_words_by_hand() -> None:
     assert share(contextual.chance(ParallelWords.of(TWO))) == pytest.approx(by_chance, rel=1e-4)
 
 
-def test_chance_is_that_of_guesses() -> None:
-    words = ParallelWords.of(heldout("trans,inv"))
-    rng = np.random.default_rng(2)
-    n = len(words.source)
-    guesses = [
-        share(contextual.right_words(rng.normal(size=(n, 300)), rng.normal(size=(n, 300)), words)) for _ in range(60)
-    ]
-    assert np.mean(guesses) == pytest.approx(share(contextual.chance(words)), abs=0.7)
-    eye = torch.tensor(rng.normal(size=(2, 400, 300)))
-    assert share(retrieval.hits(*eye)) == pytest.approx(100 / 400, abs=0.7)
-
-
 def test_sentence_retrieval_by_hand() -> None:
     source = torch.tensor([[1.0, 0], [0, 1], [1, 1], [1, -1]])
     assert share(retrieval.hits(source, source * 3)) == 100

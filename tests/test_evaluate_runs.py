@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -454,9 +454,8 @@ def test_two_folders_of_one_relative_name_are_two_sets(
 
 def test_each_task_has_its_own_number(run: Path) -> None:
     words = ["--task", "xnli,pos", "--epochs", "1,2", "--lr", "1e-3", "--train-examples", "20,10", "--seeds", 1]
-    found = cli(
-        "evaluate", run, *words, "--regime", "sup", "--measure", "none", "--data-dir", task_data(), "--json"
-    ).json
+    words += ["--regime", "sup", "--measure", "none", "--data-dir", task_data(), "--json"]
+    found = cli("evaluate", run, *words).json
     settings = [found[task]["settings"] for task in ("xnli", "pos")]
     assert [(s["epochs"], s["lr"], s["train"]) for s in settings] == [(1, 1e-3, 20), (2, 1e-3, 10)]
 
@@ -487,62 +486,48 @@ def test_options_that_cannot_be_used(words: list[str], told: str) -> None:
     assert error.count("\n") <= 3
 
 
-def damaged(run: Path, how: str) -> None:
-    model, record = run / "model", run / "run.json"
-    facts = json.loads(record.read_text("utf-8"))
-    match how:
-        case "no run":
-            record.unlink()
-        case "unfinished":
-            record.write_text(json.dumps(facts | {"status": "training"}), "utf-8")
-        case "no json":
-            record.write_text("{", "utf-8")
-        case "no source":
-            record.write_text(json.dumps({name: facts[name] for name in facts if name != "source"}), "utf-8")
-        case "no model":
-            shutil.rmtree(model)
-        case "cut model":
-            weights = model / "model.safetensors"
-            weights.write_bytes(weights.read_bytes()[:-100])
-        case "cut config":
-            (model / "config.json").write_text("{", "utf-8")
-        case "other weights":
-            file = model / "model.safetensors"
-            tensors = load_file(file)
-            del tensors[max(tensors)]
-            save_file(tensors, file, {"format": "pt"})
-        case "other vocabulary":
-            save_model(run, model_of("modernbert", 123))
-        case "other twin":
-            recipe = run / "twin" / "derivlang-tokenizer.json"
-            recipe.write_text(recipe.read_text("utf-8").replace('"of": "', '"of": "0'), "utf-8")
-        case "no token types":
-            record.write_text(json.dumps(facts | {"model": {"language_ids": True}}), "utf-8")
-        case "no twin":
-            shutil.rmtree(run / "twin")
+def edit(file: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    file.write_text(json.dumps(change(json.loads(file.read_text("utf-8")))), "utf-8")
+
+
+def without_a_tensor(weights: Path) -> None:
+    tensors = load_file(weights)
+    del tensors[max(tensors)]
+    save_file(tensors, weights, {"format": "pt"})
+
+
+RECORD, WEIGHTS, RECIPE = "run.json", "model/model.safetensors", "twin/derivlang-tokenizer.json"
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no run": (lambda run: (run / RECORD).unlink(), "there is no run.json"),
+    "no json": (lambda run: (run / RECORD).write_text("{", "utf-8"), r"this is not a valid run\.json"),
+    "unfinished": (lambda run: edit(run / RECORD, lambda told: told | {"status": "training"}), "not finished"),
+    "no source": (
+        lambda run: edit(run / RECORD, lambda told: {name: told[name] for name in told if name != "source"}),
+        "lacks source",
+    ),
+    "no token types": (
+        lambda run: edit(run / RECORD, lambda told: told | {"model": {"language_ids": True}}),
+        "lacks two token types",
+    ),
+    "no model": (lambda run: shutil.rmtree(run / "model"), "model: is missing"),
+    "cut model": (
+        lambda run: (run / WEIGHTS).write_bytes((run / WEIGHTS).read_bytes()[:-100]),
+        "this is not a valid model",
+    ),
+    "cut config": (lambda run: (run / "model" / "config.json").write_text("{", "utf-8"), "not a valid JSON"),
+    "other weights": (lambda run: without_a_tensor(run / WEIGHTS), "lacks 1 of the model's weights"),
+    "other vocabulary": (lambda run: save_model(run, model_of("modernbert", 123)), "123 rows of embeddings"),
+    "other twin": (lambda run: edit(run / RECIPE, lambda told: told | {"of": "0"}), "twin of another tokenizer"),
+    "no twin": (lambda run: shutil.rmtree(run / "twin"), "no such folder"),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_a_run_that_cannot_be_used(how: str, run: Path) -> None:
+    damage, told = DAMAGES[how]
+    damage(run)
     if how not in ("no run", "no json"):
         seal(run)
-
-
-@pytest.mark.parametrize(
-    ("how", "told"),
-    [
-        ("no run", "there is no run.json"),
-        ("unfinished", "not finished"),
-        ("no json", r"this is not a valid run\.json"),
-        ("no source", "lacks source"),
-        ("no model", "model: is missing"),
-        ("cut model", "this is not a valid model"),
-        ("cut config", "not a valid JSON"),
-        ("other weights", "lacks 1 of the model's weights"),
-        ("other vocabulary", "123 rows of embeddings"),
-        ("other twin", "twin of another tokenizer"),
-        ("no token types", "lacks two token types"),
-        ("no twin", "no such folder"),
-    ],
-)
-def test_a_run_that_cannot_be_used(how: str, told: str, run: Path) -> None:
-    damaged(run, how)
     with pytest.raises(StoreError, match=told):
         evaluate(run, options(measures=("alignment",)))
 
@@ -551,8 +536,7 @@ def test_a_run_that_cannot_be_used(how: str, told: str, run: Path) -> None:
 @pytest.mark.parametrize("field", ["format", "status", "spec", "source", "model", "settings", "fingerprint", "reading"])
 def test_a_record_with_a_field_of_another_kind(field: str, value: object, run: Path) -> None:
     """It loads, or there is one error of derivlang."""
-    record = run / "run.json"
-    record.write_text(json.dumps(sealed(json.loads(record.read_text("utf-8")) | {field: value})), "utf-8")
+    edit(run / RECORD, lambda told: sealed(told | {field: value}))
     try:
         trained = PretrainedRun.load(run)
         request_of("demo", EvaluateOptions(), trained.facts.get("reading"))
