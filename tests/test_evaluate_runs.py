@@ -26,6 +26,7 @@ from derivlang.evaluation.finetune import LabelBatch, TaskModel, batches, fine_t
 from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.formulas import value_of
 from derivlang.evaluation.measures.registry import MEASURES
+from derivlang.evaluation.metrics import UPOS
 from derivlang.evaluation.padding import by_length, padded
 from derivlang.evaluation.scores import counts_of, read_part
 from derivlang.evaluation.settings import EvaluateOptions
@@ -89,17 +90,23 @@ def test_padding_by_hand() -> None:
 # Fine-tuning
 
 
-def classifier(kind: str, n_classes: int, task: str = "pos") -> TaskModel:
+def few(n: int) -> Instances:
+    """Some sentences with their parts of speech."""
+    found, _, _ = made("trans,inv", task_of("pos"), 40)
+    return found.source.take(np.arange(n))
+
+
+def classifier(kind: str) -> TaskModel:
     with torch.random.fork_rng():
         torch.manual_seed(5)
         size = languages("trans,inv").size
-        return TaskModel.of(task_of(task), Encoder(model_of(kind, size).base_model, MARKS), n_classes)
+        return TaskModel.of(task_of("pos"), Encoder(model_of(kind, size).base_model, MARKS), len(UPOS))
 
 
 @pytest.mark.parametrize("kind", ["modernbert", "roberta", "bert"])
 def test_predictions_do_not_depend_on_the_batch(kind: str) -> None:
     found, _, _ = made("trans,inv", task_of("pos"), 60)
-    model = classifier(kind, 17)
+    model = classifier(kind)
     together = predict(model, found.derived, 1)
     model.train(False)
     for row in range(0, found.n_rows, 9):
@@ -146,8 +153,6 @@ def test_only_labelled_places_get_a_gradient(name: str) -> None:
 
 
 def test_dev_chooses_the_epoch() -> None:
-    found, _, _ = made("trans,inv", task_of("pos"), 40)
-    few = found.source.take(np.arange(20))
     states: list[list[torch.Tensor]] = []
 
     def score(model: TaskModel, values: list[float]) -> float:
@@ -157,8 +162,8 @@ def test_dev_chooses_the_epoch() -> None:
     def tuned(values: list[float]) -> tuple[TaskModel, dict[str, Any]]:
         states.clear()
         settings = FinetuneSettings(epochs=len(values), lr=1e-2, batch_size=8)
-        make = partial(classifier, "modernbert", 17)
-        return fine_tune(make, few, 0, settings, 1, lambda model: score(model, values))
+        make = partial(classifier, "modernbert")
+        return fine_tune(make, few(20), 0, settings, 1, lambda model: score(model, values))
 
     for on_dev, best in (([1, 3, 2], 2), ([2, 2, 1], 1), ([1, 2, 3], 3), ([5], 1)):
         model, facts = tuned([float(value) for value in on_dev])
@@ -168,15 +173,12 @@ def test_dev_chooses_the_epoch() -> None:
 
 
 def test_a_seed_is_of_its_fine_tuning_alone() -> None:
-    found, _, _ = made("trans,inv", task_of("pos"), 40)
-    few = found.source.take(np.arange(10))
     settings = FinetuneSettings(epochs=1, lr=1e-2, batch_size=4)
 
     def tuned(seed: int) -> torch.Tensor:
-        size = languages("trans,inv").size
-        base = model_of("roberta", size).base_model
+        base = model_of("roberta", languages("trans,inv").size).base_model
         make = partial(TaskModel.of, task_of("pos"), Encoder(base, MARKS), 17)
-        model, _ = fine_tune(make, few, 0, settings, seed, lambda model: 0.0)
+        model, _ = fine_tune(make, few(10), 0, settings, seed, lambda model: 0.0)
         return model.state()[-2]
 
     torch.manual_seed(3)
@@ -189,17 +191,14 @@ def test_a_seed_is_of_its_fine_tuning_alone() -> None:
 
 
 def test_a_loss_that_is_not_finite() -> None:
-    found, _, _ = made("trans,inv", task_of("pos"), 40)
-    few = found.source.take(np.arange(4))
-
     def make() -> TaskModel:
-        model = classifier("modernbert", 17)
+        model = classifier("modernbert")
         with torch.no_grad():
             model.head.layers[-1].weight.fill_(float("inf"))  # type: ignore[index, union-attr, operator]
         return model
 
     with pytest.raises(DataError, match="not finite in epoch 1"):
-        fine_tune(make, few, 0, FinetuneSettings(epochs=2), 1, lambda model: 0.0)
+        fine_tune(make, few(4), 0, FinetuneSettings(epochs=2), 1, lambda model: 0.0)
 
 
 # Whole evaluations

@@ -70,9 +70,10 @@ def written(scores: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> P
     return out
 
 
-def section(found: pd.DataFrame, **asked: Any) -> Any:
-    (one,) = sections_of(ScoreTable.of(found), **asked)
-    return one
+def analysed(found: pd.DataFrame) -> tuple[Any, pd.DataFrame]:
+    """The section of these scores, and its comparisons."""
+    (one,) = sections_of(ScoreTable.of(found))
+    return one, compared(one)
 
 
 def cell(table: Table, label: str, *column: str) -> str:
@@ -110,15 +111,12 @@ def test_every_figure_has_three_formats_and_a_caption(written: Path) -> None:
     caption = (
         "pos: accuracy, ZS, by t and objective. Marks: means over 3 pre-training seeds; vertical lines: their 95 % "
     )
-    assert (
-        f"{caption}intervals, which cover seeds and 40 test documents; dots: seeds. The same in all runs: source demo."
-        in page
-    )
+    caption += "intervals, which cover seeds and 40 test documents; dots: seeds. The same in all runs: source demo."
+    assert caption in page
 
 
 def test_a_cell_has_mean_interval_number_and_the_published_value(scores: pd.DataFrame) -> None:
-    one = section(scores)
-    found = compared(one)
+    one, found = analysed(scores)
     table = score_table(one, found, "pos", "accuracy")
     (row,) = found[(found["kind"] == "mean") & (found["task"] == "pos") & (found["metric"] == "accuracy")
                    & (found["regime"] == "zs") & (found["factor.t"] == "trans")
@@ -131,8 +129,7 @@ def test_a_cell_has_mean_interval_number_and_the_published_value(scores: pd.Data
 
 
 def test_one_contrast_has_one_p_and_stars_are_of_the_primary_outcome_alone(scores: pd.DataFrame, written: Path) -> None:
-    one = section(scores)
-    found = compared(one)
+    one, found = analysed(scores)
     starred = found[found["p_holm"] < 0.05]
     assert len(starred)
     table = contrast_table(one, found, "pos", "accuracy", "difference")
@@ -142,9 +139,9 @@ def test_one_contrast_has_one_p_and_stars_are_of_the_primary_outcome_alone(score
     assert [name for of, name in table.shown.columns if of == "SUP"] == ["difference", "p", "by seed"]
     for row in starred.to_dict("records"):
         assert f"{signed(row['value'])}*" in (written / "report.md").read_text("utf-8").replace("&#42;", "*")
-    other = section(study(LEVELS, [POS], baseline=TOLD["baseline"]))
+    other = analysed(study(LEVELS, [POS], baseline=TOLD["baseline"]))
     for kind in ("difference", "interaction"):
-        table = contrast_table(other, compared(other), "pos", "accuracy", kind)
+        table = contrast_table(*other, "pos", "accuracy", kind)
         assert table is not None
         assert not table.shown.map(lambda cell: "*" in cell).to_numpy().any()
         assert "p (Holm)" not in table.shown.columns.unique(level=1)
@@ -156,8 +153,8 @@ def test_cells_that_were_planned_differ_from_those_that_never_were() -> None:
         [{"study": "s", "seed": seed, "factors": cell} for cell in cells[:2] for seed in (1, 2)], [ALIGNMENT]
     )
     planned = [{"run": "r", "factors": cell} for cell in cells for _ in range(3)]
-    one = section(told(scores, studies={"s": {"factors": {"t": ["trans", "inv"]}, "cells": planned, "x": "t"}}))
-    table = score_table(one, compared(one), "alignment", "heldout")
+    study = {"factors": {"t": ["trans", "inv"]}, "cells": planned, "x": "t"}
+    table = score_table(*analysed(told(scores, studies={"s": study})), "alignment", "heldout")
     assert cell(table, "inv", "held-out", "mlm") == "–"
     assert cell(table, "inv", "held-out", "xlm") == ""
     assert cell(table, "trans", "held-out", "mlm").endswith("n=2 of 3")
@@ -166,8 +163,8 @@ def test_cells_that_were_planned_differ_from_those_that_never_were() -> None:
 def test_values_that_are_nan_are_shown_and_counted(tmp_path: Path) -> None:
     scores = study({"objective": ["mlm", "xlm"]}, [ALIGNMENT])
     scores.loc[(scores["metric"] == "heldout") & (scores["seed"] == 2), "value"] = np.nan
-    one = section(scores)
-    shown = score_table(one, compared(one), "alignment", "heldout").shown
+    one, found = analysed(scores)
+    shown = score_table(one, found, "alignment", "heldout").shown
     assert shown.map(lambda cell: cell.startswith("NaN\n") and cell.endswith("n=3")).to_numpy().all()
     assert "2 values of alignment heldout are NaN or infinite: mlm.2, xlm.2." in facts_of(one)
     report(scores, tmp_path / "out")
@@ -178,8 +175,7 @@ def test_scores_by_layer_and_over_steps_have_tables_and_joined_figures() -> None
     runs = [
         {"study": "s", "seed": seed, "factors": {"t": t}, "steps": (10, 20)} for seed in (1, 2, 3) for t in ("a", "b")
     ]
-    one = section(frame(runs, [POS, LINKS]))
-    found = compared(one)
+    one, found = analysed(frame(runs, [POS, LINKS]))
     layers, steps = layer_table(one, found, "links", "transport"), curve_table(one, found, "pos", "accuracy")
     assert layers is not None
     assert steps is not None
@@ -197,8 +193,8 @@ def test_numbers_alone_are_joined_by_lines(levels: list[str], joined: bool, monk
     drawn: list[Any] = []
     plot = Axes.plot
     monkeypatch.setattr(Axes, "plot", lambda axes, *a, **k: drawn.append((a, k)) or plot(axes, *a, **k))
-    one = section(study({"level": levels, "t": ["a", "b"]}, [ALIGNMENT], x="level"))
-    (_,) = score_figures(one, compared(one), "alignment", "heldout")
+    found = study({"level": levels, "t": ["a", "b"]}, [ALIGNMENT], x="level")
+    (_,) = score_figures(*analysed(found), "alignment", "heldout")
     lines = [k for _, k in drawn if "linestyle" in k]
     assert {k["linestyle"] for k in lines} == {"-" if joined else "none"}
     assert len({(k["color"], k["marker"]) for k in lines}) == len(lines) == 2
@@ -232,10 +228,9 @@ def test_states_doses_and_rows_of_test_sets_are_listed(written: Path) -> None:
 def test_tables_warn_where_intervals_are_of_few_units(units: int) -> None:
     found = study({"objective": ["mlm", "clm"]}, [POS], **TOLD | {"baseline": {"objective": "mlm"}, "x": "objective"})
     found["counts"] = found["counts"].map(lambda counts: np.resize(counts, len(counts) // DOCUMENTS * units))
-    one = section(found)
-    compared_ = compared(one)
-    contrasts = contrast_table(one, compared_, "pos", "accuracy", "difference")
-    for table in (score_table(one, compared_, "pos", "accuracy"), contrasts):
+    both = analysed(found)
+    contrasts = contrast_table(*both, "pos", "accuracy", "difference")
+    for table in (score_table(*both, "pos", "accuracy"), contrasts):
         assert table is not None
         assert (f"The test set has {units} documents" in table.note) == (units < FEW_UNITS)
 
@@ -257,7 +252,7 @@ def test_tables_for_papers_are_whole(written: Path) -> None:
 
 def test_numbers_of_tables_are_data(scores: pd.DataFrame, written: Path) -> None:
     found = pd.read_csv(written / "tables" / "pos-accuracy.csv")
-    expected = compared(section(scores))
+    _, expected = analysed(scores)
     expected = expected[(expected["task"] == "pos") & (expected["metric"] == "accuracy") & (expected["kind"] == "mean")]
     assert found["value"].tolist() == pytest.approx(expected["value"].tolist())
     assert found["factor.t"].tolist() == expected["factor.t"].tolist()
@@ -422,7 +417,7 @@ def test_several_studies_have_parts_and_files_of_their_own(tmp_path: Path) -> No
 
 def test_labels_outside_ascii_have_files_of_their_own() -> None:
     tasks = [replace(ALIGNMENT, label=label) for label in ("alignment:ä.tsv", "alignment:ö.tsv")]
-    part = part_of(section(study({"o": ["a", "b"]}, tasks)))
+    part = part_of(analysed(study({"o": ["a", "b"]}, tasks))[0])
     names = [block.name for block in part.blocks]
     assert len(names) == len(set(names))
     assert all(re.fullmatch(r"[A-Za-z0-9_-]+", name) for name in names)
@@ -487,8 +482,7 @@ def test_too_little_for_a_correlation(first: list[float], second: list[float]) -
 
 
 def test_the_headline_of_each_measure_goes_with_each_fine_tuned_task() -> None:
-    one = section(study(LEVELS, [POS, NER, LINKS, ALIGNMENT, PERPLEXITY, PICTURE, OWN], **TOLD))
-    found = compared(one)
+    one, found = analysed(study(LEVELS, [POS, NER, LINKS, ALIGNMENT, PERPLEXITY, PICTURE, OWN], **TOLD))
     scatters = scatters_of(one, found)
     names = ["links-transport", "alignment-heldout", "perplexity-perplexity", "centroids-cosine"]
     tasks = ["pos-accuracy", "ner-f1"]

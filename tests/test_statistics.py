@@ -183,34 +183,6 @@ def test_what_is_not_a_number_has_no_interval() -> None:
     assert estimate([2.5] * 3, influences("percent", [alone[:1]] * 3)).why == "the test set has one unit"
 
 
-# interactions
-
-
-def test_an_interaction_is_a_difference_of_differences() -> None:
-    """(a - b) - (c - d) by seed. Influences are summed as values are, whichever factor comes first."""
-    test = dataclasses.replace(studies.ACCURACY, units=60)
-    counts = studies.study(np.random.default_rng(1), test, "normal", 0.02, 4)
-    values = np.array([value_of("percent", one) for one in counts]).reshape(4, 4)
-    rows = influences("percent", counts).reshape(4, 4, 60)
-    (a, b, c, d), (ra, rb, rc, rd) = values, rows
-    found = estimate(((a - b) - (c - d)).tolist(), (ra - rb) - (rc - rd))
-
-    assert ends(estimate(((a - c) - (b - d)).tolist(), (ra - rc) - (rb - rd))) == pytest.approx(ends(found))
-    turned = ends(estimate(((b - a) - (d - c)).tolist(), (rb - ra) - (rd - rc)))
-    assert turned == pytest.approx((-ends(found)[1], -ends(found)[0], ends(found)[2]))
-    # What a seed or a unit does to all cells, and what a factor does alone, is no part of it.
-    seed, unit, first, second = values[0], rows[0], 7.0, -3.0
-    moved = estimate(
-        ((a + seed + first) - (b + seed + first + second) - (c + seed) + (d + seed + second)).tolist(),
-        (ra + unit) - (rb + unit) - (rc + unit) + (rd + unit),
-    )
-    assert ends(moved) == pytest.approx(ends(found))
-    # Its variance by units is that of the covariances of all sixteen scores.
-    weights = np.repeat([0.25, -0.25, -0.25, 0.25], 4)
-    whole = weights @ np.cov(rows.reshape(16, 60)) @ weights / 60
-    assert variance(((ra - rb) - (rc - rd)).mean(axis=0)) == pytest.approx(whole)
-
-
 # many tests, and shares
 
 
