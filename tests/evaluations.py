@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from functools import cache
 from pathlib import Path
@@ -41,6 +42,12 @@ def options(*names: str, **changes: Any) -> EvaluateOptions:
     tasks = tuple(task_of(name).with_settings(**(QUICK | settings)) for name in names)  # type: ignore[attr-defined]
     usual = {"seeds": 1, "measures": (), "data_dir": task_data(), "device": "cpu"}
     return EvaluateOptions(tasks=tasks, **(usual | changes))
+
+
+def stored(folder: Path, name: str = "evaluation.json") -> dict[str, Any]:
+    """The record of a file, without its hash."""
+    found: dict[str, Any] = json.loads((folder / name).read_text("utf-8"))
+    return {key: value for key, value in found.items() if key != "sha256"}
 
 
 def rows(found: Evaluated, task: str, **equal: Any) -> list[dict[str, Any]]:

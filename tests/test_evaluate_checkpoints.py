@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from derivlang.evaluation.collect import scores
 from derivlang.training import checkpoint
 from tests.commands import run as cli
-from tests.evaluations import task_data
+from tests.evaluations import stored, task_data
 from tests.tiny_runs import languages, model_of, save_model, seal, write_run
 
 STEPS = (100, 200, 300)
@@ -56,11 +56,6 @@ def at(run: Path, step: object) -> Path:
     return run.with_name(f"{run.name}@{step}")
 
 
-def stored(run: Path, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((run / name).read_text("utf-8"))
-    return found
-
-
 def change(model: Path) -> None:
     """One more in every weight of a saved model."""
     tensors = load_file(model / "model.safetensors")
@@ -83,7 +78,7 @@ def test_results_of_a_checkpoint_have_their_own_place(run: Path) -> None:
     assert early["alignment"]["scores"] != last["alignment"]["scores"]
     signatures = [stored(run, name)["signature"] for name in (f"{folder}100.json", f"{folder}300.json")]
     assert [signature["steps"] for signature in signatures] == [100, 300]
-    assert signatures[1] == stored(run, "evaluation.json")["signature"]
+    assert signatures[1] == stored(run)["signature"]
     # what is there stays
     cli("evaluate", at(run, 100), "--measure", "perplexity", *QUICK)
     both = stored(run, f"{folder}100.json")
@@ -125,7 +120,7 @@ def test_held_out_sentences_have_a_length_of_ones_own(run: Path) -> None:
         return len(scores(run)["counts"].iloc[0])
 
     short = sentences("--heldout-length", 14)
-    told = stored(run, "evaluation.json")["measures"]["retrieval"]["settings"]
+    told = stored(run)["measures"]["retrieval"]["settings"]
     assert told == {"pairs": 500, "length": 14, "split": "validation"}
     assert short < sentences()  # fewer sentences are as short
 

@@ -36,7 +36,7 @@ from derivlang.formats.progress import stages_to
 from derivlang.parsing.device import device_of
 from derivlang.training.encoder import Encoder
 from tests.commands import run as cli
-from tests.evaluations import fresh_run, of_regime, options, regimes, rows, task_data, untouched_run, values
+from tests.evaluations import fresh_run, of_regime, options, regimes, rows, stored, task_data, untouched_run, values
 from tests.test_evaluate_examples import made
 from tests.tiny_runs import MARKS, languages, model_of, save_model, seal, write_run
 
@@ -47,12 +47,6 @@ CPU = torch.device("cpu")
 def run(tmp_path: Path) -> Path:
     """A run of its own for each test."""
     return fresh_run(tmp_path / "run")
-
-
-def stored(run: Path) -> dict[str, Any]:
-    """The record of the file, without its hash."""
-    found: dict[str, Any] = json.loads((run / "evaluation.json").read_text("utf-8"))
-    return {name: value for name, value in found.items() if name != "sha256"}
 
 
 # Batches

@@ -22,6 +22,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from tests.checkpoints import checkpoint
 from tests.commands import run
+from tests.evaluations import stored
 from tests.helpers import ROOT
 from tests.tiny_runs import DEMO, data_folder, seal, write_run
 from tests.training import model_file
@@ -59,25 +60,20 @@ def evaluate(out: Path, *words: object, code: int = 0) -> Any:
     return run("evaluate", out, "--device", "cpu", *words, code=code)
 
 
-def record(folder: Path, name: str = "run.json") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / name).read_text("utf-8"))
-    return found
-
-
 def test_files_that_changed_after_the_training(bank: Path, tmp_path: Path) -> None:
     out, links = tmp_path / "run", ("--measure", "links", "--pairs", 9)
     pretrain(bank, out)
-    told = record(out)
+    told = stored(out, "run.json")
     assert [(file["split"], file["name"]) for file in told["heldout_files"]] == [("validation", "dev.conllu")]
     evaluate(out, *links)
     before = (out / "evaluation.json").read_bytes()
-    (entry,) = record(out, "evaluation.json")["measures"].values()
+    (entry,) = stored(out)["measures"].values()
     assert entry["settings"] == {"pairs": 9, "length": 128, "split": "validation"}
     (out / "run.json").write_text(json.dumps({**told, "status": "stopped"}), "utf-8")
     seal(out)
     pretrain(bank, out, "--resume")  # the same folder goes on
     another = {"seconds": 0, "result": None, "files": None, "sha256": None}  # the log tells the time
-    assert record(out) | another == told | another
+    assert stored(out, "run.json") | another == told | another
     run("report", out, "-o", tmp_path / "report")
 
     dev, grammar = bank / "dev.conllu", out / "files" / "own.grammar.tsv"
@@ -114,11 +110,11 @@ def test_a_run_of_a_source_without_held_out_text(tmp_path: Path) -> None:
     told = evaluate(out, "--measure", "retrieval", "--pairs", 9, "--sentences", 9).err
     assert "bank has no held-out split: the sentences are those of train, which the run was trained on" in told
     assert "no measure of this evaluation reads such sentences, so --sentences has no effect" in told
-    assert record(out, "evaluation.json")["measures"]["retrieval"]["settings"]["split"] == "train"
+    assert stored(out)["measures"]["retrieval"]["settings"]["split"] == "train"
     told = evaluate(out, "--measure", "alignment", "--pairs", 7, "--heldout-length", 9).err
     assert "--pairs has no effect" in told
     assert "--heldout-length has no effect" in told
-    assert record(out, "evaluation.json")["measures"]["alignment"]["settings"] == {}
+    assert stored(out)["measures"]["alignment"]["settings"] == {}
 
 
 def test_a_checkpoint_of_a_dictionary_or_a_reference_that_changed(tmp_path: Path) -> None:
@@ -136,7 +132,7 @@ def test_a_checkpoint_of_a_dictionary_or_a_reference_that_changed(tmp_path: Path
     assert "no held-out split" not in measure(f"lex:{lex}", "lex")
     measure("trans:overlap=50", "overlap")
     measure(f"lex:{lex}", "lex")
-    earlier = record(tmp_path / "lex")
+    earlier = stored(tmp_path / "lex", "run.json")
     tokenizer = ForeignTokenizer.load(tmp_path / "lex" / "tokenizer").fingerprint
     parts = earlier["weights"], tokenizer, earlier["spec"], earlier["source"]
     shutil.copytree(tmp_path / "lex", tmp_path / "earlier", ignore=shutil.ignore_patterns("evaluation.json"))
@@ -151,7 +147,8 @@ def test_a_checkpoint_of_a_dictionary_or_a_reference_that_changed(tmp_path: Path
     assert "or a file of one of them has changed" in measure("trans:overlap=50", "overlap", code=1)
     measure(f"lex:{lex}", "earlier")  # of an earlier version: its content is not compared
     measure("trans:overlap=50", "anew")
-    assert record(tmp_path / "anew")["fingerprint"] != record(tmp_path / "overlap")["fingerprint"]
+    anew, overlap = (stored(tmp_path / name, "run.json")["fingerprint"] for name in ("anew", "overlap"))
+    assert anew != overlap
     run("evaluate", tmp_path / "lex", "--measure", "links", "--pairs", 9)  # its own lexicon
 
 

@@ -110,8 +110,8 @@ def test_every_figure_has_three_formats_and_a_caption(written: Path) -> None:
     assert page.count("<figcaption>") == page.count("<svg") == len(pictures)
     caption = (
         "pos: accuracy, ZS, by t and objective. Marks: means over 3 pre-training seeds; vertical lines: their 95 % "
+        "intervals, which cover seeds and 40 test documents; dots: seeds. The same in all runs: source demo."
     )
-    caption += "intervals, which cover seeds and 40 test documents; dots: seeds. The same in all runs: source demo."
     assert caption in page
 
 
