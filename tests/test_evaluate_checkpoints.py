@@ -32,15 +32,17 @@ def weights_of(step: int) -> Any:
     return model
 
 
+def save_checkpoint(run: Path, step: int, model: Any) -> None:
+    facts = {"step": step, "subwords": step, "seconds": 1.0, "counts": {}, "fingerprint": "0", "keep": 3}
+    checkpoint.save(run, model, torch.optim.SGD(model.parameters(), lr=1.0), None, **facts)
+
+
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with three checkpoints; its model is that of the last."""
     run = write_run(tmp_path_factory.mktemp("run") / "run", "trans,inv", steps=300, step=300)
     for step in STEPS:
-        model = weights_of(step)
-        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-        facts = {"step": step, "subwords": step, "seconds": 1.0, "counts": {}, "fingerprint": "0", "keep": 3}
-        checkpoint.save(run, model, optimizer, None, **facts)
+        save_checkpoint(run, step, weights_of(step))
     save_model(run, weights_of(300))
     return run
 
@@ -195,12 +197,10 @@ def test_weights_that_changed_after_the_evaluation(step: int | None, run: Path) 
     cli(*words)
     name = "evaluation.json" if step is None else "evaluation/step-00000200.json"
     old = (run / name).read_bytes()
-    model = weights_of(7)
     if step is None:
-        save_model(run, model)
+        save_model(run, weights_of(7))
     else:
-        facts = {"step": step, "subwords": step, "seconds": 1.0, "counts": {}, "fingerprint": "0", "keep": 3}
-        checkpoint.save(run, model, torch.optim.SGD(model.parameters(), lr=1.0), None, **facts)
+        save_checkpoint(run, step, weights_of(7))
     told = cli(*words, code=1).err
     assert f"{name}: is of another state of the run; changed since then: weights" in told
     assert "--force" in told

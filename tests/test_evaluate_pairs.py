@@ -30,6 +30,7 @@ from derivlang.pipeline import Pipeline
 from derivlang.sources.request import SourceRequest
 from derivlang.training.encoder import Encoder
 from derivlang.training.languages import DERIVED, SOURCE, TwinLanguages
+from tests.commands import Ran
 from tests.commands import run as cli
 from tests.tiny_runs import MARKS, languages, model_of, save_model, write_run
 
@@ -69,6 +70,12 @@ def scored(run: Path, pairs: Path, **options: Any) -> tuple[Row, dict[tuple[str,
         row["wins"] = (counts[:, 0] / counts[:, 1]).tolist()
         assert row["value"] == pytest.approx(100 * np.mean(row["wins"]))
     return found.record["tasks"][task.label]["settings"], rows
+
+
+def evaluated(run: Path, pairs: Path, *words: object, code: int | None = 0) -> Ran:
+    """`derivlang evaluate` of a run on pairs, and nothing else."""
+    task = ("--task", f"blimp:{pairs}", "--measure", "none", "--device", "cpu")
+    return cli("evaluate", run, *task, *words, code=code)
 
 
 @cache
@@ -177,7 +184,7 @@ def test_long_pairs_are_counted_and_ties_count_half(tmp_path: Path) -> None:
     for side in ("source", "derived"):
         assert found["accuracy", side, ""]["wins"][0] == 0.5
         assert found["ties", side, ""]["wins"][0] == 1
-    told = cli("evaluate", run, "--task", f"blimp:{pairs}", "--measure", "none", "--device", "cpu").out
+    told = evaluated(run, pairs).out
     assert told.startswith(f"blimp:{short_name(str(pairs))}: source ")
     assert "items 7, left out 1\n" in told
     assert str(tmp_path) not in (run / "evaluation.json").read_text("utf-8")
@@ -224,8 +231,7 @@ FINE = '{"sentence_good": "A b.", "sentence_bad": "A c."}\n'
 def test_a_file_that_cannot_be_scored(text: str | None, told: str, causal: Path, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / "pairs.jsonl").write_text(text, "utf-8")
-    words = ("evaluate", causal, "--task", f"blimp:{tmp_path}/pairs.jsonl", "--measure", "none", "--device", "cpu")
-    found = cli(*words, code=None)
+    found = evaluated(causal, tmp_path / "pairs.jsonl", code=None)
     assert found.code in (1, 2)
     assert told in found.err
     assert found.err.count("\n") <= 3
@@ -237,8 +243,7 @@ def test_a_set_of_another_kind(causal: Path, tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("The dogs bark .\tThe dogs barks .\n", "utf-8")
     cli("make", "--t", "inv", "demo", "-o", tmp_path / "set")
     for name in ("pairs.txt", "pairs.tsv", "set"):
-        words = ("--task", f"blimp:{tmp_path}/{name}", "--measure", "none", "--device", "cpu")
-        told = cli("evaluate", causal, *words, code=1).err
+        told = evaluated(causal, tmp_path / name, code=1).err
         assert f"{name}: has no columns sentence_good and sentence_bad" in told
         assert told.count("\n") <= 2
 
@@ -257,8 +262,7 @@ def test_beside_tasks_that_are_fine_tuned(causal: Path, tmp_path: Path) -> None:
     pairs = write(tmp_path / "pairs.jsonl", PAIRS)
     assert "fine-tuning needs an encoder" in cli("evaluate", causal, "--task", f"blimp:{pairs},pos", code=2).err
     assert not (causal / "evaluation.json").exists()
-    words = ("evaluate", causal, "--task", f"blimp:{pairs}", "--epochs", "1,2", "--measure", "none", "--device", "cpu")
-    assert "1 numbers" not in cli(*words, code=None).err
+    assert "1 numbers" not in evaluated(causal, pairs, "--epochs", "1,2", code=None).err
 
 
 # Folders for transformers

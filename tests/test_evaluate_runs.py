@@ -198,6 +198,13 @@ def test_a_loss_that_is_not_finite() -> None:
 # Whole evaluations
 
 
+def save_other_weights(run: Path, kind: str) -> None:
+    model = model_of(kind, languages("trans,inv").size)
+    with torch.no_grad():
+        model.get_input_embeddings().weight.mul_(2)
+    save_model(run, model)
+
+
 def test_what_is_written(run: Path) -> None:
     measures = tuple(name for name in MEASURES.built_in if name != "surprisal")
     found = evaluate(run, options("pos", seeds=2, measures=measures, pairs=5, sentences=9, epochs=4))
@@ -287,10 +294,7 @@ def test_what_is_there_stays_unless_it_is_of_something_else(run: Path) -> None:
     left = sorted(path.name for path in (run / "evaluation").glob("pos*"))
     assert left == ["pos.chance.parquet", "pos.sup.1.parquet"]
     # another model
-    model = model_of("modernbert", languages("trans,inv").size)
-    with torch.no_grad():
-        model.get_input_embeddings().weight.mul_(2)
-    save_model(run, model)
+    save_other_weights(run, "modernbert")
     with pytest.raises(StoreError, match="changed since then: weights"):
         evaluate(run, options("pos", regimes=("sup",), lr=1e-4))
     assert stored(run) == other.record
@@ -333,10 +337,7 @@ def test_a_causal_run(tmp_path: Path) -> None:
         evaluate(run, options("pos"))
     assert error.value.id == "causal-model"
     # files of other weights do not stay
-    model = model_of("gpt2", languages("trans,inv").size)
-    with torch.no_grad():
-        model.get_input_embeddings().weight.mul_(2)
-    save_model(run, model)
+    save_other_weights(run, "gpt2")
     evaluate(run, options(measures=("perplexity",), force=True))
     assert [path.name for path in (run / "evaluation").iterdir()] == ["perplexity.parquet"]
 
