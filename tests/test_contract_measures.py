@@ -83,13 +83,19 @@ def found_of(name: str, spec: str) -> list[Row]:
     return scores(name, model(spec), sets(spec))
 
 
+@cache
+def shared_sets(spec: str) -> MeasureSets:
+    """Sets whose states another measure has asked for before."""
+    found = sets(spec)
+    found.states(model(spec))
+    return found
+
+
 @cases
 def test_scores_are_always_the_same_and_the_model_stays_as_it_is(name: str, spec: str) -> None:
     before = {key: value.clone() for key, value in model(spec).module.state_dict().items()}
     found = found_of(name, spec)
-    shared = sets(spec)
-    shared.states(model(spec))  # another measure has asked for the states before
-    assert repr(scores(name, model(spec), shared)) == repr(found)
+    assert repr(scores(name, model(spec), shared_sets(spec))) == repr(found)
     for key, value in model(spec).module.state_dict().items():
         assert torch.equal(value, before[key]), f"{name} changes the model"
 

@@ -21,7 +21,6 @@ from derivlang.core.messages import DerivlangWarning
 from derivlang.evaluation.columns import Column
 from derivlang.evaluation.report.cells import Table, number, signed
 from tests.frames import ALIGNMENT, DOCUMENTS, LINKS, NER, PERPLEXITY, PICTURE, POS, FakeTask, frame, study
-from tests.helpers import python
 
 stats = pytest.importorskip("scipy.stats")
 pytest.importorskip("matplotlib")
@@ -430,17 +429,6 @@ def test_a_missing_package_is_named(package: str, tmp_path: Path, monkeypatch: p
     _template.cache_clear()  # an earlier report has loaded jinja2
     with pytest.raises(DerivlangError, match=rf"a report needs {package.partition('.')[0]}.*\n.*derivlang\[train\]"):
         report(scores, tmp_path / "out")
-
-
-def test_a_report_loads_no_torch() -> None:
-    code = (
-        "import sys; from pathlib import Path; from tempfile import mkdtemp\n"
-        "from tests.frames import ALIGNMENT, study\n"
-        "from derivlang.evaluation.report.write import report\n"
-        "report(study({'o': ['a', 'b']}, [ALIGNMENT]), Path(mkdtemp()) / 'out')\n"
-        "print({'torch', 'transformers'} & set(sys.modules))"
-    )
-    assert python("-c", code).stdout.strip() == "set()"
 
 
 # correlation
