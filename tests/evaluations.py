@@ -26,7 +26,7 @@ def task_data() -> Path:
 
 @cache
 def untouched_run() -> Path:
-    """A run of `trans,inv` that has seen no text, only to be read."""
+    """A run of `trans,inv` that has seen no text. Tests may add results to it, and change nothing else."""
     return write_run(Path(mkdtemp(prefix="derivlang-tests-")) / "run", dictionary=20)
 
 

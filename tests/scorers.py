@@ -1,4 +1,4 @@
-"""Scores of labels by scikit-learn and seqeval, and by plain counting, in percent: the package's are held to them.
+"""Reference scores of labels, in percent: by scikit-learn, by seqeval, and by plain counting.
 
 gold, predicted: the labels of each row, one for each word or one of a pair of sentences.
 """

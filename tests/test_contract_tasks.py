@@ -1,6 +1,6 @@
 """Every task of the registry keeps the same promises; a new one is tested by being registered.
 
-Its name without a set must find files in the folder that `data_folder` makes; else `name_of` names one.
+Its name without a set must find files in the folder that `data_folder` makes; otherwise `name_of` adds a set.
 """
 
 from __future__ import annotations

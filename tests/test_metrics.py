@@ -1,4 +1,4 @@
-"""Scores of labels, held to other programs."""
+"""Scores of labels against those of other programs."""
 
 from __future__ import annotations
 

@@ -240,6 +240,6 @@ def test_an_evaluation(tmp_path: Path) -> None:
         asked = options("pos", "ner", "xnli", max_length=60, device=device, measures=("alignment",))
         found[device] = evaluate(run, asked)
     accuracy = {"task": "pos", "metric": "accuracy", "regime": "sup", "split": "test"}
-    for where, close in ((accuracy, 10), ({"task": "alignment", "metric": "all", "regime": ""}, 0.5)):
+    for where, close in ((accuracy, 10), ({"task": "alignment", "metric": "all", "regime": "", "group": ""}, 0.5)):
         (far,), (near,) = (rows(found[device], **where) for device in ("cuda", "cpu"))
         assert far["value"] == pytest.approx(near["value"], abs=close)
