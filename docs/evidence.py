@@ -1,0 +1,286 @@
+"""Write the tables and figures of the study pages from the scores that lie beside them, in docs/studies/scores/.
+
+    python docs/evidence.py                      write them; a test says when they are not up to date
+    python docs/evidence.py NAME STUDY           first keep the scores NAME of a study: those that its page has
+
+A page has a table below <!-- table: NAME --> and a figure under its file name. A cell has the mean over pre-training
+seeds and its 95 % interval, all by `derivlang.compare`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import derivlang
+from derivlang.evaluation.report.cells import MEAN, Table, estimate_cell, file_name, number, p_value, signed
+from derivlang.evaluation.report.compare import DIFFERENCE, is_whole
+from derivlang.evaluation.report.drawing import GREY, INK
+from derivlang.evaluation.report.factors import sections_of
+from derivlang.evaluation.report.figures import score_figures
+from derivlang.evaluation.report.frame import DELTA, SUP, ZS, ScoreTable, with_names
+from derivlang.evaluation.report.markdown import table_text
+from derivlang.evaluation.table import FACTOR, SETTING, write_scores
+
+PAGES = Path(__file__).parent / "studies"
+KEPT = PAGES / "scores"
+
+Outcome = str  # TASK.METRIC[.REGIME][@LAYER]
+SEEDS = "align-mlm-seeds"
+OF_SEEDS: dict[str, Outcome] = {
+    "alignment, held-out": "alignment.heldout",
+    "all rows": "alignment.all",
+    "POS SUP": "pos.accuracy.sup",
+    "POS ZS": "pos.accuracy.zs",
+    "NER SUP": "ner.f1.sup",
+    "NER ZS": "ner.f1.zs",
+}
+METHODS = "alignment-methods-tiny"
+OF_METHODS: dict[str, Outcome] = {
+    "AER jointly, layer 1": "links.joint_transport@1",
+    "layer 2": "links.joint_transport@2",
+    "apart, OT, layer 2": "links.transport@2",
+    "apart, argmax, layer 2": "links.argmax@2",
+    "retrieval, mean": "retrieval.sentences@2",
+    "<s>": "retrieval.first@2",
+    "words, layer 2": "contextual.words@2",
+    "embeddings": "alignment.heldout",
+    "POS SUP": "pos.accuracy.sup",
+    "ZS": "pos.accuracy.zs",
+    "Δ": "pos.accuracy.delta",
+}
+FACTORS = ("t", "objective", "start", "from")
+STARTS = {"cold": "cold start", "early": "cold start of 3,500 steps"}
+TLM, MIXED, ALIGN = "tlm:reset=no", "xlm-align:pairs=2:start=1500", "xlm-align:pairs=2"
+PPA = "ppa:pairs=2:queue=2000:momentum=0.99:shortest=1"
+# (method, its control, language, title of the outcome, perhaps another beginning)
+DIFFERENCES: list[tuple[str, ...]] = [
+    ("weam", TLM, "trans,inv", "AER jointly, layer 1"),
+    ("weam", TLM, "trans,inv", "apart, OT, layer 2"),
+    ("weam", TLM, "trans", "layer 2"),
+    ("weam", TLM, "trans,inv", "ZS"),
+    ("weam:links=hmm", "weam", "trans", "AER jointly, layer 1"),
+    ("weam:links=hmm", "weam", "trans,inv", "AER jointly, layer 1"),
+    (ALIGN, MIXED, "trans", "layer 2"),
+    (ALIGN, MIXED, "trans,inv", "layer 2"),
+    (ALIGN, MIXED, "trans,inv", "apart, argmax, layer 2"),
+    (ALIGN, MIXED, "trans", "ZS"),
+    (f"{ALIGN}:labels=gold", ALIGN, "trans", "layer 2"),
+    (f"{ALIGN}:labels=gold", ALIGN, "trans,inv", "layer 2"),
+    (PPA, TLM, "trans", "<s>"),
+    (PPA, TLM, "trans,inv", "<s>"),
+    (PPA, TLM, "trans", "ZS"),
+    (PPA, TLM, "trans,inv", "ZS"),
+    (TLM, "mlm", "trans", "layer 2"),
+    (TLM, "mlm", "trans,inv", "layer 2"),
+    (TLM, "mlm", "trans,inv", "layer 2", "plateau"),
+    ("align-mlm", "mlm", "trans", "ZS"),
+    ("align-mlm", "mlm", "trans,inv", "ZS"),
+]
+BY_LAYER = ["links.transport@0", "links.transport@1"]  # besides the last one, for the figure
+# Scores -> what is kept of them.
+OUTCOMES: dict[str, Sequence[Outcome]] = {
+    SEEDS: list(OF_SEEDS.values()),
+    METHODS: [*OF_METHODS.values(), *BY_LAYER],
+}
+
+
+def tables() -> dict[str, str]:
+    """Return the text of each table, by its name."""
+    zero_shot = {"POS": "pos.accuracy.zs", "NER": "ner.f1.zs"}
+    dict_mlm = {"objective": "dict-mlm:among=all"}
+    differences = [
+        *contrasts(SEEDS, zero_shot, ["align-mlm", "dict-mlm:among=all", "xlm"]),
+        *contrasts(SEEDS, zero_shot, ["align-mlm"], dict_mlm),
+    ]
+    return {
+        "five-seeds": means(SEEDS, OF_SEEDS),
+        "five-seeds-differences": text(differences, ["difference, zero-shot"]),
+        "methods": methods(),
+        "methods-differences": text([_of_methods(*one) for one in DIFFERENCES], ["difference", "language", "score"]),
+    }
+
+
+def figures() -> dict[str, str]:
+    """Return the content of each figure, by its file name."""
+    by_layer = file_name("links", "transport")
+    wanted = {
+        (SEEDS, "pos", "accuracy"): {"pos-accuracy-zs-by-factor": "align-mlm-seeds.svg"},
+        (METHODS, "links", "transport"): {
+            file_name(by_layer, "t trans", "by-layer"): "alignment-layers-trans.svg",
+            file_name(by_layer, "t trans,inv", "by-layer"): "alignment-layers-trans-inv.svg",
+        },
+    }
+    found = {}
+    for (name, task, metric), names in wanted.items():
+        (section,) = sections_of(ScoreTable.of(with_names(scores(name))))
+        for one in score_figures(section, compared(name), task, metric):
+            if one.name in names:
+                found[names[one.name]] = one.svg.replace(INK, GREY)
+    return found
+
+
+def sentence() -> str:
+    """Return the difference that the README names."""
+    row = _row(compared(SEEDS), DIFFERENCE, "pos.accuracy.zs", contrast="align-mlm − mlm")
+    return f"**{signed(row['value'])} points ({number(row['low'])} to {number(row['high'])})**"
+
+
+@cache
+def scores(name: str) -> pd.DataFrame:
+    """Return kept scores."""
+    return derivlang.scores(KEPT / f"{name}.parquet")
+
+
+@cache
+def compared(name: str, **baseline: str) -> pd.DataFrame:
+    """Return the comparisons of kept scores."""
+    return derivlang.compare(scores(name), baseline=baseline or None)
+
+
+@cache
+def columns(name: str) -> Mapping[tuple[str, str], Any]:
+    """Return what is declared of the metrics of kept scores."""
+    return ScoreTable.of(scores(name)).columns
+
+
+def means(name: str, outcomes: Mapping[str, Outcome]) -> str:
+    """Return the table of means: a line for each condition, a column for each outcome."""
+    found = compared(name)
+    factors = [one for one in found if one.startswith(FACTOR)]
+    conditions = found.loc[found["kind"] == MEAN, factors].drop_duplicates().fillna("")
+    lines = [
+        (tuple(levels), {
+            title: _estimate(name, _row(found, MEAN, outcome, **dict(zip(factors, levels, strict=True))), outcome)
+            for title, outcome in outcomes.items()
+        })
+        for levels in conditions.itertuples(index=False)
+    ]  # fmt: skip
+    return text(lines, [one.removeprefix(FACTOR) for one in factors])
+
+
+def contrasts(
+    name: str, outcomes: Mapping[str, Outcome], levels: Iterable[str], baseline: Mapping[str, str] | None = None
+) -> list[tuple[tuple[str, ...], dict[str, str]]]:
+    """Return lines of differences from the baseline, which is the study's if none is given."""
+    found, lines = compared(name, **(baseline or {})), []
+    for level in levels:
+        cells: dict[str, str] = {}
+        contrast = ""
+        for title, outcome in outcomes.items():
+            row = _row(found, DIFFERENCE, outcome, **{f"{FACTOR}objective": level})
+            # Of another baseline than the study's, nothing was planned.
+            holm = f" ({p_value(row['p_holm'])})" if row["p_holm"] == row["p_holm"] and not baseline else ""
+            cells[title] = _estimate(name, row, outcome)
+            cells[f"{title}: p"] = p_value(row["p"]) + holm
+            cells[f"{title}: by seed"] = ", ".join(map(signed, row["values"]))
+            contrast = row["contrast"]
+        lines.append(((contrast,), cells))
+    return lines
+
+
+def methods() -> str:
+    """Return the table of the means of all methods, from each beginning."""
+    found = compared(METHODS)
+    factors, lines = [f"{FACTOR}{name}" for name in FACTORS], []
+    conditions = found.loc[found["kind"] == MEAN, factors].fillna("").drop_duplicates()
+    for language, objective, start, begins in conditions.itertuples(index=False):
+        wanted = dict(zip(factors, (language, objective, start, begins), strict=True))
+        rows = {title: _row(found, MEAN, outcome, **wanted) for title, outcome in OF_METHODS.items()}
+        method = STARTS[start] if start else f"{objective}{' from 3,500 steps' if begins else ''}"
+        cells = {title: number(row["value"]) for title, row in rows.items()}
+        lines.append(((language, method), {"seeds": str(rows["ZS"]["n"]), **cells}))
+    lines.sort(key=lambda line: (line[0][0], line[0][1] not in STARTS.values()))
+    return text(lines, ["language", "method"])
+
+
+def _of_methods(
+    method: str, control: str, language: str, title: str, begins: str = ""
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return a line of the differences between methods that began alike. begins: the level of the factor `from`."""
+    found, outcome = compared(METHODS, objective=control), OF_METHODS[title]
+    wanted = {f"{FACTOR}t": language, f"{FACTOR}objective": method, f"{FACTOR}from": begins, f"{FACTOR}start": ""}
+    row = _row(found[found["conditions"] == 1], DIFFERENCE, outcome, **wanted)
+    cells = {"seeds": ", ".join(map(signed, row["values"])), "mean": _estimate(METHODS, row, outcome)}
+    score = f"AER jointly, {title}" if title == "layer 2" else title
+    return (f"{row['contrast']}{', from 3,500 steps' if begins else ''}", language, score), cells
+
+
+def text(lines: Sequence[tuple[tuple[str, ...], Mapping[str, str]]], labels: Sequence[str]) -> str:
+    """Return lines of (labels, cells) as a table."""
+    index = pd.MultiIndex.from_tuples([names for names, _ in lines], names=labels)
+    shown = pd.DataFrame([cells for _, cells in lines], index)
+    return table_text(Table("", "", shown, shown))
+
+
+def _estimate(name: str, row: Mapping[str, Any], outcome: Outcome) -> str:
+    """Return the cell of a report, without its number of seeds: a page says it once."""
+    cell = estimate_cell(row, columns(name)[_parts(outcome)[:2]])
+    return cell.removesuffix(f"n={row['n']}").rstrip(", \n")
+
+
+def _row(found: pd.DataFrame, kind: str, outcome: Outcome, **wanted: str) -> dict[str, Any]:
+    """Return the one row of an outcome, on the whole test set."""
+    task, metric, regime, layer = _parts(outcome)
+    some = found[(found["kind"] == kind) & (found["task"] == task) & (found["metric"] == metric)]
+    some = some[is_whole(some, layer) & (some["regime"] == regime)]
+    for column, level in wanted.items():
+        some = some[some[column].fillna("") == level]
+    (row,) = some.to_dict("records")
+    return {str(key): value for key, value in row.items()}
+
+
+def _parts(outcome: Outcome) -> tuple[str, str, str, int | None]:
+    """Return (task, metric, regime, layer)."""
+    names, _, layer = outcome.partition("@")
+    task, metric, regime = (*names.split("."), "")[:3]
+    return task, metric, regime, int(layer) if layer else None
+
+
+def keep(name: str, study: Path) -> None:
+    """Keep the scores of a study that its page has: of finished models, on whole test sets."""
+    scores = derivlang.scores(study)
+    wanted = set()
+    for outcome in OUTCOMES[name]:
+        task, metric, regime, layer = _parts(outcome)
+        wanted |= {(task, metric, one, layer) for one in ((SUP, ZS) if regime == DELTA else (regime,))}
+    places = zip(scores["task"], scores["metric"], scores["regime"], scores["layer"], strict=True)
+    rows = [
+        (task, metric, regime, None if layer is pd.NA else layer) in wanted for task, metric, regime, layer in places
+    ]
+    whole = (scores["group"] == "") & (scores["split"] != "dev")
+    kept = scores[pd.Series(rows) & whole].reset_index(drop=True)
+    kept = kept.drop(columns=[one for one in kept if one.startswith((FACTOR, SETTING)) and kept[one].isna().all()])
+    kept.attrs = {**scores.attrs, "states": {}, "tests": {}}
+    KEPT.mkdir(exist_ok=True)
+    write_scores(kept, KEPT / f"{name}.parquet")
+
+
+def updated(page: str, made: Mapping[str, str]) -> str:
+    """Return a page with its tables as they are made."""
+
+    def table(found: re.Match[str]) -> str:
+        return f"{found[1]}\n\n{made[found[2]]}"
+
+    return re.sub(r"(<!-- table: (\S+) -->)\n\n(?:\|.*\n)*", table, page)
+
+
+def main(*arguments: str) -> None:
+    """Write all pages and figures."""
+    if arguments:
+        keep(arguments[0], Path(arguments[1]))
+    made = tables()
+    for path in PAGES.glob("*.md"):
+        path.write_text(updated(path.read_text("utf-8"), made), "utf-8")
+    for name, content in figures().items():
+        (PAGES / name).write_text(content, "utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

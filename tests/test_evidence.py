@@ -1,0 +1,42 @@
+"""The tables and figures of the study pages, and the README's difference, are computed from the scores beside them."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers import ROOT
+
+WRITER: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "evidence.py"))
+STUDIES: Path = WRITER["PAGES"]
+
+
+@pytest.fixture(scope="module")
+def tables() -> dict[str, str]:
+    found: dict[str, str] = WRITER["tables"]()
+    return found
+
+
+def test_the_tables_of_pages_are_up_to_date(tables: dict[str, str]) -> None:
+    pages = {path.name: path.read_text("utf-8") for path in STUDIES.glob("*.md")}
+    for name in tables:
+        assert sum(f"<!-- table: {name} -->" in page for page in pages.values()) == 1
+    for name, page in pages.items():
+        assert WRITER["updated"](page, tables) == page, f"{name}: run python docs/evidence.py"
+
+
+def test_a_changed_number_is_noticed(tables: dict[str, str]) -> None:
+    page = (STUDIES / "align-mlm.md").read_text("utf-8")
+    assert WRITER["updated"](page.replace("15.7", "16.7"), tables) != page.replace("15.7", "16.7")
+
+
+def test_the_figures_of_pages_are_up_to_date() -> None:
+    for name, content in WRITER["figures"]().items():
+        assert (STUDIES / name).read_text("utf-8") == content, f"{name}: run python docs/evidence.py"
+
+
+def test_the_readme_has_the_difference_of_the_study() -> None:
+    assert WRITER["sentence"]() in (ROOT / "README.md").read_text("utf-8")
