@@ -21,6 +21,7 @@ from derivlang.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from derivlang.api import DerivedText, derive, view
+    from derivlang.commands import DerivedSet, Run, dictionary, make, pairs, parse, pretrain, report, tokenizer
     from derivlang.core.errors import DerivlangError
     from derivlang.core.messages import DerivlangWarning
     from derivlang.core.spec import param
@@ -33,33 +34,51 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Columns",
+    "DerivedSet",
     "DerivedText",
     "DerivlangError",
     "DerivlangWarning",
     "Pipeline",
+    "Run",
     "Transform",
     "compare",
     "derive",
+    "dictionary",
+    "make",
     "map_dataset",
+    "pairs",
+    "parse",
     "param",
+    "pretrain",
     "register",
+    "report",
     "scores",
+    "tokenizer",
     "view",
 ]
 
 _WHERE = {
     "Columns": "derivlang.map",
+    "DerivedSet": "derivlang.commands",
     "DerivedText": "derivlang.api",
     "DerivlangError": "derivlang.core.errors",
     "DerivlangWarning": "derivlang.core.messages",
     "Pipeline": "derivlang.pipeline",
+    "Run": "derivlang.commands",
     "Transform": "derivlang.transforms.base",
     "compare": "derivlang.evaluation.report.compare",
     "derive": "derivlang.api",
+    "dictionary": "derivlang.commands",
+    "make": "derivlang.commands",
     "map_dataset": "derivlang.map",
+    "pairs": "derivlang.commands",
+    "parse": "derivlang.commands",
     "param": "derivlang.core.spec",
+    "pretrain": "derivlang.commands",
     "register": "derivlang.transforms.registry",
+    "report": "derivlang.commands",
     "scores": "derivlang.evaluation.collect",
+    "tokenizer": "derivlang.commands",
     "view": "derivlang.api",
 }
 

@@ -30,6 +30,7 @@ myst_heading_anchors = 4
 
 # Pages with {code-cell} blocks and the notebooks of examples/ are executed, each in an empty folder.
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TQDM_DISABLE"] = "1"  # a page shows no bars
 os.environ.pop("DERIVLANG_DATA", None)
 nb_execution_mode = "force"  # while writing: sphinx-build -D nb_execution_mode=off
 nb_execution_in_temp = True

@@ -45,7 +45,7 @@ def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def exported(derived: Path, kind: str, folder: Path, *options: object) -> str:
     file = folder / f"exported.{kind}"
-    run("export", derived, "--format", kind, "-o", file, *options)
+    run("export", derived, "--format", kind, "-o", file, "--force", *options)
     return file.read_text("utf-8")
 
 
@@ -445,7 +445,7 @@ def test_formulas_are_counted_and_escaped(kind: str, tmp_path: Path) -> None:
     make("identity", tmp_path / "a.jsonl", tmp_path / "out", "--words", "space")
 
     def cells(*options: str) -> tuple[list[list[str]], str]:
-        ran = run("export", tmp_path / "out", "--format", kind, "-o", tmp_path / "x", "--json", *options)
+        ran = run("export", tmp_path / "out", "--format", kind, "-o", tmp_path / "x", "--force", "--json", *options)
         with (tmp_path / "x").open(encoding="utf-8", newline="") as file:
             quoting = csv.QUOTE_MINIMAL if kind == "csv" else csv.QUOTE_NONE
             found = list(csv.reader(file, delimiter=",\t"[kind == "tsv"], quoting=quoting))
@@ -469,7 +469,8 @@ def test_formulas_are_counted_and_escaped(kind: str, tmp_path: Path) -> None:
 
 def test_formulas_among_words_and_tags(tmp_path: Path) -> None:
     make("identity", commands.entities(tmp_path, "=x O\n- B-LOC\n-- O\n\n@y O\n"), tmp_path / "out")
-    ran = run("export", tmp_path / "out", "--format", "tsv", "-o", tmp_path / "x", "--escape-formulas", "--json")
+    options = ("--force", "--escape-formulas", "--json")
+    ran = run("export", tmp_path / "out", "--format", "tsv", "-o", tmp_path / "x", *options)
     assert ran.json["formulas"] == 3
     assert (tmp_path / "x").read_text() == "'=x\tO\n-\tB-LOC\n'--\tO\n\n'@y\tO\n"
 

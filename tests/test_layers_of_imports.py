@@ -1,7 +1,7 @@
 """Who imports whom: one way only, read from the source; and what a command may load, seen in a fresh process.
 
     core -> formats -> align -> grammar -> syntax -> transforms -> parsing -> pipeline -> store -> sources -> engine
-         -> lexical -> training -> evaluation -> study -> map -> display -> api -> explore -> cli
+         -> lexical -> training -> evaluation -> study -> map -> display -> api -> commands -> explore -> cli
 
 A module imports from its own row and from rows before it (docs/design/architecture.md). `cli` is imported by none.
 """
@@ -22,7 +22,7 @@ from tests.runs import run
 PACKAGE = ROOT / "derivlang"
 ROWS = (
     "core", "formats", "align", "grammar", "syntax", "transforms", "parsing", "pipeline", "store", "sources", "engine",
-    "lexical", "training", "evaluation", "study", "map", "display", "api", "explore", "cli",
+    "lexical", "training", "evaluation", "study", "map", "display", "api", "commands", "explore", "cli",
 )  # fmt: skip
 # Beyond the rows: formats read files and know no transform; sources know no pipeline.
 BARRED = {
@@ -69,6 +69,9 @@ LIGHT = {
     "derivlang.core.settings",
     "derivlang.core.version",
     "derivlang.core.visible",
+    "derivlang.display",
+    "derivlang.display.bar",
+    "derivlang.evaluation.asked",
     "derivlang.evaluation.finetune_settings",
     "derivlang.evaluation.measures.base",
     "derivlang.evaluation.measures.registry",
@@ -77,6 +80,7 @@ LIGHT = {
     "derivlang.evaluation.tasks.named",
     "derivlang.evaluation.tasks.registry",
     "derivlang.evaluation.tasks.untuned",
+    "derivlang.formats.progress",
     "derivlang.sources.request",
     "derivlang.training.settings",
 }

@@ -20,8 +20,9 @@ from hypothesis import settings
 
 from derivlang.align.align import AlignOptions as AlignOptions
 from derivlang.align.align import align
-from derivlang.cli.options import Bar, ticking
+from derivlang.cli.options import Bar
 from derivlang.core.errors import UsageError
+from derivlang.display.bar import ticking
 from derivlang.engine.make import make
 from derivlang.engine.options import MakeOptions
 from derivlang.formats.opening import open_bytes, open_lines

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,35 +16,16 @@ from derivlang.cli.options import Bar, data_dir_option, ends_well, events, parse
 from derivlang.cli.settings import settings_options, type_of
 from derivlang.cli.types import FOLDER, OUT_FOLDER, completes
 from derivlang.core.errors import UsageError
-from derivlang.core.settings import declared, names
-from derivlang.evaluation.finetune_settings import FinetuneSettings, regime_of
+from derivlang.core.settings import declared
+from derivlang.evaluation.asked import Numbers, asked_for
+from derivlang.evaluation.finetune_settings import FinetuneSettings
 from derivlang.evaluation.measures.registry import MEASURES
-from derivlang.evaluation.settings import EvaluateOptions, tasks_and_measures
+from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.base import Task
-from derivlang.evaluation.tasks.named import NamedTask
-from derivlang.evaluation.tasks.registry import TASKS, task_of
+from derivlang.evaluation.tasks.registry import TASKS
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """The value of an option of fine-tuning: one number for all tasks, or one for each."""
-
-    option: str
-    values: tuple[int | float, ...]
-
-    def of(self, task: int, n_tasks: int) -> int | float:
-        """Return the number for a task, by its position from 0. Raise UsageError unless there are 1 or n_tasks."""
-        if len(self.values) not in (1, n_tasks):
-            raise UsageError(
-                f"{len(self.values)} numbers for {n_tasks} tasks",
-                where=self.option,
-                fix="give one number for all tasks, or one for each",
-                id="usage",
-            )
-        return self.values[task % len(self.values)]
 
 
 def _numbers(context: click.Context, option: click.Parameter, value: str | None) -> Numbers | None:
@@ -161,33 +141,8 @@ def command(
 
 def options_from(context: click.Context) -> EvaluateOptions:
     """Return what the options of a command line ask for. Raise UsageError for values that are none or do not fit."""
-    values = context.params
-    (asked, also), measured = tasks_and_measures(values["tasks"]), _listed(values["measures"], "--measure")
-    if also:  # --task links,retrieval measures these alone
-        typed = context.get_parameter_source("measures") is not ParameterSource.DEFAULT
-        measured = (*also, *(measured if typed else ()))
-    numbers: dict[str, Numbers] = {
-        name: given for name in declared(FinetuneSettings) if name != "frozen" and (given := values[name])
-    }
-    named = [task_of(name) for name in asked]
-    tuned = [task for task in named if isinstance(task, Task)]
-
-    def fitted(task: NamedTask) -> NamedTask:
-        if not isinstance(task, Task):
-            return task
-        changes = {name: given.of(tuned.index(task), len(tuned)) for name, given in numbers.items()}
-        return task.with_settings(**changes, frozen=values["frozen"])
-
-    settings = EvaluateOptions(
-        tasks=tuple(map(fitted, named)),
-        regimes=tuple(dict.fromkeys(regime_of(name) for name in _listed(values["regimes"], "--regime"))),
-        measures=tuple(dict.fromkeys(measured)),
-        **{field.name: values[field.name] for field in fields(EvaluateOptions) if field.name in values and
-           field.name not in ("tasks", "regimes", "measures")},
-    )  # fmt: skip
-    if not settings.tasks and not settings.measures:
-        raise UsageError("there is nothing to evaluate", fix="give --task pos or --measure alignment", id="usage")
-    return settings
+    typed = context.get_parameter_source("measures") is not ParameterSource.DEFAULT
+    return asked_for(context.params, has_measures=typed)
 
 
 def _run(run: Path | None, given: dict[str, Any], options: dict[str, Any]) -> Path:
@@ -226,12 +181,6 @@ def _run(run: Path | None, given: dict[str, Any], options: dict[str, Any]) -> Pa
     with Bar(), file_lock(out):  # another process that began with this one would write it again, over results
         write_checkpoint_run(out, init, spec, request, parser=options["parser"])
     return out
-
-
-def _listed(text: str, option: str) -> tuple[str, ...]:
-    """Return the names of a list separated by commas; () for `none`."""
-    found = names(text, option)
-    return () if found == ("none",) else found
 
 
 def _plain(scores: pa.Table, label: str) -> list[dict[str, Any]]:

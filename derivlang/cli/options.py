@@ -7,9 +7,8 @@ import json
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,7 +23,9 @@ from derivlang.cli.types import SpecOption
 from derivlang.core.errors import UsageError
 from derivlang.core.policies import Policies
 from derivlang.core.settings import given
+from derivlang.display.bar import ProgressBar
 from derivlang.engine.options import MakeOptions
+from derivlang.formats.progress import LOOKING, Unit
 from derivlang.sources.request import SourceRequest
 
 if TYPE_CHECKING:
@@ -192,54 +193,28 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return found
 
 
-class Bar:
-    """A progress bar on stderr, if that is a terminal, for each stage of the block's work (`formats/progress.py`).
+class Bar(ProgressBar):
+    """A progress bar on stderr, if that is a terminal, for each stage of a command's work.
 
-    A bar is shown after half a second, so that short stages show none. shown: False for no bars at all. begins: what is
-    said when the input has been checked, so that a refused command does not seem to write anything: at the first stage
-    after LOOKING, at `begin`, or at the end of the block. current: the bar of the running stage, one of tqdm.
+    shown: False for no bars at all. begins: what is said when the input has been checked, so that a refused command
+    does not seem to write anything: at the first stage after LOOKING, at `begin`, or at the end of the block.
     """
 
     def __init__(self, *, shown: bool = True, begins: str = "") -> None:
-        self.current: Any = None
+        super().__init__(shown=shown and sys.stderr.isatty() and not is_quiet())
         self._begins = begins
-        self._context = ExitStack()
-        self.shown = shown and sys.stderr.isatty() and not is_quiet()
 
-    def __enter__(self) -> Bar:
-        from derivlang.formats.progress import stages_to
-
-        self._context.enter_context(stages_to(self.stage))
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._context.close()
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
         if error[0] is None:
             self.begin()
 
-    @contextmanager
-    def stage(self, what: str, unit: Unit | None = "bytes", total: int | None = None) -> Iterator[None]:
-        """Show a bar that moves by what the block does; unit None: the name and the elapsed time.
-
-        total: None if unknown. A stage within another one takes its place.
-        """
-        from derivlang.formats.progress import LOOKING, progress_to
-
+    def stage(self, what: str, unit: Unit | None = "bytes", total: int | None = None) -> AbstractContextManager[None]:
+        """Show a bar that moves by what the block does, as the bars of Python do."""
         self._close()
         if what != LOOKING:
             self.begin()
-        self.current = self._new(what, unit, total)
-        with ExitStack() as context:
-            context.callback(self._close)
-            if unit is None and self.current is not None:
-                context.enter_context(ticking(self.current))
-            context.enter_context(progress_to(self._step, unit))
-            yield
-
-    def note(self, **shown: str) -> None:
-        """Set what stands after the bar."""
-        if self.current is not None:
-            self.current.set_postfix(shown, refresh=False)
+        return super().stage(what, unit, total)
 
     def begin(self) -> None:
         """Say `begins`, unless it has been said: everything is checked, and the work begins."""
@@ -251,52 +226,6 @@ class Bar:
         """Say that the folder is complete, and nothing of what would begin."""
         self._begins = ""
         complete(out)
-
-    def _new(self, what: str, unit: str | None, total: int | None) -> Any:
-        if not self.shown:
-            return None
-        from tqdm import tqdm
-
-        return tqdm(
-            total=total or None,
-            desc=what,
-            unit="B" if unit == "bytes" else f" {unit}",
-            unit_scale=unit != "steps",
-            bar_format=None if unit else "{desc} [{elapsed}]",
-            file=sys.stderr,
-            delay=0.5,
-            leave=False,
-            dynamic_ncols=True,
-        )
-
-    def _step(self, n: int) -> None:
-        if self.current is not None:
-            if self.current.total and self.current.n + n > self.current.total:  # an estimate that was too low
-                self.current.total = None
-            self.current.update(n)
-
-    def _close(self) -> None:
-        if self.current is not None:
-            self.current.close()
-            self.current = None
-
-
-@contextmanager
-def ticking(bar: Any) -> Iterator[None]:
-    """Draw a bar of tqdm again twice a second: tqdm draws only when it is told of progress."""
-    ended = threading.Event()
-
-    def tick() -> None:
-        while not ended.wait(0.5):
-            bar.update(0)
-
-    thread = threading.Thread(target=tick, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def set_size(derived: Path, split: str | None = None) -> int | None:

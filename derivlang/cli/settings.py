@@ -48,7 +48,7 @@ def settings_options(
 def option_of(one: Declared, unset: str = "", **more: Any) -> Callable[[Command], Command]:
     """Return the decorator that adds the option of a setting. unset: the default to show, if the setting has none."""
     assert one.option is not None
-    left_open = one.in_file or one.commas or bool(unset or more) or one.default is None
+    left_open = one.is_open or bool(unset or more)
     facts: dict[str, Any] = {"help": one.help, "default": None if left_open else one.default}
     spelling = one.option
     if one.kind is bool and left_open:

@@ -64,6 +64,11 @@ class Declared:
     file: bool
     commas: bool
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a setting that is not given follows from something else, such as a file, in place of its default."""
+        return self.in_file or self.commas or bool(self.unset) or self.default is None
+
     def check(self, value: object) -> None:
         """Raise UsageError, with the option's name, for a value of another type or outside the bounds."""
         if value is None and self.optional:

@@ -1,0 +1,120 @@
+"""Settings as keyword arguments of Python functions, with the names, defaults and help of the options.
+
+    @takes(MakeOptions, SourceRequest)
+    def make(source, spec, out, **options): ...
+
+    make("a.csv", "inv", "out", workers=2, text_column="review")
+        ->  options {"workers": 2, "text_column": ("review",)}
+
+The decorator checks the names, and turns values into those of the command line: a path may be a text, a list of names a
+text with commas. `inspect.signature` and `help` show every argument, so that editors and notebooks complete them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, TypeVar
+
+from derivlang.core.errors import DerivlangError, unknown
+from derivlang.core.settings import Declared, declared
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_OPTION = re.compile(r"`[^`]*`|--([a-z][\w-]*)")  # commands between backticks stay as they are
+
+
+def keyword_of(one: Declared) -> str:
+    """Return the argument of a setting: that of --dict-coverage is `dict_coverage`."""
+    return str(one.option).removeprefix("--").replace("-", "_")
+
+
+def takes(*kinds: type, without: Collection[str] = ()) -> Callable[[Function], Function]:
+    """Return a decorator for a function whose `**options` are the settings of these dataclasses.
+
+    The function gets them by `Declared.key`, as a command does. without: fields that are no arguments. Errors name
+    arguments in place of options. The function raises UsageError for an unknown argument.
+    """
+    every = [one for kind in kinds for one in declared(kind).values() if one.option and one.name not in without]
+    by_keyword = {keyword_of(one): one for one in every}
+    also = {one.also.removeprefix("--").replace("-", "_"): one for one in every if one.also}
+
+    def add(function: Function) -> Function:
+        own = inspect.signature(function)
+        named = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        names = {one.name for one in named}
+        flags = {name for name, one in by_keyword.items() if one.kind is bool}
+        flags |= {one.name for one in named if isinstance(one.default, bool)}
+
+        @wraps(function)
+        def called(*arguments: Any, **given: Any) -> Any:
+            options = {}
+            for name in given.keys() - names:
+                one = by_keyword.get(name) or also.get(name)
+                if one is None:
+                    raise unknown(f"argument of {function.__name__}", name, [*names, *by_keyword])
+                options[one.key] = _value(one, given[name])
+            with _arguments_in_errors(flags):
+                return function(*arguments, **{name: given[name] for name in names & given.keys()}, **options)
+
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=_hint(one))
+            for name, one in by_keyword.items()
+        ]
+        called.__signature__ = own.replace(parameters=[*named, *more])  # type: ignore[attr-defined]
+        called.__doc__ = f"{inspect.getdoc(function)}\n\n{_help(by_keyword)}"
+        return called  # type: ignore[return-value]
+
+    return add
+
+
+def _value(one: Declared, value: Any) -> Any:
+    """Return the value of an argument as the command line gives it."""
+    if value is None:
+        return None
+    if one.kind is tuple:
+        several = [value] if isinstance(value, str) else list(value)
+        return ",".join(map(str, several)) if one.commas else tuple(map(str, several))
+    return one.kind(value) if _is_path(one) and isinstance(value, str) else value
+
+
+def _is_path(one: Declared) -> bool:
+    return hasattr(one.kind, "__fspath__")
+
+
+def _hint(one: Declared) -> str:
+    name = " | ".join(map(repr, one.choices)) or ("Path | str" if _is_path(one) else one.kind.__name__)
+    return f"{name} | None" if one.optional else name
+
+
+def _help(by_keyword: Mapping[str, Declared]) -> str:
+    """Return the help of all arguments, as a list of definitions."""
+    lines = [
+        f"{name}\n    {one.help}" + (f" [default: {one.unset}]" if one.unset else "")
+        for name, one in by_keyword.items()
+    ]
+    return "\n".join(lines)
+
+
+@contextmanager
+def _arguments_in_errors(flags: Collection[str]) -> Iterator[None]:
+    """Let errors of the block name arguments where the command line has options.
+
+    --dict-by: …        dict_by: …
+    pass --force        pass force=True          flags: the arguments that are true or false
+    """
+
+    def argument(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
+        name = found[1].replace("-", "_")
+        return f"{name}={'True' if name in flags else ''}"
+
+    try:
+        yield
+    except DerivlangError as error:
+        what, fix = (None if text is None else _OPTION.sub(argument, text) for text in (error.what, error.fix))
+        where = error.where and _OPTION.sub(lambda found: (found[1] or found[0]).replace("-", "_"), error.where)
+        raise type(error)(what or "", where=where, fix=fix, id=error.id) from error

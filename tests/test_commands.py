@@ -1,0 +1,151 @@
+"""The Python function of each command: the same arguments, the same bytes, and errors that name arguments."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import derivlang
+from derivlang.cli import dict as dict_command
+from derivlang.cli import evaluate, make, pair, parse, pretrain, report, tokenizer
+from tests.commands import run, snapshot
+
+# Options that a function does not have: what is printed, and what follows from its other arguments.
+SHOWN = {"as_json", "verbose", "quiet", "force", "resume", "data_only", "every_checkpoint", "help"}
+FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
+    "make": (make.command, derivlang.make, set()),
+    "parse": (parse.command, derivlang.parse, {"parses"}),
+    "dict": (dict_command.command, derivlang.dictionary, {"given", "strict"}),
+    "pair": (pair.command, derivlang.pairs, {"twin", "tokenizer"}),
+    "pretrain": (pretrain.command, derivlang.pretrain, set()),
+    "evaluate": (evaluate.command, derivlang.Run.evaluate, {"init", "spec", "source", "out", "run"}),
+    "report": (report.command, derivlang.report, set()),
+    "tokenizer": (tokenizer.train_, derivlang.tokenizer, set()),
+}  # fmt: skip
+
+
+def _names(option: click.Parameter) -> set[str]:
+    spelled = {name.removeprefix("--").replace("-", "_") for name in option.opts}
+    return {str(option.name), *spelled}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_option_is_an_argument_with_the_same_default(name: str) -> None:
+    command, function, apart = FUNCTIONS[name]
+    arguments = inspect.signature(function).parameters
+    for option in command.params:
+        if option.name in SHOWN or option.name in apart:
+            continue
+        found = [arguments[one] for one in _names(option) & arguments.keys()]
+        assert len(found) == 1, f"{function.__name__} has no argument {option.name}"
+        if isinstance(option.default, str | int | float) and found[0].default is not None:
+            assert str(found[0].default) == str(option.default)
+
+
+def test_help_shows_the_help_of_options() -> None:
+    told = inspect.getdoc(derivlang.make) or ""
+    assert "workers\n    Number of worker processes." in told
+
+
+def test_a_set_of_python_is_that_of_the_command(tmp_path: Path) -> None:
+    made = derivlang.make("demo", "trans,perm", tmp_path / "python", seed=3, splits=["train", "test"], limit=9)
+    run(
+        "make",
+        "--t",
+        "trans,perm",
+        "demo",
+        "-o",
+        tmp_path / "command",
+        "--seed",
+        3,
+        "--splits",
+        "train,test",
+        "--limit",
+        9,
+    )
+    assert snapshot(made.path) == snapshot(tmp_path / "command")
+    assert made.verify()["ok"]
+    assert made.manifest["limit"] == 9
+    assert {entry["out"] for entry in made.undo(tmp_path / "back")} == {
+        str(tmp_path / "back" / f"{split}.conllu") for split in ("train", "test")
+    }
+    assert made.dataset("test").num_rows == 9  # type: ignore[union-attr]
+
+
+def test_a_parse_is_that_of_the_command(tmp_path: Path) -> None:
+    text = tmp_path / "a.train.tokens"
+    text.write_text("The cat sat on the mat .\n")
+    parsed = derivlang.parse(text, tmp_path / "python")
+    run("parse", text, "-o", tmp_path / "command")
+    assert snapshot(parsed.path) == snapshot(tmp_path / "command")
+
+
+def test_dictionary_pairs_and_tokenizer_are_those_of_the_commands(tmp_path: Path) -> None:
+    made = derivlang.make("demo", "trans,inv", tmp_path / "set")
+    derivlang.dictionary("demo", "trans", tmp_path / "p.tsv", coverage=12.5, by="frequency")
+    run("dict", "--t", "trans", "demo", "--coverage", 12.5, "--by", "frequency", "-o", tmp_path / "c.tsv")
+    derivlang.pairs(made, tmp_path / "p.parquet", split="train", rate=50, noise=10)
+    run(
+        "pair",
+        made.path,
+        "--split",
+        "train",
+        "--rate",
+        50,
+        "--noise",
+        10,
+        "--format",
+        "parquet",
+        "-o",
+        tmp_path / "c.parquet",
+    )
+    for suffix in ("tsv", "parquet"):
+        assert (tmp_path / f"p.{suffix}").read_bytes() == (tmp_path / f"c.{suffix}").read_bytes()
+    derivlang.tokenizer("demo", tmp_path / "p", vocab_size=200)
+    run("tokenizer", "train", "demo", "--vocab-size", 200, "-o", tmp_path / "c")
+    assert snapshot(tmp_path / "p") == snapshot(tmp_path / "c")
+
+
+def test_a_run_of_python_is_that_of_the_command(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    sizes: dict[str, Any] = {"vocab_size": 300, "steps": 4, "threads": 1}
+    made = derivlang.pretrain("demo", "trans,inv", tmp_path / "python", objective="align-mlm", lr=1e-3, **sizes)
+    options = [word for name, value in sizes.items() for word in (f"--{name.replace('_', '-')}", value)]
+    line = ("--source", "demo", "--t", "trans,inv", "--objective", "align-mlm", "--lr", 1e-3, *options)
+    run("pretrain", *line, "-o", tmp_path / "command")
+    other = json.loads((tmp_path / "command" / "run.json").read_text("utf-8"))
+    assert (made.record["weights"], made.record["fingerprint"]) == (other["weights"], other["fingerprint"])
+    again = derivlang.pretrain("demo", "trans,inv", made.path, objective="align-mlm", lr=1e-3, **sizes)
+    assert again == made
+    found = made.evaluate(task="pos:demo", measure=["alignment"], epochs=1, lr=[2e-3], seeds=1, threads=1)
+    line = ("--task", "pos:demo", "--measure", "alignment", "--epochs", 1, "--lr", 2e-3, "--seeds", 1, "--threads", 1)
+    told = run("evaluate", tmp_path / "command", *line, "--json").json
+    for label in ("pos:demo", "alignment"):
+        values = [row["value"] for row in told[label]["scores"]]
+        assert found.loc[found["task"] == label, "value"].tolist() == pytest.approx(values)
+    assert derivlang.report(made, out=tmp_path / "report").read_text("utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda out: derivlang.make("demo", "inv", out, worker=2), "no argument of make 'worker'"),
+        (lambda out: derivlang.make("demo", "perm", out), "or pass force=True to replace it"),
+        (lambda out: derivlang.make("demo", "inv", out / "x", workers=0), "workers: must be at least 1, got 0"),
+        (lambda out: derivlang.make("demo", "inv", out / "x", splits="best"), "splits"),
+        (lambda out: derivlang.dictionary("demo", "trans", out / "d", coverage=101), "coverage: "),
+        (lambda out: derivlang.pretrain("demo", "trans", out / "x", dict_coverage="0"), "dict_coverage: "),
+    ],
+)  # fmt: skip
+def test_errors_name_arguments(call: Callable[[Path], Any], told: str, tmp_path: Path) -> None:
+    derivlang.make("demo", "inv", tmp_path / "set")
+    with pytest.raises(derivlang.DerivlangError) as error:
+        call(tmp_path / "set")
+    assert told in str(error.value)
+    assert " --" not in str(error.value)
