@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,12 @@ OF_SEEDS: dict[str, Outcome] = {
     "POS ZS": "pos.accuracy.zs",
     "NER SUP": "ner.f1.sup",
     "NER ZS": "ner.f1.zs",
+}
+TINY = "align-mlm-tiny"
+OF_TINY: dict[str, Outcome] = {
+    **OF_SEEDS,
+    "perplexity, source": "perplexity.perplexity.source",
+    "derived": "perplexity.perplexity.derived",
 }
 METHODS = "alignment-methods-tiny"
 OF_METHODS: dict[str, Outcome] = {
@@ -87,6 +93,7 @@ BY_LAYER = ["links.transport@0", "links.transport@1"]  # besides the last one, f
 # Scores -> what is kept of them.
 OUTCOMES: dict[str, Sequence[Outcome]] = {
     SEEDS: list(OF_SEEDS.values()),
+    TINY: list(OF_TINY.values()),
     METHODS: [*OF_METHODS.values(), *BY_LAYER],
 }
 
@@ -102,8 +109,9 @@ def tables() -> dict[str, str]:
     return {
         "five-seeds": means(SEEDS, OF_SEEDS),
         "five-seeds-differences": text(differences, ["difference, zero-shot"]),
-        "methods": methods(),
-        "methods-differences": text([_of_methods(*one) for one in DIFFERENCES], ["difference", "language", "score"]),
+        "half-hour": values(TINY, OF_TINY, ("t", "objective", "choice", "length"), ("language", "objective"), _of_tiny),
+        "methods": values(METHODS, OF_METHODS, FACTORS, ("language", "method"), _of_methods),
+        "methods-differences": text([_difference(*one) for one in DIFFERENCES], ["difference", "language", "score"]),
     }
 
 
@@ -185,22 +193,35 @@ def contrasts(
     return lines
 
 
-def methods() -> str:
-    """Return the table of the means of all methods, from each beginning."""
-    found = compared(METHODS)
-    factors, lines = [f"{FACTOR}{name}" for name in FACTORS], []
-    conditions = found.loc[found["kind"] == MEAN, factors].fillna("").drop_duplicates()
-    for language, objective, start, begins in conditions.itertuples(index=False):
-        wanted = dict(zip(factors, (language, objective, start, begins), strict=True))
-        rows = {title: _row(found, MEAN, outcome, **wanted) for title, outcome in OF_METHODS.items()}
-        method = STARTS[start] if start else f"{objective}{' from 3,500 steps' if begins else ''}"
-        cells = {title: number(row["value"]) for title, row in rows.items()}
-        lines.append(((language, method), {"seeds": str(rows["ZS"]["n"]), **cells}))
+def values(
+    name: str,
+    outcomes: Mapping[str, Outcome],
+    factors: Sequence[str],
+    labels: Sequence[str],
+    named: Callable[..., tuple[str, str]],
+) -> str:
+    """Return the table of means without intervals. named: levels of the factors -> labels of a line."""
+    found, lines = compared(name), []
+    columns = [f"{FACTOR}{factor}" for factor in factors]
+    conditions = found.loc[found["kind"] == MEAN, columns].fillna("").drop_duplicates()
+    for levels in conditions.itertuples(index=False, name=None):
+        wanted = dict(zip(columns, levels, strict=True))
+        rows = [_row(found, MEAN, outcome, **wanted) for outcome in outcomes.values()]
+        cells = {title: number(row["value"]) for title, row in zip(outcomes, rows, strict=True)}
+        lines.append((named(*levels), {"seeds": str(rows[0]["n"]), **cells}))
     lines.sort(key=lambda line: (line[0][0], line[0][1] not in STARTS.values()))
-    return text(lines, ["language", "method"])
+    return text(lines, labels)
 
 
-def _of_methods(
+def _of_methods(language: str, objective: str, start: str, begins: str) -> tuple[str, str]:
+    return language, STARTS[start] if start else f"{objective}{' from 3,500 steps' if begins else ''}"
+
+
+def _of_tiny(language: str, objective: str, choice: str, length: str) -> tuple[str, str]:
+    return language, ", ".join(filter(None, [objective, choice, "10,500 steps" if length else ""]))
+
+
+def _difference(
     method: str, control: str, language: str, title: str, begins: str = ""
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return a line of the differences between methods that began alike. begins: the level of the factor `from`."""
