@@ -74,7 +74,7 @@ class Artifact:
         free = is_free(self.path)  # first: it finishes what a killed process was writing
         if not free and not (self.path / self.kind.record).exists():
             raise StoreError(
-                f"holds something else than a {self.kind.noun}",
+                f"holds something else, and no {self.kind.noun}",
                 where=str(self.path), fix="give another folder", id="output",
             )  # fmt: skip
 
