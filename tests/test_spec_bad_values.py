@@ -13,6 +13,7 @@ from derivlang import Pipeline, derive
 from derivlang.core.errors import DerivlangError, UsageError
 from derivlang.core.spec import quote
 from derivlang.parsing.registry import find_parser
+from derivlang.training.objectives.registry import find_objective, objective_names
 from derivlang.transforms.registry import find_transform, transform_names
 from tests.commands import run
 from tests.strategies import laws
@@ -138,3 +139,18 @@ def test_the_command_names_the_option(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
     ran = run("make", "--t", "syn", "--parser", "a" * 300, tmp_path / "a.txt", "-o", tmp_path / "out", code=2)
     assert "[unknown-parser]" in ran.err
+
+
+FLOATS = [
+    (kind, field.name)
+    for kind in (*map(find_transform, transform_names()), *map(find_objective, objective_names()))
+    for field in dataclasses.fields(kind)
+    if isinstance(field.default, float)
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), FLOATS)
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_number_that_is_not_finite_is_refused_from_python_too(kind: type, name: str, value: float) -> None:
+    with pytest.raises(UsageError, match=f"{name}=.* must be"):
+        kind(**{name: value})

@@ -33,11 +33,13 @@ def param(
     draws: bool = True,
     low: int | None = None,
     high: int | None = None,
+    above: float | None = None,
     names: Callable[[], Iterable[str]] | None = None,
     file: Named | Literal[False] | None = None,
 ) -> Any:
     """Declare a parameter. positional: `name:value` sets it. draws: whether random choices depend on it.
 
+    low, high: bounds that are allowed themselves. above: one that is not. Numbers are finite.
     names: returns the names that a text may be. file: what a text names, if it may name files; False if it never does,
     which `names` implies.
     """
@@ -48,8 +50,8 @@ def param(
     return dataclasses.field(
         default=default,
         metadata={
-            "help": help, "positional": positional, "draws": draws, "low": low, "high": high, "names": names,
-            "file": file,
+            "help": help, "positional": positional, "draws": draws, "low": low, "high": high, "above": above,
+            "names": names, "file": file,
         },
     )  # fmt: skip
 
@@ -248,7 +250,11 @@ def text_of(value: Any) -> str:
 
 def _check_range(name: str, field: dataclasses.Field[Any], value: Any) -> None:
     """Raise UsageError for a value out of the range of its parameter."""
-    low, high = field.metadata["low"], field.metadata["high"]
+    low, high, above = (field.metadata[bound] for bound in ("low", "high", "above"))
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{name}: {field.name}={value} must be a finite number", id="bad-value")
+    if above is not None and value <= above:
+        raise UsageError(f"{name}: {field.name}={value} must be above {above:g}", id="bad-value")
     if (low is not None and value < low) or (high is not None and value > high):
         span = f"from {low} to {high}" if high is not None else f"at least {low}"
         raise UsageError(f"{name}: {field.name}={value} must be {span}", id="bad-value")

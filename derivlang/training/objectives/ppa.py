@@ -44,18 +44,12 @@ class Ppa(Objective):
     name = "ppa"
     queue: int = param(32_000, "number of earlier sentences to tell a counterpart from", low=1)
     momentum: float = param(0.999, "share of the key encoder's weights that stays at a step", low=0, high=1)
-    temperature: float = param(0.05, "by which similarities are divided, above 0")
+    temperature: float = param(0.05, "by which similarities are divided, above 0", above=0)
     width: int = param(300, "width of the projection", low=1)
     shortest: int = param(10, "minimum number of sub-words of each side of a pair; shorter pairs are left out", low=1)
-    pairs: float = param(1.0, "positions in pair rows, as a share of --batch-size x --seq-len, above 0")
+    pairs: float = param(1.0, "positions in pair rows, as a share of --batch-size x --seq-len, above 0", above=0)
     moco: float = param(1.0, "weight of the contrast", low=0)
     tlm: float = param(1.0, "weight of TLM", low=0)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for field in ("temperature", "pairs"):
-            if getattr(self, field) <= 0:
-                raise UsageError(f"{self.name}: {field}={getattr(self, field)} must be above 0", id="bad-value")
 
     def streams(self) -> tuple[Stream, ...]:
         shortest = self.shortest

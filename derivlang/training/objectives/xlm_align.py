@@ -67,12 +67,7 @@ class XlmAlign(Objective):
         file=Named(lambda: (OWN, GOLD, *ALIGNERS)),
     )
     start: int = param(0, "steps of MLM and TLM alone before the alignment", low=0)
-    pairs: float = param(0.5, "positions in pair rows, as a share of those in other rows, above 0")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.pairs <= 0:
-            raise UsageError(f"{self.name}: pairs={self.pairs} must be above 0", id="bad-value")
+    pairs: float = param(0.5, "positions in pair rows, as a share of those in other rows, above 0", above=0)
 
     def streams(self) -> tuple[Stream, ...]:
         views = 1 if self.query == "masked" else 2
