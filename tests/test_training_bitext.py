@@ -176,5 +176,5 @@ def test_a_run_on_a_file(files: Path, tmp_path: Path) -> None:
     one = trained(tmp_path / "one", "tlm", pairs=files / "pairs")
     two = trained(tmp_path / "two", "tlm", pairs=files / "pairs.parquet")
     assert one["loss"] == two["loss"]
-    with pytest.raises(DerivlangError, match="its sentence pairs were others"):
+    with pytest.raises(DerivlangError, match="its sentence pairs are others"):
         trained(tmp_path / "one", "tlm", pairs=files / "pairs.parquet", resume=True)

@@ -256,7 +256,7 @@ def test_a_run_on_links_of_an_aligner_resumes_with_the_same_links(tmp_path: Path
     (file,) = (tmp_path / "data").glob("links-hmm-*.pharaoh")
     lines = file.read_text("utf-8").splitlines()
     file.write_text("\n".join(["0-0", *lines[1:]]) + "\n", "utf-8")
-    with pytest.raises(StoreError, match="its sentence pairs were others"):
+    with pytest.raises(StoreError, match="its sentence pairs are others"):
         trained(tmp_path / "run", "weam:links=hmm", resume=True, **where)
 
 
@@ -272,7 +272,7 @@ def test_links_of_a_file_replace_those_of_the_pairs(files: Path, tmp_path: Path)
     path.write_text("\n".join("0-0" for _ in path.read_text().splitlines()) + "\n")
     other = trained(tmp_path / "other", f"weam:links={path}", pairs=files / "pairs")
     assert other["parts"]["cross"] != whole["parts"]["cross"]
-    with pytest.raises(StoreError, match="its sentence pairs were others"):
+    with pytest.raises(StoreError, match="its sentence pairs are others"):
         trained(tmp_path / "same", f"weam:links={path}", pairs=bare, resume=True)
     aligned = trained(tmp_path / "hmm", "weam:links=hmm", pairs=bare)
     assert set(aligned["parts"]) == {"tlm", "cross"}

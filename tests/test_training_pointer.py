@@ -341,7 +341,7 @@ def test_labels_of_a_file(files: Path, tmp_path: Path) -> None:
     changed = f'xlm-align:labels="{tmp_path / "links"}"'
     trained(tmp_path / "three", changed, pairs=files / "pairs")
     (tmp_path / "links").write_text("\n".join([*lines[:-1], ""]) + "\n")
-    with pytest.raises(DerivlangError, match="its sentence pairs were others"):
+    with pytest.raises(DerivlangError, match="its sentence pairs are others"):
         trained(tmp_path / "three", changed, pairs=files / "pairs", resume=True)
 
 
