@@ -86,7 +86,7 @@ def _texts(settings: Settings) -> list[tuple[str, Path, Path, Path]]:
         files = []
         for name, options in (("a", ("text", "--source")), ("b", ("text",)), ("gold", ("pharaoh",))):
             whole = settings.work / "whole"
-            derivlang("export", out, "--format", *options, "-o", whole)
+            derivlang("export", out, "--format", *options, "-o", whole, "--force")
             files.append(settings.work / f"{out.name}.{name}")
             with whole.open(encoding="utf-8") as lines, files[-1].open("w", encoding="utf-8") as stream:
                 stream.writelines(line for _, line in zip(range(_SENTENCES), lines, strict=False))

@@ -312,7 +312,7 @@ def test_a_checkpoint_without_a_head_has_states(tmp_path: Path) -> None:
 def test_refused_evaluations_of_checkpoints(tmp_path: Path) -> None:
     out = tmp_path / "out"
     evaluate(out, "--measure", "links", spec="inv")
-    assert "another checkpoint" in evaluate(out, "--measure", "links", spec="perm", code=1)
+    assert "is another evaluation: spec is inv, not perm" in evaluate(out, "--measure", "links", spec="perm", code=1)
     assert "orders sub-words" in evaluate(tmp_path / "unit", spec="inv:unit=token", code=2)
     assert "a run is evaluated as it is" in run("evaluate", out, "--init", checkpoint(), code=2).err
     assert "--init needs --source" in run("evaluate", "--init", checkpoint(), "--t", "inv", code=2).err

@@ -15,6 +15,7 @@ import derivlang
 from derivlang.cli import dict as dict_command
 from derivlang.cli import evaluate, make, pair, parse, pretrain, report, tokenizer
 from tests.commands import run, snapshot
+from tests.helpers import python
 
 # Options that a function does not have: what is printed, and what follows from its other arguments.
 SHOWN = {"as_json", "verbose", "quiet", "force", "resume", "data_only", "every_checkpoint", "help"}
@@ -149,3 +150,32 @@ def test_errors_name_arguments(call: Callable[[Path], Any], told: str, tmp_path:
         call(tmp_path / "set")
     assert told in str(error.value)
     assert " --" not in str(error.value)
+
+
+SCRIPT = """
+import sys
+import derivlang
+
+print("begun", flush=True)
+made = derivlang.make(sys.argv[1], "inv", sys.argv[2], workers=2, shard_tokens=50)
+print(len(list((made.path / "data").glob("*.parquet"))))
+"""
+
+
+def test_a_plain_script_may_have_workers(tmp_path: Path) -> None:
+    """Each worker would run the script again, and wait for the set that the script is making."""
+    (tmp_path / "a.train.tokens").write_text("the cat sat on the mat .\n" * 60)
+    (tmp_path / "script.py").write_text(SCRIPT)
+    ran = python(tmp_path / "script.py", tmp_path / "a.train.tokens", tmp_path / "out")
+    assert ran.returncode == 0, ran.stderr
+    first, shards = ran.stdout.split()
+    assert (first, int(shards) > 1) == ("begun", True)
+
+
+def test_a_script_with_a_transform_of_its_own_is_told_what_to_do(tmp_path: Path) -> None:
+    own = "@derivlang.register\nclass Own(derivlang.Transform):\n    name = 'own'\n"
+    (tmp_path / "a.train.tokens").write_text("the cat sat on the mat .\n" * 60)
+    (tmp_path / "script.py").write_text(SCRIPT.replace('print("begun"', own + '\nprint("begun"'))
+    ran = python(tmp_path / "script.py", tmp_path / "a.train.tokens", tmp_path / "out")
+    assert ran.returncode != 0
+    assert 'put the call under `if __name__ == "__main__":`' in ran.stderr

@@ -44,13 +44,6 @@ def test_the_python_version_is_that_of_the_package() -> None:
     assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in README
 
 
-def test_the_result_at_the_top_is_that_of_the_study() -> None:
-    found = re.search(r"\*\*(\+[\d.]+) points (\([\d.]+ to [\d.]+\))\*\*", README)
-    assert found is not None
-    study = (ROOT / "docs" / "studies" / "align-mlm.md").read_text("utf-8")
-    assert f"| align-mlm − mlm | {found[1]} {found[2]} |" in study
-
-
 def test_python_sample() -> None:
     shown = re.search(r"^derivlang\.derive\((.*)\)\.text\n# (.*)$", README, re.MULTILINE)
     assert shown is not None

@@ -14,7 +14,7 @@ import pytest
 from derivlang.core.errors import DerivlangError, StoreError
 from derivlang.evaluation.collect import scores
 from derivlang.evaluation.evaluate import evaluate
-from derivlang.evaluation.scores import COUNTS, read_part
+from derivlang.evaluation.scores import SCHEMA, read_part
 from derivlang.evaluation.settings import EvaluateOptions
 from derivlang.evaluation.tasks.registry import task_of
 from derivlang.evaluation.trained import PretrainedRun
@@ -215,7 +215,9 @@ def test_counts_that_were_changed_are_in_no_report(run: Path) -> None:
     table = pq.read_table(path)
     counts = [None if one is None else one[::-1] for one in table["counts"].to_pylist()]
     place = table.column_names.index("counts")
-    pq.write_table(table.set_column(place, table.schema.field("counts"), pa.array(counts, COUNTS)), path)
+    pq.write_table(
+        table.set_column(place, table.schema.field("counts"), pa.array(counts, SCHEMA.field("counts").type)), path
+    )
     with pytest.raises(StoreError, match=r"pos\.sup\.1\.parquet: .*since it was evaluated"):
         scores(run)
     with pytest.raises(StoreError, match="a value was changed after it was written"):

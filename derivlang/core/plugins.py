@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 
 Found = TypeVar("Found")
+SCRIPT = "__main__"  # the module of a script or a notebook
+_of_script: list[str] = []
+
+
+def has_of_script() -> bool:
+    """Return whether the running script has added an object of its own, which worker processes need, too."""
+    return bool(_of_script)
 
 
 class Registry(Generic[Found]):
@@ -46,6 +53,8 @@ class Registry(Generic[Found]):
     def add(self, name: str, found: Found) -> Found:
         """Add an object for this process, for notebooks and tests."""
         self.added[name] = found
+        if getattr(found, "__module__", type(found).__module__) == SCRIPT:
+            _of_script.append(name)
         return found
 
     def names(self) -> list[str]:

@@ -5,13 +5,18 @@ An engine is a function `run(job, tasks)` that yields results as they are done. 
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 from derivlang.core.errors import DataError, UsageError
+from derivlang.core.plugins import SCRIPT, has_of_script
 from derivlang.engine.job import Job, Result, ShardTask, run_task
 from derivlang.formats.progress import bytes_read, receive_all, words_done
 
@@ -28,7 +33,6 @@ def pool(workers: int) -> Engine:
     """Return an engine with a pool of processes, forked from a server that has imported everything once."""
 
     def run(job: Job, tasks: list[ShardTask]) -> Iterator[Result]:
-        import multiprocessing
         from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
         from concurrent.futures.process import BrokenProcessPool
 
@@ -48,7 +52,8 @@ def pool(workers: int) -> Engine:
         with ProcessPoolExecutor(
             min(workers, len(tasks)), mp_context=context, initializer=_begin_worker, initargs=(counts,)
         ) as executor:
-            waiting = {executor.submit(run_task, job, task) for task in tasks}
+            with _without_script():  # the workers begin with the first task
+                waiting = {executor.submit(run_task, job, task) for task in tasks}
             try:
                 while waiting:
                     done, waiting = wait(waiting, return_when=FIRST_EXCEPTION, timeout=0.2)
@@ -68,9 +73,24 @@ def pool(workers: int) -> Engine:
     return run
 
 
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """Let workers that begin in the block not run the user's script, which would call `make` again.
+
+    Workers import the module `__main__` of their parent. They need nothing of it, unless the script has added an object
+    to a registry: then it must call `make` under `if __name__ == "__main__":`, as Python asks for.
+    """
+    script = sys.modules[SCRIPT]
+    if not has_of_script():
+        sys.modules[SCRIPT] = ModuleType(SCRIPT)
+    try:
+        yield
+    finally:
+        sys.modules[SCRIPT] = script
+
+
 def _begin_worker(counts: Any) -> None:
     """Start a worker: it leaves Ctrl-C to the main process, ends with it, and adds its progress to `counts`."""
-    import multiprocessing
     import threading
 
     def add(i: int, n: int) -> None:
@@ -94,6 +114,13 @@ def _begin_worker(counts: Any) -> None:
 def check_engine(engine: str, workers: int, warn: Callable[[str], None]) -> None:
     """Raise what `choose` raises; warn if the workers are those of a cluster."""
     choose(engine, workers)
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # as multiprocessing itself asks
+        raise UsageError(
+            "a worker process runs the script again, and would make the set again",
+            where="--workers",
+            fix='put the call under `if __name__ == "__main__":`',
+            id="script",
+        )
     if engine != "local" and workers > 1:
         warn("the workers of the cluster do the work, so --workers has no effect")
 

@@ -1178,13 +1178,18 @@ def _(folder: Path, data: bytes) -> str | None:
 @reader(
     "recipe of an earlier file", "json",
     lambda: [b'{"format": 1, "noise": 2.5, "files": {"a.tsv": "00", "a.heldout.tsv": "11"}}'],
-    "lexical.dictionary", "lexical.pairs",
+    "lexical.dictionary", "lexical.pairs", "store.artifact",
 )  # fmt: skip
 def _(folder: Path, data: bytes) -> str | None:
+    from derivlang.core.errors import StoreError
     from derivlang.lexical.dictionary import files_of_recipe
     from derivlang.lexical.pairs import _had_noise
+    from derivlang.store.artifact import check_replaceable
 
     (folder / "recipe.json").write_bytes(data)
+    with suppress(StoreError):
+        wanted = {"noise": 3, "files": {"a.tsv": "00"}}
+        check_replaceable([folder / "recipe.json"], folder / "recipe.json", wanted, noun="dictionary")
     found = files_of_recipe(folder / "recipe.json")
     _had_noise(folder / "recipe.json")
     return None if all(isinstance(name, str) for name in found) else "names that are no text"
