@@ -17,15 +17,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from derivlang.core.errors import UsageError
 from derivlang.core.keywords import takes
+from derivlang.core.messages import warn
 from derivlang.core.policies import Policies
 from derivlang.core.settings import declared, given
 from derivlang.display.bar import ProgressBar
 from derivlang.engine.events import Events
 from derivlang.engine.options import MakeOptions
-from derivlang.evaluation.finetune_settings import FinetuneSettings
+from derivlang.evaluation.finetune_settings import USUAL_REGIMES, FinetuneSettings
 from derivlang.evaluation.settings import EvaluateOptions
-from derivlang.pipeline import Pipeline
+from derivlang.pipeline import Pipeline, seeded
 from derivlang.sources.request import SourceRequest
 from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings, Where
 
@@ -33,15 +35,23 @@ if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
     from pandas import DataFrame
 
+_REGIMES = ",".join(USUAL_REGIMES)
 PathLike: TypeAlias = Path | str
 Percent: TypeAlias = int | float | str | Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class DerivedSet:
-    """A derived set. path: its folder."""
+@dataclass(frozen=True, init=False)
+class _Folder:
+    """Something in a folder. path: the folder, which may be given as a text."""
 
     path: Path
+
+    def __init__(self, path: PathLike) -> None:
+        object.__setattr__(self, "path", Path(path))
+
+
+class DerivedSet(_Folder):
+    """A derived set. path: its folder."""
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -58,14 +68,22 @@ class DerivedSet:
         return found
 
     def verify(self) -> dict[str, Any]:
-        """Derive every row again and compare. Return what `derivlang verify --json` prints: "ok", "problems", …"""
+        """Derive every row again and compare.
+
+        Return {"ok", "out", "splits", "problems", "notes"}; problems has at most one entry a file. Raise StoreError if
+        the folder is no derived set.
+        """
         from derivlang.store.verify import verify
 
         with ProgressBar():
             return verify(self.path)
 
+    @takes()
     def undo(self, out: PathLike, split: str | None = None) -> list[dict[str, Any]]:
-        """Write the source back, a file for each split of a folder. Return what was written."""
+        """Write the source back: a split to a file, or each split to a file of a folder.
+
+        Return {"out", "rows", "format"} of each file. Raise DerivlangError as `derivlang undo`.
+        """
         from derivlang.store.undo_splits import undo_to
 
         with ProgressBar():
@@ -79,11 +97,14 @@ def make(
     """Make a derived set, as `derivlang make` does. The same call continues one that was interrupted.
 
     source: a name, a file, a folder, hub:NAME or a derived set. spec: the transforms. out: the folder to write. seed:
-    of transforms that state none. Raise DerivlangError as the command; finished shards are kept.
+    of transforms that state none; a pipeline states its own. Raise DerivlangError as the command; finished shards are
+    kept.
     """
     from derivlang.engine.make import make as run
 
-    pipeline = spec if isinstance(spec, Pipeline) else Pipeline.parse(spec, seed=seed)
+    if isinstance(spec, Pipeline) and seed is not None:
+        raise UsageError("a pipeline states its own seeds", where="--seed", fix="leave it out", id="unused-option")
+    pipeline = spec if isinstance(spec, Pipeline) else seeded(spec, seed, warn)
     settings = MakeOptions(out=Path(out), policies=Policies(**given(Policies, options)), **given(MakeOptions, options))
     with ProgressBar():
         run(pipeline, _request(source, options), settings)
@@ -123,11 +144,15 @@ def dictionary(
     force: bool = False,
     **options: Any,
 ) -> dict[str, Any]:
-    """Write the dictionary of a language pair, as `derivlang dict` does, and return its figures.
+    """Write the dictionary of a language pair, as `derivlang dict` does.
 
     spec: None for a derived set, which has its own. coverage, noise, heldout: in percent. format: None for that of the
-    file's suffix. Raise DerivlangError as the
-    command; nothing is half-written.
+    file's suffix.
+
+    Return {"out", "pairs", "types", "entries", "coverage_types", "coverage_tokens", "heldout", "noise", "spaces"}:
+    numbers of lines, of vocabulary entries and of dictionary entries; percentages of types and of running words;
+    numbers of held-out entries, of wrong pairs and of words with a space. Raise DerivlangError as the command; nothing
+    is half-written.
     """
     from derivlang.lexical.dictionary import DictionaryOptions, make_dictionary
     from derivlang.lexical.percent import percent
@@ -164,9 +189,12 @@ def pairs(
     tokenizers: tuple[PathLike, PathLike] | None = None,
     force: bool = False,
 ) -> dict[str, Any]:
-    """Write sentence pairs of a derived set with gold links, as `derivlang pair` does, and return their figures.
+    """Write sentence pairs of a derived set with gold links, as `derivlang pair` does.
 
-    rate, noise: in percent. tokenizers: of the source and of the derived language, to add sub-words. Raise
+    rate, noise: in percent. tokenizers: of the source and of the derived language, to add sub-words.
+
+    Return {"out", "files", "pairs", "sentences", "links", "words", "noise", "spaces"}: sentences are the pairs of the
+    split, noise the wrong links or pairs, spaces the words with a space; with tokenizers also "subwords". Raise
     DerivlangError as the command; nothing is half-written.
     """
     from derivlang.lexical.pairs import PairOptions, write_pairs
@@ -189,7 +217,11 @@ def tokenizer(
     force: bool = False,
     **options: Any,
 ) -> dict[str, Any]:
-    """Train a tokenizer on the words of a source, as `derivlang tokenizer train` does, and return its recipe."""
+    """Train a tokenizer on the words of a source, as `derivlang tokenizer train` does.
+
+    Return the recipe of its folder, with "vocab_size", "merges", "words" and "fingerprint". A tokenizer that the same
+    call has made is kept. Raise DerivlangError as the command; nothing is half-written.
+    """
     from derivlang.lexical.train import train
 
     request = _request(source, options)
@@ -197,11 +229,8 @@ def tokenizer(
         return train(request, Path(out), vocab_size=vocab_size, min_frequency=min_frequency, force=force)
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(_Folder):
     """A pre-trained run. path: its folder."""
-
-    path: Path
 
     @property
     def record(self) -> dict[str, Any]:
@@ -215,7 +244,7 @@ class Run:
         self,
         *,
         task: str | Sequence[str] = "none",
-        regime: str | Sequence[str] = "sup,zs",
+        regime: str | Sequence[str] = _REGIMES,
         measure: str | Sequence[str] | None = None,
         step: int | None = None,
         data_dir: PathLike | None = None,
@@ -227,8 +256,8 @@ class Run:
 
         task, regime, measure: names, as a list or with commas. measure: None for the usual ones. step: of a checkpoint,
         None for the finished model. data_dir, parser, parses: as of `make`. A setting of fine-tuning is one value for
-        all tasks, or a list with one for each.
-        Results that are there already are kept. Raise DerivlangError as the command.
+        all tasks, or a list with one for each. Results that are there already are kept. Raise DerivlangError as the
+        command.
         """
         from derivlang.evaluation.asked import Numbers, asked_for
         from derivlang.evaluation.collect import scores
@@ -243,8 +272,9 @@ class Run:
         names = {"tasks": _commas(task), "regimes": _commas(regime), "measures": _commas(measure or usual)}
         places = {"data_dir": data_dir and Path(data_dir), "parser": parser, "parses": parses and Path(parses)}
         values = {"frozen": False, **options, **places, **numbers, **names}
+        given = {*options, *({"regimes"} if regime != _REGIMES else ()), *({"measures"} if measure else ())}
         with ProgressBar():
-            evaluate(self.path, asked_for(values, has_measures=measure is not None), step=step)
+            evaluate(self.path, asked_for(values, given, warn), step=step)
         return scores(self.path)
 
 
@@ -268,22 +298,28 @@ def pretrain(
     from derivlang.training.needs import require_torch
 
     require_torch()
-    from derivlang.training.run import Callbacks
+    from derivlang.training.asked import check_given_files, check_size, warn_of_unused
+    from derivlang.training.objectives.registry import read_objective
+    from derivlang.training.run import Callbacks, with_tokenizer
     from derivlang.training.run import pretrain as run
     from derivlang.training.start import settings_of
 
     every = [one for kind in _TRAINING for one in declared(kind).values()]
     values = {one.key: None if one.is_open else one.default for one in every} | options | {"spec": spec}
+    check_given_files(values)
     settings, model_config, log_settings = settings_of(str(source), values)
     parsed = Path(parses) if parses is not None else None
     where = Where(Path(out), parser=parser, parses=parsed, **given(Where, options))
+    duration = Duration(values["steps"], **given(Duration, options))
+    check_size(values["vocab_size"], with_tokenizer(where, settings, None).tokenizer)
+    warn_of_unused(values, settings, duration, read_objective(settings.objective), warn)
     with ProgressBar() as bar:
         log = replace(log_settings, logged=lambda step, entry: bar.note(loss=f"{entry['loss']:.3f}"))
         run(
             settings,
             _request(source, options),
             where,
-            duration=Duration(values["steps"], **given(Duration, options)),
+            duration=duration,
             model_config=model_config,
             resume=resume and not force,
             force=force,
@@ -292,6 +328,7 @@ def pretrain(
     return Run(Path(out))
 
 
+@takes()
 def report(
     *runs: Run | PathLike,
     out: PathLike,

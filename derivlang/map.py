@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from derivlang.core.arrow import decoded
 from derivlang.core.errors import UsageError
-from derivlang.core.in_python import errors_in_python, in_python
+from derivlang.core.in_python import errors_in_python
 from derivlang.core.layers.tag_schemes import SchemeSearch, with_scheme
 from derivlang.core.lexicon import Lexicon
 from derivlang.core.messages import warn
@@ -149,7 +149,7 @@ def map_dataset(
         found, schema, contents = trees.name, replace(schema, parsed=True), f"{contents} {trees.fingerprint}"
     elif parser is not None:
         raise unused_parser("the set has trees already" if pipeline.needs_trees else f"{pipeline} needs no trees")
-    warn_of_unused("the set", schema, policies, lambda told: warn(in_python(told)), repair_tags=repair_tags)
+    warn_of_unused("the set", schema, policies, warn, repair_tags=repair_tags)
     if words != "spacy" and not is_raw:
         warn("the set has words, not raw text, so words= has no effect")
     if language != "en" and not (is_raw and words == "spacy") and found is None:

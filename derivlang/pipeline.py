@@ -315,3 +315,11 @@ def _digits(hash_of: Callable[[], str]) -> str:
         return hash_of()[:_DIGITS]
     except DerivlangError:
         return "?"
+
+
+def seeded(spec: str, seed: int | None, warn: Callable[[str], None]) -> Pipeline:
+    """Return the pipeline of a spec with a seed for the transforms that state none. Warn if none takes it."""
+    found = Pipeline.parse(spec, seed=seed)
+    if seed is not None and found == Pipeline.parse(spec, seed=seed ^ 1):
+        warn(f"no transform of {spec} takes a seed from --seed, so it has no effect")
+    return found

@@ -107,10 +107,10 @@ def tables() -> dict[str, str]:
         *contrasts(SEEDS, zero_shot, ["align-mlm"], dict_mlm),
     ]
     return {
-        "five-seeds": means(SEEDS, OF_SEEDS),
+        "five-seeds": means(SEEDS, OF_SEEDS, ["objective"], ["objective"], lambda *levels: levels, intervals=True),
         "five-seeds-differences": text(differences, ["difference, zero-shot"]),
-        "half-hour": values(TINY, OF_TINY, ("t", "objective", "choice", "length"), ("language", "objective"), _of_tiny),
-        "methods": values(METHODS, OF_METHODS, FACTORS, ("language", "method"), _of_methods),
+        "half-hour": means(TINY, OF_TINY, ("t", "objective", "choice", "length"), ("language", "objective"), _of_tiny),
+        "methods": means(METHODS, OF_METHODS, FACTORS, ("language", "method"), _of_methods),
         "methods-differences": text([_difference(*one) for one in DIFFERENCES], ["difference", "language", "score"]),
     }
 
@@ -158,21 +158,6 @@ def columns(name: str) -> Mapping[tuple[str, str], Any]:
     return ScoreTable.of(scores(name)).columns
 
 
-def means(name: str, outcomes: Mapping[str, Outcome]) -> str:
-    """Return the table of means: a line for each condition, a column for each outcome."""
-    found = compared(name)
-    factors = [one for one in found if one.startswith(FACTOR)]
-    conditions = found.loc[found["kind"] == MEAN, factors].drop_duplicates().fillna("")
-    lines = [
-        (tuple(levels), {
-            title: _estimate(name, _row(found, MEAN, outcome, **dict(zip(factors, levels, strict=True))), outcome)
-            for title, outcome in outcomes.items()
-        })
-        for levels in conditions.itertuples(index=False)
-    ]  # fmt: skip
-    return text(lines, [one.removeprefix(FACTOR) for one in factors])
-
-
 def contrasts(
     name: str, outcomes: Mapping[str, Outcome], levels: Iterable[str], baseline: Mapping[str, str] | None = None
 ) -> list[tuple[tuple[str, ...], dict[str, str]]]:
@@ -193,23 +178,29 @@ def contrasts(
     return lines
 
 
-def values(
+def means(
     name: str,
     outcomes: Mapping[str, Outcome],
     factors: Sequence[str],
     labels: Sequence[str],
-    named: Callable[..., tuple[str, str]],
+    named: Callable[..., tuple[str, ...]],
+    *,
+    intervals: bool = False,
 ) -> str:
-    """Return the table of means without intervals. named: levels of the factors -> labels of a line."""
+    """Return the table of means: a line for each condition, a column for each outcome.
+
+    named: levels of the factors -> labels of a line. intervals: whether cells have one, in place of a column of seeds.
+    """
     found, lines = compared(name), []
     columns = [f"{FACTOR}{factor}" for factor in factors]
     conditions = found.loc[found["kind"] == MEAN, columns].fillna("").drop_duplicates()
     for levels in conditions.itertuples(index=False, name=None):
         wanted = dict(zip(columns, levels, strict=True))
-        rows = [_row(found, MEAN, outcome, **wanted) for outcome in outcomes.values()]
-        cells = {title: number(row["value"]) for title, row in zip(outcomes, rows, strict=True)}
-        lines.append((named(*levels), {"seeds": str(rows[0]["n"]), **cells}))
-    lines.sort(key=lambda line: (line[0][0], line[0][1] not in STARTS.values()))
+        rows = {title: (_row(found, MEAN, outcome, **wanted), outcome) for title, outcome in outcomes.items()}
+        cells = {title: _estimate(name, *row) if intervals else number(row[0]["value"]) for title, row in rows.items()}
+        n = {row["n"] for row, _ in rows.values()}
+        lines.append((named(*levels), cells if intervals else {"seeds": ", ".join(map(str, n)), **cells}))
+    lines.sort(key=lambda line: (line[0][:-1], line[0][-1] not in STARTS.values()))
     return text(lines, labels)
 
 

@@ -17,6 +17,7 @@ from derivlang.cli import evaluate, make, pair, parse, pretrain, report, tokeniz
 from tests.commands import run, snapshot
 from tests.helpers import python
 
+SMALL: dict[str, Any] = {"vocab_size": 300, "steps": 2, "threads": 1}
 # Options that a function does not have: what is printed, and what follows from its other arguments.
 SHOWN = {"as_json", "verbose", "quiet", "force", "resume", "data_only", "every_checkpoint", "help"}
 FUNCTIONS: dict[str, tuple[click.Command, Callable[..., Any], set[str]]] = {
@@ -150,6 +151,40 @@ def test_errors_name_arguments(call: Callable[[Path], Any], told: str, tmp_path:
         call(tmp_path / "set")
     assert told in str(error.value)
     assert " --" not in str(error.value)
+
+
+CAUSAL = {"objective": "clm", "model": "tiny-gpt", **SMALL}
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda run, out: derivlang.make("demo", "inv", out, seed=3), "takes a seed from seed=, so it has no effect"),
+        (lambda run, out: run.evaluate(measure="alignment", epochs=2, pairs=3), "so epochs= has no effect"),
+        (
+            lambda run, out: derivlang.pretrain("demo", "trans", out, mask=0.3, **CAUSAL),
+            "clm has no masked words, so mask= has no effect",
+        ),
+    ],
+)  # fmt: skip
+def test_what_has_no_effect_is_said(call: Callable[..., Any], told: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    run = derivlang.pretrain("demo", "trans", str(tmp_path / "run"), **SMALL)
+    with pytest.warns(derivlang.DerivlangWarning) as warned:
+        call(derivlang.Run(str(run.path)), tmp_path / "out")
+    assert told in " ".join(str(one.message) for one in warned)
+
+
+def test_what_excludes_each_other_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pipeline = derivlang.Pipeline.parse("perm")
+    with pytest.raises(derivlang.DerivlangError, match="seed: a pipeline states its own seeds"):
+        derivlang.make("demo", pipeline, tmp_path / "out", seed=3)
+    derivlang.tokenizer("demo", tmp_path / "tok", vocab_size=200)
+    with pytest.raises(derivlang.DerivlangError, match=r"vocab_size: .* has 200 entries"):
+        derivlang.pretrain("demo", "trans", tmp_path / "run", tokenizer=tmp_path / "tok", **SMALL)
+    with pytest.raises(derivlang.DerivlangError, match=r"dict_coverage: .*names a finished file"):
+        derivlang.pretrain("demo", "trans", tmp_path / "run", dictionary="d.tsv", dict_coverage=25, **SMALL)
 
 
 SCRIPT = """

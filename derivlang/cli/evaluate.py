@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +13,14 @@ import click
 from click.core import ParameterSource
 
 from derivlang.cli.messages import echo, say, warn
-from derivlang.cli.options import Bar, data_dir_option, ends_well, events, parser_options, spec_option, typed_flags
+from derivlang.cli.options import Bar, data_dir_option, ends_well, events, parser_options, spec_option
 from derivlang.cli.settings import settings_options, type_of
 from derivlang.cli.types import FOLDER, OUT_FOLDER, completes
 from derivlang.core.errors import UsageError
 from derivlang.core.settings import declared
 from derivlang.evaluation.asked import Numbers, asked_for
 from derivlang.evaluation.finetune_settings import FinetuneSettings
-from derivlang.evaluation.measures.registry import MEASURES
 from derivlang.evaluation.settings import EvaluateOptions
-from derivlang.evaluation.tasks.base import Task
 from derivlang.evaluation.tasks.registry import TASKS
 
 if TYPE_CHECKING:
@@ -110,13 +109,7 @@ def command(
             "--init is one checkpoint", where="--every-checkpoint", fix="leave out --every-checkpoint", id="usage"
         )
     run = _run(run, {name: options.pop(name) for name in ("init", "spec", "source", "out")}, options)
-    settings = options_from(click.get_current_context())
-    if not any(isinstance(task, Task) for task in settings.tasks):
-        for flag in typed_flags("regimes", "seeds", *declared(FinetuneSettings)):
-            warn(f"no task is fine-tuned, so {flag} has no effect")
-    numbers = {option for measure in settings.measures for option in MEASURES.find(measure).reads}
-    for flag in typed_flags(*({"pairs", "sentences"} - numbers), *(() if numbers else ("heldout_length",))):
-        warn(f"no measure of this evaluation reads such sentences, so {flag} has no effect")
+    settings = options_from(click.get_current_context(), warn)
     folder, step = run_and_step(run)
     asked_steps = [step]
     if every_checkpoint:
@@ -139,10 +132,10 @@ def command(
                 echo(line)
 
 
-def options_from(context: click.Context) -> EvaluateOptions:
+def options_from(context: click.Context, warn: Callable[[str], None] = lambda message: None) -> EvaluateOptions:
     """Return what the options of a command line ask for. Raise UsageError for values that are none or do not fit."""
-    typed = context.get_parameter_source("measures") is not ParameterSource.DEFAULT
-    return asked_for(context.params, has_measures=typed)
+    typed = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    return asked_for(context.params, typed, warn)
 
 
 def _run(run: Path | None, given: dict[str, Any], options: dict[str, Any]) -> Path:

@@ -47,13 +47,10 @@ def command(source: str, spec: str, out: Path | None, as_json: bool, **options: 
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers start no threads that core/threads.py leaves idle
     from derivlang.core.messages import warn
     from derivlang.engine.make import make
-    from derivlang.pipeline import Pipeline
+    from derivlang.pipeline import seeded
     from derivlang.store.manifest import LEXICON
 
-    seed = options["seed"]
-    pipeline = Pipeline.parse(spec, seed=seed)
-    if seed is not None and pipeline == Pipeline.parse(spec, seed=seed ^ 1):
-        warn(f"no transform of {spec} takes a seed from --seed, so it has no effect")
+    pipeline = seeded(spec, options["seed"], warn)
     settings = settings_of(out or default_folder(source, str(pipeline), changed_options("seed")), options)
     warn_of_data_dir(source)
     run_and_show(

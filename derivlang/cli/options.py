@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -209,12 +209,14 @@ class Bar(ProgressBar):
         if error[0] is None:
             self.begin()
 
-    def stage(self, what: str, unit: Unit | None = "bytes", total: int | None = None) -> AbstractContextManager[None]:
-        """Show a bar that moves by what the block does, as the bars of Python do."""
+    @contextmanager
+    def stage(self, what: str, unit: Unit | None = "bytes", total: int | None = None) -> Iterator[None]:
+        """Say `begins`, and show a bar that moves by what the block does."""
         self._close()
         if what != LOOKING:
             self.begin()
-        return super().stage(what, unit, total)
+        with super().stage(what, unit, total):
+            yield
 
     def begin(self) -> None:
         """Say `begins`, unless it has been said: everything is checked, and the work begins."""

@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,17 +17,13 @@ from derivlang.cli.options import Bar, complete, ends_well, find_options, parser
 from derivlang.cli.settings import settings_options
 from derivlang.cli.types import OUT_FOLDER, completes
 from derivlang.core.messages import counted
-from derivlang.core.settings import declared, given
+from derivlang.core.settings import given
 from derivlang.training.settings import Duration, LogSettings, Machine, TrainingSettings, Where
-
-if TYPE_CHECKING:
-    from derivlang.training.objectives.base import Objective
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 # Settings of training by the headings of the help page; "Training" has all others.
 _CHOICES = ("objective", "model")
 _DATA = ("vocab_size", "coverage", "dictionary_by", "dictionary_seed", "parallel", "packing", "limit")
-_OF_FILES = {"coverage": "dictionary", "dictionary_by": "dictionary", "parallel": "pairs"}  # how to make -> what
 
 
 @click.command("pretrain", cls=HeadedCommand, no_args_is_help=True, context_settings=_HELP)
@@ -74,20 +70,18 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         )
     from derivlang.pipeline import Pipeline
     from derivlang.training import folder
+    from derivlang.training.asked import check_given_files, check_size, warn_of_unused
     from derivlang.training.folder import RUN
     from derivlang.training.languages import SOURCE
     from derivlang.training.objectives.registry import read_objective
-    from derivlang.training.objectives.xlm_align import XlmAlign
     from derivlang.training.processes import is_main
     from derivlang.training.record import levels_of
     from derivlang.training.run import Callbacks, prepare, pretrain, with_tokenizer
     from derivlang.training.start import settings_of
 
-    _check_given_files(options)
+    check_given_files(options)
     settings, model_config, log_settings = settings_of(source, options)
     objective = read_objective(settings.objective)
-    if is_main() and not options["factors"]:
-        _warn_of_unused(options, objective)
     begins = ""
     if out is None:
         spec = str(Pipeline.parse(settings.spec))
@@ -99,8 +93,9 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     request = request_of(source, options)
     where = Where(out, parser=options["parser"], parses=options["parses"], **given(Where, options))
     duration = Duration(options["steps"], **given(Duration, options))
-    if options["vocab_size"] is not None:
-        _check_size(options["vocab_size"], with_tokenizer(where, settings, before).tokenizer)
+    check_size(options["vocab_size"], with_tokenizer(where, settings, before).tokenizer)
+    if is_main():
+        warn_of_unused(options, settings, duration, objective, warn)
     if options["data_only"]:
         with Bar(shown=is_main(), begins=begins):
             found = prepare(settings, request, where, objective, Callbacks(warn)).data
@@ -110,9 +105,6 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         else:
             echo(f"{counted(subwords, 'sub-word')} in {counted(rows, 'row')}")
         return
-    by_steps = duration.tokens is None and duration.epochs is None
-    if is_main() and by_steps and isinstance(objective, XlmAlign) and objective.start >= settings.steps:
-        warn(f"the run ends after {counted(settings.steps, 'step')}, before the alignment of {objective} begins")
 
     def logged(step: int, entry: dict[str, Any]) -> None:
         bar.note(loss=f"{entry['loss']:.3f}")
@@ -152,42 +144,3 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         short, pairs = doses["short_pairs"], doses["short_pairs"] + doses["pairs"]
         echo(f"{short:,} of {pairs:,} sentence pairs were left out: a side is empty or too short")
     echo(f"{out}  in {result['seconds']:.1f} s, {result['tokens_per_second']:,} sub-words a second")
-
-
-def _warn_of_unused(options: dict[str, Any], objective: Objective) -> None:
-    """Warn of a setting that the objective does not read. A study, whose cells share settings, gives factors, too."""
-    for name, what in (
-        ("mask", "masked words"),
-        ("parallel", "sentence pairs to choose from"),
-        ("pair_length", "sentence pairs"),
-        ("packing", "rows of the corpus alone"),
-    ):
-        if name not in objective.reads() and options[name] is not None:
-            flag = declared(TrainingSettings)[name].option
-            warn(f"{objective.name} has no {what}, so {flag} has no effect")
-
-
-def _check_given_files(options: dict[str, Any]) -> None:
-    """Raise UsageError for an option that says how to make what a given file already is."""
-    from derivlang.core.errors import UsageError
-
-    for name, file in _OF_FILES.items():
-        if options[name] is not None and options[file] is not None:
-            flag = declared(TrainingSettings)[name].option
-            what = f"--{file} names a finished file, which this option does not change"
-            raise UsageError(what, where=flag, fix=f"leave {flag} out", id="usage")
-
-
-def _check_size(vocab_size: int, tokenizer: Path | None) -> None:
-    """Raise UsageError if a tokenizer that is there has another size. None: it is still to be trained."""
-    from derivlang.core.errors import UsageError
-    from derivlang.training.languages import tokenizer_of
-
-    if tokenizer is None or tokenizer_of(tokenizer).size == vocab_size:
-        return
-    raise UsageError(
-        f"{tokenizer} has {tokenizer_of(tokenizer).size:,} entries",
-        where="--vocab-size",
-        fix="leave out --vocab-size; to train a tokenizer, leave out --tokenizer, or give --embeddings new with --init",
-        id="other-tokenizer",
-    )

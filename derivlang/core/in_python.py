@@ -1,4 +1,4 @@
-"""Messages for Python: `derive` and `map_dataset` have arguments where the command line has options.
+"""Messages for Python, whose functions have arguments where the command line has options.
 
 command line    pass --lang xx for rules that fit most alphabets
 Python          pass language='xx' for rules that fit most alphabets
@@ -7,11 +7,14 @@ Python          pass language='xx' for rules that fit most alphabets
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 
 from derivlang.core.errors import DerivlangError
+from derivlang.core.messages import wording
 
+# Of `derive` and `map_dataset`; other functions have the names of their options (`keywords.py`).
 _ARGUMENTS = {
     "--lexicon": "lexicon=",
     "--lang": "language=",
@@ -24,34 +27,41 @@ _ARGUMENTS = {
     "--mwt": "policies.mwt",
     "--t": "spec",
 }
-# An option with a value that messages give it. Commands (`derivlang make --answers atomic`) stay as they are.
-_OPTION = re.compile(
-    rf"`[^`]*`|(?P<option>{'|'.join(_ARGUMENTS)})(?![\w-])"
-    r"(?: (?P<value>(?:FILE|xx|ja|th|zh|unicode|space|stanza|spacy)\b[^\s,;)]*))?"
-)
+# Values that messages give an option. Commands (`derivlang make --answers atomic`) stay as they are.
+_VALUE = r"(?: (?P<value>(?:FILE|xx|ja|th|zh|unicode|space|stanza|spacy)\b[^\s,;)]*))?"
 
 
-def in_python(text: str) -> str:
-    """Return a message with arguments in place of options.
+def in_python(text: str, arguments: Mapping[str, str] = _ARGUMENTS) -> str:
+    """Return a message with arguments in place of options. arguments: option -> what stands for it.
 
     >>> in_python("name a parser: --parser stanza, --parser spacy:NAME, or leave --parser out")
     "name a parser: parser='stanza', parser='spacy:NAME', or leave parser= out"
     """
-    return _OPTION.sub(_argument, text)
+
+    def argument(found: re.Match[str]) -> str:
+        if found["option"] is None:
+            return found[0]
+        return arguments[found["option"]] + (repr(found["value"]) if found["value"] else "")
+
+    return _pattern(tuple(arguments)).sub(argument, text)
 
 
-def _argument(found: re.Match[str]) -> str:
-    if found["option"] is None:
-        return found[0]
-    return _ARGUMENTS[found["option"]] + (repr(found["value"]) if found["value"] else "")
+@cache
+def _pattern(options: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"`[^`]*`|(?<![\w-])(?P<option>{'|'.join(options)})(?![\w-]){_VALUE}")
 
 
 @contextmanager
-def errors_in_python() -> Iterator[None]:
-    """Translate the errors of the block. Works as a decorator, too."""
+def errors_in_python(arguments: Mapping[str, str] = _ARGUMENTS) -> Iterator[None]:
+    """Translate the errors and warnings of the block. Works as a decorator, too. arguments: as of `in_python`."""
+    token = wording.set(lambda message: in_python(message, arguments))
     try:
         yield
     except DerivlangError as error:
         texts = (error.what, error.where, error.fix)
-        what, where, fix = (None if text is None else in_python(text) for text in texts)
+        what, where, fix = (None if text is None else in_python(text, arguments) for text in texts)
+        if error.where is not None and error.where in arguments:
+            where = arguments[error.where].partition("=")[0]
         raise type(error)(what or "", where=where, fix=fix, id=error.id) from error
+    finally:
+        wording.reset(token)

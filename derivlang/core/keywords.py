@@ -13,17 +13,16 @@ text with commas. `inspect.signature` and `help` show every argument, so that ed
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
-from derivlang.core.errors import DerivlangError, unknown
+from derivlang.core.errors import unknown
+from derivlang.core.in_python import errors_in_python
 from derivlang.core.settings import Declared, declared
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_OPTION = re.compile(r"`[^`]*`|--([a-z][\w-]*)")  # commands between backticks stay as they are
+_NAMED = {"--t": "spec=", "-o": "out="}  # arguments with other names than their options
 
 
 def keyword_of(one: Declared) -> str:
@@ -47,24 +46,27 @@ def takes(*kinds: type, without: Collection[str] = ()) -> Callable[[Function], F
         names = {one.name for one in named}
         flags = {name for name, one in by_keyword.items() if one.kind is bool}
         flags |= {one.name for one in named if isinstance(one.default, bool)}
+        arguments = _NAMED | {
+            f"--{name.replace('_', '-')}": f"{name}={'True' if name in flags else ''}" for name in (*names, *by_keyword)
+        }
 
         @wraps(function)
-        def called(*arguments: Any, **given: Any) -> Any:
+        def called(*places: Any, **given: Any) -> Any:
             options = {}
             for name in given.keys() - names:
                 one = by_keyword.get(name) or also.get(name)
                 if one is None:
                     raise unknown(f"argument of {function.__name__}", name, [*names, *by_keyword])
                 options[one.key] = _value(one, given[name])
-            with _arguments_in_errors(flags):
-                return function(*arguments, **{name: given[name] for name in names & given.keys()}, **options)
+            with errors_in_python(arguments):
+                return function(*places, **{name: given[name] for name in names & given.keys()}, **options)
 
         more = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=_hint(one))
             for name, one in by_keyword.items()
         ]
         called.__signature__ = own.replace(parameters=[*named, *more])  # type: ignore[attr-defined]
-        called.__doc__ = f"{inspect.getdoc(function)}\n\n{_help(by_keyword)}"
+        called.__doc__ = f"{inspect.getdoc(function)}\n\n{_help(by_keyword)}".rstrip()
         return called  # type: ignore[return-value]
 
     return add
@@ -96,25 +98,3 @@ def _help(by_keyword: Mapping[str, Declared]) -> str:
         for name, one in by_keyword.items()
     ]
     return "\n".join(lines)
-
-
-@contextmanager
-def _arguments_in_errors(flags: Collection[str]) -> Iterator[None]:
-    """Let errors of the block name arguments where the command line has options.
-
-    --dict-by: …        dict_by: …
-    pass --force        pass force=True          flags: the arguments that are true or false
-    """
-
-    def argument(found: re.Match[str]) -> str:
-        if found[1] is None:
-            return found[0]
-        name = found[1].replace("-", "_")
-        return f"{name}={'True' if name in flags else ''}"
-
-    try:
-        yield
-    except DerivlangError as error:
-        what, fix = (None if text is None else _OPTION.sub(argument, text) for text in (error.what, error.fix))
-        where = error.where and _OPTION.sub(lambda found: (found[1] or found[0]).replace("-", "_"), error.where)
-        raise type(error)(what or "", where=where, fix=fix, id=error.id) from error

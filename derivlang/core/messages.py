@@ -10,7 +10,8 @@ prints on stderr.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 
 from derivlang.core.visible import visible
 
@@ -34,6 +35,10 @@ def first_names(names: Iterable[object], most: int = 3) -> str:
     return ", ".join(several[:most]) + more
 
 
+# What a message becomes for who reads it: Python has arguments where the command line has options (`in_python.py`).
+wording: ContextVar[Callable[[str], str]] = ContextVar("wording", default=str)
+
+
 def warn(message: str) -> None:
     """Issue a DerivlangWarning for the first caller outside this package (and its context managers)."""
     import inspect  # imported late: help pages load this module
@@ -43,4 +48,4 @@ def warn(message: str) -> None:
     own = ("derivlang", "contextlib")
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in own:
         level, frame = level + 1, frame.f_back
-    warnings.warn(visible(message, keep="\t\n"), DerivlangWarning, stacklevel=level)
+    warnings.warn(visible(wording.get()(message), keep="\t\n"), DerivlangWarning, stacklevel=level)

@@ -24,7 +24,7 @@ SCRIPT = "__main__"  # the module of a script or a notebook
 _of_script: list[str] = []
 
 
-def has_of_script() -> bool:
+def script_has_added() -> bool:
     """Return whether the running script has added an object of its own, which worker processes need, too."""
     return bool(_of_script)
 

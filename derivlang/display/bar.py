@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
@@ -34,15 +34,12 @@ class ProgressBar:
     ) -> None:
         self._context.close()
 
-    def stage(self, what: str, unit: Unit | None = "bytes", total: int | None = None) -> AbstractContextManager[None]:
+    @contextmanager
+    def stage(self, what: str, unit: Unit | None = "bytes", total: int | None = None) -> Iterator[None]:
         """Show a bar that moves by what the block does; unit None: the name and the elapsed time.
 
         total: None if unknown. A stage within another one takes its place.
         """
-        return self._stage(what, unit, total)
-
-    @contextmanager
-    def _stage(self, what: str, unit: Unit | None, total: int | None) -> Iterator[None]:
         self._close()
         self.current = self._new(what, unit, total)
         with ExitStack() as context:

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from derivlang.core.errors import DataError, UsageError
-from derivlang.core.plugins import SCRIPT, has_of_script
+from derivlang.core.plugins import SCRIPT, script_has_added
 from derivlang.engine.job import Job, Result, ShardTask, run_task
 from derivlang.formats.progress import bytes_read, receive_all, words_done
 
@@ -81,7 +81,7 @@ def _without_script() -> Iterator[None]:
     to a registry: then it must call `make` under `if __name__ == "__main__":`, as Python asks for.
     """
     script = sys.modules[SCRIPT]
-    if not has_of_script():
+    if not script_has_added():
         sys.modules[SCRIPT] = ModuleType(SCRIPT)
     try:
         yield

@@ -69,7 +69,7 @@ def plan_hash(job: Job, plan: Plan, files: Files, fitted_on: Files | None = None
 
 
 def asked_of(job: Job, files: Files) -> dict[str, Any]:
-    """Return what the manifest says of the command: a set that was asked for otherwise is another one."""
+    """Return what the manifest records of the command. With other values here, a set is of another command."""
     corpus = job.corpus
     told = corpus.options.get("told", {})  # of a derived source: how its own source was read
     return {

@@ -201,7 +201,7 @@ class Evaluation:
                 raise DataError(
                     f"has no columns {' and '.join(task.texts)}",
                     where=task.source,
-                    fix="give JSON lines, or a TSV file with a header, that have them",
+                    fix="give JSON lines with these fields, or a TSV file with a header that names them",
                     id="unknown-column",
                 ) from None
             task.check(corpus)  # before it may be parsed: a set of parses has no lines for messages

@@ -44,7 +44,7 @@ def train(
     found: called if the folder already holds the same tokenizer, which is kept. Raise DerivlangError if the source
     cannot be read, the size does not fit it, or the folder holds something else; nothing is written then.
     """
-    Artifact(kind=TOKENIZERS, path=out, wanted={}, force=force).check_free()  # before anything is read
+    TOKENIZERS.check_free(out)  # before anything is read
     check_encoding(request.encoding)
     with stage(LOOKING):
         corpus = find(request)

@@ -143,7 +143,7 @@ def make_twin(
     """
     if folder.resolve() == out.resolve():
         raise UsageError("a twin cannot be written over its source", where="-o", fix="give another folder", id="output")
-    Artifact(kind=TWINS, path=out, wanted={}, force=force).check_free()
+    TWINS.check_free(out)
     trans = trans_of(Pipeline.parse(spec))
     if shared is not None and trans.overlap:
         raise UsageError(

@@ -47,6 +47,13 @@ class Kind:
     fix: str = "give another folder, or --force"
     id: str = "output"
 
+    def check_free(self, folder: Path) -> None:
+        """Raise StoreError if a folder holds something else than an artifact of this kind."""
+        free = is_free(folder)  # first: it finishes what a killed process was writing
+        if not free and not (folder / self.record).exists():
+            what = f"holds something else, and no {self.noun}"
+            raise StoreError(what, where=str(folder), fix="give another folder", id="output")
+
     def is_whole(self, folder: Path) -> bool:
         """Return whether a folder holds an artifact with all its files. Raise StoreError for a damaged record."""
         if not (folder / self.record).exists():
@@ -69,21 +76,12 @@ class Artifact:
     later: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     force: bool = False
 
-    def check_free(self) -> None:
-        """Raise StoreError if the folder holds something else than an artifact of this kind."""
-        free = is_free(self.path)  # first: it finishes what a killed process was writing
-        if not free and not (self.path / self.kind.record).exists():
-            raise StoreError(
-                f"holds something else, and no {self.kind.noun}",
-                where=str(self.path), fix="give another folder", id="output",
-            )  # fmt: skip
-
     def found(self, warn: Callable[[str], None] = warn) -> dict[str, Any] | None:
         """Return the record of the same artifact if it is there and whole; None if it has to be made.
 
         Raise StoreError if the folder holds another one, a damaged one or something else.
         """
-        self.check_free()
+        self.kind.check_free(self.path)
         if self.force or not (self.path / self.kind.record).exists():
             return None
         record = self.required()
