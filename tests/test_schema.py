@@ -329,6 +329,21 @@ def test_parquet_keeps_all_of_it(
         assert order.index.tolist() == done.order.index.tolist()
 
 
+@pytest.mark.parametrize("spec", ["trans,inv", "trans,drop:2"])
+def test_words_may_be_large_strings(spec: str) -> None:
+    """Another program, such as Polars, wrote the table again."""
+    tags = [["O", "O"], ["B-PER", "I-PER", "O"]]
+    found = trip(spec, read(entity_table([["a", "b"], ["c", "a", "a"]], tags), ENTITIES), ENTITIES)
+    large = pa.list_(pa.large_string())
+    table = found.table
+    for i, name in enumerate(table.column_names):
+        if name in ("tokens", "source"):
+            table = table.set_column(i, name, pa.array(table[name].to_pylist(), large))
+    source, derived, _ = from_table(table, ENTITIES, chain(spec).fit())
+    assert described(source)["words"] == described(found.found.source)["words"]
+    assert derived.texts().type == source.texts().type == pa.string()
+
+
 @laws
 @given(tagged_rows(), tagged_rows(), st.sampled_from([*PERMUTATIONS, *INSERTIONS]), st.data())
 def test_a_part_of_the_rows_is_read_back_as_the_whole(

@@ -57,12 +57,12 @@ def from_table(
     units = offsets_of(to_numpy(pc.list_value_length(tokens)))
     if not np.array_equal(offsets_of(to_numpy(pc.list_value_length(order_lists))), units):
         raise LayerError("the columns tokens and order differ in length", id="row-lengths")
-    encoded = tokens.flatten().dictionary_encode()
+    words, types = _encoded(tokens)
     records = np.arange(n * len(sides), dtype=np.int32).reshape(len(sides), n).T.copy()
     documents = to_numpy(columns["document"]) if "document" in columns else np.zeros(n, np.int64)
     derived = build(
-        to_numpy(encoded.indices).astype(np.int32),
-        encoded.dictionary,
+        words,
+        types,
         units,
         records,
         documents,
@@ -82,7 +82,7 @@ def from_table(
         raise LayerError("an order points outside its row", id="row-order")
     # Orders are stored by row, from 0; the order of a batch counts through: [1, 0], [0, 1] -> [1, 0, 2, 3].
     index = np.where(local < 0, -1, local + source_units[:-1][owners(units)]).astype(np.int32)
-    marks = encoded.dictionary.take(to_arrow(derived.words[local < 0]))
+    marks = types.take(to_arrow(derived.words[local < 0]))
     order = Order(
         index,
         units,
@@ -113,14 +113,19 @@ def _tokens_of(source: pa.Array, order_lists: pa.Array, lexicon: Lexicon) -> pa.
 
     Raise LayerError if an order is not a permutation of its row.
     """
-    words = source.flatten().dictionary_encode()
-    image = lexicon.apply(words.dictionary)
+    words, types = _encoded(source)
+    image = lexicon.apply(types)
     units = offsets_of(to_numpy(pc.list_value_length(order_lists)))
     index = to_numpy(order_lists.flatten()) + units[:-1][owners(units)]
     if len(index) != len(words) or (index < 0).any() or (index >= len(words)).any():
         raise LayerError("an order points outside its row", id="row-order")
-    codes = to_numpy(words.indices)[index]
-    return list_array(units, image.take(to_arrow(codes)))
+    return list_array(units, image.take(to_arrow(words[index])))
+
+
+def _encoded(lists: pa.Array) -> tuple[Int32, pa.Array]:
+    """Return (int32[N], the type of each word; strings, the types) of lists of words."""
+    found = lists.flatten().dictionary_encode()
+    return to_numpy(found.indices).astype(np.int32), found.dictionary.cast(pa.string())  # from large strings, perhaps
 
 
 def _undo(
@@ -149,8 +154,7 @@ def _undo(
         undone = realign(flat, inverse, None if one_way else lexicon.invert().apply(derived.types), labels=labels)
         words, types, back = undone.words, undone.types, dict(undone.layers)
     if given is not None:
-        encoded = given.flatten().dictionary_encode()
-        words, types = to_numpy(encoded.indices).astype(np.int32), encoded.dictionary
+        words, types = _encoded(given)
     elif not lexicon.injective:
         raise LayerError("the lexicon has no inverse, and the source is not stored", id="row-order")
     source = build(

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from derivlang.core.arrow import is_string
+
 _BEGINS = r"[=+\-@\t\r](?s:.)"
 _NUMBER = r"^[+-]\d+([.,]\d+)*$"
 
@@ -64,4 +66,4 @@ class Formulas:
 def _is_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return is_string(kind)
