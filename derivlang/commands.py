@@ -298,7 +298,7 @@ def pretrain(
     from derivlang.training.needs import require_torch
 
     require_torch()
-    from derivlang.training.asked import check_given_files, check_size, warn_of_unused
+    from derivlang.training.asked import check_size, warn_of_unused
     from derivlang.training.objectives.registry import read_objective
     from derivlang.training.run import Callbacks, with_tokenizer
     from derivlang.training.run import pretrain as run
@@ -306,7 +306,6 @@ def pretrain(
 
     every = [one for kind in _TRAINING for one in declared(kind).values()]
     values = {one.key: None if one.is_open else one.default for one in every} | options | {"spec": spec}
-    check_given_files(values)
     settings, model_config, log_settings = settings_of(str(source), values)
     parsed = Path(parses) if parses is not None else None
     where = Where(Path(out), parser=parser, parses=parsed, **given(Where, options))

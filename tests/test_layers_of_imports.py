@@ -53,6 +53,7 @@ SHARED = {
     "main",
     "messages",
     "options",
+    "dependent",
     "settings",
     "streams",
     "types",
@@ -63,6 +64,7 @@ SHARED = {
 }  # cli modules that are no command
 # Declarations of settings, from which the command line makes options and help pages.
 LIGHT = {
+    "derivlang.core.dependencies",
     "derivlang.core.messages",
     "derivlang.core.policies",
     "derivlang.engine.options",

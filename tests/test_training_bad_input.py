@@ -89,7 +89,7 @@ def test_encoded_data_without_its_source(tmp_path: Path) -> None:
         (["--model", "none.toml"], "none.toml: cannot be read"),
         (["--steps", "0"], "--steps: must be at least 1, got 0"),
         (["--steps", "-3"], "--steps: must be at least 1, got -3"),
-        (["--steps", "5", "--tokens", "5"], "give one of --steps, --tokens and --epochs"),
+        (["--steps", "5", "--tokens", "5"], "--tokens: cannot be given with --steps"),
         (["--tokens", "0"], "--tokens: must be at least 1, got 0"),
         (["--epochs", "0"], "--epochs: must be above 0, got 0.0"),
         (["--epochs", "nan"], "--epochs: must be a finite number, got nan"),
@@ -104,7 +104,7 @@ def test_encoded_data_without_its_source(tmp_path: Path) -> None:
         (["--warmup", "1"], "--warmup: must be below 1, got 1.0"),
         (["--weight-decay", "-1"], "--weight-decay: must be at least 0, got -1.0"),
         (["--mask", "1.5"], "--mask: must be below 1, got 1.5"),
-        (["--data-only", "--steps", "3", "--epochs", "2"], "give one of --steps, --tokens and --epochs"),
+        (["--data-only", "--steps", "3", "--epochs", "2"], "--epochs: cannot be given with --steps"),
         (["--vocab-size", "0"], "--vocab-size: must be at least 1, got 0"),
         (["--dict-coverage", "0"], "--dict-coverage"),
         (["--dict-coverage", "101"], "--dict-coverage"),
@@ -241,11 +241,11 @@ def test_a_given_dictionary_or_pairs_are_not_recorded_as_made_ones(tmp_path: Pat
     path.write_bytes((data_folder() / "dictionary-25-random-1.tsv").read_bytes())
     given = {"dictionary": path, "objective": "align-mlm"}
     for flag, value in (("--dict-coverage", 30), ("--dict-by", "frequency")):
-        assert f"leave {flag} out" in refused(tmp_path / "run", flag, value, **given)
+        assert f"leave {flag} or --dictionary out" in refused(tmp_path / "run", flag, value, **given)
     prefix = tmp_path / "pairs"
     for side in ("source", "derived"):
         (tmp_path / f"pairs.{side}").write_text("the cat sleeps .\n", "utf-8")
-    assert "leave --parallel out" in refused(tmp_path / "run", "--parallel", 30, pairs=prefix)
+    assert "leave --parallel or --pairs out" in refused(tmp_path / "run", "--parallel", 30, pairs=prefix)
     pretrain(tmp_path / "run", "--json", "--steps", 1, **given)
     record = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))
     assert set(record["dictionary"]) == {"file", "pairs", "sha256"}

@@ -70,7 +70,7 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
         )
     from derivlang.pipeline import Pipeline
     from derivlang.training import folder
-    from derivlang.training.asked import check_given_files, check_size, warn_of_unused
+    from derivlang.training.asked import check_size, warn_of_unused
     from derivlang.training.folder import RUN
     from derivlang.training.languages import SOURCE
     from derivlang.training.objectives.registry import read_objective
@@ -79,7 +79,6 @@ def _pretrain(source: str, out: Path | None, as_json: bool, options: dict[str, A
     from derivlang.training.run import Callbacks, prepare, pretrain, with_tokenizer
     from derivlang.training.start import settings_of
 
-    check_given_files(options)
     settings, model_config, log_settings = settings_of(source, options)
     objective = read_objective(settings.objective)
     begins = ""

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from derivlang.cli.dependent import option
 from derivlang.cli.types import FILE, FOLDER, Whole, completes
 from derivlang.core.settings import MAXIMUM, Declared, declared
 
@@ -49,7 +50,7 @@ def option_of(one: Declared, unset: str = "", **more: Any) -> Callable[[Command]
     """Return the decorator that adds the option of a setting. unset: the default to show, if the setting has none."""
     assert one.option is not None
     left_open = one.is_open or bool(unset or more)
-    facts: dict[str, Any] = {"help": one.help, "default": None if left_open else one.default}
+    facts: dict[str, Any] = {"help": one.help_text, "default": None if left_open else one.default}
     spelling = one.option
     if one.kind is bool and left_open:
         spelling = f"{one.option}/--no-{one.option.removeprefix('--')}"
@@ -66,7 +67,7 @@ def option_of(one: Declared, unset: str = "", **more: Any) -> Callable[[Command]
         facts["help"] += f"  [default: {shown}]"
     facts["show_default"] = not left_open and one.kind not in (bool, tuple)
     spellings = (spelling, one.also) if one.also else (spelling,)
-    return click.option(*spellings, one.key, **{**facts, **more})
+    return option(*spellings, one.key, dependencies=one.needs, **{**facts, **more})
 
 
 def default_text(one: Declared) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from derivlang.cli.dependent import DependentOption
 from derivlang.cli.messages import message_options
 from derivlang.core.errors import UsageError
 
@@ -91,7 +92,7 @@ OUT_FILE = LocalPath(folder=False, writes=True)
 OUT_FOLDER = LocalPath(file=False, writes=True)
 
 
-class SpecOption(click.Option):
+class SpecOption(DependentOption):
     """The option `--t`, also spelt `-t` and `--transform`. Help shows `-t, --t`, messages only `--t`."""
 
     def __init__(self, *args: Any, **options: Any):

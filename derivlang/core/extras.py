@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from derivlang.core.errors import UsageError
@@ -15,6 +16,7 @@ EXTRAS = {
     "stanza": ("stanza",),
     "fast": ("onnx", "onnxruntime"),
     "dask": ("distributed",),
+    "tensorboard": ("tensorboard",),
     "wandb": ("wandb",),
     "align": ("eflomal",),
 }
@@ -43,3 +45,11 @@ def module_of(name: str, what: str) -> Any:
         raise UsageError(
             f"{what} needs {package}", fix=f"pip install 'derivlang[{extra}]'", id="missing-package"
         ) from None
+
+
+def require(extra: str, where: str) -> None:
+    """Raise UsageError if a package of an extra is missing. where: the option that needs it."""
+    missing = [package for package in EXTRAS[extra] if find_spec(package) is None]
+    if missing:
+        fix = f"pip install 'derivlang[{extra}]'"
+        raise UsageError(f"needs {', '.join(missing)}", where=where, fix=fix, id="missing-package")

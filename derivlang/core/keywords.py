@@ -17,8 +17,9 @@ from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
+from derivlang.core.dependencies import check_dependencies
 from derivlang.core.errors import unknown
-from derivlang.core.in_python import errors_in_python
+from derivlang.core.in_python import errors_in_python, in_python
 from derivlang.core.settings import Declared, declared
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -52,21 +53,25 @@ def takes(*kinds: type, without: Collection[str] = ()) -> Callable[[Function], F
 
         @wraps(function)
         def called(*places: Any, **given: Any) -> Any:
-            options = {}
+            own_given = {name: given[name] for name in names & given.keys()}
+            options, settings = {}, {}
             for name in given.keys() - names:
                 one = by_keyword.get(name) or also.get(name)
                 if one is None:
                     raise unknown(f"argument of {function.__name__}", name, [*names, *by_keyword])
                 options[one.key] = _value(one, given[name])
+                if _is_given(one, options[one.key]):
+                    settings[str(one.option)] = one.needs
             with errors_in_python(arguments):
-                return function(*places, **{name: given[name] for name in names & given.keys()}, **options)
+                check_dependencies(settings, _options_of(own.bind_partial(*places, **own_given).arguments))
+                return function(*places, **own_given, **options)
 
         more = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=_hint(one))
             for name, one in by_keyword.items()
         ]
         called.__signature__ = own.replace(parameters=[*named, *more])  # type: ignore[attr-defined]
-        called.__doc__ = f"{inspect.getdoc(function)}\n\n{_help(by_keyword)}".rstrip()
+        called.__doc__ = f"{inspect.getdoc(function)}\n\n{_help(by_keyword, arguments)}".rstrip()
         return called  # type: ignore[return-value]
 
     return add
@@ -82,6 +87,18 @@ def _value(one: Declared, value: Any) -> Any:
     return one.kind(value) if _is_path(one) and isinstance(value, str) else value
 
 
+def _is_given(one: Declared, value: Any) -> bool:
+    """Return whether an argument would be typed on a command line: neither None nor a flag that is False."""
+    return value is not None and (value is not False or one.is_open)
+
+
+def _options_of(arguments: Mapping[str, Any]) -> set[str]:
+    """Return the options, or the names of arguments of the command, that some arguments of the function stand for."""
+    given = {name for name, value in arguments.items() if value is not None and value is not False}
+    named = {option for option, argument in _NAMED.items() if argument.removesuffix("=") in given}
+    return named | {f"--{name.replace('_', '-')}" for name in given} | {name.upper() for name in given}
+
+
 def _is_path(one: Declared) -> bool:
     return hasattr(one.kind, "__fspath__")
 
@@ -91,10 +108,10 @@ def _hint(one: Declared) -> str:
     return f"{name} | None" if one.optional else name
 
 
-def _help(by_keyword: Mapping[str, Declared]) -> str:
+def _help(by_keyword: Mapping[str, Declared], arguments: Mapping[str, str]) -> str:
     """Return the help of all arguments, as a list of definitions."""
     lines = [
-        f"{name}\n    {one.help}" + (f" [default: {one.unset}]" if one.unset else "")
+        f"{name}\n    {in_python(one.help_text, arguments)}" + (f" [default: {one.unset}]" if one.unset else "")
         for name, one in by_keyword.items()
     ]
     return "\n".join(lines)

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from derivlang.core.dependencies import Dependencies
 from derivlang.core.errors import UsageError
 
 MAXIMUM = 2**31 - 1  # for whole numbers that declare no maximum
@@ -39,10 +40,10 @@ class Declared:
 
     name: that of the field. key: the name of its value among the options of a command. kind: its type without `None`.
     choices: those of a Literal, else (). option: as typed, or None if the command line has none. also: another spelling
-    of it, or "". unset: the text to
-    show as the default if the default itself does not say it ("the model's"). in_file: a file, such as a model's
-    description, may give it, too. file: a path names a file, not a folder. commas: a tuple is typed as one text with
-    commas.
+    of it, or "". needs: what it needs of other options. subject: what it is about, where only some objectives read it
+    ("masked words"). unset: the text to show as the default if the default itself
+    does not say it ("the model's"). in_file: a file, such as a model's description, may give it, too. file: a path
+    names a file, not a folder. commas: a tuple is typed as one text with commas.
     """
 
     name: str
@@ -59,10 +60,17 @@ class Declared:
     above: float | None
     below: float | None
     checked_by: Callable[[Any, str], object] | None
+    needs: Dependencies
+    subject: str
     unset: str
     in_file: bool
     file: bool
     commas: bool
+
+    @property
+    def help_text(self) -> str:
+        """The help, and what the setting needs of others."""
+        return self.needs.added_to(self.help)
 
     @property
     def is_open(self) -> bool:
@@ -118,25 +126,28 @@ def setting(
     above: float | None = None,
     below: float | None = None,
     check: Callable[[Any, str], object] | None = None,
+    subject: str = "",
     unset: str = "",
     in_file: bool = False,
     file: bool = False,
     commas: bool = False,
+    **needs: str,
 ) -> Any:
     """Return a field of a dataclass of settings.
 
     help: a noun phrase. option: its name, if it differs from the field's name with hyphens; False for none. key: if it
     differs from the field's name. also: another spelling of the option. minimum, maximum: bounds that are allowed
     themselves. above, below: bounds that are not. check: called with the value and the option's name; raises
-    UsageError. unset, in_file, file, commas: see `Declared`.
+    UsageError. subject, unset, in_file, file, commas: see `Declared`. needs: only_with, requires, excludes, extra: see
+    `Dependencies`.
     """
     return dataclasses.field(
         default=default,
         metadata={
             "setting": {
                 "help": help, "option": option, "key": key, "also": also, "minimum": minimum, "maximum": maximum,
-                "above": above, "below": below, "checked_by": check, "unset": unset, "in_file": in_file, "file": file,
-                "commas": commas,
+                "above": above, "below": below, "checked_by": check, "needs": Dependencies(**needs), "subject": subject,
+                "unset": unset, "in_file": in_file, "file": file, "commas": commas,
             }
         },
     )  # fmt: skip

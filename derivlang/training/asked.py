@@ -17,23 +17,6 @@ from derivlang.training.objectives.base import Objective
 from derivlang.training.objectives.xlm_align import XlmAlign
 from derivlang.training.settings import Duration, TrainingSettings
 
-_OF_FILES = {"coverage": "dictionary", "dictionary_by": "dictionary", "parallel": "pairs"}  # how to make -> what
-_READ = {
-    "mask": "masked words",
-    "parallel": "sentence pairs to choose from",
-    "pair_length": "sentence pairs",
-    "packing": "rows of the corpus alone",
-}
-
-
-def check_given_files(options: Mapping[str, Any]) -> None:
-    """Raise UsageError for an option that says how to make what a given file already is."""
-    for name, file in _OF_FILES.items():
-        if options[name] is not None and options[file] is not None:
-            flag = declared(TrainingSettings)[name].option
-            what = f"--{file} names a finished file, which this option does not change"
-            raise UsageError(what, where=flag, fix=f"leave {flag} out", id="usage")
-
 
 def check_size(vocab_size: int | None, tokenizer: Path | None) -> None:
     """Raise UsageError if a tokenizer that is there has another size. None: not asked for; still to be trained."""
@@ -58,10 +41,9 @@ def warn_of_unused(
 
     The cells of a study, which give factors, share settings: nothing is said of these.
     """
-    for name, what in _READ.items() if not options["factors"] else ():
-        if name not in objective.reads() and options[name] is not None:
-            flag = declared(TrainingSettings)[name].option
-            warn(f"{objective.name} has no {what}, so {flag} has no effect")
+    for one in declared(TrainingSettings).values() if not options["factors"] else ():
+        if one.subject and one.name not in objective.reads() and options[one.key] is not None:
+            warn(f"{objective.name} has no {one.subject}, so {one.option} has no effect")
     by_steps = duration.tokens is None and duration.epochs is None and not options.get("data_only")
     if by_steps and isinstance(objective, XlmAlign) and objective.start >= settings.steps:
         warn(f"the run ends after {counted(settings.steps, 'step')}, before the alignment of {objective} begins")

@@ -13,11 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from derivlang.core.errors import DataError, UsageError
+from derivlang.core.errors import DataError
 from derivlang.training.settings import LogSettings
-
-_PACKAGES = {"tensorboard": "torch.utils.tensorboard", "wandb": "wandb"}
-_TITLES = {"tensorboard": "TensorBoard", "wandb": "Weights & Biases"}
 
 
 class Board(Protocol):
@@ -34,7 +31,7 @@ class TensorBoard:
     """Events of TensorBoard in a folder."""
 
     def __init__(self, folder: Path):
-        self._writer = import_module(_PACKAGES["tensorboard"]).SummaryWriter(str(folder))
+        self._writer = import_module("torch.utils.tensorboard").SummaryWriter(str(folder))
 
     def write(self, step: int, figures: dict[str, float]) -> None:
         for name, value in figures.items():
@@ -51,7 +48,7 @@ class WeightsAndBiases:
     """
 
     def __init__(self, project: str, run: Path, step: int, settings: dict[str, Any]):
-        wandb = import_module(_PACKAGES["wandb"])
+        wandb = import_module("wandb")
         # Folders are named offline-run-DATE_TIME-ID or run-DATE_TIME-ID.
         earlier = sorted((run / "wandb").glob("*run-*-*"), key=lambda path: path.name.removeprefix("offline-"))
         try:
@@ -78,22 +75,6 @@ class WeightsAndBiases:
 
     def close(self) -> None:
         self._run.finish()
-
-
-def require_boards(settings: LogSettings) -> None:
-    """Raise UsageError if the package of a board that is asked for is missing."""
-    for option, package in _PACKAGES.items():
-        if getattr(settings, option) is None:
-            continue
-        try:
-            import_module(package)
-        except ImportError:
-            raise UsageError(
-                f"{_TITLES[option]} is not installed",
-                where=f"--{option}",
-                fix=f"pip install {option}",
-                id="missing-package",
-            ) from None
 
 
 def boards_of(settings: LogSettings, run: Path, step: int, recorded: dict[str, Any]) -> list[Board]:

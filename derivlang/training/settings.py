@@ -11,21 +11,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from derivlang.core.errors import UsageError, unknown
-from derivlang.core.settings import check_settings, setting
+from derivlang.core.settings import check_settings, declared, setting
 from derivlang.lexical.percent import percent
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
 LONGEST = 1 << 15  # sub-words in an instance: positions are kept in 16 bits
-# Settings that some runs do not read: `Objective.reads` says which a run does.
-CHOSEN = frozenset(("mask", "coverage", "dictionary_by", "dictionary_seed", "parallel", "pair_length", "packing"))
 Packing = Literal["sentences", "stream"]
 Precision = Literal["fp32", "bf16"]
 By = Literal["random", "frequency", "mass"]
@@ -86,7 +84,11 @@ class TrainingSettings:
     batch_size: int = _shared(128, "Number of rows in a step, of both languages together.", minimum=1, unset=_MODELS)
     seq_len: int = _shared(512, "Number of sub-words in a row.", minimum=8, maximum=LONGEST, unset=_MODELS)
     pair_length: int = _shared(
-        128, "Number of sub-words in a row of sentence pairs, of both sides together.", minimum=8, maximum=LONGEST
+        128,
+        "Number of sub-words in a row of sentence pairs, of both sides together.",
+        minimum=8,
+        maximum=LONGEST,
+        subject="sentence pairs",
     )
     accumulate: int = _shared(1, "Number of micro-batches in a step, on each process.", minimum=1)
     learning_rate: float = _shared(1e-4, "Peak learning rate.", also="--lr", above=0, unset=_MODELS)
@@ -98,17 +100,37 @@ class TrainingSettings:
     beta2: float = _shared(0.999, "AdamW beta2.", option=False, minimum=0, below=1)
     epsilon: float = _shared(1e-8, "AdamW epsilon.", option=False, above=0)
     clip: float = _shared(1.0, "Maximum norm of the gradient.", option=False, above=0)
-    mask: float = _shared(0.15, "Share of the sub-words that are masked.", above=0, below=1, unset=_MODELS)
+    mask: float = _shared(
+        0.15, "Share of the sub-words that are masked.", above=0, below=1, unset=_MODELS, subject="masked words"
+    )
     tie: bool = _shared(True, "Tie input and output embeddings.")
     language_ids: bool = setting(False, "Give the model the language of each position.", unset="as the objective needs")
     vocab_size: int = _shared(40_000, "Number of entries of the tokenizer.", minimum=1, unset=_MODELS)
-    coverage: str = _shared("25", "Percentage of the dictionary's entries.", option="--dict-coverage", check=percent)
-    dictionary_by: By = _shared("random", "Choice of these entries.", option="--dict-by")
+    coverage: str = _shared(
+        "25",
+        "Percentage of the dictionary's entries.",
+        option="--dict-coverage",
+        check=percent,
+        excludes="--dictionary",
+        subject="dictionary",
+    )
+    dictionary_by: By = _shared(
+        "random", "Choice of these entries.", option="--dict-by", excludes="--dictionary", subject="dictionary"
+    )
     dictionary_seed: int = _shared(
-        1, "Seed of dictionary entries and sentence pairs.", option="--dict-seed", minimum=0, maximum=2**63 - 1
+        1,
+        "Seed of dictionary entries and sentence pairs.",
+        option="--dict-seed",
+        minimum=0,
+        maximum=2**63 - 1,
+        subject="dictionary or sentence pairs",
     )
     parallel: str = _shared(
-        "25", "Percentage of the sentences that are pairs, for objectives with pairs.", check=percent
+        "25",
+        "Percentage of the sentences that are pairs, for objectives with pairs.",
+        check=percent,
+        excludes="--pairs",
+        subject="sentence pairs to choose from",
     )
     embeddings: str = setting(
         "keep", "Embeddings of a run that --init names: keep, new, permute or from=RUN.", check=_check_embeddings
@@ -119,7 +141,11 @@ class TrainingSettings:
         check=_check_freeze,
         unset="none",
     )
-    packing: Packing = _shared("sentences", "Content of a row: whole sentences, or a stream cut every --seq-len.")
+    packing: Packing = _shared(
+        "sentences",
+        "Content of a row: whole sentences, or a stream cut every --seq-len.",
+        subject="rows of the corpus alone",
+    )
     limit: int | None = _shared(None, "Maximum number of rows; of running text, paragraphs.", minimum=1)
     precision: Precision = setting("fp32", "Precision of the arithmetic.", option=False)  # of --precision, resolved
 
@@ -144,24 +170,25 @@ class TrainingSettings:
         return self.learning_rate * (self.steps - step) / max(self.steps - warm, 1)
 
 
+# Settings that some objectives do not read: `Objective.reads` says which it does.
+CHOSEN = frozenset(name for name, one in declared(TrainingSettings).items() if one.subject)
+
+
 @dataclass(frozen=True, slots=True)
 class Duration:
     """How long to train: steps, sub-words, or epochs over both corpora; nothing for the model's default.
 
-    Raises UsageError if more than one is given. steps: the option is that of `Settings`.
+    One of them at most. steps: the option is that of `TrainingSettings`.
     """
 
     steps: int | None = None
     tokens: int | None = setting(
-        None, "Number of sub-words, of both languages together (instead of --steps).", minimum=1, maximum=2**53
+        None, "Number of sub-words, of both languages together.", minimum=1, maximum=2**53, excludes="--steps, --epochs"
     )
-    epochs: float | None = setting(None, "Number of passes over both corpora (instead of --steps).", above=0)
+    epochs: float | None = setting(None, "Number of passes over both corpora.", above=0, excludes="--steps, --tokens")
 
     def __post_init__(self) -> None:
         check_settings(self)
-        options = [f"--{name}" for name, value in asdict(self).items() if value is not None]
-        if len(options) > 1:
-            raise UsageError("give one of --steps, --tokens and --epochs", where=" and ".join(options), id="duration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +215,14 @@ class LogSettings:
     keep: int = setting(2, "Number of checkpoints to keep.", minimum=1)
     logged: Callable[[int, dict[str, Any]], None] = lambda step, entry: None
     compile: bool = False
-    tensorboard: Path | None = setting(None, "Folder for TensorBoard's events.", unset="write none")
+    tensorboard: Path | None = setting(
+        None, "Folder for TensorBoard's events.", unset="write none", extra="tensorboard"
+    )
     wandb: str | None = setting(
-        None, "Project of Weights & Biases; offline in OUT/wandb, unless WANDB_MODE is set.", unset="write none"
+        None,
+        "Project of Weights & Biases; offline in OUT/wandb, unless WANDB_MODE is set.",
+        unset="write none",
+        extra="wandb",
     )
     factors: tuple[str, ...] = setting(
         (), "NAME=LEVEL of a study, kept in run.json; may be repeated.", option="--factor", check=_check_factors
@@ -225,4 +257,6 @@ class Where:
     )
     parser: str | None = None
     parses: Path | None = None
-    data_as_is: bool = setting(False, "Take what --data holds without its source, which need not be there.")
+    data_as_is: bool = setting(
+        False, "Take what --data holds without its source, which need not be there.", requires="--data"
+    )

@@ -9,7 +9,6 @@ from typing import Any
 
 from derivlang.core.errors import UsageError, unknown
 from derivlang.core.settings import declared, given
-from derivlang.training.boards import require_boards
 from derivlang.training.config import ModelConfig
 from derivlang.training.devices import can_compile, has_bf16
 from derivlang.training.foreign import checkpoint_folder, config_of
@@ -50,7 +49,6 @@ def settings_of(source: str, options: Mapping[str, Any]) -> tuple[TrainingSettin
     log_settings = LogSettings(
         **given(LogSettings, options), compile=can_compile() if machine.compile is None else machine.compile
     )
-    require_boards(log_settings)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     return settings, model_config, log_settings
 

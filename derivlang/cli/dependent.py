@@ -1,0 +1,54 @@
+"""Click options that depend on others, as `core/dependencies.py` says it.
+
+@option("--row", only_with="--split", help="First row to show.")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from derivlang.core.dependencies import Dependencies
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class DependentOption(click.Option):
+    """An option that is checked against the others of its command line. dependencies: None for none."""
+
+    def __init__(self, *args: Any, dependencies: Dependencies | None = None, **options: Any):
+        super().__init__(*args, **options)
+        self.dependencies = dependencies
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        """Return the value. Raise UsageError if the option is typed, and does not go with the others."""
+        found = super().handle_parse_result(ctx, opts, args)  # first: a wrong value is told first
+        if self.dependencies is not None and self.name in opts and not ctx.resilient_parsing:
+            given = [one for one in ctx.command.params if _is_typed(one, opts)]
+            names = {name for one in given for name in (*one.opts, one.human_readable_name)}
+            self.dependencies.check(next(name for name in self.opts if name.startswith("--")), names)
+        return found
+
+
+def option(*spellings: str, dependencies: Dependencies | None = None, **facts: Any) -> Callable[[Command], Command]:
+    """Return the decorator of an option, as `click.option`, that may have fields of Dependencies: only_with, excludes.
+
+    Its help says what it depends on. dependencies: for a help that says so already.
+    """
+    needs = {name: facts.pop(name) for name in ("only_with", "requires", "excludes", "extra") if name in facts}
+    if needs:
+        dependencies = Dependencies(**needs)
+        facts["help"] = dependencies.added_to(facts["help"])
+    return click.option(*spellings, cls=DependentOption, dependencies=dependencies, **facts)
+
+
+def _is_typed(one: click.Parameter, typed: Mapping[str, Any]) -> bool:
+    """Return whether a parameter is on the command line. typed: its options, and all arguments, typed or not."""
+    value = typed.get(one.name or "")
+    return one.name in typed and (
+        isinstance(one, click.Option) or (isinstance(value, str | list | tuple) and bool(value))
+    )

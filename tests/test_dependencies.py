@@ -1,0 +1,76 @@
+"""Options that depend on others: what is declared, is said on help pages and checked everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from derivlang.cli.dependent import DependentOption
+from derivlang.cli.main import COMMANDS, main
+from derivlang.core.dependencies import Dependencies, check_dependencies
+from derivlang.core.errors import UsageError
+from derivlang.core.extras import EXTRAS
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command, the groups aside, by its words."""
+
+    def of(group: click.Group, words: tuple[str, ...], names: list[str]) -> Iterator[tuple[str, click.Command]]:
+        context = click.Context(group)
+        for name in names:
+            found = group.get_command(context, name)
+            assert found is not None
+            if isinstance(found, click.Group):
+                yield from of(found, (*words, name), found.list_commands(context))
+            else:
+                yield " ".join((*words, name)), found
+
+    return of(main, (), list(COMMANDS))
+
+
+DEPENDENT = [
+    (name, command, option)
+    for name, command in commands()
+    for option in command.params
+    if isinstance(option, DependentOption) and option.dependencies not in (None, Dependencies())
+]
+
+
+@pytest.mark.parametrize(("name", "command", "option"), DEPENDENT, ids=[f"{n} {o.name}" for n, _, o in DEPENDENT])
+def test_a_command_has_the_options_that_another_depends_on(
+    name: str, command: click.Command, option: DependentOption
+) -> None:
+    needs = option.dependencies
+    assert needs is not None
+    others = [one for text in (needs.only_with, needs.requires, needs.excludes) for one in text.split(", ") if one]
+    known = {spelling for one in command.params for spelling in (*one.opts, one.human_readable_name)}
+    assert set(others) <= known - set(option.opts)
+    assert needs.extra in {"", *EXTRAS}
+    record = option.get_help_record(click.Context(command))
+    assert record is not None
+    help = " ".join(record[1].split())
+    assert all(other in help for other in others)
+    assert needs.extra in help
+
+
+@pytest.mark.parametrize(
+    ("needs", "given", "told"),
+    [
+        (Dependencies(only_with="--a, --b"), {"--b"}, None),
+        (Dependencies(only_with="--a, --b"), {"--c"}, "--x: has no effect without --a or --b"),
+        (Dependencies(requires="--a, --b"), {"--a", "--b"}, None),
+        (Dependencies(requires="--a, --b"), {"--a"}, "--x: needs --b, too"),
+        (Dependencies(excludes="--a, SOURCE"), {"--b"}, None),
+        (Dependencies(excludes="--a, SOURCE"), {"SOURCE"}, "--x: cannot be given with SOURCE"),
+    ],
+)
+def test_the_check(needs: Dependencies, given: set[str], told: str | None) -> None:
+    check_dependencies({}, given)
+    if told is None:
+        check_dependencies({"--x": needs}, given)
+        return
+    with pytest.raises(UsageError) as error:
+        check_dependencies({"--x": needs}, given)
+    assert str(error.value).startswith(told)
